@@ -1,0 +1,96 @@
+#include "adapters/gossip/device_parameters.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/maximum.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/types.h>
+
+#include <memory>
+
+#include "adapters/common/dtype.h"
+
+namespace dpwa {
+namespace {
+
+c10::impl::VirtualGuardImpl device_api(const at::Device& device) {
+  return c10::impl::VirtualGuardImpl(device.type());
+}
+
+at::Tensor host_view(std::span<const std::byte> bytes) {
+  return at::from_blob(const_cast<std::byte*>(bytes.data()),
+                       {static_cast<std::int64_t>(bytes.size())}, at::TensorOptions(at::kByte));
+}
+
+}  // namespace
+
+DeviceParameters::DeviceParameters(FlatParameters& flat)
+    : flat_(flat),
+      side_(device_api(flat.device()).getNewStream(flat.device())),
+      staging_(at::empty_like(flat.memory())),
+      landed_(at::empty_like(flat.memory())),
+      side_done_(flat.device().type()),
+      blended_(flat.device().type()) {}
+
+AlignedBuffer DeviceParameters::allocate(std::size_t bytes) {
+  at::Tensor pinned = at::empty({static_cast<std::int64_t>(bytes)},
+                                at::TensorOptions(at::kByte).pinned_memory(true));
+  pinned.zero_();
+  auto* data = static_cast<std::byte*>(pinned.mutable_data_ptr());
+  return AlignedBuffer(std::shared_ptr<std::byte>(data, [pinned](std::byte*) {}), bytes);
+}
+
+c10::Stream DeviceParameters::training_stream() const {
+  return device_api(flat_.device()).getStream(flat_.device());
+}
+
+bool DeviceParameters::settled() {
+  return side_done_.query();
+}
+
+void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
+  const torch::NoGradGuard no_grad;
+  staging_.copy_(flat_.memory(), /*non_blocking=*/true);
+  c10::Event staged(flat_.device().type());
+  staged.record(training_stream());
+  staged.block(side_);
+  const c10::StreamGuard on_side(side_);
+  host_view(snapshot).copy_(staging_, /*non_blocking=*/true);
+  side_done_.record(side_);
+}
+
+void DeviceParameters::blend(const Landing& landing, double factor) {
+  const torch::NoGradGuard no_grad;
+  blended_.block(side_);
+  {
+    const c10::StreamGuard on_side(side_);
+    landed_.copy_(host_view(landing.bytes()), /*non_blocking=*/true);
+    side_done_.record(side_);
+  }
+  side_done_.block(training_stream());
+  const auto& regions = manifest().regions();
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    at::Tensor x = flat_.region(i);
+    const at::Tensor y = landed_
+                             .narrow(0, static_cast<std::int64_t>(regions[i].offset),
+                                     static_cast<std::int64_t>(regions[i].bytes))
+                             .view(to_scalar_type(regions[i].dtype));
+    if (regions[i].rule == BlendRule::maximum) x.copy_(at::maximum(x, y));
+    if (regions[i].rule != BlendRule::interpolate) continue;
+    if (landing.mode() == LandingMode::difference) {
+      x.add_(y, factor);
+    } else {
+      x.lerp_(y, factor);
+    }
+  }
+  blended_.record(training_stream());
+}
+
+void DeviceParameters::assign(std::span<const std::byte> snapshot) {
+  const torch::NoGradGuard no_grad;
+  flat_.memory().copy_(host_view(snapshot));
+}
+
+}  // namespace dpwa

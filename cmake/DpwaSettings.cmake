@@ -1,0 +1,54 @@
+# Compiler settings shared by every target of the project.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(DPWA_CCACHE ccache)
+if(DPWA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${DPWA_CCACHE}")
+endif()
+
+# Torch sources need more than 1 GB each: at most two compile at a time.
+set_property(GLOBAL PROPERTY JOB_POOLS torch_pool=2)
+
+if(DPWA_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(DPWA_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-tsan)
+  endif()
+  add_link_options(-fsanitize=thread)
+elseif(NOT DPWA_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "DPWA_SANITIZE is '${DPWA_SANITIZE}'; accepted: empty, address, thread")
+endif()
+
+# dpwa_target(NAME): warnings as errors and the include root of the repository.
+function(dpwa_target name)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 at -O3 sees an overlapping copy in "literal" + std::string where there is none (PR 105329).
+    target_compile_options(${name} PRIVATE -Wno-restrict)
+  endif()
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  else()
+    target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+                                              "$<INSTALL_INTERFACE:include/dpwa>")
+  endif()
+endfunction()
+
+# dpwa_torch_target(NAME): the same for a target whose sources include torch.
+function(dpwa_torch_target name)
+  dpwa_target(${name})
+  set_target_properties(${name} PROPERTIES JOB_POOL_COMPILE torch_pool)
+endfunction()

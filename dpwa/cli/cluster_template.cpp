@@ -1,0 +1,86 @@
+#include "dpwa/cli/cluster_template.h"
+
+namespace dpwa::cli {
+namespace {
+
+constexpr const char* head =
+    R"(# A cluster of dpwa nodes. Every node reads this same file and finds itself by its name:
+#   dpwa-train --config cluster.yaml --name w1
+# Check it after editing: dpwa config check cluster.yaml
+# Durations and sizes accept units (500ms, 2s, 64MiB); a bare number has the unit of the key's name.
+
+cluster: dpwa                    # nodes of another cluster are refused
+
+# host is what peers dial. Optional: bind, where the node listens if that differs (0.0.0.0 = on every
+# interface), and cores, the processors that the node is pinned to.
+nodes:
+)";
+
+constexpr const char* settings = R"(
+backend: gossip                  # gossip | null (one node, no network); collective, kvstore: later versions
+
+gossip:
+  pull_probability: 1.0          # of beginning a pull at a step (alias of the original: fetch_probability)
+  timeout_ms: 500                # whole pull: connect, request, reply
+  step_budget_ms: 0              # longest wait of step() for the network; 0 = blend at a later step
+  blend: delta                   # delta: x + f (peer - own snapshot) | lerp: the original's (1-f) x + f peer
+  max_staleness: 0               # steps that a peer may lag; 0 = no bound
+  max_frozen_ms: 10000           # a peer whose clock stands still for so long is not blended; 0 = no bound
+  final_average: true            # one average over all nodes at the end
+  start_wait_ms: 10000           # longest wait at the start for nodes that do not answer
+  finish_wait_ms: 10000          # longest wait at the end for nodes that still train
+  # Scores of peers; the best score plus a random number is chosen.
+  flow_control: {initial: 1000, min: 10, max: 1000, on_success: 10, on_failure: -100}
+
+# How far a node moves towards its peer, 0 to 1. Methods and their parameters:
+#   constant {value} | clock | loss | linear {start, end, target} | loss_divergence {target}
+# divergence_threshold T > 0 damps each of them by loss/T while the loss is below T; 0 = off.
+interpolation: {method: constant, value: 0.5, divergence_threshold: 0}
+)";
+
+constexpr const char* security_insecure = R"(
+# Anyone who reaches these ports can read the model and send parameters, unencrypted: private network only.
+security: {mode: insecure}
+)";
+
+constexpr const char* security_loopback = R"(
+# Not needed on loopback. A node listens beyond it only with an explicit mode; "insecure" means that
+# anyone who reaches the port can read the model and send parameters: private network only.
+# security: {mode: insecure}
+)";
+
+constexpr const char* tail = R"(
+transport:
+  same_host: auto                # auto | off: a faster path between nodes of one machine, TCP until there is one
+  encoding: fp32                 # of parameters on the wire
+  congestion_control: auto       # auto: reno on loopback, else the system's own; or a name such as cubic, bbr
+  chunk_bytes: 512KiB            # checksummed unit of a reply; a multiple of 64 from 4KiB to 16MiB
+  max_connections: 256           # inbound, at once
+  max_replies: 64                # snapshots being sent at once; the next one is told to come back
+
+log: {level: info, file: ""}     # trace | debug | info | warn | error | off; no file = stderr
+)";
+
+std::string node_line(const ClusterTemplate& wanted, unsigned index) {
+  const bool plain = wanted.host.find_first_of(":%") == std::string::npos;
+  const std::string host = plain ? wanted.host : '"' + wanted.host + '"';
+  std::string line = "  - {name: w" + std::to_string(index + 1) + ", host: " + host +
+                     ", port: " + std::to_string(wanted.port + index);
+  if (!wanted.processors.empty()) {
+    const int core = wanted.processors[index % wanted.processors.size()];
+    line += ", cores: [" + std::to_string(core) + "]";
+  }
+  return line + "}\n";
+}
+
+}  // namespace
+
+std::string cluster_file_text(const ClusterTemplate& wanted) {
+  std::string text = head;
+  for (unsigned i = 0; i < wanted.nodes; ++i) text += node_line(wanted, i);
+  text += settings;
+  text += wanted.insecure ? security_insecure : security_loopback;
+  return text + tail;
+}
+
+}  // namespace dpwa::cli

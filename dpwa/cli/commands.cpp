@@ -1,0 +1,10 @@
+#include "dpwa/cli/commands.h"
+
+namespace dpwa::cli {
+
+void add_commands(CLI::App& app, CommandContext& context) {
+  add_init_command(app, context);
+  add_config_command(app, context);
+}
+
+}  // namespace dpwa::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <iosfwd>
+
+namespace CLI {
+class App;
+}
+
+namespace dpwa::cli {
+
+// What a subcommand works with. It lives until the command has run.
+struct CommandContext {
+  std::ostream& out;  // results
+  std::ostream& err;  // human text
+  int exit_code = 0;  // set by the subcommand; 0 = done
+};
+
+// Each adds one subcommand to `parent`. The subcommand runs as its callback while the arguments are
+// parsed; wrong usage throws CLI::ValidationError and a bad cluster file ConfigError (both end with
+// exit code 2), any other exception is a failure (1).
+void add_init_command(CLI::App& parent, CommandContext& context);
+void add_config_command(CLI::App& parent, CommandContext& context);
+void add_config_check_command(CLI::App& parent, CommandContext& context);
+void add_config_nodes_command(CLI::App& parent, CommandContext& context);
+
+// All subcommands of the program.
+void add_commands(CLI::App& app, CommandContext& context);
+
+}  // namespace dpwa::cli

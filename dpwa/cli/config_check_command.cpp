@@ -1,0 +1,42 @@
+#include <CLI/App.hpp>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "dpwa/cli/commands.h"
+#include "dpwa/config/config.h"
+
+namespace dpwa::cli {
+namespace {
+
+struct CheckOptions {
+  std::string file;
+  std::string name;
+};
+
+void check(const CheckOptions& options, CommandContext& context) {
+  const Config config =
+      options.name.empty() ? load_cluster(options.file) : load_config(options.file, options.name);
+  context.out << to_yaml(config);
+  context.err << "ok: " << options.file << ": cluster " << config.cluster << ", "
+              << config.nodes.size() << (config.nodes.size() == 1 ? " node" : " nodes");
+  if (!config.self.empty()) {
+    const NodeEntry& self = config.self_node();
+    context.err << "; " << self.name << " listens on " << self.bind_host() << " port " << self.port;
+  }
+  context.err << '\n';
+}
+
+}  // namespace
+
+void add_config_check_command(CLI::App& parent, CommandContext& context) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* command = parent.add_subcommand(
+      "check", "Validate a cluster file and print the effective configuration as YAML");
+  command->add_option("FILE", options->file, "The cluster file")->required();
+  command->add_option("--name", options->name,
+                      "Check as this node, with the DPWA_* variables that are set");
+  command->callback([options, &context] { check(*options, context); });
+}
+
+}  // namespace dpwa::cli

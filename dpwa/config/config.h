@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "dpwa/core/flow_control.h"
+#include "dpwa/core/time.h"
+#include "interpolation/interpolation.h"
+
+namespace dpwa {
+
+// The cluster file as plain values. Every field has its default here; what zero means is said
+// beside it. Written by hand or loaded by load_config / load_cluster, and validated there.
+
+struct NodeEntry {
+  std::string name;
+  std::string host = "127.0.0.1";  // what peers dial
+  std::string bind;                // where this node listens; empty = host
+  std::uint16_t port = 0;
+  std::vector<int> cores;              // processors to pin to; empty = not pinned
+  std::vector<std::string> addresses;  // `host` resolved, numeric, in the order to try; set on load
+  std::string bind_address;            // bind_host() resolved, numeric; set on load
+
+  const std::string& bind_host() const { return bind.empty() ? host : bind; }
+};
+
+enum class Backend { gossip, collective, kvstore, null };
+enum class BlendMode { delta, lerp };
+
+struct GossipConfig {
+  double pull_probability = 1.0;                      // of beginning a pull at a step, [0, 1]
+  Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
+  Duration step_budget{};  // longest wait of step() for the network; 0 = never wait
+  BlendMode blend = BlendMode::delta;
+  double max_staleness = 0;                                // clock gap a peer may lag; 0 = no bound
+  Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
+  bool final_average = true;
+  Duration start_wait = std::chrono::milliseconds(10000);  // longest wait at start for silent nodes
+  Duration finish_wait =
+      std::chrono::milliseconds(10000);  // longest wait at the end for the others
+  FlowControl flow_control;
+};
+
+struct InterpolationConfig {
+  std::string method = "constant";
+  InterpolationParameters parameters;  // only those given; the registry knows the defaults
+  double divergence_threshold = 0;     // 0 = no damping
+};
+
+struct SecurityConfig {
+  std::string mode;  // "insecure"; empty = not given, which allows loopback only
+};
+
+struct TransportConfig {
+  std::string encoding = "fp32";
+  std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
+  std::uint32_t chunk_bytes = 512 * 1024;   // checksummed unit of a reply
+  std::uint32_t max_connections = 256;      // inbound, at once
+  std::uint32_t max_replies = 64;           // snapshots being sent at once; above: BUSY
+};
+
+struct LogConfig {
+  std::string level = "info";  // trace, debug, info, warn, error, off
+  std::string file;            // empty = stderr
+};
+
+struct Config {
+  std::string cluster = "dpwa";
+  std::vector<NodeEntry> nodes;
+  Backend backend = Backend::gossip;
+  GossipConfig gossip;
+  InterpolationConfig interpolation;
+  SecurityConfig security;
+  TransportConfig transport;
+  LogConfig log;
+
+  std::filesystem::path file;  // where it came from; empty when built in code
+  std::string self;            // name of this node; empty when loaded with load_cluster
+
+  std::size_t self_index() const;  // throws std::logic_error when `self` is not set
+  const NodeEntry& self_node() const { return nodes.at(self_index()); }
+};
+
+// Bad configuration: one line "file:line: key: what is wrong; accepted: ..." ready to print.
+// Programs print what() and exit with 2.
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Loads, validates and resolves the cluster file, applies the DPWA_* overrides to node `name`.
+// `name` empty: taken from DPWA_NAME. Throws ConfigError.
+Config load_config(const std::filesystem::path& file, const std::string& name = "");
+
+// The same for programs that are no node themselves (status, run.sh): no own name, no overrides.
+Config load_cluster(const std::filesystem::path& file);
+
+// The effective configuration as a cluster file that loads to the same Config.
+std::string to_yaml(const Config& config);
+
+}  // namespace dpwa

@@ -1,0 +1,107 @@
+#include <yaml-cpp/yaml.h>
+
+#include "dpwa/config/config.h"
+#include "dpwa/config/text.h"
+#include "dpwa/config/units.h"
+
+namespace dpwa {
+namespace {
+
+using config::milliseconds_text;
+using config::number_text;
+
+const char* backend_name(Backend backend) {
+  switch (backend) {
+    case Backend::gossip:
+      return "gossip";
+    case Backend::collective:
+      return "collective";
+    case Backend::kvstore:
+      return "kvstore";
+    case Backend::null:
+      return "null";
+  }
+  return "";
+}
+
+template <class Value>
+void pair(YAML::Emitter& out, const std::string& key, const Value& value) {
+  out << YAML::Key << key << YAML::Value << value;
+}
+
+void emit_node(YAML::Emitter& out, const NodeEntry& node) {
+  out << YAML::Flow << YAML::BeginMap;
+  pair(out, "name", node.name);
+  pair(out, "host", node.host);
+  if (!node.bind.empty()) pair(out, "bind", node.bind);
+  pair(out, "port", node.port);
+  if (!node.cores.empty()) out << YAML::Key << "cores" << YAML::Value << YAML::Flow << node.cores;
+  out << YAML::EndMap;
+}
+
+void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
+  out << YAML::Key << "gossip" << YAML::Value << YAML::BeginMap;
+  pair(out, "pull_probability", number_text(gossip.pull_probability));
+  pair(out, "timeout_ms", milliseconds_text(gossip.timeout));
+  pair(out, "step_budget_ms", milliseconds_text(gossip.step_budget));
+  pair(out, "blend", gossip.blend == BlendMode::lerp ? "lerp" : "delta");
+  pair(out, "max_staleness", number_text(gossip.max_staleness));
+  pair(out, "max_frozen_ms", milliseconds_text(gossip.max_frozen));
+  pair(out, "final_average", gossip.final_average);
+  pair(out, "start_wait_ms", milliseconds_text(gossip.start_wait));
+  pair(out, "finish_wait_ms", milliseconds_text(gossip.finish_wait));
+  const FlowControl& flow = gossip.flow_control;
+  out << YAML::Key << "flow_control" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  pair(out, "initial", number_text(flow.initial));
+  pair(out, "min", number_text(flow.min));
+  pair(out, "max", number_text(flow.max));
+  pair(out, "on_success", number_text(flow.on_success));
+  pair(out, "on_failure", number_text(flow.on_failure));
+  out << YAML::EndMap << YAML::EndMap;
+}
+
+void emit_interpolation(YAML::Emitter& out, const InterpolationConfig& interpolation) {
+  out << YAML::Key << "interpolation" << YAML::Value << YAML::BeginMap;
+  pair(out, "method", interpolation.method);
+  for (const auto& [name, value] : interpolation.parameters) pair(out, name, number_text(value));
+  pair(out, "divergence_threshold", number_text(interpolation.divergence_threshold));
+  out << YAML::EndMap;
+}
+
+void emit_transport(YAML::Emitter& out, const TransportConfig& transport) {
+  out << YAML::Key << "transport" << YAML::Value << YAML::BeginMap;
+  pair(out, "same_host", "off");
+  pair(out, "encoding", transport.encoding);
+  pair(out, "congestion_control", transport.congestion_control);
+  pair(out, "chunk_bytes", transport.chunk_bytes);
+  pair(out, "max_connections", transport.max_connections);
+  pair(out, "max_replies", transport.max_replies);
+  out << YAML::EndMap;
+}
+
+}  // namespace
+
+std::string to_yaml(const Config& config) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  pair(out, "cluster", config.cluster);
+  out << YAML::Key << "nodes" << YAML::Value << YAML::BeginSeq;
+  for (const NodeEntry& node : config.nodes) emit_node(out, node);
+  out << YAML::EndSeq;
+  pair(out, "backend", backend_name(config.backend));
+  emit_gossip(out, config.gossip);
+  emit_interpolation(out, config.interpolation);
+  if (!config.security.mode.empty()) {
+    out << YAML::Key << "security" << YAML::Value << YAML::Flow << YAML::BeginMap;
+    pair(out, "mode", config.security.mode);
+    out << YAML::EndMap;
+  }
+  emit_transport(out, config.transport);
+  out << YAML::Key << "log" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  pair(out, "level", config.log.level);
+  pair(out, "file", config.log.file);
+  out << YAML::EndMap << YAML::EndMap;
+  return std::string(out.c_str()) + "\n";
+}
+
+}  // namespace dpwa

@@ -1,0 +1,73 @@
+#include <limits>
+
+#include "dpwa/config/sections.h"
+
+namespace dpwa::config {
+namespace {
+
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+
+void read_flow_control(const Section& section, FlowControl& flow) {
+  section.accept_only({"initial", "min", "max", "on_success", "on_failure"});
+  if (const Field* field = section.find("min")) flow.min = field->number(0, unbounded);
+  if (const Field* field = section.find("max")) flow.max = field->number(0, unbounded);
+  if (const Field* field = section.find("initial")) flow.initial = field->number(0, unbounded);
+  if (const Field* field = section.find("on_success"))
+    flow.on_success = field->number(0, unbounded);
+  if (const Field* field = section.find("on_failure"))
+    flow.on_failure = field->number(-unbounded, 0);
+}
+
+void check_flow_control(const Field& field, const FlowControl& flow) {
+  if (flow.min > flow.initial || flow.initial > flow.max) {
+    field.fail("the bounds do not hold together; accepted: min <= initial <= max");
+  }
+}
+
+}  // namespace
+
+double read_probability(const Field& field) {
+  return field.number(0, 1);
+}
+
+const std::vector<std::string>& gossip_keys() {
+  static const std::vector<std::string> keys = {
+      "pull_probability", "timeout_ms",    "step_budget_ms",   "blend",
+      "max_staleness",    "max_frozen_ms", "final_average",    "start_wait_ms",
+      "finish_wait_ms",   "flow_control",  "fetch_probability"};
+  return keys;
+}
+
+void read_gossip(const Section& section, GossipConfig& gossip) {
+  section.accept_only(gossip_keys());
+  const Field* alias = section.find("fetch_probability");
+  if (const Field* field = section.find("pull_probability")) {
+    if (alias)
+      alias->fail("the same as 'pull_probability', which is given too; accepted: one of them");
+    gossip.pull_probability = read_probability(*field);
+  }
+  if (alias) gossip.pull_probability = read_probability(*alias);
+  if (const Field* field = section.find("timeout_ms")) gossip.timeout = field->positive_ms();
+  if (const Field* field = section.find("step_budget_ms")) {
+    gossip.step_budget = field->non_negative_ms();
+  }
+  if (const Field* field = section.find("blend")) {
+    gossip.blend = field->choice({"delta", "lerp"}) == "lerp" ? BlendMode::lerp : BlendMode::delta;
+  }
+  if (const Field* field = section.find("max_staleness")) {
+    gossip.max_staleness = field->number(0, unbounded);
+  }
+  if (const Field* field = section.find("max_frozen_ms"))
+    gossip.max_frozen = field->non_negative_ms();
+  if (const Field* field = section.find("final_average")) gossip.final_average = field->boolean();
+  if (const Field* field = section.find("start_wait_ms"))
+    gossip.start_wait = field->non_negative_ms();
+  if (const Field* field = section.find("finish_wait_ms"))
+    gossip.finish_wait = field->non_negative_ms();
+  if (const Field* field = section.find("flow_control")) {
+    read_flow_control(Section(*field), gossip.flow_control);
+    check_flow_control(*field, gossip.flow_control);
+  }
+}
+
+}  // namespace dpwa::config

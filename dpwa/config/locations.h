@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace dpwa::config {
+
+// Where each key of a cluster file was given, so that a check made long after reading still names
+// the line. Keys are paths such as "gossip.timeout_ms" and "nodes[0].port". Used by one thread
+// while loading.
+class Locations {
+ public:
+  explicit Locations(std::string file) : file_(std::move(file)) {}
+
+  const std::string& file() const { return file_; }
+  void place(const std::string& key, int line) { origins_[key] = {line, ""}; }
+  // The value of `key` came from the environment instead of the file.
+  void place_in_environment(const std::string& key, const std::string& variable) {
+    origins_[key] = {0, variable};
+  }
+
+  // Throws ConfigError "file:line: key: problem", or "environment: VARIABLE: problem". The line is
+  // that of the key or of the nearest key around it that is known.
+  [[noreturn]] void fail(const std::string& key, const std::string& problem) const;
+  [[noreturn]] void fail_at(int line, const std::string& key, const std::string& problem) const;
+
+ private:
+  struct Origin {
+    int line = 0;  // from 1; 0 = none
+    std::string variable;
+  };
+  std::string file_;
+  std::map<std::string, Origin> origins_;
+};
+
+}  // namespace dpwa::config

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dpwa::config {
+
+// Control characters escaped, so that a message stays one line whatever the file holds.
+std::string one_line(std::string_view text);
+
+// A value for an error line: in single quotes, on one line, cut after 60 bytes.
+std::string shown(std::string_view value);
+
+// "a, b, c"
+std::string joined(const std::vector<std::string>& words);
+
+// Shortest text that reads back to the same number.
+std::string number_text(double value);
+
+}  // namespace dpwa::config

@@ -1,0 +1,133 @@
+#include "dpwa/core/peer_table.h"
+
+#include <algorithm>
+
+namespace dpwa {
+namespace {
+
+// A peer without capacity or parameters will have them shortly: ask again soon, however often it
+// declined before.
+constexpr Duration declined_delay = std::chrono::milliseconds(50);
+
+// So many failures in a row mean that a peer is down, not just unreliable.
+constexpr unsigned down_failures = 3;
+
+bool declined(PeerFailure failure) {
+  return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
+         failure == PeerFailure::stale;
+}
+
+// A call shows that the peer runs and can be reached again, not that it would answer differently.
+bool ended_by_call(PeerFailure failure) {
+  return failure != PeerFailure::rejected && !declined(failure);
+}
+
+void end_backoff(PeerRecord& record) {
+  record.retry_at = TimePoint::min();
+}
+
+}  // namespace
+
+PeerTable::PeerTable(const std::vector<std::string>& names, FlowControl flow_control,
+                     Backoff backoff)
+    : flow_control_(flow_control), backoff_(backoff) {
+  peers_.resize(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    peers_[i].name = names[i];
+    peers_[i].score = flow_control_.initial;
+  }
+}
+
+std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePoint now,
+                                        Random& random) const {
+  std::optional<PeerId> best;
+  double best_value = 0;
+  std::uint64_t ties = 0;
+  for (PeerId peer = 0; peer < peers_.size(); ++peer) {
+    const PeerRecord& record = peers_[peer];
+    if (record.retry_at > now || std::ranges::find(excluded, peer) != excluded.end()) continue;
+    const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
+    if (!best || value > best_value) {
+      best = peer;
+      best_value = value;
+      ties = 1;
+    } else if (value == best_value && random.below(++ties) == 0) {
+      best = peer;  // reservoir of one: each of the k best stays with probability 1/k
+    }
+  }
+  return best;
+}
+
+double PeerTable::score(PeerId peer, TimePoint now) const {
+  const PeerRecord& record = peers_.at(peer);
+  const std::chrono::duration<double> since = now - record.failed_at;
+  return flow_control_.after_time(record.score, since.count());
+}
+
+void PeerTable::forgive(PeerRecord& record) const {
+  record.score = std::max(record.score, flow_control_.initial);
+}
+
+void PeerTable::end_failures(PeerRecord& record) const {
+  if (record.failures >= down_failures) forgive(record);
+  record.failures = 0;
+  record.forgiven = false;
+}
+
+void PeerTable::succeeded(PeerId peer, const Progress& progress) {
+  PeerRecord& record = peers_.at(peer);
+  end_failures(record);
+  record.score = flow_control_.after_success(record.score);
+  record.last_failure.reset();
+  record.progress = progress;
+  ++record.pulls_ok;
+  end_backoff(record);
+}
+
+void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random) {
+  PeerRecord& record = peers_.at(peer);
+  record.last_failure = failure;
+  ++record.pulls_failed;
+  if (declined(failure)) {
+    end_failures(record);  // it answered, after all
+    const Backoff brief{declined_delay, declined_delay, backoff_.jitter};
+    record.retry_at = now + brief.delay(1, random);
+    return;
+  }
+  record.score = flow_control_.after_failure(score(peer, now));
+  record.failed_at = now;
+  ++record.failures;
+  const Backoff longest{backoff_.max, backoff_.max, backoff_.jitter};
+  const bool final = failure == PeerFailure::rejected;
+  record.retry_at = now + (final ? longest : backoff_).delay(record.failures, random);
+}
+
+void PeerTable::returned(PeerId peer, std::uint64_t incarnation) {
+  PeerRecord& record = peers_.at(peer);
+  if (incarnation > record.incarnation) {
+    // What the last process did says nothing of the new one; its snapshots count anew as well.
+    if (record.incarnation != 0) record.progress = {};
+    record.incarnation = incarnation;
+    record.score = flow_control_.initial;
+    record.failures = 0;
+    record.forgiven = false;
+    record.last_failure.reset();
+    end_backoff(record);
+    return;
+  }
+  const bool outdated = incarnation != 0 && incarnation < record.incarnation;
+  if (outdated || !record.last_failure || !ended_by_call(*record.last_failure)) return;
+  end_backoff(record);
+  if (record.failures >= down_failures && !record.forgiven) {
+    forgive(record);
+    record.forgiven = true;
+  }
+}
+
+std::optional<PeerId> PeerTable::find(const std::string& name) const {
+  const auto found = std::ranges::find(peers_, name, &PeerRecord::name);
+  if (found == peers_.end()) return std::nullopt;
+  return static_cast<PeerId>(found - peers_.begin());
+}
+
+}  // namespace dpwa

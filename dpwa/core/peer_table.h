@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dpwa/core/backoff.h"
+#include "dpwa/core/flow_control.h"
+#include "dpwa/core/progress.h"
+#include "dpwa/core/random.h"
+#include "dpwa/core/time.h"
+
+namespace dpwa {
+
+using PeerId = std::uint32_t;  // index into the peer table
+
+// Why an attempt to pull from a peer gave nothing.
+enum class PeerFailure {
+  timed_out,    // silent, stalled or trickling until the deadline
+  unreachable,  // connection refused or broken
+  protocol,     // corrupt frame, bad length, wrong magic
+  rejected,     // it refused us, or we it: other cluster, other model, no key
+  busy,         // answered BUSY: no fault, no score lost
+  not_ready,    // answered NOT_READY: no fault, no score lost
+  stale,        // lags too far or stands still (staleness.h): no score lost
+  unusable,     // sent parameters that are not finite
+};
+
+struct PeerRecord {
+  std::string name;
+  double score = 0;       // as of the last answer or failure; see PeerTable::score
+  TimePoint failed_at{};  // the last failure that took score
+  unsigned failures = 0;  // in a row
+  bool forgiven = false;  // its return has already been rewarded in this row of failures
+  TimePoint retry_at = TimePoint::min();
+  std::uint64_t incarnation = 0;  // 0 = never heard of
+  std::uint64_t pulls_ok = 0;
+  std::uint64_t pulls_failed = 0;
+  std::optional<PeerFailure> last_failure;
+  Progress progress;  // of its last snapshot
+};
+
+// Everything a node knows of its peers, and the choice among them: argmax(score +
+// uniform{10..1000}) as in the original dpwa, over the peers that are not waiting for a retry.
+// Nobody is removed for ever: a failed peer backs off, regains score with time, and is used again
+// as before as soon as it answers or calls us (`returned`). Pure: time and randomness are
+// arguments. One owner, one thread.
+class PeerTable {
+ public:
+  PeerTable(const std::vector<std::string>& names, FlowControl flow_control, Backoff backoff);
+
+  // The peer to ask next, or none when every peer is excluded or backing off. Ties break at random.
+  std::optional<PeerId> choose(std::span<const PeerId> excluded, TimePoint now,
+                               Random& random) const;
+
+  // Its score with what time has forgiven: what choose() goes by.
+  double score(PeerId peer, TimePoint now) const;
+
+  // A peer that answers after a row of failures was down and is back: its score starts afresh.
+  void succeeded(PeerId peer, const Progress& progress);
+  // Takes score (not for busy and not_ready) and sets the time of the next try. A rejection backs
+  // off by the longest delay at once: the answer will not change by itself.
+  void failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random);
+  // The peer was heard from by itself. A higher incarnation is a restart: its score starts afresh,
+  // and its back-off ends. With the same incarnation (or 0: not known) the back-off ends unless the
+  // peer rejected us or said that it is busy or not ready: calling does not change its answer. Its
+  // score starts afresh if it seemed down, once until it answers again: a peer that can call but
+  // not be reached, or is always too slow, must not win favour by calling. An older one is ignored.
+  void returned(PeerId peer, std::uint64_t incarnation);
+
+  std::size_t size() const { return peers_.size(); }
+  const PeerRecord& at(PeerId peer) const { return peers_.at(peer); }
+  std::optional<PeerId> find(const std::string& name) const;
+
+ private:
+  void forgive(PeerRecord& record) const;
+  void end_failures(PeerRecord& record) const;
+
+  std::vector<PeerRecord> peers_;
+  FlowControl flow_control_;
+  Backoff backoff_;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,232 @@
+#include "dpwa/gossip/gossip.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "dpwa/core/clock.h"
+#include "dpwa/core/lineage.h"
+#include "dpwa/gossip/final_average.h"
+#include "dpwa/gossip/start_up.h"
+#include "dpwa/log/log.h"
+#include "interpolation/divergence_threshold.h"
+#include "interpolation/registry.h"
+
+namespace dpwa {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+std::uint64_t wall_clock_us() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+GuardedInterpolation make_interpolation(const InterpolationConfig& config) {
+  const auto value = config.parameters.find("value");
+  const double fallback = value != config.parameters.end() ? value->second : 0.5;
+  auto policy = interpolation_registry().make(config.method, config.parameters);
+  return GuardedInterpolation(
+      with_divergence_threshold(std::move(policy), config.divergence_threshold), fallback);
+}
+
+LandingMode landing_mode(BlendMode blend) {
+  return blend == BlendMode::delta ? LandingMode::difference : LandingMode::values;
+}
+
+}  // namespace
+
+Gossip::Gossip(const Config& config, Parameters& parameters)
+    : config_(config),
+      parameters_(parameters),
+      interpolation_(make_interpolation(config.interpolation)),
+      random_(derive_seed(wall_clock_us(), {config.self_index()})),
+      loss_(std::numeric_limits<double>::quiet_NaN()),
+      incarnation_(wall_clock_us()) {}
+
+Gossip::~Gossip() {
+  leave();
+}
+
+void Gossip::restore(const ResumeState& state) {
+  clock_ = state.clock;
+  lineage_ = state.lineage;
+  incarnation_ = std::max(incarnation_, state.incarnation + 1);
+  resumed_ = true;
+}
+
+ResumeState Gossip::resume_state() const {
+  return {clock_, lineage_, incarnation_};
+}
+
+void Gossip::start() {
+  Node::Options options;
+  options.incarnation = incarnation_;
+  options.seed = random_.next();
+  options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
+  options.on_served = [this](const std::string& peer, const Progress& served) {
+    if (!served.final) return;
+    const std::lock_guard lock(served_mutex_);
+    served_final_.insert(peer);
+  };
+  node_ = std::make_unique<Node>(config_, parameters_.manifest(), std::move(options));
+  node_->start();
+  StartUp(*this).run();
+}
+
+Progress Gossip::progress() const {
+  Progress progress;
+  progress.version = version_;
+  progress.lineage = lineage_;
+  progress.clock = clock_;
+  progress.loss = loss_;
+  progress.time_us = static_cast<std::int64_t>(wall_clock_us());
+  return progress;
+}
+
+void Gossip::publish(const std::function<double()>& loss) {
+  clock_ = clock_after_publish(clock_);
+  complete_publish();
+  if (copying_) return;  // the device is still busy with the last one: counted as part of the next
+  copying_ = node_->local().store.begin();
+  if (!copying_) return;
+  parameters_.copy_out(copying_->bytes());
+  copying_loss_ = loss;
+  complete_publish();
+}
+
+void Gossip::complete_publish() {
+  if (!parameters_.settled()) return;
+  if (copying_) {
+    loss_ = copying_loss_();
+    ++version_;
+    node_->local().store.publish(std::move(*copying_), progress());
+    copying_.reset();
+  }
+  if (std::exchange(pull_wanted_, false)) begin_pull();
+}
+
+bool Gossip::publish_now(bool final) {
+  const auto give_up = SteadyClock::now() + config_.gossip.timeout * 2;
+  auto& store = node_->local().store;
+  while (SteadyClock::now() < give_up) {
+    if (copying_ && parameters_.settled()) copying_.reset();  // superseded
+    if (!copying_) {
+      if (auto writer = store.begin()) {
+        parameters_.copy_out(writer->bytes());
+        while (!parameters_.settled()) std::this_thread::yield();
+        ++version_;
+        Progress now = progress();
+        now.final = final;
+        store.publish(std::move(*writer), now);
+        return true;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+void Gossip::begin_pull() {
+  if (copying_ || !parameters_.settled()) {
+    pull_wanted_ = true;
+    return;
+  }
+  PullSpec spec;
+  spec.mode = landing_mode(config_.gossip.blend);
+  spec.timeout = config_.gossip.timeout;
+  if (adopt_from_) {
+    spec.peer = std::exchange(adopt_from_, std::nullopt);
+    spec.full = true;
+    spec.mode = LandingMode::values;
+    spec.judge_staleness = false;
+  }
+  node_->client().begin(spec);
+}
+
+void Gossip::update_send(const std::function<double()>& loss) {
+  if (auto arrival = node_->client().take(Duration::zero())) absorb(std::move(*arrival));
+  publish(loss);
+  if (random_.bernoulli(config_.gossip.pull_probability)) begin_pull();
+}
+
+StepReport Gossip::update_wait() {
+  complete_publish();
+  if (!blended_) {
+    const auto from = SteadyClock::now();
+    auto arrival = node_->client().take(config_.gossip.step_budget);
+    if (config_.gossip.step_budget > Duration::zero()) report_.waited = SteadyClock::now() - from;
+    if (arrival) absorb(std::move(*arrival));
+  }
+  if (report_.outcome == Outcome::skipped && (pull_wanted_ || node_->client().under_way())) {
+    report_.outcome = Outcome::pending;
+  }
+  report_.clock = clock_;
+  report_.pulls_ok = pulls_ok_;
+  report_.pulls_failed = pulls_failed_;
+  blended_ = false;
+  return std::exchange(report_, {});
+}
+
+void Gossip::absorb(Arrival arrival) {
+  report_.outcome = arrival.outcome;
+  report_.peer = arrival.peer_name;
+  report_.bytes += arrival.bytes;
+  if (arrival.outcome != Outcome::mixed) {
+    if (arrival.outcome != Outcome::skipped) ++pulls_failed_;
+    return;
+  }
+  report_.staleness = clock_ - arrival.progress.clock;
+  if (arrival.full) {
+    adopt(arrival);
+    report_.factor = 1;
+    blended_ = true;
+  } else if (arrival.progress.lineage != lineage_) {
+    if (adopts(progress(), arrival.progress)) adopt_from_ = arrival.peer;
+    report_.outcome = Outcome::rejected;
+    ++pulls_failed_;
+    log(LogLevel::warn, "gossip",
+        "'" + arrival.peer_name + "' descends from other initial weights: " +
+            (adopt_from_ ? "taking over its weights" : "not blended"));
+    return;
+  } else {
+    blend(arrival);
+  }
+  ++pulls_ok_;
+}
+
+void Gossip::blend(const Arrival& arrival) {
+  const auto result =
+      interpolation_.factor({clock_, arrival.progress.clock, loss_, arrival.progress.loss});
+  if (result.fallback) ++factor_fallbacks_;
+  parameters_.blend(node_->client().landing(), result.factor);
+  const double peer_clock = arrival.progress.clock;
+  clock_ = config_.gossip.blend == BlendMode::delta
+               ? clock_after_delta(clock_, peer_clock, arrival.own.clock, result.factor)
+               : clock_after_lerp(clock_, peer_clock, result.factor);
+  report_.factor = result.factor;
+  report_.distance = std::sqrt(arrival.stats.squared_distance);
+  blended_ = true;
+}
+
+void Gossip::adopt(const Arrival& arrival) {
+  parameters_.assign(node_->client().landing().bytes());
+  clock_ = arrival.progress.clock;
+  lineage_ = arrival.progress.lineage;
+}
+
+FinishReport Gossip::finish() {
+  if (node_ == nullptr) return {};
+  const FinishReport report = FinalAverage(*this).run();
+  leave();
+  return report;
+}
+
+void Gossip::leave() {
+  if (node_) node_->stop();
+}
+
+}  // namespace dpwa

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "dpwa/config/config.h"
+#include "dpwa/core/random.h"
+#include "dpwa/gossip/parameters.h"
+#include "dpwa/gossip/step_report.h"
+#include "dpwa/node/node.h"
+#include "interpolation/guarded.h"
+
+namespace dpwa {
+
+// The trainer's side of gossip averaging: when to publish, pull and blend, and with which factor.
+// Free of torch; used by the gossip adapter and by programs that average plain memory. One
+// (trainer) thread.
+//
+// A step is update_send (publish, begin a pull), the caller's optimizer step, update_wait (blend
+// what has arrived). With a step budget of 0 a pull that misses the end of its step is blended at
+// the beginning of a later one, before that step's publish. At most one blend a step, at most one
+// pull outstanding.
+class Gossip {
+ public:
+  // Both references must outlive it. Throws ConfigError for an interpolation that does not exist.
+  Gossip(const Config& config, Parameters& parameters);
+  ~Gossip();
+
+  void restore(const ResumeState& state);  // before start(): resume from a checkpoint
+  ResumeState resume_state() const;
+
+  // Goes on the network and brings the parameters to common weights. Throws std::runtime_error when
+  // the address cannot be had, or when every node that answered refused this one.
+  void start();
+
+  // `loss` is read when the snapshot is complete: a device tensor's value may arrive with it.
+  void update_send(const std::function<double()>& loss);
+  StepReport update_wait();
+
+  // Takes the final global average when configured, serves the last snapshot to those that still
+  // want it, and leaves the network. Bounded by twice gossip.finish_wait.
+  FinishReport finish();
+  void leave();  // leaves at once
+
+  Node& node() { return *node_; }
+
+  // Parts of update_send, for tests that need a fixed order among nodes.
+  void publish(const std::function<double()>& loss);
+  void begin_pull();
+
+ private:
+  friend class StartUp;
+  friend class FinalAverage;
+
+  void complete_publish();       // swaps a snapshot in once its copy is complete
+  bool publish_now(bool final);  // waits for the copy and for a free buffer
+  void absorb(Arrival arrival);  // into the report of this step, blending when it is to be
+  void blend(const Arrival& arrival);
+  void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
+  Progress progress() const;
+
+  const Config& config_;
+  Parameters& parameters_;
+  GuardedInterpolation interpolation_;
+  Random random_;
+  std::unique_ptr<Node> node_;
+
+  double clock_ = 0;
+  double loss_;
+  std::uint64_t version_ = 0;
+  std::uint64_t lineage_ = 0;
+  std::uint64_t incarnation_ = 0;
+  bool resumed_ = false;
+  std::optional<SnapshotStore::Writer> copying_;  // a publish whose copy is under way
+  std::function<double()> copying_loss_;
+  bool pull_wanted_ = false;          // begin a pull once it is complete
+  std::optional<PeerId> adopt_from_;  // the next pull takes this peer's weights in full
+
+  StepReport report_;     // of the step under way
+  bool blended_ = false;  // in the step under way
+  std::uint64_t pulls_ok_ = 0;
+  std::uint64_t pulls_failed_ = 0;
+  std::uint64_t factor_fallbacks_ = 0;
+
+  std::mutex served_mutex_;
+  std::set<std::string>
+      served_final_;  // guarded by served_mutex_: peers that hold our final snapshot
+};
+
+}  // namespace dpwa

@@ -1,0 +1,50 @@
+#include "dpwa/gossip/host_parameters.h"
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "interpolation/kernels/kernels.h"
+
+namespace dpwa {
+
+HostParameters::HostParameters(Manifest manifest, std::span<std::byte> memory)
+    : manifest_(std::move(manifest)), memory_(memory) {
+  assert(memory_.size() == manifest_.total_bytes());
+}
+
+void HostParameters::copy_out(std::span<std::byte> snapshot) {
+  std::memcpy(snapshot.data(), memory_.data(), memory_.size());
+}
+
+void HostParameters::blend(const Landing& landing, double factor) {
+  blend_regions(manifest_, memory_, landing.bytes(), landing.mode(), factor);
+}
+
+void HostParameters::assign(std::span<const std::byte> snapshot) {
+  std::memcpy(memory_.data(), snapshot.data(), memory_.size());
+}
+
+void blend_regions(const Manifest& manifest, std::span<std::byte> memory,
+                   std::span<const std::byte> landed, LandingMode mode, double factor) {
+  for (const Region& region : manifest.regions()) {
+    const auto x = memory.subspan(region.offset, region.bytes);
+    const auto y = landed.subspan(region.offset, region.bytes);
+    switch (region.rule) {
+      case BlendRule::interpolate:
+        if (mode == LandingMode::difference) {
+          kernels::delta(region.dtype, x, y, factor);
+        } else {
+          kernels::lerp(region.dtype, x, y, factor);
+        }
+        break;
+      case BlendRule::maximum:
+        kernels::maximum(region.dtype, x, y);
+        break;
+      case BlendRule::carry:
+        break;
+    }
+  }
+}
+
+}  // namespace dpwa

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "dpwa/snapshot/landing.h"
+#include "dpwa/snapshot/manifest.h"
+
+namespace dpwa {
+
+// The model as gossip sees it: memory described by a manifest, wherever it lives. Trainer thread
+// only.
+class Parameters {
+ public:
+  virtual ~Parameters() = default;
+  virtual const Manifest& manifest() const = 0;
+
+  // Memory for snapshots and for what lands: pinned where an accelerator copies to and from it.
+  virtual AlignedBuffer allocate(std::size_t bytes) { return AlignedBuffer(bytes); }
+
+  // Begins to copy the parameters, as they are at this moment, into `snapshot`. The parameters may
+  // change as soon as it returns; `snapshot` is complete once settled() is true.
+  virtual void copy_out(std::span<std::byte> snapshot) = 0;
+
+  // Begins to blend what has landed into the parameters, by the rule of each region: delta or lerp
+  // with `factor` by the landing's mode, maximum for counters; carried tensors stay. `landing` may
+  // be overwritten once settled() is true.
+  virtual void blend(const Landing& landing, double factor) = 0;
+
+  // No copy to or from host memory is under way. Never waits.
+  virtual bool settled() { return true; }
+
+  // Overwrites everything, carried tensors too.
+  virtual void assign(std::span<const std::byte> snapshot) = 0;
+};
+
+}  // namespace dpwa

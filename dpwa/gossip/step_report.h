@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "dpwa/core/outcome.h"
+
+namespace dpwa {
+
+// What one step did. A missed peer is a normal outcome, never an exception.
+struct StepReport {
+  Outcome outcome = Outcome::skipped;
+  std::string peer;         // empty when no peer is concerned
+  double factor = 0;        // interpolation factor used; 0 unless mixed
+  double staleness = 0;     // own clock - peer clock at the blend; negative when the peer is ahead
+  std::uint64_t bytes = 0;  // received for this outcome
+  std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
+  double clock = 0;                   // own clock after the step
+  double distance = 0;             // ||x_peer - x_own|| over what is interpolated; 0 unless mixed
+  std::uint64_t pulls_ok = 0;      // since start()
+  std::uint64_t pulls_failed = 0;  // since start(), all kinds of failure
+};
+
+// What finish() did.
+struct FinishReport {
+  bool averaged = false;           // a global average was taken
+  std::size_t participants = 1;    // models in it, the own one included
+  double distance_to_average = 0;  // ||x_own - average|| before it was taken
+};
+
+// What a checkpoint keeps of a node, beside the model and the optimizer.
+struct ResumeState {
+  double clock = 0;
+  std::uint64_t lineage = 0;      // descent of the weights; 0 = none yet
+  std::uint64_t incarnation = 0;  // of the process that wrote it
+};
+
+}  // namespace dpwa

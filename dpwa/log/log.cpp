@@ -1,0 +1,81 @@
+#include "dpwa/log/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+namespace dpwa {
+namespace {
+
+std::shared_ptr<spdlog::logger> make_logger(const std::string& file, const std::string& node) {
+  spdlog::sink_ptr sink;
+  if (file.empty()) {
+    const auto colour = std::getenv("NO_COLOR") != nullptr ? spdlog::color_mode::never
+                                                           : spdlog::color_mode::automatic;
+    sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(colour);
+  } else {
+    sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file, false);
+  }
+  auto logger = std::make_shared<spdlog::logger>(node, std::move(sink));
+  logger->set_pattern(node.empty() ? "%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v"
+                                   : "%Y-%m-%d %H:%M:%S.%e %^%-5l%$ [%n] %v");
+  logger->flush_on(spdlog::level::info);
+  return logger;
+}
+
+std::mutex& logger_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::shared_ptr<spdlog::logger>& logger_slot() {  // guarded by logger_mutex()
+  static std::shared_ptr<spdlog::logger> logger = make_logger("", "");
+  return logger;
+}
+
+std::shared_ptr<spdlog::logger> logger() {
+  const std::lock_guard lock(logger_mutex());
+  return logger_slot();
+}
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::trace:
+      return spdlog::level::trace;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warn:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      return spdlog::level::off;
+  }
+  return spdlog::level::off;
+}
+
+}  // namespace
+
+void configure_log(std::string_view level, const std::string& file, const std::string& node) {
+  auto configured = make_logger(file, node);
+  configured->set_level(level == "error" ? spdlog::level::err
+                                         : spdlog::level::from_str(std::string(level)));
+  const std::lock_guard lock(logger_mutex());
+  logger_slot() = std::move(configured);
+}
+
+void log(LogLevel level, std::string_view subsystem, std::string_view message) {
+  logger()->log(to_spdlog(level), "{}: {}", subsystem, message);
+}
+
+bool log_enabled(LogLevel level) {
+  return logger()->should_log(to_spdlog(level));
+}
+
+}  // namespace dpwa

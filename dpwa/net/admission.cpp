@@ -1,0 +1,34 @@
+#include "dpwa/net/admission.h"
+
+#include <algorithm>
+
+namespace dpwa {
+
+std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalNode& local) {
+  const auto reject = [](wire::RejectCode code, std::string reason) {
+    return wire::Reject{code, std::move(reason)};
+  };
+  if (hello.cluster != local.cluster) {
+    return reject(wire::RejectCode::cluster, "node '" + local.name + "' belongs to cluster '" +
+                                                 local.cluster + "', not '" + hello.cluster + "'");
+  }
+  if (hello.role == wire::Role::observer) return std::nullopt;
+  if (hello.node == local.name) {
+    return reject(wire::RejectCode::own_name, "two nodes are named '" + local.name + "'");
+  }
+  if (std::ranges::find(local.peers, hello.node) == local.peers.end()) {
+    return reject(wire::RejectCode::unknown_node,
+                  "node '" + hello.node + "' is not in the cluster file of '" + local.name + "'");
+  }
+  return std::nullopt;
+}
+
+wire::Reject model_reject(const LocalNode& local, const std::string& caller,
+                          const Manifest& there) {
+  const auto difference = first_difference(local.manifest, there);
+  return {wire::RejectCode::model,
+          "the models of '" + local.name + "' (here) and '" + caller +
+              "' (there) differ: " + difference.value_or("their fingerprints are not equal")};
+}
+
+}  // namespace dpwa

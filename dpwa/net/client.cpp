@@ -1,0 +1,193 @@
+#include "dpwa/net/client.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <utility>
+
+#include "dpwa/log/log.h"
+#include "dpwa/net/deadline.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+// A failed coroutine is a defect of ours: it must not pass unseen.
+void rethrow(std::exception_ptr failure) {
+  if (failure) std::rethrow_exception(failure);
+}
+
+std::uint32_t milliseconds_left(TimePoint deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, 1 << 30));
+}
+
+}  // namespace
+
+Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> peers,
+               ClientOptions options)
+    : io_(io),
+      local_(local),
+      options_(std::move(options)),
+      staging_(PeerChannel::make_staging(options_.chunk_bytes)),
+      table_(local.peers, options_.flow_control, options_.backoff),
+      staleness_(options_.staleness),
+      random_(options_.seed),
+      landing_(local.manifest, options_.allocate) {
+  for (auto& peer : peers) {
+    channels_.push_back(std::make_unique<PeerChannel>(io, local, std::move(peer),
+                                                      options_.congestion_control, staging_));
+  }
+}
+
+Client::~Client() = default;
+
+bool Client::begin(const PullSpec& spec) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (under_way_ || arrival_ || stopped_) return false;
+    under_way_ = true;
+  }
+  ++local_.traffic.pulls_begun;
+  asio::post(io_, [this, spec] { asio::co_spawn(io_, run_round(spec), rethrow); });
+  return true;
+}
+
+bool Client::under_way() const {
+  const std::lock_guard lock(mutex_);
+  return under_way_;
+}
+
+std::optional<Arrival> Client::take(Duration budget) {
+  std::unique_lock lock(mutex_);
+  if (!arrival_ && under_way_ && budget > Duration::zero()) {
+    changed_.wait_for(lock, budget, [this] { return arrival_.has_value() || stopped_; });
+  }
+  return std::exchange(arrival_, std::nullopt);
+}
+
+void Client::deliver(Arrival arrival) {
+  const std::lock_guard lock(mutex_);
+  under_way_ = false;
+  arrival_ = std::move(arrival);
+  changed_.notify_all();
+}
+
+asio::awaitable<void> Client::run_round(PullSpec spec) {
+  Arrival arrival;
+  arrival.full = spec.full;
+  const auto own = local_.store.latest();
+  if (own == nullptr) {
+    deliver(std::move(arrival));
+    co_return;
+  }
+  arrival.own = own->progress();
+  round_.begin(SteadyClock::now(), spec.timeout, spec.peer);
+  while (const auto peer = round_.next_peer(table_, SteadyClock::now(), random_)) {
+    const PullResult result = co_await attempt(*peer, spec, own);
+    arrival.peer = *peer;
+    arrival.peer_name = channels_[*peer]->name();
+    arrival.progress = result.progress;
+    arrival.bytes += result.bytes;
+    local_.traffic.bytes_received += result.bytes;
+    if (result.incarnation != 0) table_.returned(*peer, result.incarnation);
+    if (!result.failure) {
+      arrival.stats = landing_.stats();
+      round_.succeeded(table_, result.progress);
+      break;
+    }
+    if (result.failure == PeerFailure::protocol) ++local_.traffic.protocol_errors;
+    report(*peer, result);
+    round_.failed(table_, *result.failure, SteadyClock::now(), random_);
+  }
+  arrival.outcome = round_.outcome();
+  landing_.release();
+  deliver(std::move(arrival));
+}
+
+asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec,
+                                            std::shared_ptr<const Snapshot> own) {
+  PeerChannel& channel = *channels_[peer];
+  const net::Deadline deadline(io_, round_.deadline(), [&channel] { channel.close(); });
+  const double own_clock = own->progress().clock;
+  landing_.begin(spec.mode, std::move(own));
+  PullRequest request;
+  request.full = spec.full;
+  request.deadline_ms = milliseconds_left(round_.deadline());
+  if (spec.judge_staleness) {
+    request.judge = [this, peer,
+                     own_clock](const Progress& progress) -> std::optional<PeerFailure> {
+      const bool fresh = staleness_.accept(peer, progress.clock, own_clock, SteadyClock::now());
+      return fresh ? std::nullopt : std::optional(PeerFailure::stale);
+    };
+  }
+  PullResult result = co_await channel.pull(std::move(request), landing_);
+  if (!result.failure && !landing_.stats().finite) {
+    result.failure = PeerFailure::unusable;
+    result.detail = "sent parameters that are not finite";
+  }
+  if (result.failure && deadline.expired()) {
+    result.failure = PeerFailure::timed_out;
+    result.detail = "no complete answer within the deadline";
+  }
+  co_return result;
+}
+
+void Client::report(PeerId peer, const PullResult& result) {
+  const std::string& name = channels_[peer]->name();
+  const auto held_back = limiter_.pass(name + result.detail, SteadyClock::now());
+  if (!held_back) return;
+  const std::string more =
+      *held_back > 0 ? " (" + std::to_string(*held_back) + " times since)" : "";
+  const bool ordinary =
+      result.failure == PeerFailure::busy || result.failure == PeerFailure::not_ready;
+  log(ordinary ? LogLevel::debug : LogLevel::warn, "tx",
+      "pull from '" + name + "' failed: " + result.detail + more);
+}
+
+std::vector<Greeted> Client::greet_all(Duration timeout) {
+  std::unique_lock lock(mutex_);
+  greeted_.assign(channels_.size(), {});
+  greetings_pending_ = channels_.size();
+  asio::post(io_, [this, timeout] {
+    for (PeerId peer = 0; peer < channels_.size(); ++peer)
+      asio::co_spawn(io_, greet(peer, timeout), rethrow);
+  });
+  changed_.wait(lock, [this] { return greetings_pending_ == 0 || stopped_; });
+  return greeted_;
+}
+
+asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
+  PeerChannel& channel = *channels_[peer];
+  const net::Deadline deadline(io_, SteadyClock::now() + timeout, [&channel] { channel.close(); });
+  auto greeting = co_await channel.greet();
+  if (greeting.failure == PeerFailure::rejected) {
+    PullResult refused;
+    refused.failure = greeting.failure;
+    refused.detail = greeting.detail;
+    report(peer, refused);
+  }
+  const std::lock_guard lock(mutex_);
+  greeted_[peer] = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome)};
+  --greetings_pending_;
+  changed_.notify_all();
+}
+
+void Client::peer_called(const std::string& name, std::uint64_t incarnation) {
+  if (const auto peer = table_.find(name)) table_.returned(*peer, incarnation);
+}
+
+void Client::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+  for (const auto& channel : channels_) channel->close();
+}
+
+}  // namespace dpwa

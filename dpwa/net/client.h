@@ -1,0 +1,96 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "dpwa/core/peer_table.h"
+#include "dpwa/core/pull_round.h"
+#include "dpwa/core/random.h"
+#include "dpwa/core/staleness.h"
+#include "dpwa/log/log_limiter.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/peer_channel.h"
+#include "dpwa/net/pull_spec.h"
+
+namespace dpwa {
+
+struct ClientOptions {
+  std::size_t chunk_bytes = 512 * 1024;
+  std::string congestion_control = "auto";
+  FlowControl flow_control;
+  Backoff backoff;
+  StalenessOptions staleness;
+  std::uint64_t seed = 0;    // of the peer choice
+  BufferAllocator allocate;  // of the landing buffer
+};
+
+// What one peer said of itself when greeted.
+struct Greeted {
+  std::optional<PeerFailure> failure;
+  std::string detail;
+  wire::Welcome welcome;
+};
+
+// The Tx side: pulls from a peer at a time, into the landing buffer. At most one pull is under way;
+// the landing buffer belongs to the Tx thread from begin() until the arrival is taken, and to the
+// trainer from then until its next begin(). Lives on one io_context run by one thread.
+class Client {
+ public:
+  Client(boost::asio::io_context& io, LocalNode& local, std::vector<PeerAddress> peers,
+         ClientOptions options);
+  ~Client();
+
+  // --- trainer thread
+  bool begin(
+      const PullSpec& spec);  // false while a pull is under way or an arrival has not been taken
+  bool under_way() const;
+  // The arrival of the pull begun last, waiting for it up to `budget`; none: not there yet, or none
+  // begun.
+  std::optional<Arrival> take(Duration budget);
+  const Landing& landing() const { return landing_; }
+  // Greets every peer at once, each under `timeout`; one entry per PeerId.
+  std::vector<Greeted> greet_all(Duration timeout);
+
+  // --- Tx thread
+  void peer_called(const std::string& name, std::uint64_t incarnation);
+  const PeerTable& table() const { return table_; }
+  void stop();  // ends a pull under way; every later begin() is refused
+
+ private:
+  boost::asio::awaitable<void> run_round(PullSpec spec);
+  boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec,
+                                             std::shared_ptr<const Snapshot> own);
+  boost::asio::awaitable<void> greet(PeerId peer, Duration timeout);
+  void deliver(Arrival arrival);
+  void report(PeerId peer, const PullResult& result);
+
+  boost::asio::io_context& io_;
+  LocalNode& local_;
+  const ClientOptions options_;
+
+  // Tx thread only
+  AlignedBuffer staging_;
+  std::vector<std::unique_ptr<PeerChannel>> channels_;  // by PeerId
+  PeerTable table_;
+  PullRound round_;
+  StalenessGuard staleness_;
+  Random random_;
+  LogLimiter limiter_;
+
+  Landing landing_;  // handed over with the arrival
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool under_way_ = false;             // guarded by mutex_
+  bool stopped_ = false;               // guarded by mutex_
+  std::optional<Arrival> arrival_;     // guarded by mutex_
+  std::vector<Greeted> greeted_;       // guarded by mutex_
+  std::size_t greetings_pending_ = 0;  // guarded by mutex_
+};
+
+}  // namespace dpwa

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dpwa/net/traffic.h"
+#include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/snapshot_store.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+
+// What both network threads need to know of the node they serve. Constant but for the atomics and
+// the store, which synchronise themselves.
+struct LocalNode {
+  LocalNode(std::string cluster_name, std::string node_name, std::uint64_t node_incarnation,
+            std::vector<std::string> node_peers, Manifest node_manifest, std::size_t chunk_bytes,
+            const BufferAllocator& allocate)
+      : cluster(std::move(cluster_name)),
+        name(std::move(node_name)),
+        incarnation(node_incarnation),
+        peers(std::move(node_peers)),
+        manifest(std::move(node_manifest)),
+        store(manifest.total_bytes(), chunk_bytes, allocate) {}
+
+  const std::string cluster;
+  const std::string name;
+  const std::uint64_t incarnation;       // grows with every start of the node
+  const std::vector<std::string> peers;  // names, by PeerId
+  const Manifest manifest;
+  SnapshotStore store;
+  std::atomic<wire::NodeState> state{wire::NodeState::joining};
+  Traffic traffic;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dpwa/core/outcome.h"
+#include "dpwa/core/peer_table.h"
+#include "dpwa/core/progress.h"
+#include "dpwa/core/time.h"
+#include "dpwa/snapshot/landing.h"
+#include "interpolation/kernels/kernels.h"
+
+namespace dpwa {
+
+// What a pull is to bring. The defaults are an ordinary gossip round.
+struct PullSpec {
+  std::optional<PeerId> peer;  // none: the peer table chooses, and tries others after a failure
+  bool full = false;           // frozen parameters too
+  LandingMode mode = LandingMode::difference;
+  Duration timeout = std::chrono::milliseconds(500);  // the one deadline of the round
+  bool judge_staleness = true;
+};
+
+// What a pull brought. With outcome `mixed` the landing buffer holds the parameters, and belongs to
+// the trainer until it begins the next pull.
+struct Arrival {
+  Outcome outcome = Outcome::skipped;
+  std::optional<PeerId> peer;  // that answered, or the last one tried
+  std::string peer_name;
+  bool full = false;  // a full pull
+  Progress progress;  // the peer's
+  Progress own;       // of the own snapshot that it was compared with
+  kernels::PassStats stats;
+  std::uint64_t bytes = 0;
+};
+
+}  // namespace dpwa

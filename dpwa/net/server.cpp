@@ -1,0 +1,112 @@
+#include "dpwa/net/server.h"
+
+#include <boost/asio/ip/address.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "dpwa/log/log.h"
+#include "dpwa/net/server_session.h"
+#include "dpwa/net/socket_options.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+constexpr auto accept_pause =
+    std::chrono::milliseconds(100);  // after a failed accept, e.g. out of descriptors
+}
+
+Server::Server(asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events)
+    : io_(io),
+      local_(local),
+      options_(std::move(options)),
+      events_(std::move(events)),
+      acceptor_(io),
+      accept_retry_(io) {}
+
+Server::~Server() = default;
+
+std::uint16_t Server::listen() {
+  const tcp::endpoint endpoint(asio::ip::make_address(options_.bind_address), options_.port);
+  boost::system::error_code error;
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    throw std::runtime_error("node '" + local_.name + "' cannot listen on " +
+                             options_.bind_address + " port " + std::to_string(options_.port) +
+                             ": " + error.message());
+  }
+  return acceptor_.local_endpoint().port();
+}
+
+void Server::serve() {
+  accept_next();
+}
+
+void Server::accept_next() {
+  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+    if (stopping_ || error == asio::error::operation_aborted) return;
+    if (!error) {
+      admit(std::move(socket));
+      accept_next();
+      return;
+    }
+    report("accept", error.message());
+    accept_retry_.expires_after(accept_pause);
+    accept_retry_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled && !stopping_) accept_next();
+    });
+  });
+}
+
+void Server::admit(tcp::socket socket) {
+  if (sessions_.size() >= options_.max_connections) {
+    ++local_.traffic.connections_refused;
+    report("accept", "more than " + std::to_string(options_.max_connections) +
+                         " connections (transport.max_connections)");
+    return;  // the socket closes here
+  }
+  ++local_.traffic.connections_accepted;
+  net::tune(socket, options_.congestion_control);
+  sessions_.push_back(std::make_shared<ServerSession>(std::move(socket), *this));
+  sessions_.back()->start();
+}
+
+void Server::forget(ServerSession& session) {
+  sessions_.remove_if([&](const auto& held) { return held.get() == &session; });
+}
+
+void Server::stop() {
+  if (stopping_) return;
+  stopping_ = true;
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+  accept_retry_.cancel();
+  bool draining = false;
+  for (const auto& session : sessions_) {
+    if (session->replying()) {
+      draining = true;
+    } else {
+      session->close();
+    }
+  }
+  if (!draining) return;
+  accept_retry_.expires_after(options_.drain_time);
+  accept_retry_.async_wait([this](const boost::system::error_code&) {
+    for (const auto& session : sessions_) session->close();
+  });
+}
+
+void Server::report(const std::string& address, const std::string& what) {
+  const auto held_back = limiter_.pass(address, std::chrono::steady_clock::now());
+  if (!held_back) return;
+  const std::string more =
+      *held_back > 0 ? " (and " + std::to_string(*held_back) + " more since)" : "";
+  log(LogLevel::warn, "rx", address + ": " + what + more);
+}
+
+}  // namespace dpwa

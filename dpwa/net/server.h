@@ -1,0 +1,74 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "dpwa/core/time.h"
+#include "dpwa/log/log_limiter.h"
+#include "dpwa/net/local_node.h"
+
+namespace dpwa {
+
+struct ServerOptions {
+  std::string bind_address = "127.0.0.1";  // numeric
+  std::uint16_t port = 0;                  // 0 = any free port
+  std::uint32_t max_connections = 256;     // inbound, at once; one more is closed
+  std::uint32_t max_replies = 64;  // snapshots being sent at once; one more is answered BUSY
+  std::string congestion_control = "auto";
+  Duration handshake_timeout = std::chrono::seconds(5);
+  Duration max_reply_time =
+      std::chrono::seconds(10);  // bounds the deadline that a caller may state
+  Duration drain_time = std::chrono::milliseconds(300);  // for replies in flight at stop
+};
+
+// What the server tells the node. Called on the Rx thread; must not block.
+struct ServerEvents {
+  std::function<void(const std::string& peer, std::uint64_t incarnation)> on_contact;
+  std::function<void(const std::string& peer, const Progress& progress)> on_served;
+  std::function<boost::asio::awaitable<std::string>()> status_json;
+};
+
+class ServerSession;
+
+// The Rx side: accepts connections and serves this node's latest snapshot, one coroutine per
+// connection, each reply straight from the snapshot's memory. A slow reader holds its own coroutine
+// and one snapshot buffer until the deadline that it stated, and delays nobody. Lives on one
+// io_context run by one thread; listen() before that thread starts, stop() from it.
+class Server {
+ public:
+  Server(boost::asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events);
+  ~Server();
+
+  // Binds and listens; returns the port. Throws std::runtime_error that names address, port and
+  // cause.
+  std::uint16_t listen();
+  void serve();  // begins to accept
+  void stop();   // Rx thread: no new connections; replies in flight get drain_time, idle ones none
+
+ private:
+  friend class ServerSession;
+  void accept_next();
+  void admit(boost::asio::ip::tcp::socket socket);
+  void forget(ServerSession& session);
+  void report(const std::string& address, const std::string& what);  // rate-limited warning
+
+  boost::asio::io_context& io_;
+  LocalNode& local_;
+  const ServerOptions options_;
+  const ServerEvents events_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer accept_retry_;
+  std::list<std::shared_ptr<ServerSession>> sessions_;
+  std::uint32_t replies_in_flight_ = 0;
+  bool stopping_ = false;
+  LogLimiter limiter_;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,241 @@
+#include "dpwa/net/server_session.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <exception>
+#include <utility>
+
+#include "dpwa/log/log.h"
+#include "dpwa/net/admission.h"
+#include "dpwa/net/deadline.h"
+#include "dpwa/net/server.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using wire::MessageType;
+
+ServerSession::ServerSession(tcp::socket socket, Server& server)
+    : socket_(std::move(socket)), server_(server), local_(server.local_) {
+  boost::system::error_code error;
+  const auto remote = socket_.remote_endpoint(error);
+  address_ = error ? "peer" : remote.address().to_string();
+}
+
+void ServerSession::start() {
+  auto self = shared_from_this();
+  asio::co_spawn(socket_.get_executor(), run(), [self](std::exception_ptr failure) {
+    if (failure) {
+      try {
+        std::rethrow_exception(failure);
+      } catch (const std::exception& error) {
+        self->server_.report(self->address_, error.what());
+      }
+    }
+    self->close();
+    self->server_.forget(*self);
+  });
+}
+
+void ServerSession::close() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+void ServerSession::protocol_error(const std::string& what) {
+  ++local_.traffic.protocol_errors;
+  server_.report(address_, "connection closed: " + what);
+}
+
+asio::awaitable<void> ServerSession::run() {
+  {
+    const net::Deadline deadline(socket_.get_executor(), after(server_.options_.handshake_timeout),
+                                 [this] { close(); });
+    const bool admitted = co_await handshake();
+    if (!admitted) {
+      ++local_.traffic.connections_refused;
+      co_return;
+    }
+  }
+  constexpr auto requests = net::types(MessageType::pull, MessageType::status_request);
+  while (!server_.stopping_) {
+    auto request = co_await net::read_frame(socket_, requests);
+    if (!request) {
+      if (request.error().protocol) protocol_error(request.error().detail);
+      co_return;
+    }
+    net::Frame frame = std::move(*request);
+    const bool answered = co_await answer(std::move(frame));
+    if (!answered) co_return;
+  }
+}
+
+asio::awaitable<bool> ServerSession::handshake() {
+  constexpr auto expected = net::types(MessageType::hello);
+  const auto frame = co_await net::read_frame(socket_, expected);
+  if (!frame) {
+    if (!frame.error().protocol) co_return false;
+    protocol_error(frame.error().detail);
+    if (frame.error().version_mismatch) {
+      wire::Reject reject{wire::RejectCode::version, frame.error().detail};
+      co_await refuse(std::move(reject), 0);
+    }
+    co_return false;
+  }
+  const std::uint32_t request_id = frame->header.request_id;
+  const auto hello = wire::decode_hello(frame->body);
+  if (!hello) {
+    protocol_error(hello.error().detail);
+    co_return false;
+  }
+  auto reject = examine_hello(*hello, local_);
+  if (reject) {
+    wire::Reject answer = std::move(*reject);
+    co_return co_await refuse(std::move(answer), request_id);
+  }
+  peer_ = hello->node;
+  const bool is_node = hello->role == wire::Role::node;
+  if (is_node && hello->fingerprint != local_.manifest.fingerprint())
+    co_return co_await explain_model(request_id);
+  if (is_node) server_.events_.on_contact(peer_, hello->incarnation);
+
+  wire::Welcome welcome{local_.name, local_.incarnation, net::types(wire::Codec::raw),
+                        local_.state.load()};
+  if (const auto latest = local_.store.latest()) {
+    welcome.clock = latest->progress().clock;
+    welcome.lineage = latest->progress().lineage;
+  }
+  auto encoded = wire::encode(welcome, request_id);
+  co_return co_await send(std::move(encoded));
+}
+
+asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
+  auto request = wire::encode_empty(MessageType::manifest_request, request_id);
+  const bool asked = co_await send(std::move(request));
+  if (!asked) co_return false;
+  constexpr auto expected = net::types(MessageType::manifest);
+  const auto frame = co_await net::read_frame(socket_, expected);
+  if (!frame) co_return false;
+  const auto manifest = wire::decode_manifest(frame->body);
+  if (!manifest) {
+    protocol_error(manifest.error().detail);
+    co_return false;
+  }
+  auto reject = model_reject(local_, peer_, *manifest);
+  co_return co_await refuse(std::move(reject), request_id);
+}
+
+// Always false: the connection ends with a REJECT.
+asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t request_id) {
+  server_.report(address_, "refused " +
+                               (peer_.empty() ? std::string("a caller") : "'" + peer_ + "'") +
+                               ": " + reject.reason);
+  auto frame = wire::encode(reject, request_id);
+  co_await send(std::move(frame));
+  co_return false;
+}
+
+asio::awaitable<bool> ServerSession::answer(net::Frame request) {
+  const std::uint32_t request_id = request.header.request_id;
+  if (request.header.type == MessageType::status_request) {
+    wire::Status status;
+    status.json = co_await server_.events_.status_json();
+    auto frame = wire::encode(status, request_id);
+    co_return co_await send(std::move(frame));
+  }
+  const auto pull = wire::decode_pull(request.body);
+  if (!pull) {
+    protocol_error(pull.error().detail);
+    co_return false;
+  }
+  co_return co_await answer_pull(*pull, request_id);
+}
+
+asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::uint32_t request_id) {
+  const auto snapshot = local_.store.latest();
+  const auto state = local_.state.load();
+  MessageType refusal{};
+  if (snapshot == nullptr || state == wire::NodeState::joining) {
+    refusal = MessageType::not_ready;
+  } else if (pull.known_version != 0 && pull.known_version == snapshot->progress().version) {
+    refusal = MessageType::not_modified;
+  } else if (server_.replies_in_flight_ >= server_.options_.max_replies) {
+    refusal = MessageType::busy;
+  }
+  if (refusal != MessageType{}) {
+    auto frame = wire::encode_empty(refusal, request_id);
+    co_return co_await send(std::move(frame));
+  }
+
+  const std::uint64_t available =
+      pull.full ? local_.manifest.total_bytes() : local_.manifest.exchange_bytes();
+  const std::uint64_t length =
+      pull.length != 0 ? pull.length : available - std::min(pull.offset, available);
+  if (pull.offset % 64 != 0 || pull.offset > available || length > available - pull.offset) {
+    wire::Error refused{"the range " + std::to_string(pull.offset) + "+" + std::to_string(length) +
+                        " is not within " + std::to_string(available) +
+                        " bytes or does not begin on a multiple of 64"};
+    auto frame = wire::encode(refused, request_id);
+    co_return co_await send(std::move(frame));
+  }
+
+  wire::SnapshotHead head;
+  head.progress = snapshot->progress();
+  head.state = state;
+  head.offset = pull.offset;
+  head.length = length;
+  head.chunk_bytes = pull.chunk_bytes;
+  const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
+                                           server_.options_.max_reply_time);
+  const net::Deadline deadline(socket_.get_executor(), after(time), [this] { close(); });
+  ++server_.replies_in_flight_;
+  replying_ = true;
+  const bool sent = co_await send_snapshot(snapshot, head, request_id);
+  replying_ = false;
+  --server_.replies_in_flight_;
+  if (sent && !peer_.empty()) server_.events_.on_served(peer_, head.progress);
+  co_return sent;
+}
+
+asio::awaitable<bool> ServerSession::send_snapshot(std::shared_ptr<const Snapshot> snapshot,
+                                                   wire::SnapshotHead head,
+                                                   std::uint32_t request_id) {
+  const auto lead = wire::encode(head, request_id);
+  const auto payload = snapshot->bytes().subspan(head.offset, head.length);
+  std::size_t lead_bytes = lead.size();  // frame header and head leave with the first chunk
+  const auto condition = [](const boost::system::error_code& error, std::size_t) {
+    return error ? std::size_t{0} : net::max_transfer_bytes;
+  };
+  for (std::size_t at = 0; at < payload.size() || lead_bytes > 0;) {
+    const auto chunk =
+        payload.subspan(at, std::min<std::size_t>(head.chunk_bytes, payload.size() - at));
+    const wire::ChunkHeader description{static_cast<std::uint32_t>(chunk.size()),
+                                        snapshot->chunk_checksum(head.offset + at, chunk.size())};
+    const auto chunk_header = wire::encode_chunk_header(description);
+    const std::array<asio::const_buffer, 3> buffers{
+        asio::buffer(lead.data(), lead_bytes),
+        asio::buffer(chunk_header.data(), chunk.empty() ? 0 : chunk_header.size()),
+        asio::buffer(chunk.data(), chunk.size())};
+    const auto [error, written] = co_await asio::async_write(socket_, buffers, condition,
+                                                             asio::as_tuple(asio::use_awaitable));
+    if (error) co_return false;
+    local_.traffic.bytes_served += written;
+    at += chunk.size();
+    lead_bytes = 0;
+  }
+  ++local_.traffic.snapshots_served;
+  co_return true;
+}
+
+asio::awaitable<bool> ServerSession::send(std::vector<std::byte> frame) {
+  const auto error = co_await net::write_all(socket_, frame);
+  co_return !error;
+}
+
+}  // namespace dpwa

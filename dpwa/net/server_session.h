@@ -1,0 +1,48 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <string>
+
+#include "dpwa/core/time.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+
+class Server;
+
+// One inbound connection: handshake under a deadline, then requests until the peer leaves, breaks
+// the protocol or misses a reply's deadline. Rx thread only.
+class ServerSession : public std::enable_shared_from_this<ServerSession> {
+ public:
+  ServerSession(boost::asio::ip::tcp::socket socket, Server& server);
+
+  void start();
+  void close();
+  bool replying() const { return replying_; }
+
+ private:
+  boost::asio::awaitable<void> run();
+  boost::asio::awaitable<bool> handshake();
+  boost::asio::awaitable<bool> explain_model(std::uint32_t request_id);
+  boost::asio::awaitable<bool> answer(net::Frame request);
+  boost::asio::awaitable<bool> answer_pull(const wire::Pull& pull, std::uint32_t request_id);
+  boost::asio::awaitable<bool> send_snapshot(std::shared_ptr<const Snapshot> snapshot,
+                                             wire::SnapshotHead head, std::uint32_t request_id);
+  boost::asio::awaitable<bool> send(std::vector<std::byte> frame);
+  boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id);
+  TimePoint after(Duration time) const { return std::chrono::steady_clock::now() + time; }
+  void protocol_error(const std::string& what);
+
+  boost::asio::ip::tcp::socket socket_;
+  Server& server_;
+  LocalNode& local_;
+  std::string address_;  // for the log
+  std::string peer_;     // empty for an observer
+  bool replying_ = false;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace dpwa {
+
+// Counters of a node's network side since its start. Written by the network threads, read by
+// anyone.
+struct Traffic {
+  using Counter = std::atomic<std::uint64_t>;
+  Counter connections_accepted{0};
+  Counter connections_refused{0};  // over the limit, or a handshake that failed
+  Counter protocol_errors{0};      // corrupt frames, bad lengths, wrong magic, in either direction
+  Counter snapshots_served{0};
+  Counter bytes_served{0};
+  Counter bytes_received{0};
+  Counter pulls_begun{0};
+};
+
+}  // namespace dpwa

@@ -1,0 +1,171 @@
+#include "dpwa/node/node.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <thread>
+#include <utility>
+
+#include "dpwa/net/server.h"
+#include "dpwa/node/status_document.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+
+namespace {
+
+std::vector<std::string> peer_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const std::size_t index : Node::file_indices(config))
+    names.push_back(config.nodes[index].name);
+  return names;
+}
+
+std::vector<PeerAddress> peer_addresses(const Config& config) {
+  std::vector<PeerAddress> peers;
+  for (const std::size_t index : Node::file_indices(config)) {
+    const NodeEntry& node = config.nodes[index];
+    peers.push_back(
+        {node.name, node.addresses.empty() ? std::vector{node.host} : node.addresses, node.port});
+  }
+  return peers;
+}
+
+ServerOptions server_options(const Config& config) {
+  const NodeEntry& self = config.self_node();
+  ServerOptions options;
+  options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
+  options.port = self.port;
+  options.max_connections = config.transport.max_connections;
+  options.max_replies = config.transport.max_replies;
+  options.congestion_control = config.transport.congestion_control;
+  return options;
+}
+
+ClientOptions client_options(const Config& config, const Node::Options& node) {
+  ClientOptions options;
+  options.chunk_bytes = config.transport.chunk_bytes;
+  options.congestion_control = config.transport.congestion_control;
+  options.flow_control = config.gossip.flow_control;
+  options.staleness = {config.gossip.max_staleness, config.gossip.max_frozen};
+  options.seed = node.seed;
+  options.allocate = node.allocate;
+  return options;
+}
+
+// Signals belong to the trainer: its handlers must not run on a network thread.
+std::thread run_without_signals(std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+class Node::Threads {
+ public:
+  Threads(const Config& config, Manifest manifest, Options options)
+      : local_(config.cluster, config.self, options.incarnation, peer_names(config),
+               std::move(manifest), config.transport.chunk_bytes, options.allocate),
+        client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
+        server_(rx_io_, local_, server_options(config),
+                server_events(std::move(options.on_served))) {}
+
+  ~Threads() { stop(); }
+
+  void start() {
+    port_ = server_.listen();
+    server_.serve();
+    tx_work_.emplace(tx_io_.get_executor());
+    tx_thread_ = run_without_signals([this] { tx_io_.run(); });
+    rx_thread_ = run_without_signals([this] { rx_io_.run(); });
+  }
+
+  // The Rx thread ends first: a status request in flight asks the Tx thread.
+  void stop() {
+    if (rx_thread_.joinable()) {
+      asio::post(rx_io_, [this] { server_.stop(); });
+      rx_thread_.join();
+    }
+    if (tx_thread_.joinable()) {
+      asio::post(tx_io_, [this] {
+        client_.stop();
+        tx_work_.reset();
+      });
+      tx_thread_.join();
+    }
+  }
+
+  std::uint16_t port() const { return port_; }
+  LocalNode& local() { return local_; }
+  Client& client() { return client_; }
+
+ private:
+  ServerEvents server_events(std::function<void(const std::string&, const Progress&)> on_served) {
+    ServerEvents events;
+    events.on_contact = [this](const std::string& peer, std::uint64_t incarnation) {
+      asio::post(tx_io_, [this, peer, incarnation] { client_.peer_called(peer, incarnation); });
+    };
+    events.on_served =
+        on_served ? std::move(on_served) : [](const std::string&, const Progress&) {};
+    events.status_json = [this] { return describe(); };
+    return events;
+  }
+
+  asio::awaitable<std::string> describe() {
+    auto on_tx = [](Threads* self) -> asio::awaitable<std::string> {
+      co_return status_document(self->local_, self->client_.table(),
+                                std::chrono::steady_clock::now());
+    };
+    return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);
+  }
+
+  asio::io_context rx_io_{1};
+  asio::io_context tx_io_{1};
+  LocalNode local_;
+  Client client_;  // Tx thread
+  Server server_;  // Rx thread
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> tx_work_;
+  std::thread rx_thread_;
+  std::thread tx_thread_;
+  std::uint16_t port_ = 0;
+};
+
+Node::Node(const Config& config, Manifest manifest, Options options)
+    : threads_(std::make_unique<Threads>(config, std::move(manifest), std::move(options))) {}
+Node::~Node() = default;
+void Node::start() {
+  threads_->start();
+}
+void Node::stop() {
+  threads_->stop();
+}
+std::uint16_t Node::port() const {
+  return threads_->port();
+}
+LocalNode& Node::local() {
+  return threads_->local();
+}
+Client& Node::client() {
+  return threads_->client();
+}
+
+std::vector<std::size_t> Node::file_indices(const Config& config) {
+  std::vector<std::size_t> indices;
+  for (std::size_t index = 0; index < config.nodes.size(); ++index) {
+    if (index != config.self_index()) indices.push_back(index);
+  }
+  return indices;
+}
+
+}  // namespace dpwa

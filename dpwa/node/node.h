@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "dpwa/config/config.h"
+#include "dpwa/net/client.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/snapshot/manifest.h"
+
+namespace dpwa {
+
+// The network side of a training process: an Rx thread that serves the latest snapshot and a Tx
+// thread that pulls from peers, each with an event loop of its own, so that neither delays the
+// other or the trainer. Both threads block all signals. Used by one (trainer) thread.
+class Node {
+ public:
+  struct Options {
+    std::uint64_t incarnation = 0;  // above that of every earlier start of this node
+    std::uint64_t seed = 0;         // of the peer choice
+    BufferAllocator allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
+    // Rx thread: a peer has received a snapshot of this progress in full.
+    std::function<void(const std::string& peer, const Progress& progress)> on_served;
+  };
+
+  Node(const Config& config, Manifest manifest, Options options);
+  ~Node();  // stops
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  void start();  // listens and runs; throws std::runtime_error when the address cannot be had
+  void stop();   // from any state, in well under a second; idempotent
+
+  std::uint16_t port() const;  // in use, once started
+  LocalNode& local();
+  Client& client();
+  // Index in the cluster file of a peer, and back: the file lists this node too.
+  static std::vector<std::size_t> file_indices(const Config& config);
+
+ private:
+  class Threads;
+  std::unique_ptr<Threads> threads_;
+};
+
+}  // namespace dpwa

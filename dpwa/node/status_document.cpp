@@ -1,0 +1,104 @@
+#include "dpwa/node/status_document.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "dpwa/version.h"
+
+namespace dpwa {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+std::string_view name_of(wire::NodeState state) {
+  switch (state) {
+    case wire::NodeState::joining:
+      return "joining";
+    case wire::NodeState::ready:
+      return "training";
+    case wire::NodeState::finished:
+      return "finished";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(PeerFailure failure) {
+  switch (failure) {
+    case PeerFailure::timed_out:
+      return "timed_out";
+    case PeerFailure::unreachable:
+      return "unreachable";
+    case PeerFailure::protocol:
+      return "protocol";
+    case PeerFailure::rejected:
+      return "rejected";
+    case PeerFailure::busy:
+      return "busy";
+    case PeerFailure::not_ready:
+      return "not_ready";
+    case PeerFailure::stale:
+      return "stale";
+    case PeerFailure::unusable:
+      return "unusable";
+  }
+  return "unknown";
+}
+
+Json describe(const PeerRecord& peer, double score, TimePoint now) {
+  Json out;
+  out["name"] = peer.name;
+  out["score"] = number(score);
+  out["pulls_ok"] = peer.pulls_ok;
+  out["pulls_failed"] = peer.pulls_failed;
+  out["last_failure"] = peer.last_failure ? Json(name_of(*peer.last_failure)) : Json(nullptr);
+  const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(peer.retry_at - now);
+  out["retry_in_ms"] = peer.retry_at > now ? wait.count() : 0;
+  out["incarnation"] = peer.incarnation;
+  out["clock"] = number(peer.progress.clock);
+  return out;
+}
+
+}  // namespace
+
+std::string status_document(const LocalNode& local, const PeerTable& table, TimePoint now) {
+  Json out;
+  out["schema"] = 1;
+  out["version"] = version();
+  out["cluster"] = local.cluster;
+  out["node"] = local.name;
+  out["incarnation"] = local.incarnation;
+  out["state"] = name_of(local.state.load());
+  const auto latest = local.store.latest();
+  const Progress progress = latest ? latest->progress() : Progress{};
+  out["clock"] = number(progress.clock);
+  out["loss"] = number(progress.loss);
+  out["published"] = progress.version;
+  out["publishes_skipped"] = local.store.skipped();
+  out["model_bytes"] = local.manifest.total_bytes();
+  const Traffic& traffic = local.traffic;
+  out["pulls_begun"] = traffic.pulls_begun.load();
+  out["bytes_received"] = traffic.bytes_received.load();
+  out["snapshots_served"] = traffic.snapshots_served.load();
+  out["bytes_served"] = traffic.bytes_served.load();
+  out["connections_accepted"] = traffic.connections_accepted.load();
+  out["connections_refused"] = traffic.connections_refused.load();
+  out["protocol_errors"] = traffic.protocol_errors.load();
+  std::uint64_t ok = 0;
+  std::uint64_t failed = 0;
+  Json peers = Json::array();
+  for (PeerId peer = 0; peer < table.size(); ++peer) {
+    ok += table.at(peer).pulls_ok;
+    failed += table.at(peer).pulls_failed;
+    peers.push_back(describe(table.at(peer), table.score(peer, now), now));
+  }
+  out["pulls_ok"] = ok;
+  out["pulls_failed"] = failed;
+  out["peers"] = std::move(peers);
+  return out.dump();
+}
+
+}  // namespace dpwa

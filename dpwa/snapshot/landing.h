@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "dpwa/snapshot/aligned_buffer.h"
+#include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/snapshot_store.h"
+#include "interpolation/kernels/kernels.h"
+
+namespace dpwa {
+
+// What the landing buffer holds of the tensors that interpolate: the difference peer - own snapshot
+// (delta blend) or the peer's values (lerp blend, full pulls). Other tensors always land as values.
+enum class LandingMode { difference, values };
+
+// Where a peer's parameters arrive: checked, decoded and compared with the own snapshot while each
+// chunk is hot in cache, ready for the trainer's one blend pass. The model itself is not touched,
+// so a pull that fails half way leaves nothing behind. Owned alternately by the Tx thread (begin,
+// consume) and the trainer (everything const); the hand-over is the caller's.
+class Landing {
+ public:
+  Landing(const Manifest& manifest,
+          const BufferAllocator& allocate);  // the manifest must outlive it
+
+  void begin(LandingMode mode, std::shared_ptr<const Snapshot> own);
+  // Bytes [offset, offset + peer.size()) of the peer's snapshot; offset and size are multiples of
+  // 64 but for the last piece. Throws nothing; the caller has checked the bounds.
+  void consume(std::uint64_t offset, std::span<const std::byte> peer);
+  // Lets the own snapshot go, so that its buffer can be reused.
+  void release() { own_.reset(); }
+
+  LandingMode mode() const { return mode_; }
+  const kernels::PassStats& stats() const { return stats_; }
+  std::span<const std::byte> bytes() const { return buffer_.bytes(); }
+
+ private:
+  const Manifest& manifest_;
+  AlignedBuffer buffer_;
+  LandingMode mode_ = LandingMode::difference;
+  std::shared_ptr<const Snapshot> own_;
+  kernels::PassStats stats_;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interpolation/kernels/dtype.h"
+
+namespace dpwa {
+
+// How a tensor takes part in a blend. The values travel on the wire: never renumber.
+enum class BlendRule : std::uint8_t {
+  interpolate = 1,  // floating-point parameters and buffers
+  maximum = 2,      // integer counters
+  carry = 3,        // frozen parameters and all else: copied in full pulls only
+};
+
+// Bounds of a model, on the wire as well.
+inline constexpr std::size_t max_tensors = 65536;
+inline constexpr std::size_t max_rank = 16;
+inline constexpr std::size_t max_tensor_name_bytes = 255;
+inline constexpr std::uint64_t max_snapshot_bytes = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t region_alignment = 64;
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::float32;
+  BlendRule rule = BlendRule::interpolate;
+  std::vector<std::uint64_t> shape;
+
+  // Product of the shape, 1 for a scalar. Throws std::invalid_argument above max_snapshot_bytes.
+  std::uint64_t elements() const;
+  std::uint64_t bytes() const { return elements() * size_of(dtype); }
+  bool operator==(const TensorSpec&) const = default;
+};
+
+// A contiguous run of a snapshot in which all tensors share dtype and rule.
+struct Region {
+  DType dtype = DType::float32;
+  BlendRule rule = BlendRule::interpolate;
+  std::uint64_t offset = 0;  // bytes from the start of the snapshot, a multiple of 64
+  std::uint64_t bytes = 0;
+};
+
+using Fingerprint = std::array<std::uint8_t, 32>;
+
+// What a snapshot holds: the tensors in the model's order, and where each lies. Tensors of one rule
+// and dtype are packed without gaps into one region; regions follow each other by rule, then by
+// dtype, so that what an ordinary pull moves (interpolate and maximum) comes first. Gaps between
+// regions are zero. Two models may exchange parameters iff their fingerprints are equal. Immutable;
+// thread-safe.
+class Manifest {
+ public:
+  Manifest() = default;
+  // Throws std::invalid_argument that names the tensor: a bound above is exceeded; a name is empty,
+  // used twice, not UTF-8 or holds control characters; a dtype or rule is unknown, or does not fit
+  // the other.
+  explicit Manifest(std::vector<TensorSpec> tensors);
+
+  const std::vector<TensorSpec>& tensors() const { return tensors_; }
+  const std::vector<Region>& regions() const { return regions_; }
+  std::uint64_t offset_of(std::size_t tensor) const { return offsets_.at(tensor); }
+  std::uint64_t exchange_bytes() const { return exchange_bytes_; }  // what an ordinary pull moves
+  std::uint64_t total_bytes() const { return total_bytes_; }        // what a full pull moves
+  const Fingerprint& fingerprint() const { return fingerprint_; }   // SHA-256 of the tensor list
+
+ private:
+  std::vector<TensorSpec> tensors_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<Region> regions_;
+  std::uint64_t exchange_bytes_ = 0;
+  std::uint64_t total_bytes_ = 0;
+  Fingerprint fingerprint_{};
+};
+
+// The first difference in words, e.g. "tensor 3 'fc2.weight' is float32[10,128] here and
+// float32[10,256] there"; none when the two describe the same model.
+std::optional<std::string> first_difference(const Manifest& here, const Manifest& there);
+
+}  // namespace dpwa

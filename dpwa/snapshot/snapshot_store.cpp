@@ -1,0 +1,85 @@
+#include "dpwa/snapshot/snapshot_store.h"
+
+#include <cassert>
+#include <mutex>
+#include <utility>
+
+#include "dpwa/wire/checksum.h"
+
+namespace dpwa {
+
+Snapshot::Snapshot(AlignedBuffer buffer, std::size_t chunk_bytes)
+    : buffer_(std::move(buffer)),
+      chunk_bytes_(chunk_bytes),
+      checksums_((buffer_.bytes().size() + chunk_bytes - 1) / chunk_bytes) {}
+
+std::uint32_t Snapshot::chunk_checksum(std::size_t offset, std::size_t length) const {
+  const auto chunk = bytes().subspan(offset, length);
+  if (offset % chunk_bytes_ != 0 || length > chunk_bytes_ || length == 0)
+    return wire::crc32c(chunk);
+  auto& slot = checksums_[offset / chunk_bytes_];
+  const std::uint64_t known = slot.load(std::memory_order_relaxed);
+  if (known >> 32 == length) return static_cast<std::uint32_t>(known);
+  const std::uint32_t checksum = wire::crc32c(chunk);
+  slot.store(std::uint64_t{length} << 32 | checksum, std::memory_order_relaxed);
+  return checksum;
+}
+
+// Owns every buffer that nobody holds.
+class SnapshotStore::Pool {
+ public:
+  void add(std::unique_ptr<Snapshot> snapshot) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(snapshot));
+  }
+  std::unique_ptr<Snapshot> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return nullptr;
+    auto snapshot = std::move(free_.back());
+    free_.pop_back();
+    return snapshot;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Snapshot>> free_;  // guarded by mutex_
+};
+
+SnapshotStore::SnapshotStore(std::size_t bytes, std::size_t chunk_bytes,
+                             const BufferAllocator& allocate, std::size_t buffers)
+    : pool_(std::make_shared<Pool>()) {
+  assert(buffers >= 2);
+  for (std::size_t i = 0; i < buffers; ++i) {
+    pool_->add(std::unique_ptr<Snapshot>(new Snapshot(allocate(bytes), chunk_bytes)));
+  }
+}
+
+SnapshotStore::~SnapshotStore() = default;
+
+std::optional<SnapshotStore::Writer> SnapshotStore::begin() {
+  auto snapshot = pool_->take();
+  if (snapshot == nullptr) {
+    skipped_.fetch_add(1, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+  auto give_back = [pool = pool_](Snapshot* returned) {
+    pool->add(std::unique_ptr<Snapshot>(returned));
+  };
+  return Writer(std::shared_ptr<Snapshot>(snapshot.release(), std::move(give_back)));
+}
+
+void SnapshotStore::publish(Writer writer, const Progress& progress) {
+  Snapshot& snapshot = *writer.snapshot_;
+  snapshot.progress_ = progress;
+  for (auto& checksum : snapshot.checksums_) checksum.store(0, std::memory_order_relaxed);
+  std::shared_ptr<const Snapshot> previous = std::move(writer.snapshot_);
+  const std::lock_guard lock(latest_mutex_);
+  latest_.swap(previous);
+}
+
+std::shared_ptr<const Snapshot> SnapshotStore::latest() const {
+  const std::lock_guard lock(latest_mutex_);
+  return latest_;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dpwa/core/progress.h"
+#include "dpwa/snapshot/aligned_buffer.h"
+
+namespace dpwa {
+
+// A node's parameters at one moment: immutable from publish on, shared by its readers. The last
+// reader to let go returns the buffer to its store.
+class Snapshot {
+ public:
+  const Progress& progress() const { return progress_; }
+  std::span<const std::byte> bytes() const { return buffer_.bytes(); }
+
+  // CRC32C of bytes [offset, offset + length), computed by the first caller that asks and kept when
+  // it is one of the store's chunks (the last one may be shorter). Any thread.
+  std::uint32_t chunk_checksum(std::size_t offset, std::size_t length) const;
+
+ private:
+  friend class SnapshotStore;
+  Snapshot(AlignedBuffer buffer, std::size_t chunk_bytes);
+
+  AlignedBuffer buffer_;
+  Progress progress_;
+  const std::size_t chunk_bytes_;
+  // A chunk's length << 32 | checksum; 0 = not computed.
+  mutable std::vector<std::atomic<std::uint64_t>> checksums_;
+};
+
+// A fixed pool of snapshot buffers. One thread (the trainer) fills a free buffer and swaps it in;
+// any thread takes the latest. Publishing never waits for a reader and a reader never sees a torn
+// snapshot: when readers hold every other buffer, begin() gives none and counts a skipped publish.
+class SnapshotStore {
+ public:
+  // Three suffice: the published one, the one that a pull of ours compares with, and a free one.
+  static constexpr std::size_t default_buffers = 3;
+
+  // `chunk_bytes`: the unit in which snapshots are sent and checksummed.
+  SnapshotStore(std::size_t bytes, std::size_t chunk_bytes, const BufferAllocator& allocate,
+                std::size_t buffers = default_buffers);
+  ~SnapshotStore();
+  SnapshotStore(const SnapshotStore&) = delete;
+  SnapshotStore& operator=(const SnapshotStore&) = delete;
+
+  // A buffer to fill, exclusively owned until published or destroyed unpublished.
+  class Writer {
+   public:
+    std::span<std::byte> bytes() { return snapshot_->buffer_.bytes(); }
+
+   private:
+    friend class SnapshotStore;
+    explicit Writer(std::shared_ptr<Snapshot> snapshot) : snapshot_(std::move(snapshot)) {}
+    std::shared_ptr<Snapshot> snapshot_;
+  };
+
+  std::optional<Writer> begin();
+  void publish(Writer writer, const Progress& progress);  // swaps the filled buffer in
+
+  std::shared_ptr<const Snapshot> latest() const;  // null before the first publish
+  std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
+
+ private:
+  class Pool;
+  std::shared_ptr<Pool> pool_;              // outlives the store while readers hold snapshots
+  mutable std::mutex latest_mutex_;         // held for a pointer copy only
+  std::shared_ptr<const Snapshot> latest_;  // guarded by latest_mutex_
+  std::atomic<std::uint64_t> skipped_{0};
+};
+
+}  // namespace dpwa

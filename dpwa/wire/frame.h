@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <boost/system/result.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace dpwa::wire {
+
+inline constexpr std::uint8_t protocol_version = 1;
+
+// Every message is a frame: a fixed header, then `body_bytes` of body, all little-endian.
+//
+//   offset size  header
+//        0    4  magic "DPWA"
+//        4    1  protocol version (1)
+//        5    1  message type
+//        6    2  flags, 0 in version 1
+//        8    4  request id, echoed by the reply
+//       12    4  reserved, 0
+//       16    8  body length in bytes, the checksum of the body included
+//       24    4  reserved, 0
+//       28    4  CRC32C of bytes 0..27
+inline constexpr std::size_t header_bytes = 32;
+
+// The values travel on the wire: never renumber. 20-29 exchange, 30-39 membership and 64-95
+// key-value messages are reserved.
+enum class MessageType : std::uint8_t {
+  hello = 1,
+  welcome = 2,
+  reject = 3,
+  manifest_request = 4,
+  manifest = 5,
+  pull = 6,
+  snapshot = 7,
+  not_modified = 8,
+  not_ready = 9,
+  busy = 10,
+  error = 11,
+  status_request = 12,
+  status = 13,
+};
+
+struct FrameHeader {
+  MessageType type = MessageType::error;
+  std::uint32_t request_id = 0;
+  std::uint64_t body_bytes = 0;
+};
+
+// Why bytes were not accepted.
+enum class Fault {
+  truncated,
+  bad_magic,
+  bad_version,
+  bad_type,
+  bad_checksum,
+  bad_length,
+  bad_value
+};
+struct WireError {
+  Fault fault = Fault::truncated;
+  std::string detail;  // one line for the log
+};
+template <typename T>
+using Decoded = boost::system::result<T, WireError>;
+
+std::array<std::byte, header_bytes> encode_header(const FrameHeader& header);
+
+// Checks magic, version, checksum, type, reserved bits, and body_bytes against the bound of the
+// type: fixed bounds for small messages, `max_snapshot_body` for SNAPSHOT. Nothing is allocated
+// before.
+Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> bytes,
+                                   std::uint64_t max_snapshot_body);
+
+// Largest body of a message type (SNAPSHOT: 0, its bound is negotiated).
+std::uint64_t max_body_bytes(MessageType type);
+
+}  // namespace dpwa::wire

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dpwa/core/progress.h"
+#include "dpwa/snapshot/manifest.h"
+#include "dpwa/wire/frame.h"
+
+namespace dpwa::wire {
+
+// Bodies of the messages, as values. Each encode() gives the whole frame (header, body, and the
+// CRC32C of the body as its last four bytes); each decode takes the body, checks that checksum,
+// every length and every value, and consumes it exactly. Strings are u16 length + UTF-8 bytes.
+// docs/PROTOCOL.md gives every layout byte by byte, and so does the block above each codec. All
+// functions are pure and thread-safe. encode() throws std::invalid_argument for a message that no
+// peer would accept (names and lengths over their bound, clock not finite, ...); the reasons of
+// REJECT and ERROR are mended instead. A decode never throws, whatever the bytes.
+
+enum class Role : std::uint8_t { node = 1, observer = 2 };
+enum class NodeState : std::uint8_t { joining = 1, ready = 2, finished = 3 };
+enum class Codec : std::uint8_t { raw = 1 };  // raw: the tensors' own dtypes
+enum class RejectCode : std::uint16_t {
+  version = 1,
+  cluster = 2,
+  unknown_node = 3,
+  model = 4,
+  own_name = 5,  // the caller bears this node's name
+  security = 6,
+};
+
+inline constexpr std::size_t max_name_bytes = 255;
+inline constexpr std::size_t max_reason_bytes = 1024;
+inline constexpr std::size_t max_status_bytes = 1 << 20;
+inline constexpr std::uint32_t min_chunk_bytes = 4 << 10;
+inline constexpr std::uint32_t max_chunk_bytes = 16 << 20;
+inline constexpr std::uint32_t chunk_alignment = 64;
+constexpr bool is_chunk_size(std::uint32_t bytes) {
+  return bytes >= min_chunk_bytes && bytes <= max_chunk_bytes && bytes % chunk_alignment == 0;
+}
+
+struct Hello {
+  Role role = Role::node;
+  std::uint32_t capabilities = 0;  // bit c set: codec c is understood
+  std::string cluster;
+  std::string node;  // empty for an observer
+  std::uint64_t incarnation = 0;
+  Fingerprint fingerprint{};  // zero for an observer
+};
+
+struct Welcome {
+  std::string node;
+  std::uint64_t incarnation = 0;
+  std::uint32_t capabilities = 0;
+  NodeState state = NodeState::joining;
+  std::uint64_t lineage = 0;  // of the latest snapshot; 0 = none yet
+  double clock = 0;           // of the latest snapshot
+};
+
+struct Reject {
+  RejectCode code = RejectCode::version;
+  std::string reason;  // one line, for the peer's log
+};
+
+// Asks for bytes [offset, offset + length) of the snapshot. length 0: to the end of what an
+// ordinary pull moves; `full`: everything, frozen parameters included.
+struct Pull {
+  std::uint64_t known_version = 0;  // answer NOT_MODIFIED if still current; 0 = none known
+  Codec codec = Codec::raw;
+  bool full = false;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint32_t deadline_ms = 0;          // how long the caller will wait: the server gives up then
+  std::uint32_t chunk_bytes = 512 << 10;  // of the reply: a multiple of 64, from 4 KiB to 16 MiB
+};
+
+// Leads a SNAPSHOT body. It is followed by ceil(length / chunk_bytes) chunks, each
+//   u32 payload length, u32 CRC32C of the payload, payload
+// where every chunk but the last holds chunk_bytes. The body length covers head and chunks.
+struct SnapshotHead {
+  Progress progress;
+  NodeState state = NodeState::ready;
+  Codec codec = Codec::raw;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint32_t chunk_bytes = 0;  // as in Pull
+};
+inline constexpr std::size_t snapshot_head_bytes = 96;  // its checksum included
+inline constexpr std::size_t chunk_header_bytes = 8;
+
+struct ChunkHeader {
+  std::uint32_t payload_bytes = 0;
+  std::uint32_t crc = 0;
+};
+
+// NOT_READY, NOT_MODIFIED, BUSY, MANIFEST_REQUEST, STATUS_REQUEST have no fields.
+struct Status {
+  std::string json;  // one JSON object on one line: for people and dashboards
+};
+struct Error {
+  std::string reason;
+};
+
+std::vector<std::byte> encode(const Hello& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Welcome& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Reject& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Status& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Error& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Manifest& message, std::uint32_t request_id);
+std::vector<std::byte> encode_empty(MessageType type, std::uint32_t request_id);
+
+// Frame header and head of a SNAPSHOT, without its chunks; body_bytes is derived from the head.
+std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id);
+std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes);
+std::array<std::byte, chunk_header_bytes> encode_chunk_header(const ChunkHeader& header);
+
+Decoded<Hello> decode_hello(std::span<const std::byte> body);
+Decoded<Welcome> decode_welcome(std::span<const std::byte> body);
+Decoded<Reject> decode_reject(std::span<const std::byte> body);
+Decoded<Pull> decode_pull(std::span<const std::byte> body);
+Decoded<Status> decode_status(std::span<const std::byte> body);
+Decoded<Error> decode_error(std::span<const std::byte> body);
+Decoded<Manifest> decode_manifest(std::span<const std::byte> body);
+// `head` holds the first snapshot_head_bytes of the body, `body_bytes` is the whole body's length
+// from the frame header: both must agree.
+Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_head_bytes> head,
+                                           std::uint64_t body_bytes);
+// `expected` is what the head says of this chunk.
+Decoded<ChunkHeader> decode_chunk_header(std::span<const std::byte, chunk_header_bytes> bytes,
+                                         std::uint32_t expected_payload_bytes);
+// A message without fields: the body is its checksum alone.
+Decoded<bool> decode_empty(std::span<const std::byte> body);
+
+}  // namespace dpwa::wire

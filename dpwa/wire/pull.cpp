@@ -1,0 +1,72 @@
+#include <stdexcept>
+#include <utility>
+
+#include "dpwa/wire/messages.h"
+#include "dpwa/wire/reader.h"
+#include "dpwa/wire/writer.h"
+
+namespace dpwa::wire {
+namespace {
+
+constexpr std::uint8_t full_flag = 1;
+
+// What is wrong with the values of a pull; empty when nothing is.
+std::string_view fault_of(const Pull& message) {
+  if (message.offset > max_snapshot_bytes || message.length > max_snapshot_bytes - message.offset) {
+    return "pulled range ends beyond 2^48 bytes";
+  }
+  if (!is_chunk_size(message.chunk_bytes)) {
+    return "chunk size is not a multiple of 64 from 4 KiB to 16 MiB";
+  }
+  return {};
+}
+
+}  // namespace
+
+// PULL
+//   offset size
+//        0    8  version already known, 0 = none
+//        8    8  offset of the range in the snapshot
+//       16    8  length of the range, 0 = to the end
+//       24    4  deadline in ms
+//       28    4  chunk size of the reply
+//       32    1  codec: 1 raw
+//       33    1  flags: bit 0 full; the others 0
+//       34    2  reserved, 0
+//       36    4  CRC32C of bytes 0..35
+std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id) {
+  if (const auto fault = fault_of(message); !fault.empty()) {
+    throw std::invalid_argument(std::string(fault));
+  }
+  Writer out;
+  out.u64(message.known_version);
+  out.u64(message.offset);
+  out.u64(message.length);
+  out.u32(message.deadline_ms);
+  out.u32(message.chunk_bytes);
+  out.u8(static_cast<std::uint8_t>(message.codec));
+  out.u8(message.full ? full_flag : 0);
+  out.reserved(2);
+  out.checksum();
+  return std::move(out).finish(MessageType::pull, request_id);
+}
+
+Decoded<Pull> decode_pull(std::span<const std::byte> body) {
+  Reader in = Reader::checked(body);
+  Pull message;
+  message.known_version = in.u64();
+  message.offset = in.u64();
+  message.length = in.u64();
+  message.deadline_ms = in.u32();
+  message.chunk_bytes = in.u32();
+  message.codec = in.choice(Codec::raw, Codec::raw, "codec");
+  const std::uint8_t flags = in.u8();
+  in.require(flags <= full_flag, Fault::bad_value, "unknown flags in PULL");
+  message.full = flags == full_flag;
+  in.reserved(2);
+  const std::string_view fault = fault_of(message);
+  in.require(fault.empty(), Fault::bad_value, fault);
+  return in.finish(std::move(message));
+}
+
+}  // namespace dpwa::wire

@@ -1,0 +1,82 @@
+#include "dpwa/wire/reader.h"
+
+#include <algorithm>
+
+#include "dpwa/wire/checksum.h"
+#include "dpwa/wire/plain_text.h"
+
+namespace dpwa::wire {
+
+Reader Reader::checked(std::span<const std::byte> bytes) {
+  constexpr std::size_t crc_bytes = 4;
+  if (bytes.size() < crc_bytes) {
+    Reader reader({});
+    reader.fail(Fault::truncated, "no room for the checksum");
+    return reader;
+  }
+  const auto content = bytes.first(bytes.size() - crc_bytes);
+  const std::uint32_t crc = Reader(bytes.last(crc_bytes)).u32();
+  Reader reader(content);
+  reader.require(crc == crc32c(content), Fault::bad_checksum, "checksum of the body is wrong");
+  return reader;
+}
+
+std::span<const std::byte> Reader::take(std::size_t count) {
+  if (fault_) return {};
+  if (count > rest_.size()) {
+    fail(Fault::truncated, "message ends in the middle of a field");
+    return {};
+  }
+  const auto taken = rest_.first(count);
+  rest_ = rest_.subspan(count);
+  return taken;
+}
+
+void Reader::bytes(std::span<std::uint8_t> out) {
+  const auto taken = take(out.size());
+  std::transform(taken.begin(), taken.end(), out.begin(),
+                 [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
+}
+
+void Reader::reserved(std::size_t count) {
+  const auto taken = take(count);
+  const bool zero =
+      std::all_of(taken.begin(), taken.end(), [](std::byte b) { return b == std::byte{0}; });
+  require(zero, Fault::bad_value, "reserved bytes are not zero");
+}
+
+std::string Reader::text(std::size_t min_bytes, std::size_t max_bytes, std::string_view what) {
+  return read_text(u16(), min_bytes, max_bytes, what);
+}
+
+std::string Reader::long_text(std::size_t max_bytes, std::string_view what) {
+  return read_text(u32(), 0, max_bytes, what);
+}
+
+std::string Reader::read_text(std::uint64_t size, std::size_t min_bytes, std::size_t max_bytes,
+                              std::string_view what) {
+  if (!in_range(size, min_bytes, max_bytes, std::string("length of ").append(what))) return {};
+  const auto taken = take(size);
+  const std::string_view view(reinterpret_cast<const char*>(taken.data()), taken.size());
+  if (!is_plain_text(view)) {
+    fail(Fault::bad_value, std::string(what) + " is not UTF-8 or holds control characters");
+    return {};
+  }
+  return std::string(view);
+}
+
+bool Reader::in_range(std::uint64_t value, std::uint64_t first, std::uint64_t last,
+                      std::string_view what) {
+  if (value >= first && value <= last) return true;
+  fail(Fault::bad_value, std::string(what) + " is " + std::to_string(value) + ", accepted: " +
+                             std::to_string(first) + " to " + std::to_string(last));
+  return false;
+}
+
+void Reader::fail(Fault fault, std::string detail) {
+  if (fault_) return;
+  fault_ = WireError{fault, std::move(detail)};
+  rest_ = {};
+}
+
+}  // namespace dpwa::wire

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <boost/endian/conversion.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "dpwa/wire/frame.h"
+
+namespace dpwa::wire {
+
+// Reads little-endian fields off untrusted bytes, never past their end. The first fault sticks:
+// later reads give zero, later checks do nothing, and finish() reports it, so a decoder reads
+// straight through. Views the bytes, which must outlive it; one owner, one thread.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  // A reader of `bytes` without its last four, which must be the CRC32C of the others.
+  static Reader checked(std::span<const std::byte> bytes);
+
+  std::uint8_t u8() { return load<std::uint8_t>(); }
+  std::uint16_t u16() { return load<std::uint16_t>(); }
+  std::uint32_t u32() { return load<std::uint32_t>(); }
+  std::uint64_t u64() { return load<std::uint64_t>(); }
+  std::int64_t i64() { return load<std::int64_t>(); }
+  double f64() { return load<double>(); }
+
+  void bytes(std::span<std::uint8_t> out);
+  // Bytes without a meaning in this version: they must be zero.
+  void reserved(std::size_t count);
+  // An enumeration whose values are first..last without gaps.
+  template <typename Enum>
+  Enum choice(Enum first, Enum last, std::string_view what) {
+    using Raw = std::underlying_type_t<Enum>;
+    const auto raw = load<Raw>();
+    if (fault_ || !in_range(raw, static_cast<Raw>(first), static_cast<Raw>(last), what)) {
+      return first;
+    }
+    return static_cast<Enum>(raw);
+  }
+  // u16 length + plain text (plain_text.h).
+  std::string text(std::size_t min_bytes, std::size_t max_bytes, std::string_view what);
+  // The same with a u32 length.
+  std::string long_text(std::size_t max_bytes, std::string_view what);
+
+  void require(bool condition, Fault fault, std::string_view detail) {
+    if (!condition) fail(fault, std::string(detail));
+  }
+  void fail(Fault fault, std::string detail);
+  bool failed() const { return fault_.has_value(); }
+  std::size_t remaining() const { return rest_.size(); }
+
+  // The message, or the first fault; bytes that nobody read are one.
+  template <typename T>
+  Decoded<T> finish(T message) {
+    require(rest_.empty(), Fault::bad_length, "bytes after the end of the message");
+    if (fault_) return *std::move(fault_);
+    return message;
+  }
+
+ private:
+  template <typename T>
+  T load() {
+    const auto field = take(sizeof(T));
+    if (field.empty()) return T{};
+    return boost::endian::endian_load<T, sizeof(T), boost::endian::order::little>(
+        reinterpret_cast<const unsigned char*>(field.data()));
+  }
+  std::span<const std::byte> take(std::size_t count);  // empty when there are not so many
+  std::string read_text(std::uint64_t size, std::size_t min_bytes, std::size_t max_bytes,
+                        std::string_view what);
+  bool in_range(std::uint64_t value, std::uint64_t first, std::uint64_t last,
+                std::string_view what);
+
+  std::span<const std::byte> rest_;
+  std::optional<WireError> fault_;
+};
+
+}  // namespace dpwa::wire

@@ -1,0 +1,129 @@
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "dpwa/wire/messages.h"
+#include "dpwa/wire/reader.h"
+#include "dpwa/wire/writer.h"
+
+namespace dpwa::wire {
+namespace {
+
+constexpr std::uint8_t final_flag = 1;
+
+// What is wrong with the values of a head; empty when nothing is. The loss may be anything: the
+// guards of the interpolation see to it.
+std::string_view fault_of(const SnapshotHead& head) {
+  if (!std::isfinite(head.progress.clock) || head.progress.clock < 0) {
+    return "clock of the snapshot is negative or not finite";
+  }
+  if (!std::isfinite(head.progress.weight) || head.progress.weight <= 0) {
+    return "weight of the snapshot is not positive and finite";
+  }
+  if (head.offset > max_snapshot_bytes || head.length > max_snapshot_bytes - head.offset) {
+    return "range of the snapshot ends beyond 2^48 bytes";
+  }
+  if (!is_chunk_size(head.chunk_bytes)) {
+    return "chunk size is not a multiple of 64 from 4 KiB to 16 MiB";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes) {
+  const std::uint64_t chunks = length / chunk_bytes + (length % chunk_bytes != 0);
+  return snapshot_head_bytes + chunks * chunk_header_bytes + length;
+}
+
+// Head of SNAPSHOT
+//   offset size
+//        0    8  version
+//        8    8  lineage
+//       16    8  clock, IEEE 754 binary64
+//       24    8  loss, binary64, NaN = not known
+//       32    8  push-sum weight, binary64
+//       40    8  time of the publish, signed, microseconds since the epoch
+//       48    8  offset of the range in the snapshot
+//       56    8  length of the range
+//       64    4  chunk size
+//       68    1  state: 1 joining, 2 ready, 3 finished
+//       69    1  codec: 1 raw
+//       70    1  flags: bit 0 final; the others 0
+//       71   21  reserved, 0
+//       92    4  CRC32C of bytes 0..91
+std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id) {
+  if (const auto fault = fault_of(head); !fault.empty()) {
+    throw std::invalid_argument(std::string(fault));
+  }
+  Writer out;
+  out.u64(head.progress.version);
+  out.u64(head.progress.lineage);
+  out.f64(head.progress.clock);
+  out.f64(head.progress.loss);
+  out.f64(head.progress.weight);
+  out.i64(head.progress.time_us);
+  out.u64(head.offset);
+  out.u64(head.length);
+  out.u32(head.chunk_bytes);
+  out.u8(static_cast<std::uint8_t>(head.state));
+  out.u8(static_cast<std::uint8_t>(head.codec));
+  out.u8(head.progress.final ? final_flag : 0);
+  out.reserved(21);
+  out.checksum();
+  const std::uint64_t body_bytes = snapshot_body_bytes(head.length, head.chunk_bytes);
+  return std::move(out).finish(MessageType::snapshot, request_id, body_bytes - snapshot_head_bytes);
+}
+
+Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_head_bytes> bytes,
+                                           std::uint64_t body_bytes) {
+  Reader in = Reader::checked(bytes);
+  SnapshotHead head;
+  head.progress.version = in.u64();
+  head.progress.lineage = in.u64();
+  head.progress.clock = in.f64();
+  head.progress.loss = in.f64();
+  head.progress.weight = in.f64();
+  head.progress.time_us = in.i64();
+  head.offset = in.u64();
+  head.length = in.u64();
+  head.chunk_bytes = in.u32();
+  head.state = in.choice(NodeState::joining, NodeState::finished, "node state");
+  head.codec = in.choice(Codec::raw, Codec::raw, "codec");
+  const std::uint8_t flags = in.u8();
+  in.require(flags <= final_flag, Fault::bad_value, "unknown flags in SNAPSHOT");
+  head.progress.final = flags == final_flag;
+  in.reserved(21);
+  if (in.failed()) return in.finish(head);
+  const std::string_view fault = fault_of(head);
+  in.require(fault.empty(), Fault::bad_value, fault);
+  if (in.failed()) return in.finish(head);
+  in.require(body_bytes == snapshot_body_bytes(head.length, head.chunk_bytes), Fault::bad_length,
+             "lengths in the head and in the header of the snapshot disagree");
+  return in.finish(head);
+}
+
+// Header of a chunk
+//   offset size
+//        0    4  payload length in bytes
+//        4    4  CRC32C of the payload
+std::array<std::byte, chunk_header_bytes> encode_chunk_header(const ChunkHeader& header) {
+  std::array<std::byte, chunk_header_bytes> bytes{};
+  auto* out = reinterpret_cast<unsigned char*>(bytes.data());
+  boost::endian::store_little_u32(out, header.payload_bytes);
+  boost::endian::store_little_u32(out + 4, header.crc);
+  return bytes;
+}
+
+Decoded<ChunkHeader> decode_chunk_header(std::span<const std::byte, chunk_header_bytes> bytes,
+                                         std::uint32_t expected_payload_bytes) {
+  Reader in(bytes);
+  ChunkHeader header;
+  header.payload_bytes = in.u32();
+  header.crc = in.u32();
+  in.require(header.payload_bytes == expected_payload_bytes, Fault::bad_length,
+             "length of a chunk is not what the head of the snapshot says");
+  return in.finish(header);
+}
+
+}  // namespace dpwa::wire

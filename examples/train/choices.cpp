@@ -1,0 +1,108 @@
+#include "examples/train/choices.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace dpwa::train {
+namespace {
+
+template <typename Kind, std::size_t n>
+using Words = std::array<std::pair<Kind, std::string_view>, n>;
+
+constexpr Words<DataKind, 3> data_words{{{DataKind::mnist, "mnist"},
+                                         {DataKind::cifar10, "cifar10"},
+                                         {DataKind::synthetic, "synthetic"}}};
+constexpr Words<ModelKind, 3> model_words{
+    {{ModelKind::mlp, "mlp"}, {ModelKind::cnn, "cnn"}, {ModelKind::resnet18, "resnet18"}}};
+constexpr Words<OptimizerKind, 3> optimizer_words{{{OptimizerKind::sgd, "sgd"},
+                                                   {OptimizerKind::momentum, "momentum"},
+                                                   {OptimizerKind::adam, "adam"}}};
+
+template <typename Kind, std::size_t n>
+std::string_view word_of(const Words<Kind, n>& words, Kind kind) {
+  for (const auto& [candidate, word] : words)
+    if (candidate == kind) return word;
+  return "unknown";
+}
+
+template <typename Kind, std::size_t n>
+std::optional<Kind> kind_of(const Words<Kind, n>& words, std::string_view text) {
+  for (const auto& [kind, word] : words)
+    if (word == text) return kind;
+  return std::nullopt;
+}
+
+template <typename Number>
+std::optional<Number> parse_all(std::string_view text) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::string_view to_string(DataKind kind) {
+  return word_of(data_words, kind);
+}
+std::string_view to_string(ModelKind kind) {
+  return word_of(model_words, kind);
+}
+std::string_view to_string(OptimizerKind kind) {
+  return word_of(optimizer_words, kind);
+}
+
+std::string to_string(const Split& split) {
+  if (split.kind == SplitKind::iid) return "iid";
+  if (split.kind == SplitKind::shared) return "shared";
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), split.alpha).ptr;
+  return "dirichlet:" + std::string(digits.data(), end);
+}
+
+std::optional<DataKind> parse_data(std::string_view text) {
+  return kind_of(data_words, text);
+}
+std::optional<ModelKind> parse_model(std::string_view text) {
+  return kind_of(model_words, text);
+}
+std::optional<OptimizerKind> parse_optimizer(std::string_view text) {
+  return kind_of(optimizer_words, text);
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  const auto value = parse_all<double>(text);
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  return value;
+}
+
+std::optional<unsigned long long> parse_whole(std::string_view text) {
+  return parse_all<unsigned long long>(text);
+}
+
+std::optional<Split> parse_split(std::string_view text) {
+  if (text == "iid") return Split{SplitKind::iid, 0};
+  if (text == "shared") return Split{SplitKind::shared, 0};
+  constexpr std::string_view prefix = "dirichlet:";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const auto alpha = parse_number(text.substr(prefix.size()));
+  if (!alpha || *alpha <= 0) return std::nullopt;
+  return Split{SplitKind::dirichlet, *alpha};
+}
+
+std::optional<DeviceChoice> parse_device(std::string_view text) {
+  using Kind = DeviceChoice::Kind;
+  if (text == "cpu") return DeviceChoice{Kind::cpu, -1};
+  if (text == "cuda") return DeviceChoice{Kind::cuda, -1};
+  if (text == "auto") return DeviceChoice{Kind::automatic, -1};
+  constexpr std::string_view prefix = "cuda:";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const auto index = parse_whole(text.substr(prefix.size()));
+  if (!index || *index > 127) return std::nullopt;
+  return DeviceChoice{Kind::cuda, static_cast<int>(*index)};
+}
+
+}  // namespace dpwa::train

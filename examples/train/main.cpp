@@ -1,0 +1,38 @@
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "dpwa/config/config.h"
+#include "examples/train/errors.h"
+#include "examples/train/options.h"
+#include "examples/train/program.h"
+
+namespace {
+
+int fail(const std::exception& error, int exit_code) {
+  const std::string text = error.what();  // LibTorch appends a stack trace
+  std::fprintf(stderr, "dpwa-train: %s\n", text.substr(0, text.find('\n')).c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto parsed = dpwa::train::parse_options(argc, argv);
+    if (!parsed.run) {
+      std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+      return parsed.exit_code;
+    }
+    return dpwa::train::run_program(parsed.options);
+  } catch (const dpwa::train::UsageError& error) {
+    return fail(error, 2);
+  } catch (const dpwa::ConfigError& error) {
+    return fail(error, 2);
+  } catch (const std::invalid_argument& error) {
+    return fail(error, 2);
+  } catch (const std::exception& error) {
+    return fail(error, 1);
+  }
+}

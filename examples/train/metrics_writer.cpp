@@ -1,0 +1,126 @@
+#include "examples/train/metrics_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "dpwa/log/log.h"
+#include "examples/train/errors.h"
+
+namespace dpwa::train {
+namespace {
+
+constexpr std::chrono::milliseconds flush_interval(400);
+constexpr std::size_t flush_bytes = 256 * 1024;
+
+// The end of the last complete line: a process killed while it wrote may have left half a one.
+off_t complete_bytes(int fd) {
+  off_t end = ::lseek(fd, 0, SEEK_END);
+  char last = 0;
+  while (end > 0 && ::pread(fd, &last, 1, end - 1) == 1 && last != '\n') --end;
+  return end;
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append) : path_(file) {
+  const int begin = append ? 0 : O_TRUNC;
+  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | begin, 0644);
+  if (fd_ < 0 || (append && ::ftruncate(fd_, complete_bytes(fd_)) != 0)) {
+    const std::string why = std::strerror(errno);
+    if (fd_ >= 0) ::close(fd_);
+    throw UsageError("--run-dir: " + file.string() + ": " + why);
+  }
+}
+
+MetricsWriter::~MetricsWriter() {
+  flush();
+  ::close(fd_);
+}
+
+void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double step_ms,
+                         const StepReport& report, TimePoint now) {
+  number("{\"t\": ", std::round(seconds * 1e6) / 1e6);
+  whole(", \"step\": ", step);
+  number(", \"loss\": ", static_cast<float>(loss));
+  number(", \"clock\": ", report.clock);
+  text(", \"outcome\": ", to_string(report.outcome));
+  text(", \"peer\": ", report.peer);
+  number(", \"factor\": ", report.factor);
+  number(", \"staleness\": ", report.staleness);
+  number(", \"distance\": ", static_cast<float>(report.distance));
+  number(", \"waited_ms\": ", static_cast<double>(report.waited.count()) / 1e6);
+  number(", \"step_ms\": ", std::round(step_ms * 1e4) / 1e4);
+  whole(", \"bytes\": ", report.bytes);
+  whole(", \"pulls_ok\": ", report.pulls_ok);
+  whole(", \"pulls_failed\": ", report.pulls_failed);
+  buffer_ += "}\n";
+  if (now - flushed_ < flush_interval && buffer_.size() < flush_bytes) return;
+  flushed_ = now;
+  flush();
+}
+
+void MetricsWriter::evaluation(double seconds, std::uint64_t step, double accuracy, double loss) {
+  number("{\"t\": ", std::round(seconds * 1e6) / 1e6);
+  whole(", \"step\": ", step);
+  number(", \"test_accuracy\": ", accuracy);
+  number(", \"test_loss\": ", static_cast<float>(loss));
+  buffer_ += "}\n";
+  flush();
+}
+
+void MetricsWriter::flush() {
+  std::string_view rest = buffer_;
+  while (!rest.empty() && !failed_) {
+    const ssize_t written = ::write(fd_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      failed_ = true;
+      log(LogLevel::error, "train",
+          path_.string() + ": " + std::strerror(errno) + "; no metrics from here on");
+      break;
+    }
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  buffer_.clear();
+}
+
+void MetricsWriter::number(std::string_view key, double value) {
+  buffer_ += key;
+  if (!std::isfinite(value)) {
+    buffer_ += "null";
+    return;
+  }
+  std::array<char, 32> digits{};
+  const auto single =
+      static_cast<float>(value);  // floats print short: 0.1, not 0.10000000149011612
+  char* begin = digits.data();
+  char* end = begin + digits.size();
+  const auto done =
+      single == value ? std::to_chars(begin, end, single) : std::to_chars(begin, end, value);
+  buffer_.append(begin, done.ptr);
+}
+
+void MetricsWriter::whole(std::string_view key, std::uint64_t value) {
+  std::array<char, 24> digits{};
+  const auto done = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  buffer_ += key;
+  buffer_.append(digits.data(), done.ptr);
+}
+
+void MetricsWriter::text(std::string_view key, std::string_view value) {
+  buffer_ += key;
+  buffer_ += '"';
+  for (const char c : value) {
+    if (c == '"' || c == '\\') buffer_ += '\\';
+    buffer_ += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  buffer_ += '"';
+}
+
+}  // namespace dpwa::train

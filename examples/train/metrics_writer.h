@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "dpwa/core/time.h"
+#include "dpwa/gossip/step_report.h"
+
+namespace dpwa::train {
+
+// NODE.metrics.jsonl: one JSON object a line, see docs. Lines gather in memory and reach the file
+// whole: a reader that follows it sees complete lines only, at most 0.4 s of steps old. Numbers
+// that are not finite are null. When the file cannot be written, that is logged once and training
+// goes on. One owner, one thread.
+class MetricsWriter {
+ public:
+  // Begins the file afresh, or goes on with it after its last complete line. Throws UsageError.
+  MetricsWriter(const std::filesystem::path& file, bool append);
+  ~MetricsWriter();
+  MetricsWriter(const MetricsWriter&) = delete;
+  MetricsWriter& operator=(const MetricsWriter&) = delete;
+
+  // `seconds` of training so far; `now` decides whether it is time to flush.
+  void step(double seconds, std::uint64_t step, double loss, double step_ms,
+            const StepReport& report, TimePoint now);
+  void evaluation(double seconds, std::uint64_t step, double accuracy, double loss);
+  void flush();
+
+ private:
+  void number(std::string_view key, double value);
+  void whole(std::string_view key, std::uint64_t value);
+  void text(std::string_view key, std::string_view value);
+
+  std::filesystem::path path_;
+  int fd_ = -1;
+  bool failed_ = false;
+  std::string buffer_;
+  TimePoint flushed_{};
+};
+
+}  // namespace dpwa::train

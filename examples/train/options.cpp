@@ -1,0 +1,177 @@
+#include "examples/train/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+
+#include "dpwa/version.h"
+
+namespace dpwa::train {
+namespace {
+
+using Accept = std::function<bool(const std::string&)>;  // stores the value; false = not accepted
+
+CLI::Option* add(CLI::App& app, const std::string& name, const std::string& accepted,
+                 const std::string& description, Accept accept) {
+  const auto check = [name, accepted, accept = std::move(accept)](const std::string& value) {
+    if (!accept(value))
+      throw CLI::ValidationError(name, "'" + value + "' is not accepted; accepted: " + accepted);
+  };
+  return app.add_option_function<std::string>(name, check, description)->type_name(accepted);
+}
+
+template <typename Value, typename Parse>
+Accept choice(Value& target, Parse parse) {
+  return [&target, parse](const std::string& text) {
+    const auto value = parse(text);
+    if (value) target = *value;
+    return value.has_value();
+  };
+}
+
+Accept whole(std::uint64_t& target, std::uint64_t low,
+             std::uint64_t high = std::numeric_limits<std::uint64_t>::max()) {
+  return [&target, low, high](const std::string& text) {
+    const auto value = parse_whole(text);
+    if (!value || *value < low || *value > high) return false;
+    target = *value;
+    return true;
+  };
+}
+
+Accept positive(double& target) {
+  return [&target](const std::string& text) {
+    const auto value = parse_number(text);
+    if (!value || *value <= 0) return false;
+    target = *value;
+    return true;
+  };
+}
+
+Accept path(std::filesystem::path& target) {
+  return [&target](const std::string& text) {
+    target = text;
+    return !text.empty();
+  };
+}
+
+Accept milliseconds(std::chrono::nanoseconds& target) {
+  return [&target](const std::string& text) {
+    const auto value = parse_number(text);
+    if (!value || *value < 0 || *value > 3.6e6) return false;
+    target = std::chrono::nanoseconds(static_cast<std::int64_t>(*value * 1e6));
+    return true;
+  };
+}
+
+void add_data_options(CLI::App& app, TrainOptions& o) {
+  add(app, "--data", "mnist|cifar10|synthetic", "Data set; default mnist",
+      choice(o.data, parse_data));
+  add(app, "--data-dir", "DIR", "Where its files are; default $DPWA_DATA_DIR", path(o.data_dir));
+  add(app, "--split", "iid|dirichlet:ALPHA|shared",
+      "How the nodes share the data, ALPHA > 0; default iid", choice(o.split, parse_split));
+  add(app, "--model", "mlp|cnn|resnet18", "Model; default mlp", choice(o.model, parse_model));
+}
+
+void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads) {
+  add(app, "--optimizer", "sgd|momentum|adam", "Optimizer; default momentum",
+      choice(o.optimizer, parse_optimizer));
+  add(app, "--lr", "a number > 0", "Learning rate; default sgd 0.1, momentum 0.015, adam 0.001",
+      positive(o.lr));
+  add(app, "--batch-size", "1 to 65536", "Samples per step; default 32",
+      whole(o.batch_size, 1, 65536));
+  CLI::Option* epochs =
+      add(app, "--epochs", "a number > 0",
+          "Length; an epoch is dataset size / nodes samples on every node; default 3",
+          positive(o.epochs));
+  add(app, "--steps", "a whole number >= 1", "Length in steps instead", whole(o.steps, 1))
+      ->excludes(epochs);
+  add(app, "--seed", "a whole number >= 0",
+      "Of split, order and weights; the same on every node; default 1", whole(o.seed, 0));
+  add(app, "--init-seed", "a whole number >= 0", "Of the initial weights; default --seed",
+      whole(o.init_seed, 0));
+  add(app, "--device", "cpu|cuda|cuda:N|auto", "Where the model lives; default cpu",
+      choice(o.device, parse_device));
+  add(app, "--threads", "1 to 1024", "Compute threads; default one per core of the node",
+      whole(threads, 1, 1024));
+  add(app, "--step-time", "milliseconds, 0 to 3600000",
+      "Pads every step to that duration: an emulated compute time; default 0",
+      milliseconds(o.step_time));
+}
+
+CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
+  CLI::Option* checkpoint =
+      add(app, "--checkpoint", "DIR", "Keeps this node's two latest checkpoints there",
+          path(o.checkpoint));
+  add(app, "--checkpoint-every", "a whole number >= 0",
+      "Steps between checkpoints, 0 = only at the end; default 1000", whole(o.checkpoint_every, 0));
+  app.add_flag("--resume", o.resume, "Goes on from the latest checkpoint, exactly")
+      ->needs(checkpoint);
+  add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json there",
+      path(o.run_dir));
+  add(app, "--eval-every", "a whole number >= 0",
+      "Steps between evaluations on the test set, 0 = only at the end; default 0",
+      whole(o.eval_every, 0));
+  app.add_flag("--quiet", o.quiet, "No progress line");
+  return checkpoint;
+}
+
+ParsedOptions refuse(std::string why) {
+  return {false, {}, "dpwa-train: " + std::move(why) + "\n", 2};
+}
+
+}  // namespace
+
+double default_lr(OptimizerKind optimizer) {
+  switch (optimizer) {
+    case OptimizerKind::sgd:
+      return 0.1;
+    case OptimizerKind::momentum:
+      return 0.015;
+    case OptimizerKind::adam:
+      return 0.001;
+  }
+  return 0.015;
+}
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+  ParsedOptions parsed;
+  TrainOptions& o = parsed.options;
+  std::uint64_t threads = 0;
+  CLI::App app("One training node of a dpwa cluster.", "dpwa-train");
+  app.set_version_flag("--version", "dpwa-train " + std::string(version()));
+  add(app, "--config", "FILE", "Cluster file", path(o.config))->required();
+  add(app, "--name", "NODE", "This node's name in it; default $DPWA_NAME", [&o](const auto& text) {
+    o.name = text;
+    return !text.empty();
+  });
+  add_data_options(app, o);
+  add_training_options(app, o, threads);
+  add_file_options(app, o);
+  app.footer(
+      "Exit codes: 0 done; 1 failed while running; 2 wrong usage or configuration;\n"
+      "130/143 ended by SIGINT/SIGTERM after a clean stop.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return {false, {}, app.help(), 0};
+  } catch (const CLI::CallForVersion& wanted) {
+    return {false, {}, std::string(wanted.what()) + "\n", 0};
+  } catch (const CLI::ParseError& error) {
+    return refuse(error.what());
+  }
+  if (o.data_dir.empty())
+    if (const char* dir = std::getenv("DPWA_DATA_DIR")) o.data_dir = dir;
+  if (o.data != DataKind::synthetic && o.data_dir.empty())
+    return refuse("--data-dir: not given; accepted: the directory of the " +
+                  std::string(to_string(o.data)) +
+                  " files, here or in DPWA_DATA_DIR (or --data synthetic, which needs none)");
+  if (o.lr == 0) o.lr = default_lr(o.optimizer);
+  if (app.count("--init-seed") == 0) o.init_seed = o.seed;
+  o.threads = static_cast<int>(threads);
+  parsed.run = true;
+  return parsed;
+}
+
+}  // namespace dpwa::train

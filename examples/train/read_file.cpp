@@ -1,0 +1,62 @@
+#include "examples/train/read_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "examples/train/errors.h"
+
+namespace dpwa::train {
+namespace {
+
+struct CloseGz {
+  void operator()(gzFile_s* file) const { gzclose_r(file); }
+};
+
+std::string last_error(gzFile_s* file) {
+  int code = Z_OK;
+  const char* text = gzerror(file, &code);
+  return code == Z_ERRNO ? std::strerror(errno) : text;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size_t limit) {
+  const std::string name = path.string();
+  std::unique_ptr<gzFile_s, CloseGz> file(gzopen(name.c_str(), "rb"));
+  if (!file) throw UsageError(name + ": " + std::strerror(errno));
+  gzbuffer(file.get(), 1 << 18);
+  std::vector<std::uint8_t> content;
+  constexpr std::size_t piece = 1 << 20;
+  while (true) {
+    const std::size_t have = content.size();
+    content.resize(std::min(have + piece, limit + 1));
+    const int got =
+        gzread(file.get(), content.data() + have, static_cast<unsigned>(content.size() - have));
+    if (got < 0) throw UsageError(name + ": " + last_error(file.get()));
+    content.resize(have + static_cast<std::size_t>(got));
+    if (got == 0) break;
+    if (content.size() > limit)
+      throw UsageError(name + ": holds more than " + std::to_string(limit) + " bytes");
+  }
+  // A gzip stream that ends early gives its bytes first and the error at the end.
+  if (gzclose_r(file.release()) != Z_OK) throw UsageError(name + ": the gzip data is cut off");
+  return content;
+}
+
+std::filesystem::path find_data_file(const std::filesystem::path& dir, const std::string& folder,
+                                     const std::string& stem) {
+  for (const auto& place : {dir, dir / folder})
+    for (const char* ending : {"", ".gz"}) {
+      const std::filesystem::path candidate = place / (stem + ending);
+      std::error_code error;
+      if (std::filesystem::is_regular_file(candidate, error)) return candidate;
+    }
+  throw UsageError("--data-dir: neither " + stem + " nor " + stem + ".gz is in '" + dir.string() +
+                   "' or in its folder " + folder);
+}
+
+}  // namespace dpwa::train

@@ -1,0 +1,72 @@
+#include "examples/train/result.h"
+
+#include <nlohmann/json.hpp>
+
+namespace dpwa::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* word(Backend backend) {
+  switch (backend) {
+    case Backend::gossip:
+      return "gossip";
+    case Backend::collective:
+      return "collective";
+    case Backend::kvstore:
+      return "kvstore";
+    case Backend::null:
+      return "null";
+  }
+  return "unknown";
+}
+
+ordered_json accuracy(const std::optional<Evaluation>& evaluation) {
+  return evaluation ? ordered_json(evaluation->accuracy) : ordered_json(nullptr);
+}
+
+ordered_json loss(const std::optional<Evaluation>& evaluation) {
+  return evaluation ? ordered_json(evaluation->loss) : ordered_json(nullptr);
+}
+
+ordered_json averaged(const std::optional<AveragedModel>& model) {
+  if (!model) return nullptr;
+  return {{"test_accuracy", accuracy(model->evaluation)},
+          {"test_loss", loss(model->evaluation)},
+          {"participants", model->participants},
+          {"distance", model->distance}};
+}
+
+}  // namespace
+
+std::string to_json(const RunResult& r) {
+  // nlohmann writes NaN and infinities as null.
+  const ordered_json json = {{"schema", 1},
+                             {"node", r.identity.node},
+                             {"dataset", r.identity.data},
+                             {"split", r.identity.split},
+                             {"model", r.identity.model},
+                             {"optimizer", r.identity.optimizer},
+                             {"lr", r.identity.lr},
+                             {"batch_size", r.identity.batch_size},
+                             {"seed", r.identity.seed},
+                             {"backend", word(r.backend)},
+                             {"interrupted", r.interrupted},
+                             {"test_accuracy", accuracy(r.own)},
+                             {"test_loss", loss(r.own)},
+                             {"steps", r.position.step},
+                             {"samples", r.position.samples},
+                             {"train_seconds", r.position.train_seconds},
+                             {"clock", r.clock},
+                             {"pulls_ok", r.steps.pulls_ok},
+                             {"pulls_failed", r.steps.pulls_failed},
+                             {"waited_ms_total", r.steps.waited_ms_total},
+                             {"waited_ms_max", r.steps.waited_ms_max},
+                             {"step_ms_median", r.steps.step_ms_median},
+                             {"step_ms_max", r.steps.step_ms_max},
+                             {"bytes_received", r.steps.bytes_received},
+                             {"averaged_model", averaged(r.averaged)}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace dpwa::train

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "dpwa/gossip/step_report.h"
+
+namespace dpwa::train {
+
+// What makes a run what it is: a checkpoint continues only the same run.
+struct RunIdentity {
+  std::string node;
+  std::string data;
+  std::string split;
+  std::string model;
+  std::string optimizer;
+  double lr = 0;
+  std::uint64_t batch_size = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t nodes = 1;       // in the cluster file
+  std::uint64_t rank = 0;        // of this node in it
+  std::uint64_t train_size = 0;  // samples of the whole training set
+};
+
+// How far it has come.
+struct RunPosition {
+  std::uint64_t step = 0;
+  std::uint64_t samples = 0;  // taken by this node; also the position in its sample stream
+  double train_seconds = 0;   // in the training loop, evaluations and earlier processes included
+};
+
+// The part of a checkpoint that is not tensors.
+struct RunState {
+  RunIdentity identity;
+  RunPosition position;
+  ResumeState adapter;
+};
+
+std::string to_json(const RunState& state);
+RunState run_state_from_json(const std::string& text);  // throws std::exception when it is not one
+
+// Throws UsageError naming the first option in which the checkpoint and this run differ.
+void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here);
+
+}  // namespace dpwa::train

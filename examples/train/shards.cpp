@@ -1,0 +1,110 @@
+#include "examples/train/shards.h"
+
+#include <algorithm>
+#include <boost/random/gamma_distribution.hpp>
+#include <boost/random/mersenne_twister.hpp>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "dpwa/core/random.h"
+#include "examples/train/errors.h"
+#include "examples/train/shuffle.h"
+#include "examples/train/streams.h"
+
+namespace dpwa::train {
+namespace {
+
+std::vector<Shard> make_iid(std::size_t size, std::size_t nodes, std::uint64_t seed) {
+  Shard all(size);
+  std::iota(all.begin(), all.end(), 0U);
+  Random random(derive_seed(seed, {stream::split}));
+  shuffle(all, random);
+  std::vector<Shard> shards;
+  auto from = all.begin();
+  for (std::size_t rank = 0; rank < nodes; ++rank) {
+    const auto to = from + static_cast<std::ptrdiff_t>(epoch_samples(size, nodes, rank));
+    shards.emplace_back(from, to);
+    from = to;
+  }
+  return shards;
+}
+
+// One draw from the symmetric Dirichlet distribution, as normalised gamma variates.
+std::vector<double> draw_shares(double alpha, std::size_t nodes, std::uint64_t seed) {
+  boost::random::mt19937_64 engine(seed);
+  boost::random::gamma_distribution<double> gamma(alpha, 1.0);
+  std::vector<double> shares(nodes);
+  for (double& share : shares) share = gamma(engine);
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (sum > 0) {
+    for (double& share : shares) share /= sum;
+  } else {  // every variate underflowed: the limit of small alpha is all to one node
+    shares[engine() % nodes] = 1;
+  }
+  return shares;
+}
+
+void fill_empty_shards(std::vector<Shard>& shards) {
+  for (Shard& shard : shards) {
+    if (!shard.empty()) continue;
+    Shard& largest = *std::max_element(
+        shards.begin(), shards.end(),
+        [](const Shard& left, const Shard& right) { return left.size() < right.size(); });
+    shard.push_back(largest.back());
+    largest.pop_back();
+  }
+}
+
+std::vector<Shard> make_dirichlet(double alpha, std::span<const std::uint8_t> labels,
+                                  std::size_t nodes, std::uint64_t seed) {
+  std::vector<Shard> by_class(1 + *std::max_element(labels.begin(), labels.end()));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    by_class[labels[i]].push_back(static_cast<std::uint32_t>(i));
+  std::vector<Shard> shards(nodes);
+  for (std::size_t c = 0; c < by_class.size(); ++c) {
+    Shard& samples = by_class[c];
+    Random random(derive_seed(seed, {stream::split, c, 0}));
+    shuffle(samples, random);
+    const auto shares = draw_shares(alpha, nodes, derive_seed(seed, {stream::split, c, 1}));
+    double share_sum = 0;
+    std::size_t from = 0;
+    for (std::size_t rank = 0; rank < nodes; ++rank) {
+      share_sum += shares[rank];
+      const double cut = std::round(share_sum * static_cast<double>(samples.size()));
+      const std::size_t to = rank + 1 == nodes
+                                 ? samples.size()
+                                 : std::clamp(static_cast<std::size_t>(cut), from, samples.size());
+      shards[rank].insert(shards[rank].end(), samples.begin() + static_cast<std::ptrdiff_t>(from),
+                          samples.begin() + static_cast<std::ptrdiff_t>(to));
+      from = to;
+    }
+  }
+  fill_empty_shards(shards);
+  return shards;
+}
+
+}  // namespace
+
+std::vector<Shard> make_shards(const Split& split, std::span<const std::uint8_t> labels,
+                               std::size_t nodes, std::uint64_t seed) {
+  if (split.kind == SplitKind::shared) {
+    Shard all(labels.size());
+    std::iota(all.begin(), all.end(), 0U);
+    return std::vector<Shard>(nodes, all);
+  }
+  if (labels.size() < nodes)
+    throw UsageError("--split: " + std::to_string(labels.size()) +
+                     " samples cannot be split over " + std::to_string(nodes) +
+                     " nodes; accepted: shared, or a larger data set");
+  auto shards = split.kind == SplitKind::iid ? make_iid(labels.size(), nodes, seed)
+                                             : make_dirichlet(split.alpha, labels, nodes, seed);
+  for (Shard& shard : shards) std::sort(shard.begin(), shard.end());
+  return shards;
+}
+
+std::uint64_t epoch_samples(std::uint64_t size, std::uint64_t nodes, std::uint64_t rank) {
+  return size / nodes + (rank < size % nodes ? 1 : 0);
+}
+
+}  // namespace dpwa::train

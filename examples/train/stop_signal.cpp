@@ -1,0 +1,52 @@
+#include "examples/train/stop_signal.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace dpwa::train::stop_signal {
+namespace {
+
+std::atomic<int> noted{0};
+std::atomic<bool> deferred{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+void on_signal(int number) {
+  int none = 0;
+  const bool first = noted.compare_exchange_strong(none, number);
+  if (!first || !deferred) ::_exit(128 + number);
+}
+
+void on_alarm(int) {
+  ::_exit(128 + noted);
+}
+
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+void install() {
+  handle(SIGINT, on_signal);
+  handle(SIGTERM, on_signal);
+}
+
+void defer(bool on) {
+  deferred = on;
+}
+
+int received() {
+  return noted;
+}
+
+void limit(unsigned seconds) {
+  handle(SIGALRM, on_alarm);
+  ::alarm(seconds);
+}
+
+}  // namespace dpwa::train::stop_signal

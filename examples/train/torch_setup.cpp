@@ -1,0 +1,49 @@
+#include "examples/train/torch_setup.h"
+
+#include <torch/cuda.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
+#include <utility>
+
+#include "examples/train/errors.h"
+
+namespace dpwa::train {
+
+c10::Device resolve_device(const DeviceChoice& choice) {
+  using Kind = DeviceChoice::Kind;
+  if (choice.kind == Kind::cpu) return c10::kCPU;
+  const auto count = static_cast<int>(torch::cuda::device_count());
+  if (count == 0) {
+    if (choice.kind == Kind::automatic) return c10::kCPU;
+    throw UsageError("--device: 'cuda' is not accepted: " +
+                     std::string(torch::cuda::is_available()
+                                     ? "this machine has no CUDA device"
+                                     : "this LibTorch or this machine has no CUDA") +
+                     "; accepted here: cpu, auto");
+  }
+  if (choice.index >= count)
+    throw UsageError("--device: 'cuda:" + std::to_string(choice.index) +
+                     "' is not accepted: this machine has " + std::to_string(count) +
+                     " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index < 0 ? 0 : choice.index)};
+}
+
+void set_compute_threads(int threads) {
+  if (threads == 0) return;
+  at::set_num_threads(threads);
+  at::set_num_interop_threads(1);
+}
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
+                                                        std::vector<torch::Tensor> parameters) {
+  namespace optim = torch::optim;
+  if (options.optimizer == OptimizerKind::adam)
+    return std::make_unique<optim::Adam>(std::move(parameters), optim::AdamOptions(options.lr));
+  const double momentum = options.optimizer == OptimizerKind::momentum ? 0.9 : 0.0;
+  return std::make_unique<optim::SGD>(std::move(parameters),
+                                      optim::SGDOptions(options.lr).momentum(momentum));
+}
+
+}  // namespace dpwa::train

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <vector>
+
+#include "examples/train/options.h"
+
+namespace dpwa::train {
+
+// The device of --device; throws UsageError when this build or machine does not have it.
+c10::Device resolve_device(const DeviceChoice& choice);
+
+// Once per process, before the first computation. 0 leaves LibTorch's choice.
+void set_compute_threads(int threads);
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
+                                                        std::vector<torch::Tensor> parameters);
+
+}  // namespace dpwa::train

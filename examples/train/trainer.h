@@ -1,0 +1,74 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <torch/optim/optimizer.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "adapters/adapter.h"
+#include "examples/train/loss_reader.h"
+#include "examples/train/metrics_writer.h"
+#include "examples/train/models.h"
+#include "examples/train/progress_line.h"
+#include "examples/train/run_state.h"
+#include "examples/train/sample_stream.h"
+#include "examples/train/step_statistics.h"
+
+namespace dpwa::train {
+
+struct TrainerOptions {
+  std::uint64_t batch_size = 32;
+  std::uint64_t total_samples = 0;     // the last batch is smaller when it does not divide
+  std::uint64_t eval_every = 0;        // steps; 0 = never
+  std::uint64_t checkpoint_every = 0;  // steps; 0 = never
+  Duration step_time{};                // every step is padded to it; 0 = not
+  c10::Device device = c10::kCPU;
+};
+
+// What the loop works on; all outlive it.
+struct TrainerParts {
+  Classifier& model;
+  torch::optim::Optimizer& optimizer;
+  Adapter& adapter;
+  const Dataset& train;
+  const Dataset& test;
+  SampleStream& samples;
+  MetricsWriter* metrics = nullptr;  // may be null
+  ProgressLine* progress = nullptr;  // may be null
+  std::function<bool()> stop_requested = [] { return false; };
+  std::function<void(const RunPosition&)> checkpoint = [](const RunPosition&) {};
+};
+
+enum class LoopEnd {
+  done,      // every sample of the budget was taken
+  stopped,   // stop_requested() said so after a step
+  diverged,  // the loss is not finite; the step that showed it was not made (GPU: the one after it)
+};
+
+// The training loop. One owner, one thread.
+class Trainer {
+ public:
+  Trainer(TrainerOptions options, TrainerParts parts, RunPosition position)
+      : options_(options), parts_(parts), position_(position) {}
+
+  LoopEnd run();
+
+  const RunPosition& position() const { return position_; }
+  const StepStatistics& statistics() const { return statistics_; }
+
+ private:
+  bool step();  // false when the loss is not finite
+  void evaluate_now();
+  double seconds(TimePoint now) const;
+
+  TrainerOptions options_;
+  TrainerParts parts_;
+  RunPosition position_;
+  StepStatistics statistics_;
+  LossReader losses_;
+  TimePoint begun_{};
+  double seconds_before_ = 0;
+};
+
+}  // namespace dpwa::train

@@ -1,0 +1,38 @@
+#include "interpolation/guarded.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace dpwa {
+namespace {
+
+bool usable(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+bool usable(const FactorInput& input, const FactorUses& uses) {
+  return (!uses.clock || usable(input.clock)) && (!uses.peer_clock || usable(input.peer_clock)) &&
+         (!uses.loss || usable(input.loss)) && (!uses.peer_loss || usable(input.peer_loss));
+}
+
+}  // namespace
+
+GuardedInterpolation::GuardedInterpolation(std::unique_ptr<Interpolation> inner,
+                                           double fallback_factor)
+    : inner_(std::move(inner)), fallback_factor_(fallback_factor) {
+  if (!inner_) throw std::invalid_argument("guarded interpolation: no policy");
+  if (!(fallback_factor >= 0 && fallback_factor <= 1)) {
+    throw std::invalid_argument("guarded interpolation: fallback factor outside [0, 1]");
+  }
+}
+
+FactorResult GuardedInterpolation::factor(const FactorInput& input) const {
+  if (!usable(input, inner_->uses())) return {fallback_factor_, true};
+  const double factor = inner_->factor(input);
+  if (!std::isfinite(factor)) return {fallback_factor_, true};
+  return {std::clamp(factor, 0.0, 1.0), false};
+}
+
+}  // namespace dpwa

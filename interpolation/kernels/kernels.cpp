@@ -1,0 +1,96 @@
+#include "interpolation/kernels/kernels.h"
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "interpolation/kernels/variants.h"
+
+namespace dpwa::kernels {
+namespace {
+
+const Variant& selected() {
+  static const Variant variant = supported_variants().front();
+  return variant;
+}
+
+const FloatingKernels& passes_for(DType dtype) {
+  const KernelTable& table = *selected().kernels;
+  switch (dtype) {
+    case DType::float32:
+      return table.float32;
+    case DType::float64:
+      return table.float64;
+    case DType::float16:
+      return table.float16;
+    case DType::bfloat16:
+      return table.bfloat16;
+    default:
+      break;
+  }
+  throw std::invalid_argument("a floating-point pass over " + std::string(name_of(dtype)));
+}
+
+// Number of elements; checked, because a wrong length would write past a buffer.
+std::size_t elements(DType dtype, std::size_t bytes, std::size_t other_bytes) {
+  if (bytes != other_bytes || bytes % size_of(dtype) != 0) {
+    throw std::invalid_argument("a pass over " + std::string(name_of(dtype)) + " buffers of " +
+                                std::to_string(bytes) + " and " + std::to_string(other_bytes) +
+                                " bytes");
+  }
+  return bytes / size_of(dtype);
+}
+
+void check_factor(double factor) {
+  if (!std::isfinite(factor))
+    throw std::invalid_argument("a blend with a factor that is not finite");
+}
+
+}  // namespace
+
+PassStats land_difference(DType dtype, std::span<std::byte> landing,
+                          std::span<const std::byte> peer, std::span<const std::byte> own) {
+  const FloatingKernels& passes = passes_for(dtype);
+  elements(dtype, landing.size(), own.size());
+  const std::size_t count = elements(dtype, landing.size(), peer.size());
+  const RawStats stats = passes.land_difference(landing.data(), peer.data(), own.data(), count);
+  return {stats.squared_distance, stats.finite};
+}
+
+PassStats land_copy(DType dtype, std::span<std::byte> landing, std::span<const std::byte> peer,
+                    std::span<const std::byte> own) {
+  const FloatingKernels& passes = passes_for(dtype);
+  elements(dtype, landing.size(), own.size());
+  const std::size_t count = elements(dtype, landing.size(), peer.size());
+  const RawStats stats = passes.land_copy(landing.data(), peer.data(), own.data(), count);
+  return {stats.squared_distance, stats.finite};
+}
+
+void delta(DType dtype, std::span<std::byte> x, std::span<const std::byte> difference,
+           double factor) {
+  const FloatingKernels& passes = passes_for(dtype);
+  const std::size_t count = elements(dtype, x.size(), difference.size());
+  check_factor(factor);
+  // x + 0 * d would turn -0 into 0, and anything into NaN where d is not finite.
+  if (factor == 0) return;
+  passes.delta(x.data(), difference.data(), count, factor);
+}
+
+void lerp(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer, double factor) {
+  const FloatingKernels& passes = passes_for(dtype);
+  const std::size_t count = elements(dtype, x.size(), peer.size());
+  check_factor(factor);
+  if (factor == 0 || count == 0) return;
+  if (factor == 1) {
+    std::memmove(x.data(), peer.data(), x.size());
+    return;
+  }
+  passes.lerp(x.data(), peer.data(), count, factor);
+}
+
+std::string_view instruction_set() {
+  return selected().name;
+}
+
+}  // namespace dpwa::kernels

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "interpolation/kernels/dtype.h"
+
+namespace dpwa::kernels {
+
+// Vector passes over parameters of one dtype. Buffers are untyped bytes of `dtype` elements of
+// equal length, need no alignment, and must not overlap unless they are the same buffer. fp16 and
+// bf16 are computed in fp32 and rounded to nearest even once per element; fp64 is computed in fp64.
+// A dtype that a pass does not take, or lengths that differ or cut an element, throw
+// std::invalid_argument. Thread-safe.
+//
+// Each pass exists for the x86-64 baseline, AVX2+F16C and AVX-512, chosen once at run time, and in
+// portable C++ elsewhere. All give the same bits, the statistics included (only the payload of a
+// NaN may differ), so nodes of different hardware compute the same blend.
+
+// What a landing pass learns for free on its way.
+struct PassStats {
+  // Sum of (peer - own)^2: squares in the type of the computation, summed in 32 (fp64: 16) lanes
+  // that are flushed into fp64 after 128 elements each. Infinite when a square exceeds that type;
+  // infinite or NaN when an element of `own` or `peer` is.
+  double squared_distance = 0;
+  // Every peer element is finite, and no landed difference overflowed its dtype. The latter is not
+  // held against the peer when `own` itself has an element that is not finite.
+  bool finite = true;
+  PassStats& operator+=(const PassStats& other) {
+    squared_distance += other.squared_distance;
+    finite = finite && other.finite;
+    return *this;
+  }
+};
+
+// landing = peer - own. Floating-point dtypes only.
+PassStats land_difference(DType dtype, std::span<std::byte> landing,
+                          std::span<const std::byte> peer, std::span<const std::byte> own);
+
+// landing = peer bit for bit, with the same statistics. Floating-point dtypes only.
+PassStats land_copy(DType dtype, std::span<std::byte> landing, std::span<const std::byte> peer,
+                    std::span<const std::byte> own);
+
+// Delta blend: x += factor * difference, with difference = peer snapshot - own snapshot of the
+// moment the pull began. Keeps the effective learning rate at 1 (docs/INTERPOLATION.md). Factor 0
+// leaves every bit of x. Floating-point dtypes only.
+void delta(DType dtype, std::span<std::byte> x, std::span<const std::byte> difference,
+           double factor);
+
+// Lerp blend of the original dpwa: x = (1 - factor) * x + factor * peer. Factor 0 leaves every bit
+// of x, factor 1 copies the peer. Floating-point dtypes only.
+void lerp(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer, double factor);
+
+// x = max(x, peer), for integer counters (BatchNorm's num_batches_tracked). Integer dtypes only.
+void maximum(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer);
+
+// The instruction set in use: "avx512", "avx2", "baseline" or "portable".
+std::string_view instruction_set();
+
+}  // namespace dpwa::kernels

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+
+namespace dpwa::kernels {
+
+// The passes of kernels.h for one instruction set, as plain functions over `count` elements.
+//
+// Sources that are compiled for a wide instruction set include this header instead of kernels.h and
+// keep everything else in an unnamed namespace: an inline function or template with external
+// linkage (any of std, or a member of PassStats) that they emitted with wide instructions could be
+// the copy that the linker keeps for the whole program, which would then crash on an older CPU.
+
+struct RawStats {
+  double squared_distance;
+  bool finite;
+};
+
+struct FloatingKernels {
+  RawStats (*land_difference)(std::byte* landing, const std::byte* peer, const std::byte* own,
+                              std::size_t count);
+  RawStats (*land_copy)(std::byte* landing, const std::byte* peer, const std::byte* own,
+                        std::size_t count);
+  void (*delta)(std::byte* x, const std::byte* difference, std::size_t count, double factor);
+  void (*lerp)(std::byte* x, const std::byte* peer, std::size_t count, double factor);
+};
+
+struct KernelTable {
+  FloatingKernels float32;
+  FloatingKernels float64;
+  FloatingKernels float16;
+  FloatingKernels bfloat16;
+};
+
+// Vectors of 16 bytes: SSE2 on x86-64, whatever the target has elsewhere.
+extern const KernelTable generic_kernels;
+// x86-64 only.
+extern const KernelTable avx2_kernels;
+extern const KernelTable avx512_kernels;
+
+}  // namespace dpwa::kernels

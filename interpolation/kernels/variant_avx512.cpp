@@ -1,0 +1,29 @@
+#define DPWA_VECTOR_BYTES 64
+#include <immintrin.h>
+
+#include "interpolation/kernels/vector_types.h"
+
+namespace dpwa::kernels {
+namespace {
+
+// The zeroing forms with a full mask are the plain conversions; GCC 12 warns about its own headers
+// for those (GCC bug 105593).
+
+inline Floats load_half(const std::byte* from) {
+  return (Floats)_mm512_maskz_cvtph_ps(0xffff, load_bytes<__m256i>(from));
+}
+
+inline void store_half(std::byte* to, Floats value) {
+  store_bytes(to, _mm512_maskz_cvtps_ph(0xffff, (__m512)value, _MM_FROUND_TO_NEAREST_INT));
+}
+
+}  // namespace
+}  // namespace dpwa::kernels
+
+#include "interpolation/kernels/vector_passes.h"
+
+namespace dpwa::kernels {
+
+constinit const KernelTable avx512_kernels = kernel_table();
+
+}  // namespace dpwa::kernels

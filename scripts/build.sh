@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Builds a preset of CMakePresets.json into build/PRESET; configures first when that is needed.
+#
+# usage: scripts/build.sh [PRESET] [--target NAME]... [--jobs N]
+#
+#   release   everything, optimised (default)
+#   core      without LibTorch
+#   asan      under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan      under ThreadSanitizer
+#
+# scripts/setup.sh comes first: it says which LibTorch is used.
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/torch.sh
+source "$repository/scripts/lib/torch.sh"
+
+preset=release
+targets=()
+ninja_options=()
+while (($# > 0)); do
+  case $1 in
+    -h | --help) show_help; exit 0 ;;
+    --target) needs_value "$1" $#; targets+=("$2"); shift ;;
+    --jobs) needs_value "$1" $#; ninja_options+=(-j "$2"); shift ;;
+    release | core | asan | tsan) preset=$1 ;;
+    *) usage_error "unknown preset or option '$1'" ;;
+  esac
+  shift
+done
+
+folder=$repository/build/$preset
+cache=$folder/CMakeCache.txt
+torch_dir=''
+if [[ $preset != core ]]; then
+  torch_dir=$(torch_from_environment) || torch_dir=$(cat "$torch_record" 2>/dev/null) ||
+    die "the build is not set up: run scripts/setup.sh first"
+fi
+
+configured_torch() { sed -n 's/^Torch_DIR:[A-Z]*=//p' "$cache"; }
+
+configure() {
+  local options=()
+  if [[ -f $cache && -n $torch_dir && $(configured_torch) != "$torch_dir" ]]; then
+    say 'LibTorch has changed: configuring from scratch'
+    rm -rf "$cache" "$folder/CMakeFiles"
+  fi
+  if [[ -f $folder/build.ninja && -f $cache && $cache -nt $repository/CMakePresets.json ]]; then
+    return 0
+  fi
+  [[ -z $torch_dir ]] || options=(-D "Torch_DIR=$torch_dir")
+  (cd "$repository" && run_logged "configuring build/$preset" "configure-$preset" \
+    cmake --preset "$preset" "${options[@]}") || return 1
+  touch "$cache"
+}
+
+heading "build: $preset"
+configure || die "build/$preset is not configured"
+cmake --build "$folder" "${targets[@]/#/--target=}" -- "${ninja_options[@]}" >&2 ||
+  die "build/$preset did not build"
+ok "build/$preset is up to date ($SECONDS s)"

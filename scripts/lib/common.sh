@@ -1,0 +1,62 @@
+# shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
+# Shared by every script: where the repository is, how to talk to the user, long work with progress.
+# Human text goes to stderr; colour only on a terminal and without NO_COLOR.
+
+repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+venv=$repository/.venv
+log_folder=$repository/build/logs
+
+if [[ -t 2 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
+  bold=$'\e[1m' green=$'\e[32m' yellow=$'\e[33m' red=$'\e[31m' dim=$'\e[2m' plain=$'\e[0m'
+else
+  bold='' green='' yellow='' red='' dim='' plain=''
+fi
+
+heading() { printf '%s== %s%s\n' "$bold" "$*" "$plain" >&2; }
+say() { printf '   %s\n' "$*" >&2; }
+ok() { printf '%sok%s %s\n' "$green" "$plain" "$*" >&2; }
+warn() { printf '%s!!%s %s\n' "$yellow" "$plain" "$*" >&2; }
+fail() { printf '%sfailed:%s %s\n' "$red" "$plain" "$*" >&2; }
+
+# die MESSAGE [CODE]: one line, then the end. Code 1 when not given.
+die() {
+  fail "$1"
+  exit "${2:-1}"
+}
+
+# usage_error MESSAGE: wrong usage ends with 2; nothing was started.
+usage_error() { die "$1; see $(basename -- "$0") --help" 2; }
+
+# needs_value OPTION COUNT: complains when OPTION is the last word; COUNT is $# of the caller.
+needs_value() { (($2 >= 2)) || usage_error "$1 needs a value"; }
+
+# show_help: prints the comment block at the head of the running script.
+show_help() { sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"; }
+
+# version_at_least HAVE WANT
+version_at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }
+
+# run_logged TITLE NAME COMMAND...: runs COMMAND with its output in build/logs/NAME.log; every few
+# seconds shows how long it has taken and its latest line. A failure shows the end of the log.
+run_logged() {
+  local title=$1 log=$log_folder/${2// /-}.log pid started=$SECONDS shown=$SECONDS code=0
+  shift 2
+  mkdir -p "$log_folder"
+  say "$title …"
+  "$@" >"$log" 2>&1 </dev/null &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.2
+    if ((SECONDS - shown >= 4)); then
+      shown=$SECONDS
+      say "$dim$((SECONDS - started)) s  $(tail -n1 "$log" | tr -d '\r' | cut -c1-100)$plain"
+    fi
+  done
+  wait "$pid" || code=$?
+  if ((code != 0)); then
+    fail "$title (exit code $code); the end of $log:"
+    tail -n 20 "$log" | sed 's/^/     /' >&2
+    return "$code"
+  fi
+  ok "$title ($((SECONDS - started)) s)"
+}

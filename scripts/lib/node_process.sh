@@ -1,0 +1,48 @@
+# shellcheck shell=bash disable=SC2154  # names are shared between the files
+# How run.sh starts one node and tells how it ended. Uses its settings, and fills node_of, the names of
+# the running nodes by pid, and the counters failures and stopped.
+
+# threads_for CORES: as many as cores; a node without cores gets its share of the machine.
+threads_for() {
+  local list=() share=$(($(nproc) / local_nodes))
+  IFS=, read -ra list <<<"$1"
+  if ((${#list[@]} > 0)); then echo "${#list[@]}"; else echo $((share > 0 ? share : 1)); fi
+}
+
+# start_node NAME CORES: starts and records one node; CORES may be empty.
+start_node() {
+  local name=$1 cores=$2 threads pin=() options=(--run-dir "$run_dir")
+  threads=$(threads_for "$cores")
+  if [[ -n $cores ]]; then
+    if taskset -c "$cores" true 2>/dev/null; then
+      pin=(taskset -c "$cores")
+    else
+      warn "$name: this machine has no cores $cores: not pinned"
+      cores=''
+    fi
+  fi
+  [[ $given_threads == yes ]] || options+=(--threads "$threads")
+  # A session of its own: a Ctrl-C in the terminal reaches the nodes through run.sh alone, once.
+  setsid "${pin[@]}" env OMP_NUM_THREADS="$threads" "$trainer" --config "$cluster" --name "$name" \
+    "${options[@]}" "${arguments[@]}" {lock}>&- </dev/null >>"$run_dir/$name.log" 2>&1 &
+  node_of[$!]=$name
+  record_process "$state" "$name" $!
+  say "$name: pid $!, ${cores:+cores $cores, }$threads thread(s), log $run_dir/$name.log"
+}
+
+# note_end PID: says how the node that was PID ended.
+note_end() {
+  local name=${node_of[$1]} code=0
+  wait "$1" || code=$?
+  unset "node_of[$1]"
+  if ((code == 0)); then
+    ok "$name: done ($SECONDS s)"
+  elif ((code == 130 || code == 143)); then
+    stopped=$((stopped + 1))
+    warn "$name: stopped after $SECONDS s"
+  else
+    failures=$((failures + 1))
+    fail "$name: exit code $code after $SECONDS s; the end of $run_dir/$name.log:"
+    tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' >&2
+  fi
+}

@@ -1,0 +1,116 @@
+# shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
+# What run.sh started, so that it can be found again and ended: one file a node in a folder of its own
+# for each cluster file. A process is known by pid, start time and boot, so that a recycled pid is never
+# mistaken for a node. The file run_dir beside them names the folder of the run.
+
+boot_id=$(</proc/sys/kernel/random/boot_id)
+
+# state_folder CLUSTER: where the processes of this cluster file are recorded.
+state_folder() {
+  local path
+  path=$(realpath -m -- "$1")
+  printf '%s/runs/.state/%s-%s\n' "$repository" "$(basename -- "$path")" \
+    "$(printf '%s' "$path" | sha256sum | cut -c1-12)"
+}
+
+# process_start PID: its start time in clock ticks since boot (field 22 of /proc/PID/stat). Fails when
+# there is no such process, or it has ended and only waits to be reaped.
+process_start() {
+  local stat fields
+  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  read -ra fields <<<"${stat##*) }"  # the name before it may hold spaces; field 3 is the first here
+  [[ ${fields[0]} != [ZX] ]] || return 1
+  printf '%s\n' "${fields[19]}"
+}
+
+# record_process FOLDER NODE PID
+record_process() {
+  local start
+  start=$(process_start "$3") || return 0
+  printf '%s %s %s\n' "$3" "$start" "$boot_id" >"$1/$2.process"
+}
+
+# running_pid FILE: the pid recorded in FILE when that very process still runs.
+running_pid() {
+  local pid start boot
+  read -r pid start boot 2>/dev/null <"$1" || return 1
+  [[ $boot == "$boot_id" && $(process_start "$pid") == "$start" ]] || return 1
+  printf '%s\n' "$pid"
+}
+
+# recorded_nodes FOLDER: names of the nodes recorded there, running or not, one a line.
+recorded_nodes() {
+  local file
+  for file in "$1"/*.process; do
+    [[ ! -e $file ]] || basename -- "$file" .process
+  done
+}
+
+# running_nodes FOLDER NODE...: those of the nodes that still run, one a line.
+running_nodes() {
+  local folder=$1 node
+  shift
+  for node in "$@"; do
+    if running_pid "$folder/$node.process" >/dev/null; then printf '%s\n' "$node"; fi
+  done
+}
+
+# forget_nodes FOLDER NODE...: drops the records of nodes that have ended.
+forget_nodes() {
+  local folder=$1 node
+  shift
+  for node in "$@"; do
+    running_pid "$folder/$node.process" >/dev/null || rm -f "$folder/$node.process"
+  done
+  if [[ -z $(recorded_nodes "$folder") ]]; then
+    rm -f "$folder/run_dir"
+    rmdir --ignore-fail-on-non-empty "$folder" 2>/dev/null || true
+  fi
+}
+
+# signal_nodes FOLDER SIGNAL NODE...
+signal_nodes() {
+  local folder=$1 signal=$2 node pid
+  shift 2
+  for node in "$@"; do
+    if pid=$(running_pid "$folder/$node.process"); then kill -s "$signal" "$pid" 2>/dev/null || true; fi
+  done
+}
+
+# await_end FOLDER SECONDS NODE...: true once none of the nodes runs.
+await_end() {
+  local folder=$1 deadline=$((SECONDS + $2))
+  shift 2
+  while [[ -n $(running_nodes "$folder" "$@") ]]; do
+    ((SECONDS < deadline)) || return 1
+    sleep 0.1
+  done
+}
+
+# stop_nodes FOLDER GRACE NODE...: SIGTERM; SIGKILL for what still runs after GRACE seconds. Says what
+# it did; fails when something is left.
+stop_nodes() {
+  local folder=$1 grace=$2 nodes left
+  shift 2
+  mapfile -t nodes < <(running_nodes "$folder" "$@")
+  if ((${#nodes[@]} == 0)); then
+    ok 'nothing of it runs'
+    return 0
+  fi
+  say "SIGTERM: ${nodes[*]}"
+  signal_nodes "$folder" TERM "${nodes[@]}"
+  signal_nodes "$folder" CONT "${nodes[@]}"  # a stopped process would not see it
+  if await_end "$folder" "$grace" "${nodes[@]}"; then
+    ok "stopped: ${nodes[*]}"
+    return 0
+  fi
+  mapfile -t left < <(running_nodes "$folder" "${nodes[@]}")
+  warn "still there after $grace s, SIGKILL: ${left[*]}"
+  signal_nodes "$folder" KILL "${left[@]}"
+  if await_end "$folder" 5 "${left[@]}"; then
+    ok "stopped: ${nodes[*]}"
+    return 0
+  fi
+  fail "cannot be ended: $(running_nodes "$folder" "${left[@]}" | tr '\n' ' ')"
+  return 1
+}

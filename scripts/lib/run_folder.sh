@@ -1,0 +1,19 @@
+# shellcheck shell=bash disable=SC2154  # names are shared between the files
+# Folders of runs: runs/TIME, and the link runs/latest.
+
+# new_run_folder: makes a folder named for the time and prints it.
+new_run_folder() {
+  local base folder count=1
+  mkdir -p "$repository/runs"
+  base=$repository/runs/$(date +%Y%m%d-%H%M%S)
+  folder=$base
+  until mkdir "$folder" 2>/dev/null; do
+    count=$((count + 1))
+    ((count < 100)) || return 1
+    folder=$base-$count
+  done
+  printf '%s\n' "$folder"
+}
+
+# link_latest FOLDER: points runs/latest at it.
+link_latest() { ln -sfn "$(basename -- "$1")" "$repository/runs/latest"; }

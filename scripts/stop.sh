@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Ends exactly what scripts/run.sh started for this cluster file on this host: SIGTERM, and SIGKILL for
+# what still runs after the grace. Nothing is ever ended by name. Safe to run again.
+#
+# usage: scripts/stop.sh CLUSTER.yaml [--grace SECONDS]
+#
+#   --grace   how long the nodes have to end by themselves (default 10)
+#
+# Exit code 0: nothing of it runs any more; 1: something could not be ended.
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/processes.sh
+source "$repository/scripts/lib/processes.sh"
+
+cluster=''
+grace=10
+while (($# > 0)); do
+  case $1 in
+    -h | --help) show_help; exit 0 ;;
+    --grace)
+      needs_value "$1" $#
+      [[ $2 =~ ^[0-9]+$ ]] || usage_error "--grace takes whole seconds, not '$2'"
+      grace=$2
+      shift
+      ;;
+    -*) usage_error "unknown option '$1'" ;;
+    *) [[ -z $cluster ]] || usage_error "one cluster file, not '$1' as well"; cluster=$1 ;;
+  esac
+  shift
+done
+[[ -n $cluster ]] || usage_error 'the cluster file is missing'
+
+state=$(state_folder "$cluster")
+if [[ ! -d $state ]]; then
+  [[ -e $cluster ]] || warn "there is no file $cluster"
+  ok 'nothing of it runs'
+  exit 0
+fi
+mapfile -t nodes < <(recorded_nodes "$state")
+stop_nodes "$state" "$grace" "${nodes[@]}"
+forget_nodes "$state" "${nodes[@]}"

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs the tests; closes on CTest's own summary, and exits with its code.
+#
+# usage: scripts/test.sh [--sanitize address|thread] [--filter REGEX]
+#
+#   --sanitize   the torch-free tests and the process tests, under that sanitizer
+#   --filter     only the tests whose name matches
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+
+preset=release
+ctest_options=(--output-on-failure --no-tests=error -j 2)
+while (($# > 0)); do
+  case $1 in
+    -h | --help) show_help; exit 0 ;;
+    --sanitize)
+      needs_value "$1" $#
+      case $2 in
+        address) preset=asan ;;
+        thread) preset=tsan ;;
+        *) usage_error "--sanitize takes address or thread, not '$2'" ;;
+      esac
+      shift
+      ;;
+    --filter) needs_value "$1" $#; ctest_options+=(-R "$2"); shift ;;
+    *) usage_error "unknown argument '$1'" ;;
+  esac
+  shift
+done
+
+if [[ $preset != release ]]; then
+  ctest_options+=(-L '^(unit|process)$')
+  export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1}
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+  export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+  export OMP_NUM_THREADS=1  # the OpenMP runtime of torch is not instrumented
+fi
+
+"$repository/scripts/setup.sh"
+"$repository/scripts/build.sh" "$preset"
+heading "test: $preset"
+exec ctest --test-dir "$repository/build/$preset" "${ctest_options[@]}"

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Shows how the nodes of a run are getting on, one line a node, from their metrics files.
+
+usage: watch.py RUN_FOLDER --nodes w1,w2,... --pid PID
+
+A table that is redrawn on a terminal; elsewhere lines every two seconds. Ends when process PID does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lib.metrics import MetricsTail, Record
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+TERMINAL_INTERVAL = 0.25  # seconds
+PLAIN_INTERVAL = 2.0
+SMOOTHING = 0.05  # weight of the newest step in the loss shown
+COLUMNS = ("node", "step", "loss", "accuracy", "clock", "pulls ok", "failed", "peer", "factor", "waited")
+
+
+@dataclass
+class NodeView:
+    """What one node's line shows."""
+
+    name: str
+    tail: MetricsTail
+    step: int = 0
+    loss: float | None = None
+    accuracy: float | None = None
+    latest: Record = field(default_factory=dict)
+    mixed: Record = field(default_factory=dict)
+    waited_ms: float = 0.0
+
+    def update(self) -> None:
+        for record in self.tail.read():
+            self.step = record["step"]
+            if "test_accuracy" in record:
+                self.accuracy = record["test_accuracy"]
+            else:
+                self._add_step(record)
+
+    def _add_step(self, record: Record) -> None:
+        self.latest = record
+        self.waited_ms += record["waited_ms"] or 0
+        if record["outcome"] == "mixed":
+            self.mixed = record
+        loss = record["loss"]
+        if loss is not None:
+            self.loss = loss if self.loss is None else self.loss + SMOOTHING * (loss - self.loss)
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.name,
+            str(self.step),
+            "-" if self.loss is None else f"{self.loss:.4f}",
+            "-" if self.accuracy is None else f"{100 * self.accuracy:.2f} %",
+            f"{self.latest.get('clock') or 0:.0f}",
+            str(self.latest.get("pulls_ok", 0)),
+            str(self.latest.get("pulls_failed", 0)),
+            self.mixed.get("peer", "-"),
+            f"{self.mixed['factor']:.2f}" if self.mixed else "-",
+            f"{self.waited_ms:.1f} ms",
+        )
+
+
+def table(views: list[NodeView], seconds: float) -> Table:
+    result = Table(title=f"{seconds:.0f} s", title_justify="right", header_style="bold")
+    for column in COLUMNS:
+        result.add_column(column, justify="left" if column in {"node", "peer"} else "right")
+    for view in views:
+        result.add_row(*view.cells())
+    return result
+
+
+def plain_line(view: NodeView) -> str:
+    _, step, loss, accuracy, clock, pulls_ok, failed, peer, factor, waited = view.cells()
+    return (
+        f"   {view.name}: step {step}  loss {loss}  accuracy {accuracy}  clock {clock}  "
+        f"pulls {pulls_ok} ok {failed} failed  peer {peer}  factor {factor}  waited {waited}"
+    )
+
+
+def runs(pid: int) -> bool:
+    """True while the process is there and has not ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def watch_terminal(console: Console, views: list[NodeView], pid: int) -> None:
+    began = time.monotonic()
+    with Live(console=console, auto_refresh=False) as live:
+        going = True
+        while going:
+            going = runs(pid)
+            for view in views:
+                view.update()
+            live.update(table(views, time.monotonic() - began), refresh=True)
+            if going:
+                time.sleep(TERMINAL_INTERVAL)
+
+
+def watch_plain(views: list[NodeView], pid: int) -> None:
+    shown = time.monotonic()
+    going = True
+    while going:
+        going = runs(pid)
+        for view in views:
+            view.update()
+        if not going or time.monotonic() - shown >= PLAIN_INTERVAL:
+            shown = time.monotonic()
+            print("\n".join(plain_line(view) for view in views), file=sys.stderr, flush=True)
+        if going:
+            time.sleep(TERMINAL_INTERVAL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
+    parser.add_argument("--nodes", required=True, help="names, separated by commas")
+    parser.add_argument("--pid", type=int, required=True, help="the run.sh that is watched")
+    options = parser.parse_args()
+    views = [NodeView(name, MetricsTail(options.folder / f"{name}.metrics.jsonl")) for name in options.nodes.split(",")]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
+    console = Console(stderr=True)  # follows NO_COLOR and TERM
+    if console.is_terminal and os.environ.get("TERM") != "dumb":
+        watch_terminal(console, views, options.pid)
+    else:
+        watch_plain(views, options.pid)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

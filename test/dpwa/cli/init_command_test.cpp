@@ -1,0 +1,107 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "dpwa/cli/local_machine.h"
+#include "test/dpwa/cli/run_cli.h"
+#include "test/dpwa/config/same_config.h"
+#include "test/dpwa/config/scratch_file.h"
+
+using namespace dpwa;
+using namespace dpwa::test;
+
+namespace {
+
+std::string content(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("init writes a file that loads with every default and cores in turn") {
+  const ScratchFile folder("");
+  const std::string file = (folder.path().parent_path() / "new.yaml").string();
+  const CliResult result = run_cli({"init", "-o", file});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.empty());
+  CHECK(result.err == "wrote " + file + ": 4 nodes on 127.0.0.1, ports 45000 to 45003\n");
+
+  const Config config = load_cluster(file);
+  const std::vector<int> processors = cli::usable_processors();
+  Config expected;
+  expected.interpolation.parameters = {{"value", 0.5}};
+  for (int i = 0; i < 4; ++i) {
+    NodeEntry node;
+    node.name = std::vector<std::string>{"w1", "w2", "w3", "w4"}[static_cast<std::size_t>(i)];
+    node.port = static_cast<std::uint16_t>(45000 + i);
+    node.cores = {processors[static_cast<std::size_t>(i) % processors.size()]};
+    node.addresses = {"127.0.0.1"};
+    node.bind_address = "127.0.0.1";
+    expected.nodes.push_back(node);
+  }
+  check_same(config, expected);
+}
+
+TEST_CASE("init leaves no temporary file behind") {
+  const ScratchFile folder("");
+  const auto here = folder.path().parent_path();
+  REQUIRE(run_cli({"init", "-o", (here / "new.yaml").string()}).exit_code == 0);
+  CHECK(run_cli({"init", "-o", (here / "none" / "new.yaml").string()}).exit_code == 1);
+  std::filesystem::create_directory(here / "folder");
+  std::filesystem::create_directory(here / "folder" / "inside");
+  CHECK(run_cli({"init", "--force", "-o", (here / "folder").string()}).exit_code == 1);
+  const auto files = std::distance(std::filesystem::directory_iterator(here), {});
+  CHECK(files == 3);  // cluster.yaml of the scratch folder, new.yaml and the folder
+}
+
+TEST_CASE("init never replaces a file unless told to") {
+  const ScratchFile file("precious\n");
+  const std::string path = file.path().string();
+  const CliResult refused = run_cli({"init", "-o", path});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("exists; accepted: another file, or --force to replace it") !=
+        std::string::npos);
+  CHECK(content(file.path()) == "precious\n");
+  CHECK(run_cli({"init", "--force", "--nodes", "2", "-o", path}).exit_code == 0);
+  CHECK(load_cluster(file.path()).nodes.size() == 2);
+}
+
+TEST_CASE("init to standard output writes the file there and nothing else") {
+  const CliResult result = run_cli({"init", "--nodes", "3", "--port", "50000", "-o", "-"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  const ScratchFile file(result.out);
+  const Config config = load_cluster(file.path());
+  REQUIRE(config.nodes.size() == 3);
+  CHECK(config.nodes[2].port == 50002);
+}
+
+TEST_CASE("init for a host beyond loopback states the security mode and warns") {
+  const CliResult result = run_cli({"init", "--host", "203.0.113.7", "-o", "-"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.starts_with("warning: 203.0.113.7 is not loopback"));
+  const ScratchFile file(result.out);
+  const Config config = load_cluster(file.path());
+  CHECK(config.security.mode == "insecure");
+  CHECK(config.nodes[0].cores.empty());
+  const ScratchFile ipv6(run_cli({"init", "--host", "::1", "-o", "-"}).out);
+  CHECK(load_cluster(ipv6.path()).nodes[0].host == "::1");
+}
+
+TEST_CASE("init refuses hosts and ports that cannot work") {
+  const auto error = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "init");
+    arguments.insert(arguments.end(), {"-o", "-"});
+    const CliResult result = run_cli(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    return result.err;
+  };
+  CHECK(error({"--host", "a b"}).find("'a b' is not a host") != std::string::npos);
+  CHECK(error({"--host", "0.0.0.0"}).find("no address that peers can dial") != std::string::npos);
+  CHECK(error({"--host", "no-such-host.invalid"}).find("cannot be resolved") != std::string::npos);
+  CHECK(error({"--port", "65534", "--nodes", "3"}).find("reach port 65536") != std::string::npos);
+}

@@ -1,0 +1,258 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "dpwa/config/config.h"
+#include "dpwa/config/document.h"
+#include "test/dpwa/config/scratch_file.h"
+
+using namespace dpwa;
+using namespace dpwa::test;
+
+namespace {
+
+struct Case {
+  const char* text;      // follows a first line with two good nodes
+  const char* expected;  // after "FILE:"
+};
+
+const std::string good_nodes = "nodes: [{name: w1, port: 45000}, {name: w2, port: 45001}]\n";
+
+void check_cases(std::initializer_list<Case> cases, const std::string& before = good_nodes) {
+  for (const Case& one : cases) {
+    CAPTURE(one.text);
+    CHECK(error_of(before + one.text) == one.expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a value of the wrong type names line, key and what is accepted") {
+  check_cases({
+      {"gossip:\n  timeout_ms: abc\n",
+       "3: gossip.timeout_ms: 'abc' is not a duration; accepted: a number of ms above 0, or with a "
+       "unit "
+       "(500ms, 2s)"},
+      {"gossip:\n  step_budget_ms: [1]\n",
+       "3: gossip.step_budget_ms: a list is not a duration; accepted: a number of ms from 0, or "
+       "with a unit "
+       "(500ms, 2s)"},
+      {"gossip: {pull_probability: often}\n",
+       "2: gossip.pull_probability: 'often' is not a number; accepted: a number from 0 to 1"},
+      {"gossip: {pull_probability: .nan}\n",
+       "2: gossip.pull_probability: '.nan' is not a number; accepted: a number from 0 to 1"},
+      {"gossip: {max_staleness: inf}\n",
+       "2: gossip.max_staleness: 'inf' is not a number; accepted: a number of at least 0"},
+      {"gossip: {final_average: perhaps}\n",
+       "2: gossip.final_average: 'perhaps' is not true or false; accepted: true, false"},
+      {"gossip: {blend: {a: 1}}\n", "2: gossip.blend: a map is not text; accepted: delta, lerp"},
+      {"gossip: fast\n", "2: gossip: 'fast' is not a map; accepted: a map"},
+      {"gossip:\nlog: {level: info}\n", "2: gossip: no value; accepted: a map"},
+      {"gossip:\n  timeout_ms:\n",
+       "3: gossip.timeout_ms: no value; accepted: a number of ms above 0, or with a unit (500ms, "
+       "2s)"},
+      {"backend:\n", "2: backend: no value; accepted: gossip, collective, kvstore, null"},
+      {"backend:", "2: backend: no value; accepted: gossip, collective, kvstore, null"},
+      {"transport: {chunk_bytes: big}\n",
+       "2: transport.chunk_bytes: 'big' is not a size; accepted: a multiple of 64 from 4KiB to "
+       "16MiB"},
+      {"transport: {max_replies: 1.5}\n",
+       "2: transport.max_replies: '1.5' is not a count; accepted: a whole number from 1 to 65535"},
+      {"transport: {congestion_control: \"a b\"}\n",
+       "2: transport.congestion_control: 'a b' is not a congestion control; accepted: auto, or a "
+       "name of the "
+       "kernel such as cubic, reno, bbr"},
+      {"cluster: a/b\n",
+       "2: cluster: 'a/b' is not a name; accepted: 1 to 64 letters, digits, '.', '_' or '-', not "
+       "starting "
+       "with '.' or '-'"},
+      {"interpolation: [constant]\n",
+       "2: interpolation: a list is not a map; accepted: a method name or a map with 'method'"},
+      {"security: insecure\n", "2: security: 'insecure' is not a map; accepted: {mode: insecure}"},
+  });
+}
+
+TEST_CASE("a value out of range names line, key and the range") {
+  check_cases({
+      {"gossip: {pull_probability: 1.5}\n",
+       "2: gossip.pull_probability: '1.5' is out of range; accepted: a number from 0 to 1"},
+      {"gossip: {timeout_ms: 0}\n",
+       "2: gossip.timeout_ms: '0' is out of range; accepted: a number of ms above 0, or with a "
+       "unit (500ms, "
+       "2s)"},
+      {"gossip: {step_budget_ms: -1}\n",
+       "2: gossip.step_budget_ms: '-1' is out of range; accepted: a number of ms from 0, or with a "
+       "unit "
+       "(500ms, 2s)"},
+      {"gossip: {timeout_ms: 25h}\n",
+       "2: gossip.timeout_ms: '25h' is out of range; accepted: at most 24h"},
+      {"gossip: {max_staleness: -1}\n",
+       "2: gossip.max_staleness: '-1' is out of range; accepted: a number of at least 0"},
+      {"gossip:\n  flow_control:\n    on_failure: 5\n",
+       "4: gossip.flow_control.on_failure: '5' is out of range; accepted: a number of at most 0"},
+      {"gossip:\n  flow_control: {min: 2000}\n",
+       "3: gossip.flow_control: the bounds do not hold together; accepted: min <= initial <= max"},
+      {"interpolation: {method: constant, value: 1.01}\n",
+       "2: interpolation.value: '1.01' is out of range; accepted: a number from 0 to 1"},
+      {"interpolation: {divergence_threshold: -1}\n",
+       "2: interpolation.divergence_threshold: '-1' is out of range; accepted: a number of at "
+       "least 0"},
+      {"transport: {chunk_bytes: 1KiB}\n",
+       "2: transport.chunk_bytes: '1KiB' is out of range; accepted: a multiple of 64 from 4KiB to "
+       "16MiB"},
+      {"transport: {chunk_bytes: 4097}\n",
+       "2: transport.chunk_bytes: '4097' is not a multiple of 64 bytes; accepted: a multiple of 64 "
+       "from 4KiB "
+       "to 16MiB"},
+      {"transport: {max_connections: 0}\n",
+       "2: transport.max_connections: '0' is out of range; accepted: a whole number from 1 to "
+       "65535"},
+  });
+}
+
+TEST_CASE("an unknown key or word suggests the nearest known one") {
+  check_cases({
+      {"gossip:\n  pul_probability: 1\n",
+       "3: gossip.pul_probability: unknown key, did you mean 'pull_probability'? accepted: "
+       "pull_probability, "
+       "timeout_ms, step_budget_ms, blend, max_staleness, max_frozen_ms, final_average, "
+       "start_wait_ms, "
+       "finish_wait_ms, flow_control, fetch_probability"},
+      {"gosip: {}\n",
+       "2: gosip: unknown key, did you mean 'gossip'? accepted: cluster, nodes, backend, gossip, "
+       "interpolation, security, transport, log, fetch_probability, pull_probability, timeout_ms, "
+       "divergence_threshold, clock, constant, linear, loss, loss_divergence"},
+      {"log: {colour: red}\n", "2: log.colour: unknown key, accepted: level, file"},
+      {"interpolation: {method: constant, valu: 1}\n",
+       "2: interpolation.valu: unknown key, did you mean 'value'? accepted: method, "
+       "divergence_threshold, "
+       "value"},
+      {"interpolation: {method: clok}\n",
+       "2: interpolation.method: 'clok' is unknown, did you mean 'clock'? accepted: clock, "
+       "constant, linear, "
+       "loss, loss_divergence"},
+      {"backend: gosip\n",
+       "2: backend: 'gosip' is unknown, did you mean 'gossip'? accepted: gossip, collective, "
+       "kvstore, null"},
+      {"gossip: {blend: mean}\n", "2: gossip.blend: 'mean' is unknown, accepted: delta, lerp"},
+      {"log: {level: loud}\n",
+       "2: log.level: 'loud' is unknown, accepted: trace, debug, info, warn, error, off"},
+  });
+}
+
+TEST_CASE("a key at the top level that belongs to a section names the section") {
+  CHECK(
+      error_of(good_nodes + "blend: lerp\n")
+          .starts_with("2: blend: unknown key, did you mean 'gossip.blend'? accepted: cluster, "));
+  CHECK(error_of(good_nodes + "chunk_bytes: 1\n")
+            .starts_with("2: chunk_bytes: unknown key, did you mean 'transport.chunk_bytes'?"));
+}
+
+TEST_CASE("a key given twice is refused at its second line") {
+  check_cases({
+      {"cluster: a\ncluster: b\n", "3: cluster: given twice; accepted: one value"},
+      {"gossip:\n  blend: delta\n  blend: lerp\n",
+       "4: gossip.blend: given twice; accepted: one value"},
+      {"gossip: {pull_probability: 1, fetch_probability: 1}\n",
+       "2: gossip.fetch_probability: the same as 'pull_probability', which is given too; accepted: "
+       "one of "
+       "them"},
+  });
+}
+
+TEST_CASE("names of the format that this version cannot serve are refused") {
+  check_cases({
+      {"security: {mode: psk, key_file: k}\n",
+       "2: security.mode: 'psk' is not available in this version; accepted: insecure"},
+      {"security: {mode: mtls}\n",
+       "2: security.mode: 'mtls' is not available in this version; accepted: insecure"},
+      {"security:\n  psk: {key_file: k}\n",
+       "3: security.psk: not available in this version; accepted: mode: insecure"},
+      {"security: {mode: insecur}\n",
+       "2: security.mode: 'insecur' is unknown, did you mean 'insecure'? accepted: insecure"},
+      {"security: {}\n", "2: security.mode: missing; accepted: insecure"},
+      {"security: {mode: insecure, key_file: k}\n",
+       "2: security.key_file: unknown key, accepted: mode"},
+      {"transport: {encoding: fp16}\n",
+       "2: transport.encoding: 'fp16' is not available in this version; accepted: fp32"},
+      {"transport: {encoding: fp8}\n", "2: transport.encoding: 'fp8' is unknown, accepted: fp32"},
+      {"transport: {same_host: shm}\n",
+       "2: transport.same_host: 'shm' is unknown, accepted: auto, off"},
+  });
+}
+
+TEST_CASE("bad entries of nodes are refused by their own line") {
+  check_cases(
+      {
+          {"", " nodes: missing; accepted: a list of {name, host, port}"},
+          {"nodes: []\n", "2: nodes: an empty list; accepted: at least one {name, host, port}"},
+          {"nodes: 4\n", "2: nodes: '4' is not a list; accepted: a list of {name, host, port}"},
+          {"nodes:\n", "2: nodes: no value; accepted: a list of {name, host, port}"},
+          {"nodes:\n  - w1\n", "3: nodes[0]: 'w1' is not a map; accepted: {name, host, port}"},
+          {"nodes:\n  - {port: 1}\n", "3: nodes[0].name: missing; accepted: a name of its own"},
+          {"nodes:\n  - {name: a}\n",
+           "3: nodes[0].port: missing; accepted: a TCP port from 1 to 65535"},
+          {"nodes:\n  - name: a\n    port: 70000\n",
+           "4: nodes[0].port: '70000' is out of range; accepted: a whole number from 1 to 65535"},
+          {"nodes:\n  - {name: a, port: 0}\n",
+           "3: nodes[0].port: '0' is out of range; accepted: a whole number from 1 to 65535"},
+          {"nodes:\n  - {name: a, port: http}\n",
+           "3: nodes[0].port: 'http' is not a TCP port; accepted: a whole number from 1 to 65535"},
+          {"nodes:\n  - {name: ../a, port: 1}\n",
+           "3: nodes[0].name: '../a' is not a name; accepted: 1 to 64 letters, digits, '.', '_' or "
+           "'-', not "
+           "starting with '.' or '-'"},
+          {"nodes:\n  - {name: a, port: 1, cores: 0}\n",
+           "3: nodes[0].cores: '0' is not a list; accepted: a list of processor numbers such as "
+           "[0, 1]"},
+          {"nodes:\n  - {name: a, port: 1, cores: [0, -1]}\n",
+           "3: nodes[0].cores[1]: '-1' is out of range; accepted: a whole number from 0 to 65535"},
+          {"nodes:\n  - {name: a, port: 1, cores: [1, 1]}\n",
+           "3: nodes[0].cores[1]: processor 1 is given twice; accepted: each once"},
+          {"nodes:\n  - {name: a, port: 1, hots: b}\n",
+           "3: nodes[0].hots: unknown key, did you mean 'host'? accepted: name, host, port, bind, "
+           "cores"},
+          {"nodes:\n  - {name: a, port: 1}\n  - {name: b, port: 2}\n  - {name: a, port: 3}\n",
+           "5: nodes[2].name: 'a' is already the name of nodes[0]; accepted: a name of its own"},
+          {"nodes:\n  - {name: a, host: 0.0.0.0, port: 1}\n",
+           "3: nodes[0].host: '0.0.0.0' is no address that peers can dial; accepted: the address "
+           "of the "
+           "machine (and bind: 0.0.0.0 to listen everywhere)"},
+          {"nodes:\n  - {name: a, host: \"\", port: 1}\n",
+           "3: nodes[0].host: '' is not a host; accepted: an IP address or a host name"},
+      },
+      "cluster: x\n");
+}
+
+TEST_CASE("YAML faults and unreadable files are one line too") {
+  CHECK(error_of("a: [1,\nb: 2\n").starts_with("3: YAML syntax: "));
+  CHECK(error_of("a: 1\n\tb: 2\n").starts_with("2: YAML syntax: "));
+  CHECK(error_of(std::string(100000, '[')).find("YAML syntax: ") != std::string::npos);
+  CHECK(error_of("") == " is empty; accepted: a map with at least 'nodes'");
+  CHECK(error_of("# nothing\n") == " is empty; accepted: a map with at least 'nodes'");
+  CHECK(error_of("hello\n") ==
+        "1: 'hello' is not a cluster file; accepted: a map with at least 'nodes'");
+  CHECK(error_of(good_nodes + "---\na: 1\n") == "3: a second YAML document; accepted: one");
+  CHECK(error_of(good_nodes + "? [a, b]\n: 1\n") ==
+        "2: a key that is not text; accepted: plain keys");
+  CHECK(error_of(std::string(config::max_file_bytes + 1, '#')) ==
+        " is too large for a cluster file; accepted: at most 4 MiB");
+  CHECK_THROWS_WITH_AS(load_cluster("/nonexistent/cluster.yaml"),
+                       "/nonexistent/cluster.yaml: cannot be read: No such file or directory",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(load_cluster("/tmp"), "/tmp: is a directory; accepted: a cluster file",
+                       ConfigError);
+}
+
+TEST_CASE("aliases that point into themselves end in an error and not in a loop") {
+  CHECK_FALSE(error_of("nodes: &n [*n]\n").empty());
+  CHECK_FALSE(error_of("&m\nnodes: *m\n").empty());
+}
+
+TEST_CASE("odd bytes in a value or a key never break the line of the message") {
+  CHECK(error_of(good_nodes + "backend: \"a\\nb\"\n")
+            .starts_with("2: backend: 'a\\x0ab' is unknown,"));
+  CHECK(error_of(good_nodes + "\"a\\nb\": 1\n").find('\n') == std::string::npos);
+  CHECK(error_of("a: \"\\\n\x01\"\n").find_first_of("\n\x01") == std::string::npos);
+  CHECK(error_of(good_nodes + "backend: " + std::string(500, 'x') + "\n").size() < 200);
+}

@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include "dpwa/config/config.h"
+#include "test/dpwa/config/scratch_file.h"
+
+using namespace dpwa;
+using namespace dpwa::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("every key of the map form reaches its field") {
+  const ScratchFile file(R"(
+cluster: digits
+nodes:
+  - {name: w1, host: 127.0.0.1, port: 45000, cores: [0, 2]}
+  - {name: w2, host: 10.0.0.2, bind: 0.0.0.0, port: 45001}
+backend: collective
+gossip:
+  pull_probability: 0.5
+  timeout_ms: 2s
+  step_budget_ms: 1.5
+  blend: lerp
+  max_staleness: 7
+  max_frozen_ms: 1m
+  final_average: false
+  start_wait_ms: 3000
+  finish_wait_ms: 4s
+  flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50}
+interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
+security: {mode: insecure}
+transport: {same_host: auto, encoding: fp32, congestion_control: bbr, chunk_bytes: 1MiB, max_connections: 9, max_replies: 8}
+log: {level: debug, file: out.log}
+)");
+  const Config config = load_cluster(file.path());
+  CHECK(config.cluster == "digits");
+  CHECK(config.file == file.path());
+  CHECK(config.self.empty());
+  REQUIRE(config.nodes.size() == 2);
+  CHECK(config.nodes[0].name == "w1");
+  CHECK(config.nodes[0].port == 45000);
+  CHECK(config.nodes[0].cores == std::vector<int>{0, 2});
+  CHECK(config.nodes[0].addresses == std::vector<std::string>{"127.0.0.1"});
+  CHECK(config.nodes[0].bind_host() == "127.0.0.1");
+  CHECK(config.nodes[1].host == "10.0.0.2");
+  CHECK(config.nodes[1].bind == "0.0.0.0");
+  CHECK(config.nodes[1].bind_address == "0.0.0.0");
+  CHECK(config.nodes[1].cores.empty());
+  CHECK(config.backend == Backend::collective);
+  CHECK(config.gossip.pull_probability == 0.5);
+  CHECK(config.gossip.timeout == Duration(2s));
+  CHECK(config.gossip.step_budget == Duration(1500us));
+  CHECK(config.gossip.blend == BlendMode::lerp);
+  CHECK(config.gossip.max_staleness == 7);
+  CHECK(config.gossip.max_frozen == Duration(1min));
+  CHECK_FALSE(config.gossip.final_average);
+  CHECK(config.gossip.start_wait == Duration(3s));
+  CHECK(config.gossip.finish_wait == Duration(4s));
+  CHECK(config.gossip.flow_control.initial == 500);
+  CHECK(config.gossip.flow_control.min == 1);
+  CHECK(config.gossip.flow_control.max == 600);
+  CHECK(config.gossip.flow_control.on_success == 5);
+  CHECK(config.gossip.flow_control.on_failure == -50);
+  CHECK(config.interpolation.method == "linear");
+  CHECK(config.interpolation.parameters ==
+        InterpolationParameters{{"start", 0.1}, {"target", 100}});
+  CHECK(config.interpolation.divergence_threshold == 0.3);
+  CHECK(config.security.mode == "insecure");
+  CHECK(config.transport.congestion_control == "bbr");
+  CHECK(config.transport.chunk_bytes == 1024 * 1024);
+  CHECK(config.transport.max_connections == 9);
+  CHECK(config.transport.max_replies == 8);
+  CHECK(config.log.level == "debug");
+  CHECK(config.log.file == "out.log");
+}
+
+TEST_CASE("a file of nodes alone has every default") {
+  const ScratchFile file("nodes: [{name: solo, port: 1}]\n");
+  const Config config = load_cluster(file.path());
+  const Config defaults;
+  CHECK(config.cluster == defaults.cluster);
+  CHECK(config.backend == Backend::gossip);
+  CHECK(config.nodes[0].host == "127.0.0.1");
+  CHECK(config.gossip.timeout == defaults.gossip.timeout);
+  CHECK(config.gossip.step_budget == Duration::zero());
+  CHECK(config.gossip.blend == BlendMode::delta);
+  CHECK(config.gossip.final_average);
+  CHECK(config.interpolation.method == "constant");
+  CHECK(config.interpolation.parameters.empty());
+  CHECK(config.security.mode.empty());
+}
+
+TEST_CASE("the original's name of the pull probability works inside gossip") {
+  const ScratchFile file("nodes: [{name: a, port: 1}]\ngossip: {fetch_probability: 0.25}\n");
+  const Config config = load_cluster(file.path());
+  CHECK(config.gossip.pull_probability == 0.25);
+  CHECK(config.gossip.blend == BlendMode::delta);
+}
+
+TEST_CASE("the null back end may be written with and without quotes") {
+  for (const char* text : {"null", "\"null\"", "~"}) {
+    CAPTURE(text);
+    const ScratchFile file("nodes: [{name: a, port: 1}]\nbackend: " + std::string(text));
+    CHECK(load_cluster(file.path()).backend == Backend::null);
+  }
+}
+
+TEST_CASE("the own node is found by its name") {
+  const ScratchFile file("nodes: [{name: a, port: 1}, {name: b, port: 2}]\n");
+  const Config config = load_config(file.path(), "b");
+  CHECK(config.self == "b");
+  CHECK(config.self_index() == 1);
+  CHECK(config.self_node().port == 2);
+  CHECK_THROWS_AS(load_cluster(file.path()).self_index(), std::logic_error);
+}
+
+TEST_CASE("localhost resolves to loopback with IPv4 first and each address once") {
+  const ScratchFile file("nodes: [{name: a, host: localhost, port: 1}]\n");
+  const NodeEntry node = load_cluster(file.path()).nodes[0];
+  REQUIRE_FALSE(node.addresses.empty());
+  CHECK(node.addresses.front() == "127.0.0.1");
+  CHECK(node.bind_address == "127.0.0.1");
+}

@@ -1,0 +1,94 @@
+#include <doctest/doctest.h>
+
+#include "dpwa/config/config.h"
+#include "test/dpwa/config/scratch_file.h"
+
+using namespace dpwa;
+using namespace dpwa::test;
+
+namespace {
+
+const char* two_nodes =
+    "nodes: [{name: w1, port: 45000}, {name: w2, port: 45001}]\nsecurity: {mode: insecure}\n";
+
+std::string error_with_name(const std::filesystem::path& file, const std::string& name) {
+  try {
+    load_config(file, name);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the environment overrides host, port, bind and log level of the own node only") {
+  const ScratchFile file(two_nodes);
+  const ScopedVariable host("DPWA_HOST", "127.0.0.9"), port("DPWA_PORT", "46000"),
+      bind("DPWA_BIND", "0.0.0.0"), level("DPWA_LOG_LEVEL", "warn");
+  const Config config = load_config(file.path(), "w2");
+  CHECK(config.self_node().host == "127.0.0.9");
+  CHECK(config.self_node().addresses == std::vector<std::string>{"127.0.0.9"});
+  CHECK(config.self_node().port == 46000);
+  CHECK(config.self_node().bind == "0.0.0.0");
+  CHECK(config.log.level == "warn");
+  CHECK(config.nodes[0].host == "127.0.0.1");
+  CHECK(config.nodes[0].port == 45000);
+  const Config cluster = load_cluster(file.path());
+  CHECK(cluster.nodes[1].port == 45001);
+  CHECK(cluster.log.level == "info");
+}
+
+TEST_CASE("the name comes from DPWA_NAME when none is given") {
+  const ScratchFile file(two_nodes);
+  const ScopedVariable name("DPWA_NAME", "w2");
+  CHECK(load_config(file.path()).self == "w2");
+  CHECK(load_config(file.path(), "w1").self == "w1");
+}
+
+TEST_CASE("an empty variable counts as unset") {
+  const ScratchFile file(two_nodes);
+  const ScopedVariable port("DPWA_PORT", "");
+  CHECK(load_config(file.path(), "w1").self_node().port == 45000);
+}
+
+TEST_CASE("a missing or unknown own name lists the names") {
+  const ScratchFile file(two_nodes);
+  CHECK(error_with_name(file.path(), "") ==
+        file.path().string() +
+            ":1: nodes: no node name was given (--name or DPWA_NAME); accepted: w1, w2");
+  CHECK(error_with_name(file.path(), "node9") ==
+        file.path().string() + ":1: nodes: no node is named 'node9'; accepted: w1, w2");
+  CHECK(error_with_name(file.path(), "w1x") ==
+        file.path().string() +
+            ":1: nodes: no node is named 'w1x'; did you mean 'w1'? accepted: w1, w2");
+}
+
+TEST_CASE("a bad override names the variable") {
+  const ScratchFile file(two_nodes);
+  SUBCASE("port") {
+    const ScopedVariable port("DPWA_PORT", "abc");
+    CHECK(error_with_name(file.path(), "w1") ==
+          "environment: DPWA_PORT: 'abc' is not a TCP port; accepted: a whole number from 1 to "
+          "65535");
+  }
+  SUBCASE("log level") {
+    const ScopedVariable level("DPWA_LOG_LEVEL", "inf");
+    CHECK(error_with_name(file.path(), "w1") ==
+          "environment: DPWA_LOG_LEVEL: 'inf' is unknown, did you mean 'info'? accepted: trace, "
+          "debug, info, "
+          "warn, error, off");
+  }
+  SUBCASE("a host that does not resolve") {
+    const ScopedVariable host("DPWA_HOST", "no-such-host.invalid");
+    CHECK(error_with_name(file.path(), "w1")
+              .starts_with("environment: DPWA_HOST: 'no-such-host.invalid' cannot be resolved"));
+  }
+  SUBCASE("an endpoint that another node has") {
+    const ScopedVariable port("DPWA_PORT", "45000");
+    CHECK(error_with_name(file.path(), "w2") ==
+          "environment: DPWA_PORT: '127.0.0.1:45000' is already the endpoint of node 'w1'; "
+          "accepted: a port "
+          "or host of its own");
+  }
+}

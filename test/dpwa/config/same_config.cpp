@@ -1,0 +1,54 @@
+#include "test/dpwa/config/same_config.h"
+
+#include <doctest/doctest.h>
+
+namespace dpwa::test {
+namespace {
+
+void check_same_gossip(const GossipConfig& a, const GossipConfig& b) {
+  CHECK(a.pull_probability == b.pull_probability);
+  CHECK(a.timeout == b.timeout);
+  CHECK(a.step_budget == b.step_budget);
+  CHECK(a.blend == b.blend);
+  CHECK(a.max_staleness == b.max_staleness);
+  CHECK(a.max_frozen == b.max_frozen);
+  CHECK(a.final_average == b.final_average);
+  CHECK(a.start_wait == b.start_wait);
+  CHECK(a.finish_wait == b.finish_wait);
+  CHECK(a.flow_control.initial == b.flow_control.initial);
+  CHECK(a.flow_control.min == b.flow_control.min);
+  CHECK(a.flow_control.max == b.flow_control.max);
+  CHECK(a.flow_control.on_success == b.flow_control.on_success);
+  CHECK(a.flow_control.on_failure == b.flow_control.on_failure);
+}
+
+}  // namespace
+
+void check_same(const Config& a, const Config& b) {
+  CHECK(a.cluster == b.cluster);
+  REQUIRE(a.nodes.size() == b.nodes.size());
+  for (std::size_t i = 0; i < a.nodes.size(); ++i) {
+    CHECK(a.nodes[i].name == b.nodes[i].name);
+    CHECK(a.nodes[i].host == b.nodes[i].host);
+    CHECK(a.nodes[i].bind == b.nodes[i].bind);
+    CHECK(a.nodes[i].port == b.nodes[i].port);
+    CHECK(a.nodes[i].cores == b.nodes[i].cores);
+    CHECK(a.nodes[i].addresses == b.nodes[i].addresses);
+    CHECK(a.nodes[i].bind_address == b.nodes[i].bind_address);
+  }
+  CHECK(a.backend == b.backend);
+  check_same_gossip(a.gossip, b.gossip);
+  CHECK(a.interpolation.method == b.interpolation.method);
+  CHECK(a.interpolation.parameters == b.interpolation.parameters);
+  CHECK(a.interpolation.divergence_threshold == b.interpolation.divergence_threshold);
+  CHECK(a.security.mode == b.security.mode);
+  CHECK(a.transport.encoding == b.transport.encoding);
+  CHECK(a.transport.congestion_control == b.transport.congestion_control);
+  CHECK(a.transport.chunk_bytes == b.transport.chunk_bytes);
+  CHECK(a.transport.max_connections == b.transport.max_connections);
+  CHECK(a.transport.max_replies == b.transport.max_replies);
+  CHECK(a.log.level == b.log.level);
+  CHECK(a.log.file == b.log.file);
+}
+
+}  // namespace dpwa::test

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace dpwa::test {
+
+// A cluster file in a folder of its own, removed at the end of the test.
+class ScratchFile {
+ public:
+  explicit ScratchFile(const std::string& text);
+  ~ScratchFile();
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Sets an environment variable for the length of a test.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value);
+  ~ScopedVariable();
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// What load_cluster says of this text, without the path before the first ':'; empty when it loads.
+std::string error_of(const std::string& text);
+
+}  // namespace dpwa::test

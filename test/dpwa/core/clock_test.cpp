@@ -1,0 +1,13 @@
+#include "dpwa/core/clock.h"
+
+#include <doctest/doctest.h>
+
+TEST_CASE("a publish advances the clock by one") {
+  CHECK(dpwa::clock_after_publish(2.5) == 3.5);
+}
+
+TEST_CASE("a blend averages the clocks as it averages the parameters") {
+  CHECK(dpwa::clock_after_lerp(10, 20, 0.0) == 10);
+  CHECK(dpwa::clock_after_lerp(10, 20, 0.25) == 12.5);
+  CHECK(dpwa::clock_after_lerp(10, 20, 1.0) == 20);
+}

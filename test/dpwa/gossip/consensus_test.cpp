@@ -1,0 +1,70 @@
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "dpwa/core/random.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa {
+namespace {
+
+// V = (1/n) sum ||x_i - mean||^2.
+double consensus_variance(test::VectorCluster& cluster) {
+  const std::size_t elements = cluster.at(0).values().size();
+  double variance = 0;
+  for (std::size_t e = 0; e < elements; ++e) {
+    double mean = 0;
+    for (std::size_t i = 0; i < cluster.size(); ++i) mean += cluster.at(i).values()[e];
+    mean /= static_cast<double>(cluster.size());
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+      const double difference = cluster.at(i).values()[e] - mean;
+      variance += difference * difference;
+    }
+  }
+  return variance / static_cast<double>(cluster.size());
+}
+
+// E[V'] / V of synchronous pulls at f = 1/2 between real nodes over real sockets: every node
+// publishes, every node pulls from its own random choice, every node blends.
+double measured_contraction(std::size_t nodes, int rounds) {
+  constexpr std::size_t elements = 64;
+  test::VectorCluster cluster(
+      nodes, elements, [](Config& config) { config.gossip.step_budget = config.gossip.timeout; });
+  cluster.start();
+  Random random(17);
+  double before = 0;
+  double after = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < nodes; ++i) {
+      for (float& value : cluster.at(i).values()) value = static_cast<float>(random.normal(0, 1));
+    }
+    before += consensus_variance(cluster);
+    for (std::size_t i = 0; i < nodes; ++i) cluster.at(i).gossip().publish([] { return 1.0; });
+    for (std::size_t i = 0; i < nodes; ++i) cluster.at(i).gossip().begin_pull();
+    for (std::size_t i = 0; i < nodes; ++i) {
+      const StepReport report = cluster.at(i).gossip().update_wait();
+      REQUIRE(report.outcome == Outcome::mixed);
+    }
+    after += consensus_variance(cluster);
+  }
+  return after / before;
+}
+
+// docs/ALGORITHMS: 1/2 - (3n - 4) / (4 (n - 1)^2).
+double expected_contraction(double n) {
+  return 0.5 - (3 * n - 4) / (4 * (n - 1) * (n - 1));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "8 real nodes contract the consensus variance per round as the theory of random pulls says") {
+  CHECK(measured_contraction(8, 250) == doctest::Approx(expected_contraction(8)).epsilon(0.10));
+}
+
+TEST_CASE(
+    "16 real nodes contract the consensus variance per round as the theory of random pulls says") {
+  CHECK(measured_contraction(16, 200) == doctest::Approx(expected_contraction(16)).epsilon(0.10));
+}
+
+}  // namespace dpwa

@@ -1,0 +1,163 @@
+#include <doctest/doctest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "test/support/free_ports.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+
+void wait_for_pulls(Config& config) {
+  config.gossip.step_budget = config.gossip.timeout;
+}
+
+using test::VectorCluster;
+using test::VectorNode;
+
+StepReport step_of(VectorNode& node, double loss = 1.0) {
+  node.gossip().update_send([loss] { return loss; });
+  return node.gossip().update_wait();
+}
+}  // namespace
+
+TEST_CASE("nodes that start together begin from the first node's weights and one lineage") {
+  VectorCluster cluster(5, 16);
+  for (std::size_t i = 0; i < cluster.size(); ++i)
+    cluster.at(i).values()[3] = static_cast<float>(i) + 1;
+  cluster.start();
+  const auto lineage = cluster.at(0).gossip().resume_state().lineage;
+  CHECK(lineage != 0);
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    CHECK(cluster.at(i).values()[3] == 1.0F);
+    CHECK(cluster.at(i).gossip().resume_state().lineage == lineage);
+  }
+}
+
+TEST_CASE("a late joiner takes over weights and clock of a running node before its first step") {
+  const auto ports = test::free_ports(2);
+  Config first = test::loopback_config(ports, 0);
+  first.gossip.start_wait = 50ms;
+  first.gossip.timeout = 100ms;
+  VectorNode running(first, 8, 1.0F);
+  running.gossip().start();
+  for (int i = 0; i < 7; ++i) step_of(running);
+  running.values()[0] = 42.0F;
+  step_of(running);
+
+  VectorNode joiner(test::loopback_config(ports, 1), 8, -5.0F);
+  joiner.gossip().start();
+  CHECK(joiner.values()[0] == 42.0F);
+  CHECK(joiner.values()[7] == 1.0F);
+  CHECK(joiner.gossip().resume_state().clock == 8.0);
+}
+
+TEST_CASE("a step with a budget of zero never waits and blends a late pull at a later step") {
+  VectorCluster cluster(2, 1 << 20);
+  cluster.start();
+  bool mixed = false;
+  for (int i = 0; i < 10000 && !mixed; ++i) {
+    const StepReport report = step_of(cluster.at(0));
+    CHECK(report.waited == 0ns);
+    mixed = report.outcome == Outcome::mixed;
+    if (!mixed) {
+      CHECK(report.outcome == Outcome::pending);
+      std::this_thread::yield();
+    }
+  }
+  CHECK(mixed);
+}
+
+TEST_CASE("a report names peer, factor, staleness, distance, bytes and clock of a blend") {
+  VectorCluster cluster(2, 100, wait_for_pulls);
+  cluster.start();
+  for (int i = 0; i < 3; ++i) cluster.at(1).gossip().publish([] { return 2.0; });
+  for (float& value : cluster.at(0).values()) value = 3.0F;
+  const StepReport report = step_of(cluster.at(0));
+  CHECK(report.outcome == Outcome::mixed);
+  CHECK(report.peer == "w2");
+  CHECK(report.factor == 0.5);
+  CHECK(report.staleness == -2.0);
+  CHECK(report.distance == doctest::Approx(30.0));  // 100 elements, 3 apart
+  CHECK(report.bytes == 400);
+  CHECK(report.clock == 2.0);  // (1 + 3) / 2
+  CHECK(cluster.at(0).values()[99] == 1.5F);
+}
+
+TEST_CASE(
+    "with everybody else gone a step reports it and goes on, and blends again after a restart") {
+  const auto ports = test::free_ports(2);
+  Config config = test::loopback_config(ports, 0);
+  config.gossip.start_wait = 50ms;
+  config.gossip.timeout = 200ms;
+  config.gossip.step_budget = 200ms;
+  VectorNode node(config, 8, 1.0F);
+  node.gossip().start();
+  CHECK(step_of(node).outcome == Outcome::unreachable);
+  {
+    VectorNode peer(test::loopback_config(ports, 1), 8);
+    peer.gossip().start();
+    Outcome outcome = Outcome::skipped;
+    for (int i = 0; i < 100 && outcome != Outcome::mixed; ++i) {
+      outcome = step_of(node).outcome;
+      if (outcome != Outcome::mixed) std::this_thread::yield();
+    }
+    CHECK(outcome == Outcome::mixed);
+  }
+  CHECK(step_of(node).outcome == Outcome::unreachable);
+}
+
+TEST_CASE("nodes with different models refuse each other and name the first tensor that differs") {
+  const auto ports = test::free_ports(2);
+  Config first = test::loopback_config(ports, 0);
+  first.gossip.start_wait = 50ms;
+  VectorNode node(first, 8);
+  node.gossip().start();
+  VectorNode other(test::loopback_config(ports, 1), 9);
+  CHECK_THROWS_WITH_AS(other.gossip().start(), doctest::Contains("'x'"), std::runtime_error);
+}
+
+TEST_CASE("the final average is the same on every node, bit for bit, and nobody leaves too early") {
+  VectorCluster cluster(4, 1000);
+  cluster.start();
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (std::size_t e = 0; e < 1000; ++e)
+      cluster.at(i).values()[e] = static_cast<float>(i * 1000 + e) / 7.0F;
+  }
+  cluster.for_all_at_once([](VectorNode& node) {
+    const FinishReport report = node.gossip().finish();
+    CHECK(report.averaged);
+    CHECK(report.participants == 4);
+    CHECK(report.distance_to_average > 0);
+  });
+  for (std::size_t e = 0; e < 1000; ++e) {
+    CHECK(cluster.at(0).values()[e] ==
+          doctest::Approx((1500.0 + static_cast<double>(e)) / 7.0).epsilon(1e-6));
+    for (std::size_t i = 1; i < 4; ++i)
+      CHECK(cluster.at(i).values()[e] == cluster.at(0).values()[e]);
+  }
+}
+
+TEST_CASE("stopping takes well under a second, also while a pull waits for a silent peer") {
+  const auto ports = test::free_ports(2);
+  boost::asio::io_context io;
+  // Accepts connections in the kernel and never answers.
+  boost::asio::ip::tcp::acceptor silent(io, {boost::asio::ip::address_v4::loopback(), ports[1]});
+  Config config = test::loopback_config(ports, 0);
+  config.gossip.start_wait = 50ms;
+  config.gossip.timeout = 100ms;
+  VectorNode node(config, 8);
+  node.gossip().start();
+  node.gossip().update_send([] { return 1.0; });
+  const auto from = std::chrono::steady_clock::now();
+  node.gossip().leave();
+  CHECK(std::chrono::steady_clock::now() - from < 900ms);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::wire {
+
+// Fixed messages, one or more of every type; the golden files hold their frames.
+struct Sample {
+  std::string name;
+  std::vector<std::byte> frame;
+};
+std::vector<Sample> samples();
+
+Manifest sample_manifest();
+Hello sample_hello();
+Welcome sample_welcome();
+SnapshotHead sample_head();
+
+std::span<const std::byte> body_of(const std::vector<std::byte>& frame);
+FrameHeader header_of(const std::vector<std::byte>& frame);  // fails the test when it is refused
+
+// Decodes `body` as a message of `type` and encodes the result again: the frame, or the fault. A
+// SNAPSHOT goes through head, chunk headers and payload checksums, as its receiver does it.
+Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t request_id,
+                                          std::span<const std::byte> body);
+// The same for a whole frame, header first.
+Decoded<std::vector<std::byte>> transcode(std::span<const std::byte> frame);
+
+// `content` with its CRC32C appended.
+std::vector<std::byte> sealed(std::span<const std::byte> content);
+
+}  // namespace dpwa::wire

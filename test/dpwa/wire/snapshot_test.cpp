@@ -1,0 +1,158 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <boost/endian/conversion.hpp>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "test/dpwa/wire/samples.h"
+
+namespace dpwa::wire {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+using HeadBytes = std::array<std::byte, snapshot_head_bytes>;
+
+HeadBytes bytes_of(const SnapshotHead& head) {
+  const auto frame = encode(head, 1);
+  HeadBytes bytes;
+  std::copy_n(body_of(frame).begin(), bytes.size(), bytes.begin());
+  return bytes;
+}
+
+// The sample head with `value` at `offset` and a checksum that fits again.
+template <typename T>
+Decoded<SnapshotHead> decode_altered(std::size_t offset, T value) {
+  const HeadBytes bytes = bytes_of(sample_head());
+  std::vector<std::byte> content(bytes.begin(), bytes.end() - 4);
+  boost::endian::endian_store<T, sizeof(T), boost::endian::order::little>(
+      reinterpret_cast<unsigned char*>(&content.at(offset)), value);
+  const std::vector<std::byte> body = sealed(content);
+  const auto length = sample_head().length;
+  return decode_snapshot_head(std::span<const std::byte>(body).first<snapshot_head_bytes>(),
+                              snapshot_body_bytes(length, min_chunk_bytes));
+}
+
+Fault fault_of(const Decoded<SnapshotHead>& decoded) {
+  REQUIRE_FALSE(decoded.has_value());
+  return decoded.error().fault;
+}
+
+TEST_CASE("the head of a SNAPSHOT survives the round trip") {
+  SnapshotHead sent = sample_head();
+  sent.progress.version = ~std::uint64_t{0};
+  sent.progress.clock = 1e300;
+  sent.progress.loss = -infinity;
+  sent.progress.weight = std::numeric_limits<double>::denorm_min();
+  sent.progress.time_us = std::numeric_limits<std::int64_t>::min();
+  sent.progress.final = true;
+  sent.state = NodeState::finished;
+  sent.offset = max_snapshot_bytes - 1;
+  sent.length = 1;
+  sent.chunk_bytes = max_chunk_bytes;
+  const auto frame = encode(sent, 5);
+  CHECK(frame.size() == header_bytes + snapshot_head_bytes);
+  const FrameHeader header = header_of(frame);
+  CHECK(header.body_bytes == snapshot_head_bytes + chunk_header_bytes + 1);
+  const auto head = decode_snapshot_head(bytes_of(sent), header.body_bytes);
+  REQUIRE(head.has_value());
+  CHECK(head->progress.version == sent.progress.version);
+  CHECK(head->progress.lineage == sent.progress.lineage);
+  CHECK(head->progress.clock == sent.progress.clock);
+  CHECK(head->progress.loss == sent.progress.loss);
+  CHECK(head->progress.weight == sent.progress.weight);
+  CHECK(head->progress.time_us == sent.progress.time_us);
+  CHECK(head->progress.final);
+  CHECK(head->state == NodeState::finished);
+  CHECK(head->codec == Codec::raw);
+  CHECK(head->offset == sent.offset);
+  CHECK(head->length == 1);
+  CHECK(head->chunk_bytes == max_chunk_bytes);
+}
+
+TEST_CASE("an unknown loss travels as NaN") {
+  SnapshotHead sent = sample_head();
+  sent.progress.loss = nan;
+  const auto head = decode_snapshot_head(bytes_of(sent), header_of(encode(sent, 1)).body_bytes);
+  REQUIRE(head.has_value());
+  CHECK(std::isnan(head->progress.loss));
+}
+
+TEST_CASE("the body of a SNAPSHOT holds the head, the chunks and their headers") {
+  CHECK(snapshot_body_bytes(0, 4096) == 96);
+  CHECK(snapshot_body_bytes(1, 4096) == 96 + 8 + 1);
+  CHECK(snapshot_body_bytes(4096, 4096) == 96 + 8 + 4096);
+  CHECK(snapshot_body_bytes(4097, 4096) == 96 + 2 * 8 + 4097);
+  CHECK(snapshot_body_bytes(max_snapshot_bytes, 4096) ==
+        96 + (max_snapshot_bytes >> 12) * 8 + max_snapshot_bytes);
+}
+
+TEST_CASE("a clock that is negative or not finite is refused") {
+  for (const double clock : {-1.0, -1e-300, nan, infinity, -infinity}) {
+    CHECK(fault_of(decode_altered(16, clock)) == Fault::bad_value);
+    SnapshotHead head = sample_head();
+    head.progress.clock = clock;
+    CHECK_THROWS_AS(encode(head, 1), std::invalid_argument);
+  }
+  CHECK(decode_altered(16, 0.0).has_value());
+}
+
+TEST_CASE("a push-sum weight that is not positive and finite is refused") {
+  for (const double weight : {0.0, -1.0, nan, infinity, -infinity}) {
+    CHECK(fault_of(decode_altered(32, weight)) == Fault::bad_value);
+  }
+}
+
+TEST_CASE("any loss is accepted: the guards of the interpolation judge it") {
+  for (const double loss : {-1.0, nan, infinity, -infinity})
+    CHECK(decode_altered(24, loss).has_value());
+}
+
+TEST_CASE("a range beyond the bound or that overflows is refused") {
+  CHECK(fault_of(decode_altered(48, max_snapshot_bytes)) == Fault::bad_value);
+  CHECK(fault_of(decode_altered(48, ~std::uint64_t{0})) == Fault::bad_value);
+  CHECK(fault_of(decode_altered(56, max_snapshot_bytes + 1)) == Fault::bad_value);
+  CHECK(fault_of(decode_altered(56, ~std::uint64_t{0})) == Fault::bad_value);
+}
+
+TEST_CASE("an unusable chunk size is refused") {
+  for (const std::uint32_t bytes :
+       {0u, 1u, 64u, 4095u, 4096u - 64, 4097u, 4096u + 32, max_chunk_bytes + 64, ~0u}) {
+    CHECK(fault_of(decode_altered(64, bytes)) == Fault::bad_value);
+  }
+}
+
+TEST_CASE("unknown states, codecs, flags and reserved bytes of a SNAPSHOT are refused") {
+  const std::pair<std::size_t, int> faults[] = {{68, 0}, {68, 4}, {69, 0}, {69, 2},
+                                                {70, 2}, {70, 3}, {71, 1}, {91, 0x80}};
+  for (const auto& [offset, value] : faults) {
+    CHECK(fault_of(decode_altered(offset, static_cast<std::uint8_t>(value))) == Fault::bad_value);
+  }
+}
+
+TEST_CASE("a head that disagrees with the length in the frame header is refused") {
+  const HeadBytes bytes = bytes_of(sample_head());
+  const std::uint64_t right = snapshot_body_bytes(sample_head().length, min_chunk_bytes);
+  CHECK(decode_snapshot_head(bytes, right).has_value());
+  for (const std::uint64_t wrong : {std::uint64_t{0}, right - 1, right + 1, ~std::uint64_t{0}}) {
+    CHECK(fault_of(decode_snapshot_head(bytes, wrong)) == Fault::bad_length);
+  }
+  CHECK(fault_of(decode_altered(56, std::uint64_t{1})) == Fault::bad_length);
+}
+
+TEST_CASE("a chunk header survives the round trip, and must say what the head says") {
+  const auto bytes = encode_chunk_header({4096, 0xDEADBEEF});
+  const auto header = decode_chunk_header(bytes, 4096);
+  REQUIRE(header.has_value());
+  CHECK(header->payload_bytes == 4096);
+  CHECK(header->crc == 0xDEADBEEF);
+  const auto wrong = decode_chunk_header(bytes, 4095);
+  REQUIRE_FALSE(wrong.has_value());
+  CHECK(wrong.error().fault == Fault::bad_length);
+}
+
+}  // namespace
+}  // namespace dpwa::wire

@@ -1,0 +1,26 @@
+#include "examples/train/atomic_file.h"
+
+#include <doctest/doctest.h>
+
+#include <system_error>
+
+#include "test/examples/temporary_directory.h"
+
+using namespace dpwa;
+
+TEST_CASE("an atomically written file holds all parts and replaces the one before") {
+  const test::TemporaryDirectory directory;
+  train::write_file_atomically(directory / "file", {"an old and longer text"});
+  train::write_file_atomically(directory / "file", {"new ", "text"});
+  CHECK(test::read_text(directory / "file") == "new text");
+  CHECK_FALSE(std::filesystem::exists(directory / "file.tmp"));
+}
+
+TEST_CASE("a file that cannot be written throws and leaves the old content") {
+  const test::TemporaryDirectory directory;
+  CHECK_THROWS_AS(train::write_file_atomically(directory / "none/file", {"x"}), std::system_error);
+  train::write_file_atomically(directory / "file", {"old"});
+  std::filesystem::create_directory(directory / "file.tmp");
+  CHECK_THROWS_AS(train::write_file_atomically(directory / "file", {"new"}), std::system_error);
+  CHECK(test::read_text(directory / "file") == "old");
+}

@@ -1,0 +1,97 @@
+#include "examples/train/checkpoint_store.h"
+
+#include <doctest/doctest.h>
+
+#include "test/examples/error_text.h"
+#include "test/examples/temporary_directory.h"
+
+using namespace dpwa;
+using train::CheckpointStore;
+
+namespace {
+
+struct Store {
+  test::TemporaryDirectory directory;
+  std::vector<std::string> warnings;
+  CheckpointStore store{directory / "checkpoints", "w1",
+                        [this](const std::string& text) { warnings.push_back(text); }};
+  std::filesystem::path file(const std::string& name) const {
+    return directory / "checkpoints" / name;
+  }
+};
+
+void flip_last_byte(const std::filesystem::path& file) {
+  std::string bytes = test::read_text(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  test::write_text(file, bytes);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Store, "a store without files is empty and loads nothing") {
+  CHECK(store.empty());
+  CHECK_FALSE(store.load_latest().has_value());
+}
+
+TEST_CASE_FIXTURE(Store, "the checkpoint of the highest step is loaded, not the last by name") {
+  store.save(9, "nine");
+  store.save(10, "ten");
+  const auto loaded = store.load_latest();
+  REQUIRE(loaded);
+  CHECK(loaded->body == "ten");
+  CHECK(loaded->file == file("w1.10.ckpt"));
+  CHECK(warnings.empty());
+}
+
+TEST_CASE_FIXTURE(Store, "only the two latest checkpoints are kept") {
+  for (const int step : {1, 2, 3}) store.save(step, "body");
+  CHECK_FALSE(std::filesystem::exists(file("w1.1.ckpt")));
+  CHECK(std::filesystem::exists(file("w1.2.ckpt")));
+  CHECK(std::filesystem::exists(file("w1.3.ckpt")));
+}
+
+TEST_CASE_FIXTURE(Store, "a damaged checkpoint is named, set aside, and the one before is taken") {
+  store.save(1, "first body");
+  store.save(2, "second body");
+  SUBCASE("a flipped bit") {
+    flip_last_byte(file("w1.2.ckpt"));
+  }
+  SUBCASE("cut off in the body") {
+    std::filesystem::resize_file(file("w1.2.ckpt"), 30);
+  }
+  SUBCASE("cut off in the header") {
+    std::filesystem::resize_file(file("w1.2.ckpt"), 7);
+  }
+  SUBCASE("empty") {
+    std::filesystem::resize_file(file("w1.2.ckpt"), 0);
+  }
+  SUBCASE("another file") {
+    test::write_text(file("w1.2.ckpt"), std::string(100, 'x'));
+  }
+  const auto loaded = store.load_latest();
+  REQUIRE(loaded);
+  CHECK(loaded->body == "first body");
+  REQUIRE(warnings.size() == 1);
+  CHECK(test::has(warnings[0], "w1.2.ckpt is damaged"));
+  CHECK(std::filesystem::exists(file("w1.2.ckpt.damaged")));
+
+  store.save(2, "second body again");  // the good older one is not pushed out by the damaged one
+  CHECK(std::filesystem::exists(file("w1.1.ckpt")));
+}
+
+TEST_CASE_FIXTURE(Store, "when every checkpoint is damaged nothing is started") {
+  store.save(1, "body");
+  flip_last_byte(file("w1.1.ckpt"));
+  CHECK(test::has(test::usage_error_of([&] { store.load_latest(); }), "is damaged"));
+}
+
+TEST_CASE_FIXTURE(Store, "files of other nodes and other kinds are left alone") {
+  store.save(1, "mine");
+  for (const char* name : {"w10.9.ckpt", "w1.x.ckpt", "w1.7.ckpt.damaged", "w1.8.ckpt.tmp"})
+    test::write_text(file(name), "other");
+  CHECK(store.load_latest()->body == "mine");
+  store.save(2, "mine");
+  store.save(3, "mine");
+  CHECK(std::filesystem::exists(file("w10.9.ckpt")));
+  CHECK(warnings.empty());
+}

@@ -1,0 +1,136 @@
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include "examples/train/data_sets.h"
+#include "examples/train/read_file.h"
+#include "test/examples/error_text.h"
+#include "test/examples/temporary_directory.h"
+
+using namespace dpwa;
+
+namespace {
+
+std::string big_endian(unsigned value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+
+std::string images(unsigned count, unsigned side = 28) {
+  return std::string("\0\0\x08\x03", 4) + big_endian(count) + big_endian(side) + big_endian(side) +
+         std::string(count * side * side, '\x11');
+}
+
+std::string labels(const std::string& values) {
+  return std::string("\0\0\x08\x01", 4) + big_endian(static_cast<unsigned>(values.size())) + values;
+}
+
+void write_gz(const std::filesystem::path& file, const std::string& text) {
+  gzFile out = gzopen(file.c_str(), "wb");
+  gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(out);
+}
+
+struct Mnist {
+  test::TemporaryDirectory dir;
+  Mnist() {
+    test::write_text(dir / "train-images-idx3-ubyte", images(3));
+    write_gz(dir / "train-labels-idx1-ubyte.gz", labels({0, 9, 4}));
+    write_gz(dir / "t10k-images-idx3-ubyte.gz", images(2));
+    test::write_text(dir / "t10k-labels-idx1-ubyte", labels({1, 2}));
+  }
+  std::string refusal() const {
+    return test::usage_error_of([this] { train::load_mnist(dir.path()); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Mnist, "MNIST files are read plain or compressed") {
+  const auto data = train::load_mnist(dir.path());
+  CHECK(data.train.size() == 3);
+  CHECK(data.train.labels == std::vector<std::uint8_t>{0, 9, 4});
+  CHECK(data.train.pixels == std::vector<std::uint8_t>(3 * 28 * 28, 0x11));
+  CHECK(data.test.size() == 2);
+}
+
+TEST_CASE_FIXTURE(Mnist, "MNIST files are found in a folder mnist of the data directory") {
+  std::filesystem::create_directory(dir / "data");
+  std::filesystem::create_directory(dir / "data/mnist");
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
+    if (entry.is_regular_file())
+      std::filesystem::copy(entry.path(), dir / "data/mnist" / entry.path().filename());
+  CHECK(train::load_mnist(dir / "data").test.size() == 2);
+}
+
+TEST_CASE_FIXTURE(Mnist, "a wrong MNIST file is refused by name") {
+  std::string expected;
+  SUBCASE("missing test set") {
+    std::filesystem::remove(dir / "t10k-images-idx3-ubyte.gz");
+    expected = "neither t10k-images-idx3-ubyte nor t10k-images-idx3-ubyte.gz is in";
+  }
+  SUBCASE("a label out of range") {
+    test::write_text(dir / "t10k-labels-idx1-ubyte", labels({1, 10}));
+    expected = "t10k-labels-idx1-ubyte: label 10; accepted: 0 to 9";
+  }
+  SUBCASE("fewer labels than images") {
+    test::write_text(dir / "t10k-labels-idx1-ubyte", labels({1}));
+    expected = "t10k-labels-idx1-ubyte: 1 labels for 2 images";
+  }
+  SUBCASE("images of another size") {
+    test::write_text(dir / "train-images-idx3-ubyte", images(3, 32));
+    expected = "train-images-idx3-ubyte: does not hold images of 28 x 28 pixels";
+  }
+  SUBCASE("labels where images belong") {
+    test::write_text(dir / "train-images-idx3-ubyte", labels({1, 2, 3}));
+    expected = "train-images-idx3-ubyte: does not hold images";
+  }
+  SUBCASE("a compressed file cut off") {
+    const auto file = dir / "train-labels-idx1-ubyte.gz";
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) - 6);
+    expected = "train-labels-idx1-ubyte.gz: ";
+  }
+  SUBCASE("a compressed file with a flipped bit") {
+    const auto file = dir / "t10k-images-idx3-ubyte.gz";
+    std::string bytes = test::read_text(file);
+    bytes[bytes.size() - 6] = static_cast<char>(bytes[bytes.size() - 6] ^ 4);
+    test::write_text(file, bytes);
+    expected = "t10k-images-idx3-ubyte.gz: ";
+  }
+  const std::string why = refusal();
+  CAPTURE(why);
+  REQUIRE_FALSE(expected.empty());
+  CHECK(test::has(why, expected));
+  CHECK_FALSE(test::has(why, "\n"));
+}
+
+TEST_CASE("a file above the limit is refused before it is read whole") {
+  const test::TemporaryDirectory dir;
+  write_gz(dir / "zeros.gz", std::string(5'000'000, '\0'));
+  CHECK(test::has(test::usage_error_of([&] { train::read_file(dir / "zeros.gz", 1000); }),
+                  "zeros.gz: holds more than 1000 bytes"));
+  CHECK(train::read_file(dir / "zeros.gz", 5'000'000).size() == 5'000'000);
+}
+
+TEST_CASE("CIFAR-10 batches are read in order and checked") {
+  const test::TemporaryDirectory dir;
+  const auto record = [](char label) { return label + std::string(3072, label); };
+  for (char batch = 1; batch <= 5; ++batch)
+    test::write_text(dir / ("data_batch_" + std::to_string(batch) + ".bin"),
+                     record(batch) + record(0));
+  test::write_text(dir / "test_batch.bin", record(9));
+  const auto data = train::load_cifar10(dir.path());
+  CHECK(data.train.labels == std::vector<std::uint8_t>{1, 0, 2, 0, 3, 0, 4, 0, 5, 0});
+  CHECK(data.train.pixels[2 * 3072] == 2);
+  CHECK(data.test.size() == 1);
+  CHECK(data.test.image_size() == 3072);
+
+  const auto refusal = [&] {
+    return test::usage_error_of([&] { train::load_cifar10(dir.path()); });
+  };
+  test::write_text(dir / "test_batch.bin", record(9) + "x");
+  CHECK(test::has(refusal(), "test_batch.bin: 3074 bytes; accepted: 1 to 10000 records"));
+  test::write_text(dir / "test_batch.bin", record(10));
+  CHECK(test::has(refusal(), "test_batch.bin: label 10; accepted: 0 to 9"));
+  std::filesystem::remove(dir / "data_batch_3.bin");
+  CHECK(test::has(refusal(), "data_batch_3.bin"));
+}

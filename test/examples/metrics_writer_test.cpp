@@ -1,0 +1,103 @@
+#include "examples/train/metrics_writer.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "test/examples/error_text.h"
+#include "test/examples/temporary_directory.h"
+
+using namespace dpwa;
+using train::MetricsWriter;
+
+namespace {
+
+const TimePoint start = TimePoint() + std::chrono::hours(1);
+
+std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(test::read_text(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+StepReport mixed_report() {
+  StepReport report;
+  report.outcome = Outcome::mixed;
+  report.peer = "w2";
+  report.factor = 0.5;
+  report.staleness = -1.5;
+  report.bytes = 407080;
+  report.waited = std::chrono::microseconds(250);
+  report.clock = 41.25;
+  report.distance = 3.5;
+  report.pulls_ok = 40;
+  report.pulls_failed = 2;
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("a step and an evaluation are JSON lines with the promised keys") {
+  const test::TemporaryDirectory directory;
+  {
+    MetricsWriter writer(directory / "m.jsonl", false);
+    writer.step(1.5, 42, 0.1F, 3.125, mixed_report(), start);
+    writer.evaluation(2, 42, 0.9707, 0.25);
+  }
+  const auto lines = lines_of(directory / "m.jsonl");
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == nlohmann::json::parse(R"({"t": 1.5, "step": 42, "loss": 0.1, "clock": 41.25,
+    "outcome": "mixed", "peer": "w2", "factor": 0.5, "staleness": -1.5, "distance": 3.5,
+    "waited_ms": 0.25, "step_ms": 3.125, "bytes": 407080, "pulls_ok": 40, "pulls_failed": 2})"));
+  CHECK(lines[1] == nlohmann::json::parse(
+                        R"({"t": 2, "step": 42, "test_accuracy": 0.9707, "test_loss": 0.25})"));
+}
+
+TEST_CASE("numbers that are not finite become null") {
+  const test::TemporaryDirectory directory;
+  {
+    MetricsWriter writer(directory / "m.jsonl", false);
+    StepReport report;
+    report.staleness = std::numeric_limits<double>::infinity();
+    writer.step(0, 1, std::numeric_limits<double>::quiet_NaN(), 1, report, start);
+  }
+  const auto line = lines_of(directory / "m.jsonl").at(0);
+  CHECK(line.at("loss").is_null());
+  CHECK(line.at("staleness").is_null());
+}
+
+TEST_CASE("steps reach the file after 0.4 s at the latest, as complete lines") {
+  using std::chrono::milliseconds;
+  const test::TemporaryDirectory directory;
+  const auto file = directory / "m.jsonl";
+  MetricsWriter writer(file, false);
+  writer.step(0, 1, 1, 1, {}, start);
+  CHECK(lines_of(file).size() == 1);
+  writer.step(0, 2, 1, 1, {}, start + milliseconds(200));
+  writer.step(0, 3, 1, 1, {}, start + milliseconds(399));
+  CHECK(lines_of(file).size() == 1);
+  writer.step(0, 4, 1, 1, {}, start + milliseconds(400));
+  CHECK(lines_of(file).size() == 4);
+  CHECK(test::read_text(file).back() == '\n');
+}
+
+TEST_CASE("a resumed run goes on after the last complete line, a new one starts afresh") {
+  const test::TemporaryDirectory directory;
+  const auto file = directory / "m.jsonl";
+  test::write_text(file, "{\"step\": 1}\n{\"step\": 2}\n{\"ste");
+  { MetricsWriter(file, true).evaluation(0, 3, 0.5, 1); }
+  REQUIRE(lines_of(file).size() == 3);
+  CHECK(lines_of(file)[2].at("step") == 3);
+  { MetricsWriter(file, false).evaluation(0, 4, 0.5, 1); }
+  CHECK(lines_of(file).size() == 1);
+}
+
+TEST_CASE("a metrics file that cannot be opened is refused before anything starts") {
+  const test::TemporaryDirectory directory;
+  const auto why =
+      test::usage_error_of([&] { MetricsWriter(directory / "none" / "m.jsonl", false); });
+  CHECK(test::has(why, "--run-dir: "));
+  CHECK(test::has(why, "m.jsonl: No such file"));
+}

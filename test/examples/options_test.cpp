@@ -1,0 +1,199 @@
+#include "examples/train/options.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "test/examples/error_text.h"
+
+using namespace dpwa::train;
+using dpwa::test::has;
+
+namespace {
+
+ParsedOptions parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "dpwa-train");
+  return parse_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+// With what is always needed, and no influence from the environment.
+ParsedOptions parse_with(std::vector<const char*> arguments) {
+  ::unsetenv("DPWA_DATA_DIR");
+  for (const char* needed : {"--config", "c.yaml", "--data-dir", "/data"})
+    arguments.push_back(needed);
+  return parse(arguments);
+}
+
+}  // namespace
+
+TEST_CASE("defaults") {
+  const ParsedOptions parsed = parse_with({});
+  REQUIRE(parsed.run);
+  const TrainOptions& o = parsed.options;
+  CHECK(o.config == "c.yaml");
+  CHECK(o.name.empty());
+  CHECK(to_string(o.data) == "mnist");
+  CHECK(to_string(o.split) == "iid");
+  CHECK(to_string(o.model) == "mlp");
+  CHECK(to_string(o.optimizer) == "momentum");
+  CHECK(o.lr == default_lr(OptimizerKind::momentum));
+  CHECK(o.batch_size == 32);
+  CHECK(o.epochs == 3);
+  CHECK(o.steps == 0);
+  CHECK(o.init_seed == o.seed);
+}
+
+TEST_CASE("every option arrives") {
+  const ParsedOptions parsed = parse_with({"--name",
+                                           "w3",
+                                           "--data",
+                                           "cifar10",
+                                           "--split",
+                                           "dirichlet:0.25",
+                                           "--model",
+                                           "resnet18",
+                                           "--optimizer",
+                                           "adam",
+                                           "--lr",
+                                           "3e-4",
+                                           "--batch-size",
+                                           "64",
+                                           "--steps",
+                                           "500",
+                                           "--seed",
+                                           "18446744073709551615",
+                                           "--init-seed",
+                                           "7",
+                                           "--device",
+                                           "cuda:1",
+                                           "--threads",
+                                           "2",
+                                           "--step-time",
+                                           "20.5",
+                                           "--checkpoint",
+                                           "ck",
+                                           "--checkpoint-every",
+                                           "10",
+                                           "--resume",
+                                           "--run-dir",
+                                           "runs/x",
+                                           "--eval-every",
+                                           "50",
+                                           "--quiet"});
+  INFO(parsed.text);
+  REQUIRE(parsed.run);
+  const TrainOptions& o = parsed.options;
+  CHECK(o.name == "w3");
+  CHECK(o.data == DataKind::cifar10);
+  CHECK(o.split.kind == SplitKind::dirichlet);
+  CHECK(o.split.alpha == 0.25);
+  CHECK(to_string(o.split) == "dirichlet:0.25");
+  CHECK(o.model == ModelKind::resnet18);
+  CHECK(o.optimizer == OptimizerKind::adam);
+  CHECK(o.lr == 3e-4);
+  CHECK(o.batch_size == 64);
+  CHECK(o.steps == 500);
+  CHECK(o.seed == 18446744073709551615ULL);
+  CHECK(o.init_seed == 7);
+  CHECK(o.device.kind == DeviceChoice::Kind::cuda);
+  CHECK(o.device.index == 1);
+  CHECK(o.threads == 2);
+  CHECK(o.step_time == std::chrono::microseconds(20500));
+  CHECK(o.checkpoint == "ck");
+  CHECK(o.checkpoint_every == 10);
+  CHECK(o.resume);
+  CHECK(o.run_dir == "runs/x");
+  CHECK(o.eval_every == 50);
+  CHECK(o.quiet);
+}
+
+TEST_CASE("a wrong value is refused in one line with the option, the value and what is accepted") {
+  struct Wrong {
+    const char* option;
+    const char* value;
+    const char* accepted;
+  };
+  const std::vector<Wrong> all{{"--data", "imagenet", "mnist|cifar10|synthetic"},
+                               {"--split", "dirichlet", "iid|dirichlet:ALPHA|shared"},
+                               {"--split", "dirichlet:0", "iid|dirichlet:ALPHA|shared"},
+                               {"--split", "dirichlet:nan", "iid|dirichlet:ALPHA|shared"},
+                               {"--split", "dirichlet:1x", "iid|dirichlet:ALPHA|shared"},
+                               {"--model", "vgg", "mlp|cnn|resnet18"},
+                               {"--optimizer", "lamb", "sgd|momentum|adam"},
+                               {"--lr", "-0.1", "a number > 0"},
+                               {"--lr", "0", "a number > 0"},
+                               {"--lr", "inf", "a number > 0"},
+                               {"--lr", "fast", "a number > 0"},
+                               {"--batch-size", "0", "1 to 65536"},
+                               {"--batch-size", "32.5", "1 to 65536"},
+                               {"--batch-size", "65537", "1 to 65536"},
+                               {"--epochs", "0", "a number > 0"},
+                               {"--steps", "0", "a whole number >= 1"},
+                               {"--seed", "-1", "a whole number >= 0"},
+                               {"--seed", "18446744073709551616", "a whole number >= 0"},
+                               {"--device", "gpu", "cpu|cuda|cuda:N|auto"},
+                               {"--device", "cuda:", "cpu|cuda|cuda:N|auto"},
+                               {"--threads", "0", "1 to 1024"},
+                               {"--step-time", "-1", "milliseconds, 0 to 3600000"},
+                               {"--checkpoint-every", "x", "a whole number >= 0"},
+                               {"--eval-every", "1e3", "a whole number >= 0"},
+                               {"--run-dir", "", "DIR"}};
+  for (const Wrong& wrong : all) {
+    const ParsedOptions parsed = parse_with({wrong.option, wrong.value});
+    CAPTURE(parsed.text);
+    CHECK_FALSE(parsed.run);
+    CHECK(parsed.exit_code == 2);
+    CHECK(has(parsed.text, std::string("dpwa-train: ") + wrong.option + ": '" + wrong.value +
+                               "' is not accepted; accepted: " + wrong.accepted));
+    CHECK(parsed.text.find('\n') == parsed.text.size() - 1);
+  }
+}
+
+TEST_CASE("wrong usage is refused with exit code 2 in one line") {
+  std::vector<const char*> arguments;
+  std::string expected;
+  SUBCASE("no cluster file") {
+    arguments = {"--data", "synthetic"}, expected = "--config";
+  }
+  SUBCASE("an unknown option") {
+    arguments = {"--config", "c", "--data", "synthetic", "--speed", "9"}, expected = "--speed";
+  }
+  SUBCASE("a missing value") {
+    arguments = {"--config"}, expected = "--config";
+  }
+  SUBCASE("epochs and steps") {
+    arguments = {"--config", "c", "--data", "synthetic", "--epochs", "1", "--steps", "5"};
+    expected = "--epochs";
+  }
+  SUBCASE("resume without a checkpoint directory") {
+    arguments = {"--config", "c", "--data", "synthetic", "--resume"}, expected = "--checkpoint";
+  }
+  SUBCASE("no data directory") {
+    arguments = {"--config", "c"}, expected = "--data-dir: not given; accepted: the directory";
+  }
+  ::unsetenv("DPWA_DATA_DIR");
+  const ParsedOptions parsed = parse(arguments);
+  CAPTURE(parsed.text);
+  CHECK_FALSE(parsed.run);
+  CHECK(parsed.exit_code == 2);
+  CHECK(has(parsed.text, expected));
+  CHECK(parsed.text.find('\n') == parsed.text.size() - 1);
+}
+
+TEST_CASE("the data directory comes from DPWA_DATA_DIR when no option gives it") {
+  ::setenv("DPWA_DATA_DIR", "/from/environment", 1);
+  CHECK(parse({"--config", "c"}).options.data_dir == "/from/environment");
+  CHECK(parse({"--config", "c", "--data-dir", "/given"}).options.data_dir == "/given");
+  ::unsetenv("DPWA_DATA_DIR");
+}
+
+TEST_CASE("help and version are answers, not errors") {
+  const ParsedOptions help = parse({"--help"});
+  CHECK_FALSE(help.run);
+  CHECK(help.exit_code == 0);
+  for (const char* option : {"--config", "--split", "--resume", "--step-time", "Exit codes"})
+    CHECK(has(help.text, option));
+  const ParsedOptions version = parse({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK(has(version.text, "dpwa-train "));
+}

@@ -1,0 +1,219 @@
+#include <ATen/ops/equal.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "dpwa/core/random.h"
+#include "examples/train/checkpoint.h"
+#include "examples/train/data_sets.h"
+#include "examples/train/streams.h"
+#include "examples/train/torch_setup.h"
+#include "examples/train/trainer.h"
+#include "test/examples/error_text.h"
+
+using namespace dpwa;
+using namespace dpwa::train;
+
+namespace {
+
+// The optimizer step alone, with every loss it was given.
+class RecordingAdapter final : public Adapter {
+ public:
+  void start() override {}
+  StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
+    optimizer.step();
+    losses.push_back(loss.item<float>());
+    return {};
+  }
+  void update_send(const torch::Tensor&) override {}
+  StepReport update_wait(const torch::Tensor&) override { return {}; }
+  FinishReport finish() override { return {}; }
+  void leave() override {}
+  ResumeState resume_state() const override { return {}; }
+  void restore(const ResumeState&) override {}
+
+  std::vector<float> losses;
+};
+
+TrainTest small_set() {
+  TrainTest data = make_synthetic(1);
+  data.train.labels.resize(300);
+  data.test.labels.resize(100);
+  return data;
+}
+
+// One process of a run.
+struct Run {
+  const TrainTest data = small_set();
+  TrainOptions options;
+  std::shared_ptr<Classifier> model;
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  RecordingAdapter adapter;
+  RunPosition position;
+
+  Run(ModelKind kind, OptimizerKind optimizer_kind) {
+    options.optimizer = optimizer_kind;
+    options.lr = 0.01;
+    model = make_model(kind, data.train, 5);
+    torch::manual_seed(derive_seed(5, {stream::noise, 0}));
+    optimizer = make_optimizer(options, model->parameters());
+  }
+
+  static RunIdentity identity() {
+    RunIdentity identity;
+    identity.node = "w1";
+    return identity;
+  }
+
+  LoopEnd train(std::uint64_t until_samples) {
+    Shard shard;
+    for (std::uint32_t i = 0; i < data.train.size(); ++i) shard.push_back(i);
+    SampleStream samples(shard, 7);
+    TrainerOptions trainer_options;
+    trainer_options.total_samples = until_samples;
+    trainer_options.eval_every = 5;  // must not disturb the sequence
+    Trainer trainer(trainer_options, {*model, *optimizer, adapter, data.train, data.test, samples},
+                    position);
+    const LoopEnd end = trainer.run();
+    position = trainer.position();
+    return end;
+  }
+  std::string pack() const {
+    return pack_checkpoint({identity(), position, {3.5, 1, 2}}, *model, *optimizer);
+  }
+  RunState unpack(const std::string& body) {
+    const RunState state = unpack_checkpoint(body, identity(), *model, *optimizer);
+    position = state.position;
+    return state;
+  }
+};
+
+bool same_tensors(const Classifier& left, const Classifier& right) {
+  const auto all = [](const Classifier& model) {
+    auto tensors = model.parameters();
+    for (const auto& buffer : model.buffers()) tensors.push_back(buffer);
+    return tensors;
+  };
+  const auto a = all(left);
+  const auto b = all(right);
+  bool same = a.size() == b.size();
+  for (std::size_t i = 0; same && i < a.size(); ++i) same = at::equal(a[i], b[i]);
+  return same;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a resumed run gives the losses and parameters of one that was never interrupted, bit by bit") {
+  const std::uint64_t half = 32 * 13;  // in the second pass over the shard
+  const std::uint64_t whole = 32 * 30 + 7;
+  for (const auto kind : {ModelKind::mlp, ModelKind::cnn})
+    for (const auto optimizer :
+         {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam}) {
+      CAPTURE(to_string(kind));
+      CAPTURE(to_string(optimizer));
+      Run straight(kind, optimizer);
+      REQUIRE(straight.train(whole) == LoopEnd::done);
+
+      Run first(kind, optimizer);
+      first.train(half);
+      const std::string body = first.pack();
+      Run second(kind, optimizer);
+      torch::manual_seed(99);  // another process has another generator
+      const RunState state = second.unpack(body);
+      CHECK(state.adapter.clock == 3.5);
+      CHECK(state.position.step == 13);
+      REQUIRE(second.train(whole) == LoopEnd::done);
+
+      auto losses = first.adapter.losses;
+      losses.insert(losses.end(), second.adapter.losses.begin(), second.adapter.losses.end());
+      CHECK(losses.size() == 31);
+      CHECK(losses == straight.adapter.losses);
+      CHECK(same_tensors(*second.model, *straight.model));
+      CHECK(second.position.samples == whole);
+    }
+}
+
+TEST_CASE("restoring keeps the identity and storage of the parameters") {
+  Run run(ModelKind::mlp, OptimizerKind::momentum);
+  run.train(64);
+  const std::string body = run.pack();
+  Run other(ModelKind::mlp, OptimizerKind::momentum);
+  const auto before = other.model->parameters();
+  std::vector<const void*> storage;
+  for (const auto& parameter : before) storage.push_back(parameter.const_data_ptr());
+  other.unpack(body);
+  const auto after = other.model->parameters();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    CHECK(after[i].is_same(before[i]));
+    CHECK(after[i].const_data_ptr() == storage[i]);
+    CHECK(after[i].requires_grad());
+  }
+  CHECK(same_tensors(*run.model, *other.model));
+}
+
+TEST_CASE("a parameter that is a view into a large buffer is stored by itself") {
+  Run run(ModelKind::mlp, OptimizerKind::sgd);
+  const std::size_t plain = run.pack().size();
+  const auto flat = at::zeros({10'000'000});
+  auto parameters = run.model->parameters();
+  const torch::NoGradGuard no_grad;
+  auto view = flat.narrow(0, 0, parameters[0].numel()).view(parameters[0].sizes());
+  view.copy_(parameters[0]);
+  parameters[0].set_data(view);
+  CHECK(run.pack().size() < plain + 4096);
+}
+
+TEST_CASE("a checkpoint that does not fit is refused in one line") {
+  Run run(ModelKind::mlp, OptimizerKind::momentum);
+  run.train(64);
+  const std::string body = run.pack();
+  Run other(ModelKind::cnn, OptimizerKind::momentum);
+  const auto refusal = [&](const std::string& text) {
+    return test::usage_error_of([&] { other.unpack(text); });
+  };
+  for (const std::string& text :
+       {body, std::string("short"), std::string(100, '\xff'), body.substr(0, body.size() / 2)}) {
+    const std::string why = refusal(text);
+    CAPTURE(why);
+    CHECK(test::has(why, "--resume: the checkpoint does not fit this run: "));
+    CHECK_FALSE(test::has(why, "\n"));
+  }
+  RunIdentity here = Run::identity();
+  here.node = "w2";
+  const auto why =
+      test::usage_error_of([&] { unpack_checkpoint(body, here, *run.model, *run.optimizer); });
+  CHECK(test::has(why, "--resume: the checkpoint has --name \"w1\", this run \"w2\""));
+}
+
+TEST_CASE("a loss that is not finite ends training before the step is made") {
+  Run run(ModelKind::mlp, OptimizerKind::sgd);
+  run.train(64);
+  {
+    const torch::NoGradGuard no_grad;
+    run.model->parameters()[0].fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  CHECK(run.train(640) == LoopEnd::diverged);
+  CHECK(run.adapter.losses.size() == 2);
+  CHECK(run.position.step == 2);
+}
+
+TEST_CASE("a request to stop ends training after the current step") {
+  Run run(ModelKind::mlp, OptimizerKind::sgd);
+  SampleStream samples({0, 1, 2, 3}, 1);
+  TrainerOptions options;
+  options.total_samples = 32 * 100;
+  options.checkpoint_every = 2;
+  std::vector<std::uint64_t> checkpoints;
+  TrainerParts parts{*run.model,     *run.optimizer, run.adapter,
+                     run.data.train, run.data.test,  samples};
+  parts.stop_requested = [&] { return run.adapter.losses.size() == 5; };
+  parts.checkpoint = [&](const RunPosition& position) { checkpoints.push_back(position.step); };
+  Trainer trainer(options, parts, {});
+  CHECK(trainer.run() == LoopEnd::stopped);
+  CHECK(trainer.position().step == 5);
+  CHECK(trainer.position().samples == 5 * 32);
+  CHECK(checkpoints == std::vector<std::uint64_t>{2, 4});
+}

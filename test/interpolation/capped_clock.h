@@ -1,0 +1,5 @@
+#pragma once
+
+#include "interpolation/registry.h"
+
+dpwa::InterpolationMethod capped_clock_method();

@@ -1,0 +1,177 @@
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+
+#include "test/interpolation/kernels/reference.h"
+
+using namespace dpwa;
+using namespace dpwa::test;
+
+namespace {
+
+constexpr std::size_t kSizes[] = {0, 1, 3, 15, 17, 63, 65, 1000, 4099};
+constexpr double kFactors[] = {0.5, 0.3, 1.0};
+
+using Expected = std::function<double(double a, double b)>;
+
+bool matches(DType dtype, const Bytes& got, const Bytes& a, const Bytes& b,
+             const Expected& expected) {
+  for (std::size_t at = 0; at < got.size(); at += size_of(dtype)) {
+    const double want = expected(decode(dtype, &a[at]), decode(dtype, &b[at]));
+    if (!same(decode(dtype, &got[at]), want)) return false;
+  }
+  return true;
+}
+
+// Runs `check(variant, dtype, a, b, offset)` over every variant, dtype, size and offset.
+template <class Check>
+void for_each_case(Check check) {
+  for (const kernels::Variant& variant : kernels::supported_variants()) {
+    for (const DType dtype : kFloatingTypes) {
+      for (const std::size_t size : kSizes) {
+        const Bytes a = random_elements(dtype, size, 1 + size);
+        const Bytes b = random_elements(dtype, size, 2 + size);
+        for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, size_of(dtype)}) {
+          CAPTURE(variant.name);
+          CAPTURE(name_of(dtype));
+          CAPTURE(size);
+          CAPTURE(offset);
+          check(passes_of(variant, dtype), dtype, a, b, offset);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("landing a difference gives the scalar result at any size and address") {
+  for_each_case([](const kernels::FloatingKernels& passes, DType dtype, const Bytes& peer,
+                   const Bytes& own, std::size_t offset) {
+    Placed landing(Bytes(peer.size()), offset), from(peer, 2 * offset), mine(own, 3 * offset);
+    const std::size_t count = peer.size() / size_of(dtype);
+    const kernels::RawStats stats =
+        passes.land_difference(landing.data(), from.data(), mine.data(), count);
+    CHECK(matches(dtype, landing.bytes(), peer, own, [&](double theirs, double ours) {
+      return reference_difference(dtype, theirs, ours);
+    }));
+    CHECK(landing.surroundings_untouched());
+    CHECK((count > 0 || stats.squared_distance == 0));
+    CHECK((count > 0 || stats.finite));
+  });
+}
+
+TEST_CASE("landing a copy gives the peer's bytes at any size and address") {
+  for_each_case([](const kernels::FloatingKernels& passes, DType dtype, const Bytes& peer,
+                   const Bytes& own, std::size_t offset) {
+    Placed landing(Bytes(peer.size()), offset), from(peer, 2 * offset), mine(own, 3 * offset);
+    passes.land_copy(landing.data(), from.data(), mine.data(), peer.size() / size_of(dtype));
+    CHECK(landing.bytes() == peer);
+    CHECK(landing.surroundings_untouched());
+  });
+}
+
+TEST_CASE("delta and lerp give the scalar result at any size and address") {
+  for_each_case([](const kernels::FloatingKernels& passes, DType dtype, const Bytes& x,
+                   const Bytes& y, std::size_t offset) {
+    const std::size_t count = x.size() / size_of(dtype);
+    for (const double factor : kFactors) {
+      Placed blended(x, offset), other(y, 2 * offset);
+      passes.delta(blended.data(), other.data(), count, factor);
+      CHECK(matches(dtype, blended.bytes(), x, y, [&](double own, double difference) {
+        return reference_delta(dtype, own, difference, factor);
+      }));
+      CHECK(blended.surroundings_untouched());
+
+      Placed mixed(x, offset);
+      passes.lerp(mixed.data(), other.data(), count, factor);
+      CHECK(matches(dtype, mixed.bytes(), x, y, [&](double own, double peer) {
+        return reference_lerp(dtype, own, peer, factor);
+      }));
+      CHECK(mixed.surroundings_untouched());
+    }
+  });
+}
+
+TEST_CASE("special values pass as the scalar arithmetic has it, in vectors and in the rest") {
+  using Single = std::numeric_limits<float>;
+  const float special[] = {0.0f,
+                           -0.0f,
+                           1.0f,
+                           -1.0f,
+                           Single::infinity(),
+                           -Single::infinity(),
+                           Single::quiet_NaN(),
+                           Single::denorm_min(),
+                           -Single::denorm_min(),
+                           Single::min(),
+                           Single::max(),
+                           Single::lowest()};
+  for (const bool wide : {false, true}) {
+    const DType dtype = wide ? DType::float64 : DType::float32;
+    Bytes a, b;
+    for (const float left : special) {
+      for (const float right : special) {
+        if (wide) {
+          append(a, static_cast<double>(left));
+          append(b, static_cast<double>(right));
+        } else {
+          append(a, left);
+          append(b, right);
+        }
+      }
+    }
+    for (const kernels::Variant& variant : kernels::supported_variants()) {
+      CAPTURE(variant.name);
+      const kernels::FloatingKernels& passes = passes_of(variant, dtype);
+      const std::size_t count = a.size() / size_of(dtype);
+      Bytes landing(a.size()), copy(a.size()), blended = a, mixed = a;
+      passes.land_difference(landing.data(), a.data(), b.data(), count);
+      passes.land_copy(copy.data(), a.data(), b.data(), count);
+      passes.delta(blended.data(), b.data(), count, 0.5);
+      passes.lerp(mixed.data(), b.data(), count, 0.25);
+      CHECK(copy == a);
+      CHECK(matches(dtype, landing, a, b, [&](double peer, double own) {
+        return reference_difference(dtype, peer, own);
+      }));
+      CHECK(matches(dtype, blended, a, b, [&](double x, double difference) {
+        return reference_delta(dtype, x, difference, 0.5);
+      }));
+      CHECK(matches(dtype, mixed, a, b,
+                    [&](double x, double peer) { return reference_lerp(dtype, x, peer, 0.25); }));
+    }
+  }
+}
+
+TEST_CASE("a pass whose target is one of its sources gives the same as with a buffer of its own") {
+  for (const kernels::Variant& variant : kernels::supported_variants()) {
+    for (const DType dtype : kFloatingTypes) {
+      CAPTURE(variant.name);
+      CAPTURE(name_of(dtype));
+      const kernels::FloatingKernels& passes = passes_of(variant, dtype);
+      const std::size_t count = 1003;
+      const Bytes peer = random_elements(dtype, count, 5), own = random_elements(dtype, count, 6);
+      Bytes apart(peer.size()), over_peer = peer, over_own = own;
+      const auto stats = passes.land_difference(apart.data(), peer.data(), own.data(), count);
+      const auto first =
+          passes.land_difference(over_peer.data(), over_peer.data(), own.data(), count);
+      const auto second =
+          passes.land_difference(over_own.data(), peer.data(), over_own.data(), count);
+      CHECK(over_peer == apart);
+      CHECK(over_own == apart);
+      CHECK(first.squared_distance == stats.squared_distance);
+      CHECK(second.squared_distance == stats.squared_distance);
+
+      Bytes copy = own;
+      const auto third = passes.land_copy(copy.data(), peer.data(), copy.data(), count);
+      CHECK(copy == peer);
+      CHECK(third.squared_distance == stats.squared_distance);
+
+      Bytes mixed = peer;
+      passes.lerp(mixed.data(), peer.data(), count, 0.3);
+      passes.lerp(copy.data(), copy.data(), count, 0.3);
+      CHECK(copy == mixed);
+    }
+  }
+}

@@ -1,0 +1,85 @@
+"""check_includes.py accepts a clean tree and names every kind of violation."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import scripts_path  # noqa: F401  (before the modules of scripts/)
+import check_includes
+
+CLEAN = {
+    "interpolation/blend.h": "#include <span>\n#include <immintrin.h>\n",
+    "interpolation/blend.cpp": '#include "interpolation/blend.h"\n',
+    "dpwa/log/log.h": "#include <string_view>\n",
+    "dpwa/log/log.cpp": '#include "dpwa/log/log.h"\n#include <spdlog/spdlog.h>\n',
+    "dpwa/node.h": '#include "interpolation/blend.h"\n#include <boost/asio.hpp>\n',
+    "adapters/adapter.h": "#include <torch/types.h>\n",
+    "adapters/common/flat.h": "#include <ATen/core/Tensor.h>\n",
+    "adapters/gossip/gossip.h": '#include "adapters/adapter.h"\n#include "adapters/common/flat.h"\n',
+    "adapters/null/null.h": '#include "adapters/adapter.h"\n#include "dpwa/log/log.h"\n',
+    "adapters/factory.cpp": '#include "adapters/gossip/gossip.h"\n#include "adapters/null/null.h"\n',
+    "examples/train.cpp": '#include "adapters/adapter.h"\n#include <torch/torch.h>\n',
+    "test/adapters/gossip_test.cpp": "#include <torch/types.h>\n",
+}
+
+
+class CheckIncludes(unittest.TestCase):
+    def violations(self, **changed: str) -> list[str]:
+        """Violations in the clean tree after adding or changing files."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**CLEAN, **changed}.items():
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            return check_includes.check(Path(folder))
+
+    def assert_one(self, file: str, text: str, what: str) -> None:
+        found = self.violations(**{file: text})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(file, found[0])
+        self.assertIn(what, found[0])
+
+    def test_a_clean_tree_has_no_violations(self) -> None:
+        self.assertEqual(self.violations(), [])
+
+    def test_interpolation_may_not_include_dpwa(self) -> None:
+        self.assert_one("interpolation/blend.cpp", '#include "dpwa/node.h"\n', "must not include dpwa/")
+
+    def test_interpolation_may_not_include_a_third_party(self) -> None:
+        self.assert_one("interpolation/blend.cpp", "#include <boost/core/span.hpp>\n", "no dependencies")
+
+    def test_dpwa_may_not_include_adapters(self) -> None:
+        self.assert_one("dpwa/node.cpp", '#include "adapters/factory.cpp"\n', "must not include adapters/")
+
+    def test_dpwa_may_not_include_torch(self) -> None:
+        self.assert_one("dpwa/node.cpp", "#  include <c10/core/Device.h>\n", "torch is for")
+
+    def test_a_torch_free_test_may_not_include_torch(self) -> None:
+        self.assert_one("test/dpwa/node_test.cpp", "#include <torch/types.h>\n", "torch is for")
+
+    def test_one_adapter_may_not_include_another(self) -> None:
+        self.assert_one(
+            "adapters/null/null.cpp", '#include "adapters/gossip/gossip.h"\n', "must not include the adapter gossip"
+        )
+
+    def test_a_shared_adapter_header_may_not_include_one_adapter(self) -> None:
+        self.assert_one("adapters/other.h", '#include "adapters/null/null.h"\n', "shared header")
+
+    def test_spdlog_and_torch_may_not_meet_even_through_a_header(self) -> None:
+        header = "#include <spdlog/spdlog.h>\n"
+        found = self.violations(**{"dpwa/log/log.h": header})
+        self.assertEqual([line.split(":")[0] for line in found], ["adapters/factory.cpp", "adapters/null/null.h"])
+
+    def test_a_quoted_include_must_exist_from_the_root(self) -> None:
+        self.assert_one("dpwa/node.cpp", '#include "node.h"\n', "no such file")
+
+    def test_nothing_but_tests_includes_tests(self) -> None:
+        self.assert_one(
+            "examples/other.cpp", '#include "test/adapters/gossip_test.cpp"\n', "must not include test/"
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

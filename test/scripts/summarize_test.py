@@ -1,0 +1,81 @@
+"""summarize.py writes the summary.json that the documentation promises."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+import scripts_path  # noqa: F401  (before the modules of scripts/)
+
+try:
+    import summarize
+except ModuleNotFoundError:
+    summarize = None
+
+
+def result(node: str, accuracy: float, averaged: dict[str, Any] | None) -> dict[str, Any]:
+    fields: dict[str, Any] = dict.fromkeys(summarize.NODE_KEYS, 1)
+    fields.update(node=node, dataset="mnist", split="iid", model="mlp", seed=7, test_accuracy=accuracy)
+    return {**fields, "averaged_model": averaged}
+
+
+def average(accuracy: float, participants: int, distance: float) -> dict[str, Any]:
+    return {"test_accuracy": accuracy, "test_loss": 0.1, "participants": participants, "distance": distance}
+
+
+@unittest.skipIf(summarize is None, "the Python tools of .venv are not there")
+class Summarize(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def write(self, *results: dict[str, Any], into: str = ".") -> None:
+        folder = self.folder / into
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in results:
+            folder.joinpath(f"{one['node']}.result.json").write_text(json.dumps(one), encoding="utf-8")
+
+    def test_a_run_with_its_baselines_gives_the_documented_keys(self) -> None:
+        self.write(result("w1", 0.96, average(0.97, 2, 3.0)), result("w2", 0.95, average(0.97, 2, 4.0)))
+        self.write(result("w1", 0.98, None), into="baselines/single_process")
+        self.write(result("w1", 0.90, None), into="baselines/alone")
+        self.write(result("w1", 0.90, average(0.5, 2, 9.0)), result("w2", 0.92, None), into="baselines/no_communication")
+        data = summarize.summary(self.folder, "")
+        self.assertEqual([data[key] for key in ("schema", "dataset", "split", "model", "seed")], [1, "mnist", "iid", "mlp", 7])
+        self.assertEqual([set(node) for node in data["nodes"]], [{"name", *summarize.NODE_KEYS}] * 2)
+        self.assertEqual(data["averaged_model"]["test_accuracy"], 0.97)
+        self.assertAlmostEqual(data["consensus_distance"], math.sqrt((9 + 16) / 2))
+        self.assertEqual(data["baselines"]["single_process"]["test_accuracy"], 0.98)
+        self.assertEqual(data["baselines"]["alone"]["test_accuracy"], 0.90)
+        silent = data["baselines"]["no_communication"]
+        self.assertAlmostEqual(silent["node_mean_accuracy"], 0.91)
+        self.assertEqual(silent["averaged_model_accuracy"], 0.5)
+
+    def test_a_run_without_average_or_baselines_has_nulls(self) -> None:
+        self.write(result("w1", 0.96, None))
+        data = summarize.summary(self.folder, "")
+        self.assertIsNone(data["averaged_model"])
+        self.assertIsNone(data["consensus_distance"])
+        self.assertEqual(data["baselines"], {})
+
+    def test_the_average_of_the_most_participants_counts(self) -> None:
+        self.write(result("w1", 0.9, average(0.8, 1, 0.0)), result("w2", 0.9, average(0.97, 2, 1.0)))
+        self.assertEqual(summarize.summary(self.folder, "")["averaged_model"]["test_accuracy"], 0.97)
+
+    def test_nodes_come_in_the_order_of_their_numbers(self) -> None:
+        self.write(*(result(f"w{number}", 0.9, None) for number in (10, 2, 1)))
+        names = [node["name"] for node in summarize.summary(self.folder, "")["nodes"]]
+        self.assertEqual(names, ["w1", "w2", "w10"])
+
+    def test_an_empty_folder_is_an_error(self) -> None:
+        with self.assertRaises(FileNotFoundError):
+            summarize.summary(self.folder, "")
+
+
+if __name__ == "__main__":
+    unittest.main()

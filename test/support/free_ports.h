@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace dpwa::test {
+
+// Distinct loopback TCP ports that nobody listens on at this moment.
+std::vector<std::uint16_t> free_ports(std::size_t count);
+
+}  // namespace dpwa::test

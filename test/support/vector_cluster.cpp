@@ -1,0 +1,81 @@
+#include "test/support/vector_cluster.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "test/support/free_ports.h"
+
+namespace dpwa::test {
+namespace {
+
+Manifest vector_manifest(std::size_t elements) {
+  TensorSpec spec;
+  spec.name = "x";
+  spec.shape = {elements};
+  return Manifest({spec});
+}
+
+}  // namespace
+
+Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self) {
+  Config config;
+  config.cluster = "test";
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    NodeEntry node;
+    node.name = "w" + std::to_string(i + 1);
+    node.port = ports[i];
+    node.addresses = {"127.0.0.1"};
+    node.bind_address = "127.0.0.1";
+    config.nodes.push_back(std::move(node));
+  }
+  config.self = config.nodes.at(self).name;
+  config.gossip.start_wait = std::chrono::seconds(30);
+  config.gossip.finish_wait = std::chrono::seconds(30);
+  config.gossip.timeout = std::chrono::seconds(10);
+  return config;
+}
+
+VectorNode::VectorNode(Config config, std::size_t elements, float value)
+    : config_(std::move(config)),
+      elements_(elements),
+      memory_(vector_manifest(elements).total_bytes()),
+      parameters_(vector_manifest(elements), memory_.bytes()),
+      gossip_(std::make_unique<Gossip>(config_, parameters_)) {
+  std::ranges::fill(values(), value);
+}
+
+VectorCluster::VectorCluster(std::size_t nodes, std::size_t elements,
+                             const std::function<void(Config&)>& tune) {
+  const auto ports = free_ports(nodes);
+  for (std::size_t i = 0; i < nodes; ++i) {
+    Config config = loopback_config(ports, i);
+    if (tune) tune(config);
+    nodes_.push_back(std::make_unique<VectorNode>(std::move(config), elements));
+  }
+}
+
+void VectorCluster::start() {
+  for_all_at_once([](VectorNode& node) { node.gossip().start(); });
+}
+
+void VectorCluster::for_all_at_once(const std::function<void(VectorNode&)>& body) {
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> failures(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        body(*nodes_[i]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace dpwa::test

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dpwa/config/config.h"
+#include "dpwa/gossip/gossip.h"
+#include "dpwa/gossip/host_parameters.h"
+
+namespace dpwa::test {
+
+// A configuration of `count` nodes w1, w2, ... on free loopback ports, for the node of index
+// `self`.
+Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self);
+
+// A float32 vector that takes part in gossip: a node without torch.
+class VectorNode {
+ public:
+  VectorNode(Config config, std::size_t elements, float value = 0);
+
+  std::span<float> values() {
+    return {reinterpret_cast<float*>(memory_.bytes().data()), elements_};
+  }
+  Gossip& gossip() { return *gossip_; }
+  HostParameters& parameters() { return parameters_; }
+
+ private:
+  const Config config_;
+  const std::size_t elements_;
+  AlignedBuffer memory_;
+  HostParameters parameters_;
+  std::unique_ptr<Gossip> gossip_;
+};
+
+// Real nodes over loopback sockets in this process, driven in lockstep.
+class VectorCluster {
+ public:
+  // `tune` may change each node's configuration.
+  VectorCluster(std::size_t nodes, std::size_t elements,
+                const std::function<void(Config&)>& tune = {});
+
+  void start();  // all at once, each on a thread of its own, as processes would
+  void for_all_at_once(const std::function<void(VectorNode&)>& body);
+  std::size_t size() const { return nodes_.size(); }
+  VectorNode& at(std::size_t index) { return *nodes_.at(index); }
+
+ private:
+  std::vector<std::unique_ptr<VectorNode>> nodes_;
+};
+
+}  // namespace dpwa::test
