@@ -1,10 +1,12 @@
 #include "dpwa/config/document.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <cerrno>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include "dpwa/config/text.h"
 
@@ -33,23 +35,51 @@ std::string read_bounded(const std::filesystem::path& file, const Locations& loc
   return text;
 }
 
+// Listens for the start of documents and nothing else.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  int line() const { return line_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { line_ = mark.line + 1; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int line_ = 0;
+};
+
+// Not by YAML::LoadAll: it never ends, and takes all memory, on a document that begins with ','.
+void refuse_second_document(const std::string& text, const Locations& locations) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  if (parser.HandleNextDocument(start) && parser.HandleNextDocument(start)) {
+    locations.fail_at(start.line(), "", "a second YAML document; accepted: one");
+  }
+}
+
 }  // namespace
 
 YAML::Node read_document(const std::filesystem::path& file, const Locations& locations) {
   const std::string text = read_bounded(file, locations);
-  std::vector<YAML::Node> documents;
+  YAML::Node document;
   try {
-    documents = YAML::LoadAll(text);
+    document = YAML::Load(text);
+    refuse_second_document(text, locations);
   } catch (const YAML::Exception& exception) {
     locations.fail_at(exception.mark.line + 1, "", "YAML syntax: " + one_line(exception.msg));
   }
-  if (documents.size() > 1) {
-    locations.fail_at(documents[1].Mark().line + 1, "", "a second YAML document; accepted: one");
-  }
-  if (documents.empty() || documents.front().IsNull()) {
-    locations.fail("", "is empty; accepted: a map with at least 'nodes'");
-  }
-  return documents.front();
+  if (document.IsNull()) locations.fail("", "is empty; accepted: a map with at least 'nodes'");
+  return document;
 }
 
 }  // namespace dpwa::config

@@ -86,6 +86,10 @@ void PeerTable::succeeded(PeerId peer, const Progress& progress) {
 
 void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random) {
   PeerRecord& record = peers_.at(peer);
+  if (failure == PeerFailure::unchanged) {
+    end_failures(record);  // it answered, after all
+    return;
+  }
   record.last_failure = failure;
   ++record.pulls_failed;
   if (declined(failure)) {

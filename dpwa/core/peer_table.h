@@ -26,6 +26,7 @@ enum class PeerFailure {
   not_ready,    // answered NOT_READY: no fault, no score lost
   stale,        // lags too far or stands still (staleness.h): no score lost
   unusable,     // sent parameters that are not finite
+  unchanged,    // has published nothing since we last took its parameters: not counted as failed
 };
 
 struct PeerRecord {
@@ -60,7 +61,8 @@ class PeerTable {
 
   // A peer that answers after a row of failures was down and is back: its score starts afresh.
   void succeeded(PeerId peer, const Progress& progress);
-  // Takes score (not for busy and not_ready) and sets the time of the next try. A rejection backs
+  // Takes score (not for busy, not_ready, stale) and sets the time of the next try; a peer that is
+  // unchanged loses nothing and may be asked again at once. A rejection backs
   // off by the longest delay at once: the answer will not change by itself.
   void failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random);
   // The peer was heard from by itself. A higher incarnation is a restart: its score starts afresh,

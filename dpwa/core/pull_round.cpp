@@ -21,6 +21,8 @@ Outcome outcome_of(PeerFailure failure) {
       return Outcome::rejected;
     case PeerFailure::stale:
       return Outcome::stale;
+    case PeerFailure::unchanged:
+      return Outcome::skipped;
     case PeerFailure::busy:
       return Outcome::busy;
     case PeerFailure::not_ready:

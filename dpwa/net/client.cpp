@@ -47,13 +47,17 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
 Client::~Client() = default;
 
 bool Client::begin(const PullSpec& spec) {
+  auto own = local_.store.latest();
+  if (own == nullptr) return false;
   {
     const std::lock_guard lock(mutex_);
     if (under_way_ || arrival_ || stopped_) return false;
     under_way_ = true;
   }
   ++local_.traffic.pulls_begun;
-  asio::post(io_, [this, spec] { asio::co_spawn(io_, run_round(spec), rethrow); });
+  asio::post(io_, [this, spec, own = std::move(own)] {
+    asio::co_spawn(io_, run_round(spec, own), rethrow);
+  });
   return true;
 }
 
@@ -77,14 +81,9 @@ void Client::deliver(Arrival arrival) {
   changed_.notify_all();
 }
 
-asio::awaitable<void> Client::run_round(PullSpec spec) {
+asio::awaitable<void> Client::run_round(PullSpec spec, std::shared_ptr<const Snapshot> own) {
   Arrival arrival;
   arrival.full = spec.full;
-  const auto own = local_.store.latest();
-  if (own == nullptr) {
-    deliver(std::move(arrival));
-    co_return;
-  }
   arrival.own = own->progress();
   round_.begin(SteadyClock::now(), spec.timeout, spec.peer);
   while (const auto peer = round_.next_peer(table_, SteadyClock::now(), random_)) {
@@ -117,6 +116,10 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec,
   landing_.begin(spec.mode, std::move(own));
   PullRequest request;
   request.full = spec.full;
+  if (!spec.full) {
+    request.known_incarnation = table_.at(peer).incarnation;
+    request.known_version = table_.at(peer).progress.version;
+  }
   request.deadline_ms = milliseconds_left(round_.deadline());
   if (spec.judge_staleness) {
     request.judge = [this, peer,
@@ -143,8 +146,9 @@ void Client::report(PeerId peer, const PullResult& result) {
   if (!held_back) return;
   const std::string more =
       *held_back > 0 ? " (" + std::to_string(*held_back) + " times since)" : "";
-  const bool ordinary =
-      result.failure == PeerFailure::busy || result.failure == PeerFailure::not_ready;
+  const bool ordinary = result.failure == PeerFailure::busy ||
+                        result.failure == PeerFailure::not_ready ||
+                        result.failure == PeerFailure::unchanged;
   log(ordinary ? LogLevel::debug : LogLevel::warn, "tx",
       "pull from '" + name + "' failed: " + result.detail + more);
 }

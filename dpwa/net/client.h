@@ -62,7 +62,7 @@ class Client {
   void stop();  // ends a pull under way; every later begin() is refused
 
  private:
-  boost::asio::awaitable<void> run_round(PullSpec spec);
+  boost::asio::awaitable<void> run_round(PullSpec spec, std::shared_ptr<const Snapshot> own);
   boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec,
                                              std::shared_ptr<const Snapshot> own);
   boost::asio::awaitable<void> greet(PeerId peer, Duration timeout);

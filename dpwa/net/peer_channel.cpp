@@ -39,6 +39,8 @@ PullResult declined(MessageType type, std::span<const std::byte> body) {
   switch (type) {
     case MessageType::not_ready:
       return {PeerFailure::not_ready, "has no parameters yet", {}, 0, 0};
+    case MessageType::not_modified:
+      return {PeerFailure::unchanged, "has published nothing new", {}, 0, 0};
     case MessageType::busy:
       return {PeerFailure::busy, "is busy", {}, 0, 0};
     case MessageType::reject: {
@@ -52,6 +54,12 @@ PullResult declined(MessageType type, std::span<const std::byte> body) {
     default:
       return {PeerFailure::protocol, "sent a reply that does not belong to a pull", {}, 0, 0};
   }
+}
+
+// The peer declined in good order: the stream is whole.
+bool answered(PeerFailure failure) {
+  return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
+         failure == PeerFailure::unchanged;
 }
 
 }  // namespace
@@ -130,6 +138,7 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
     greeting.detail = "the node at this address calls itself '" + welcome->node + "'";
   } else {
     greeting.welcome = *welcome;
+    incarnation_ = welcome->incarnation;
   }
   co_return greeting;
 }
@@ -143,7 +152,6 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::greet() {
 
 asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& landing) {
   PullResult result;
-  std::uint64_t incarnation = 0;
   // A kept connection may have died unnoticed: the first failure on it costs one fresh try.
   const bool kept = socket_.is_open();
   for (int attempt = kept ? 0 : 1; attempt < 2; ++attempt) {
@@ -155,11 +163,11 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
         result.detail = greeting.detail;
         co_return result;
       }
-      incarnation = greeting.welcome.incarnation;
     }
     const std::uint32_t request_id = next_request_id_++;
     wire::Pull message;
     message.full = request.full;
+    if (request.known_incarnation == incarnation_) message.known_version = request.known_version;
     message.chunk_bytes = static_cast<std::uint32_t>(staging_.bytes().size() - payload_offset);
     message.deadline_ms = request.deadline_ms;
     const auto encoded = wire::encode(message, request_id);
@@ -171,9 +179,8 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       PullRequest copy = request;
       result = co_await receive(std::move(copy), request_id, landing);
     }
-    result.incarnation = incarnation;
-    if (!result.failure || result.failure == PeerFailure::busy ||
-        result.failure == PeerFailure::not_ready) {
+    result.incarnation = incarnation_;
+    if (!result.failure || answered(*result.failure)) {
       co_return result;  // the stream is whole
     }
     const bool closed_by_caller = !socket_.is_open();

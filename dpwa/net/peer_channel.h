@@ -31,6 +31,9 @@ struct PullResult {
 struct PullRequest {
   bool full = false;
   std::uint32_t deadline_ms = 0;  // stated to the peer
+  // The snapshot taken from it last: it need not send that again. Version 0 = none.
+  std::uint64_t known_incarnation = 0;
+  std::uint64_t known_version = 0;
   // Asked once the head has arrived, before any parameters: a failure ends the pull.
   std::function<std::optional<PeerFailure>(const Progress&)> judge;
 };
@@ -75,6 +78,7 @@ class PeerChannel {
   const std::string congestion_control_;
   AlignedBuffer& staging_;
   boost::asio::ip::tcp::socket socket_;
+  std::uint64_t incarnation_ = 0;  // of the peer, on this connection
   std::uint32_t next_request_id_ = 1;
 };
 

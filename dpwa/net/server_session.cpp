@@ -199,7 +199,7 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   const bool sent = co_await send_snapshot(snapshot, head, request_id);
   replying_ = false;
   --server_.replies_in_flight_;
-  if (sent && !peer_.empty()) server_.events_.on_served(peer_, head.progress);
+  if (sent && !peer_.empty()) server_.events_.on_served(peer_, head.progress, pull.full);
   co_return sent;
 }
 

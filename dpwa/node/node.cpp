@@ -111,13 +111,14 @@ class Node::Threads {
   Client& client() { return client_; }
 
  private:
-  ServerEvents server_events(std::function<void(const std::string&, const Progress&)> on_served) {
+  ServerEvents server_events(
+      std::function<void(const std::string&, const Progress&, bool)> on_served) {
     ServerEvents events;
     events.on_contact = [this](const std::string& peer, std::uint64_t incarnation) {
       asio::post(tx_io_, [this, peer, incarnation] { client_.peer_called(peer, incarnation); });
     };
     events.on_served =
-        on_served ? std::move(on_served) : [](const std::string&, const Progress&) {};
+        on_served ? std::move(on_served) : [](const std::string&, const Progress&, bool) {};
     events.status_json = [this] { return describe(); };
     return events;
   }

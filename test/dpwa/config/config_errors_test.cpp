@@ -232,7 +232,7 @@ TEST_CASE("YAML faults and unreadable files are one line too") {
   CHECK(error_of("# nothing\n") == " is empty; accepted: a map with at least 'nodes'");
   CHECK(error_of("hello\n") ==
         "1: 'hello' is not a cluster file; accepted: a map with at least 'nodes'");
-  CHECK(error_of(good_nodes + "---\na: 1\n") == "3: a second YAML document; accepted: one");
+  CHECK(error_of(good_nodes + "---\na: 1\n") == "2: a second YAML document; accepted: one");
   CHECK(error_of(good_nodes + "? [a, b]\n: 1\n") ==
         "2: a key that is not text; accepted: plain keys");
   CHECK(error_of(std::string(config::max_file_bytes + 1, '#')) ==
@@ -242,6 +242,10 @@ TEST_CASE("YAML faults and unreadable files are one line too") {
                        ConfigError);
   CHECK_THROWS_WITH_AS(load_cluster("/tmp"), "/tmp: is a directory; accepted: a cluster file",
                        ConfigError);
+}
+
+TEST_CASE("a document that begins with a comma ends in an error and not in a loop") {
+  CHECK(error_of(", a\n---\n" + good_nodes) == "1: a second YAML document; accepted: one");
 }
 
 TEST_CASE("aliases that point into themselves end in an error and not in a loop") {

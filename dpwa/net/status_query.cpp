@@ -1,0 +1,110 @@
+#include "dpwa/net/status_query.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <exception>
+
+#include "dpwa/net/deadline.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using wire::MessageType;
+
+asio::awaitable<boost::system::error_code> connect(tcp::socket& socket, const PeerAddress& node) {
+  boost::system::error_code last = asio::error::host_not_found;
+  for (const std::string& text : node.addresses) {
+    const auto address = asio::ip::make_address(text, last);
+    if (last) continue;
+    boost::system::error_code ignored;
+    socket.close(ignored);
+    const tcp::endpoint endpoint(address, node.port);
+    const auto [error] =
+        co_await socket.async_connect(endpoint, asio::as_tuple(asio::use_awaitable));
+    last = error;
+    if (!error || error == asio::error::operation_aborted) break;
+  }
+  co_return last;
+}
+
+// Sends `request` and reads the reply of type `wanted`; a REJECT or any failure becomes `error`.
+asio::awaitable<std::vector<std::byte>> exchange(tcp::socket& socket,
+                                                 std::vector<std::byte> request, MessageType wanted,
+                                                 std::string& error) {
+  const auto written = co_await net::write_all(socket, request);
+  std::vector<std::byte> body;
+  if (written) {
+    error = written.message();
+    co_return body;
+  }
+  const net::TypeSet replies = net::types(wanted, MessageType::reject);
+  auto frame = co_await net::read_frame(socket, replies);
+  if (!frame) {
+    error = frame.error().detail;
+  } else if (frame->header.type == MessageType::reject) {
+    const auto reject = wire::decode_reject(frame->body);
+    error = reject ? reject->reason : reject.error().detail;
+  } else {
+    body = std::move(frame->body);
+  }
+  co_return body;
+}
+
+asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, Duration timeout,
+                          StatusAnswer& answer) {
+  tcp::socket socket(co_await asio::this_coro::executor);
+  const TimePoint when = std::chrono::steady_clock::now() + timeout;
+  const net::Deadline deadline(socket.get_executor(), when, [&socket] {
+    boost::system::error_code ignored;
+    socket.close(ignored);
+  });
+  const auto unreachable = co_await connect(socket, node);
+  if (unreachable) {
+    answer.error = unreachable.message();
+  } else {
+    wire::Hello hello;
+    hello.role = wire::Role::observer;
+    hello.capabilities = net::types(wire::Codec::raw);
+    hello.cluster = cluster;
+    auto greeting = wire::encode(hello, 1);
+    co_await exchange(socket, std::move(greeting), MessageType::welcome, answer.error);
+  }
+  if (answer.error.empty()) {
+    auto request = wire::encode_empty(MessageType::status_request, 2);
+    const auto body =
+        co_await exchange(socket, std::move(request), MessageType::status, answer.error);
+    if (answer.error.empty()) {
+      const auto status = wire::decode_status(body);
+      if (status) answer.json = status->json;
+      if (!status) answer.error = status.error().detail;
+    }
+  }
+  if (deadline.expired()) answer.error = "no answer in time";
+}
+
+}  // namespace
+
+std::vector<StatusAnswer> query_status(const std::string& cluster,
+                                       const std::vector<PeerAddress>& nodes, Duration timeout) {
+  asio::io_context io(1);
+  std::vector<StatusAnswer> answers(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    answers[i].name = nodes[i].name;
+    asio::co_spawn(io, ask(cluster, nodes[i], timeout, answers[i]), [](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+    });
+  }
+  io.run();
+  return answers;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dpwa/core/time.h"
+#include "dpwa/net/peer_address.h"
+
+namespace dpwa {
+
+// What one node answered to STATUS.
+struct StatusAnswer {
+  std::string name;   // of the node, as the cluster file has it
+  std::string json;   // its status document; empty when it did not answer
+  std::string error;  // why it did not: one line
+};
+
+// Asks every node at once, as an observer of `cluster`, each under `timeout`. One answer per node,
+// in order; a node that does not answer is an answer with an error. Blocks; no threads.
+std::vector<StatusAnswer> query_status(const std::string& cluster,
+                                       const std::vector<PeerAddress>& nodes, Duration timeout);
+
+}  // namespace dpwa
