@@ -1,0 +1,120 @@
+#include <CLI/App.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "dpwa/cli/commands.h"
+#include "dpwa/cli/text_table.h"
+#include "dpwa/config/config.h"
+#include "dpwa/net/status_query.h"
+
+namespace dpwa::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct StatusOptions {
+  std::string file;
+  bool json = false;
+  unsigned timeout_ms = 2000;
+};
+
+std::vector<PeerAddress> addresses_of(const Config& config) {
+  std::vector<PeerAddress> nodes;
+  for (const NodeEntry& node : config.nodes)
+    nodes.push_back({node.name, node.addresses, node.port});
+  return nodes;
+}
+
+// A peer's document is data from the network: whatever is missing or of another type shows as "-".
+std::string field(const Json& document, const char* key, int decimals = -1) {
+  const auto found = document.find(key);
+  if (found == document.end() || found->is_null()) return "-";
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_number()) return "-";
+  if (decimals < 0) return found->dump();
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, found->get<double>());
+  return text;
+}
+
+std::string megabytes(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  if (found == document.end() || !found->is_number()) return "-";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f", found->get<double>() / 1e6);
+  return text;
+}
+
+Json parse(const StatusAnswer& answer) {
+  const Json document = Json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
+  return document.is_object() ? document : Json::object();
+}
+
+void print_table(const Config& config, const std::vector<StatusAnswer>& answers,
+                 std::ostream& out) {
+  TextTable table({"node", "address", "state", "clock", "loss", "published", "pulls ok", "failed",
+                   "served", "MB in", "MB out", "errors"});
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const NodeEntry& node = config.nodes[i];
+    const std::string address = node.host + ":" + std::to_string(node.port);
+    if (!answers[i].error.empty()) {
+      table.add({node.name, address, "no answer: " + answers[i].error});
+      continue;
+    }
+    const Json status = parse(answers[i]);
+    table.add({node.name, address, field(status, "state"), field(status, "clock", 1),
+               field(status, "loss", 4), field(status, "published"), field(status, "pulls_ok"),
+               field(status, "pulls_failed"), field(status, "snapshots_served"),
+               megabytes(status, "bytes_received"), megabytes(status, "bytes_served"),
+               field(status, "protocol_errors")});
+  }
+  table.print(out);
+}
+
+void print_json(const Config& config, const std::vector<StatusAnswer>& answers, std::ostream& out) {
+  Json document;
+  document["schema"] = 1;
+  document["cluster"] = config.cluster;
+  document["nodes"] = Json::array();
+  for (const StatusAnswer& answer : answers) {
+    Json node;
+    node["name"] = answer.name;
+    node["answered"] = answer.error.empty();
+    if (answer.error.empty()) node["status"] = parse(answer);
+    if (!answer.error.empty()) node["error"] = answer.error;
+    document["nodes"].push_back(std::move(node));
+  }
+  out << document.dump(2) << '\n';
+}
+
+void show_status(const StatusOptions& options, CommandContext& context) {
+  const Config config = load_cluster(options.file);
+  const auto answers = query_status(config.cluster, addresses_of(config),
+                                    std::chrono::milliseconds(options.timeout_ms));
+  if (options.json) {
+    print_json(config, answers, context.out);
+  } else {
+    print_table(config, answers, context.out);
+  }
+}
+
+}  // namespace
+
+void add_status_command(CLI::App& parent, CommandContext& context) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command =
+      parent.add_subcommand("status", "Ask every node of a cluster file how it is doing");
+  command->add_option("--config", options->file, "The cluster file")->required();
+  command->add_flag("--json", options->json, "Print one JSON document instead of a table");
+  command->add_option("--timeout-ms", options->timeout_ms, "How long to wait for each node")
+      ->check(CLI::Range(1U, 600000U))
+      ->capture_default_str();
+  command->callback([options, &context] { show_status(*options, context); });
+}
+
+}  // namespace dpwa::cli
