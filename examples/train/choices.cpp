@@ -20,6 +20,10 @@ constexpr Words<OptimizerKind, 3> optimizer_words{{{OptimizerKind::sgd, "sgd"},
                                                    {OptimizerKind::momentum, "momentum"},
                                                    {OptimizerKind::adam, "adam"}}};
 
+constexpr Words<Schedule, 3> schedule_words{{{Schedule::constant, "constant"},
+                                             {Schedule::linear, "linear"},
+                                             {Schedule::cooldown, "cooldown"}}};
+
 template <typename Kind, std::size_t n>
 std::string_view word_of(const Words<Kind, n>& words, Kind kind) {
   for (const auto& [candidate, word] : words)
@@ -55,6 +59,10 @@ std::string_view to_string(OptimizerKind kind) {
   return word_of(optimizer_words, kind);
 }
 
+std::string_view to_string(Schedule schedule) {
+  return word_of(schedule_words, schedule);
+}
+
 std::string to_string(const Split& split) {
   if (split.kind == SplitKind::iid) return "iid";
   if (split.kind == SplitKind::shared) return "shared";
@@ -71,6 +79,10 @@ std::optional<ModelKind> parse_model(std::string_view text) {
 }
 std::optional<OptimizerKind> parse_optimizer(std::string_view text) {
   return kind_of(optimizer_words, text);
+}
+
+std::optional<Schedule> parse_schedule(std::string_view text) {
+  return kind_of(schedule_words, text);
 }
 
 std::optional<double> parse_number(std::string_view text) {

@@ -10,6 +10,9 @@ namespace dpwa::train {
 enum class DataKind { mnist, cifar10, synthetic };
 enum class ModelKind { mlp, cnn, resnet18 };
 enum class OptimizerKind { sgd, momentum, adam };
+// Course of the learning rate: constant; linear: falls to 0 over the whole length; cooldown:
+// constant, then linear to 0 over the last fifth.
+enum class Schedule { constant, linear, cooldown };
 enum class SplitKind { iid, dirichlet, shared };
 
 struct Split {
@@ -25,11 +28,13 @@ struct DeviceChoice {
 std::string_view to_string(DataKind kind);
 std::string_view to_string(ModelKind kind);
 std::string_view to_string(OptimizerKind kind);
+std::string_view to_string(Schedule schedule);
 std::string to_string(const Split& split);  // "iid", "dirichlet:0.1", "shared"
 
 std::optional<DataKind> parse_data(std::string_view text);
 std::optional<ModelKind> parse_model(std::string_view text);
 std::optional<OptimizerKind> parse_optimizer(std::string_view text);
+std::optional<Schedule> parse_schedule(std::string_view text);
 std::optional<Split> parse_split(std::string_view text);
 std::optional<DeviceChoice> parse_device(std::string_view text);
 

@@ -10,10 +10,12 @@
 
 namespace dpwa::train {
 
-// NODE.metrics.jsonl: one JSON object a line, see docs. Lines gather in memory and reach the file
-// whole: a reader that follows it sees complete lines only, at most 0.4 s of steps old. Numbers
-// that are not finite are null. When the file cannot be written, that is logged once and training
-// goes on. One owner, one thread.
+// NODE.metrics.jsonl: one JSON object a line. A step: t, step, loss, clock, outcome, peer, factor,
+// staleness, distance, waited_ms, step_ms, bytes, pulls_ok, pulls_failed; an evaluation: t, step,
+// test_accuracy, test_loss. Lines gather in memory and reach the file whole: a reader that follows
+// it sees complete lines only, at most 0.4 s of steps old. Numbers that are not finite are null.
+// When the file cannot be written, that is logged once and training goes on. A resumed run may
+// repeat steps that came after its checkpoint: the later line counts. One owner, one thread.
 class MetricsWriter {
  public:
   // Begins the file afresh, or goes on with it after its last complete line. Throws UsageError.

@@ -1,11 +1,8 @@
 #include "examples/train/program.h"
 
-#include <c10/util/Exception.h>
 #include <torch/utils.h>
 
 #include <chrono>
-#include <cmath>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -13,13 +10,13 @@
 #include "adapters/adapter.h"
 #include "dpwa/core/random.h"
 #include "dpwa/log/log.h"
-#include "examples/train/atomic_file.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
 #include "examples/train/data_sets.h"
 #include "examples/train/errors.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/models.h"
+#include "examples/train/plan.h"
 #include "examples/train/report.h"
 #include "examples/train/shards.h"
 #include "examples/train/stop_signal.h"
@@ -33,31 +30,6 @@ namespace {
 // After SIGINT or SIGTERM: for an evaluation, and for all that follows the final checkpoint.
 constexpr std::chrono::seconds evaluation_limit(2);
 constexpr unsigned stop_limit_seconds = 6;
-
-RunIdentity identify(const TrainOptions& options, const Config& config, const Dataset& train) {
-  return {config.self,
-          std::string(to_string(options.data)),
-          to_string(options.split),
-          std::string(to_string(options.model)),
-          std::string(to_string(options.optimizer)),
-          options.lr,
-          options.batch_size,
-          options.seed,
-          config.nodes.size(),
-          config.self_index(),
-          train.size()};
-}
-
-std::uint64_t total_samples(const TrainOptions& options, const RunIdentity& identity) {
-  if (options.steps != 0) return options.steps * options.batch_size;
-  const auto epoch = epoch_samples(identity.train_size, identity.nodes, identity.rank);
-  return static_cast<std::uint64_t>(std::llround(options.epochs * static_cast<double>(epoch)));
-}
-
-int compute_threads(const TrainOptions& options, const Config& config) {
-  if (options.threads != 0) return options.threads;
-  return static_cast<int>(config.self_node().cores.size());
-}
 
 // The parts of one run, in the order in which they depend on each other.
 class Program {
@@ -176,7 +148,8 @@ void Program::leave(RunResult& result) {
 int Program::run() {
   adapter_->start();
   stop_signal::defer(true);
-  TrainerOptions trainer_options{options_.batch_size, total_samples(options_, identity_),
+  TrainerOptions trainer_options{options_.batch_size, options_.lr,
+                                 options_.schedule,   total_samples(options_, identity_),
                                  options_.eval_every, options_.checkpoint_every,
                                  options_.step_time,  device_};
   Trainer trainer(

@@ -48,6 +48,7 @@ std::string to_json(const RunResult& r) {
                              {"model", r.identity.model},
                              {"optimizer", r.identity.optimizer},
                              {"lr", r.identity.lr},
+                             {"schedule", r.identity.schedule},
                              {"batch_size", r.identity.batch_size},
                              {"seed", r.identity.seed},
                              {"backend", word(r.backend)},

@@ -8,8 +8,8 @@ namespace dpwa::train {
 
 using nlohmann::json;
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunIdentity, node, data, split, model, optimizer, lr, batch_size,
-                                   seed, nodes, rank, train_size)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunIdentity, node, data, split, model, optimizer, lr, schedule,
+                                   batch_size, seed, nodes, rank, train_size)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunPosition, step, samples, train_seconds)
 
 std::string to_json(const RunState& state) {
@@ -45,6 +45,7 @@ void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here) {
   same("--model", checkpoint.model, here.model);
   same("--optimizer", checkpoint.optimizer, here.optimizer);
   same("--lr", checkpoint.lr, here.lr);
+  same("--schedule", checkpoint.schedule, here.schedule);
   same("--batch-size", checkpoint.batch_size, here.batch_size);
   same("--seed", checkpoint.seed, here.seed);
   same("cluster nodes", checkpoint.nodes, here.nodes);

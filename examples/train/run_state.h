@@ -15,6 +15,7 @@ struct RunIdentity {
   std::string model;
   std::string optimizer;
   double lr = 0;
+  std::string schedule;
   std::uint64_t batch_size = 0;
   std::uint64_t seed = 0;
   std::uint64_t nodes = 1;       // in the cluster file

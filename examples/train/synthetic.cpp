@@ -55,7 +55,7 @@ class Shifted {
 Dataset draw(const std::vector<Pattern>& patterns, std::size_t size, Random& random) {
   Dataset data;
   data.height = data.width = side;
-  data.mean = {0.42F};
+  data.mean = {0.27F};
   data.deviation = {0.25F};
   data.pixels.reserve(size * side * side);
   for (std::size_t i = 0; i < size; ++i) {

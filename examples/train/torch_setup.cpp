@@ -17,11 +17,10 @@ c10::Device resolve_device(const DeviceChoice& choice) {
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count == 0) {
     if (choice.kind == Kind::automatic) return c10::kCPU;
-    throw UsageError("--device: 'cuda' is not accepted: " +
-                     std::string(torch::cuda::is_available()
-                                     ? "this machine has no CUDA device"
-                                     : "this LibTorch or this machine has no CUDA") +
-                     "; accepted here: cpu, auto");
+    throw UsageError(
+        "--device: 'cuda' is not accepted: this LibTorch or this machine has no CUDA; accepted "
+        "here: "
+        "cpu, auto");
   }
   if (choice.index >= count)
     throw UsageError("--device: 'cuda:" + std::to_string(choice.index) +

@@ -9,6 +9,7 @@
 
 #include "examples/train/batch.h"
 #include "examples/train/evaluate.h"
+#include "examples/train/learning_rate.h"
 
 namespace dpwa::train {
 namespace {
@@ -30,7 +31,10 @@ LoopEnd Trainer::run() {
     if (!step()) return LoopEnd::diverged;
     if (due(position_.step, options_.eval_every)) evaluate_now();
     position_.train_seconds = seconds(Clock::now());
-    if (due(position_.step, options_.checkpoint_every)) parts_.checkpoint(position_);
+    if (due(position_.step, options_.checkpoint_every)) {
+      if (parts_.metrics) parts_.metrics->flush();  // so a resumed run leaves no gap in them
+      parts_.checkpoint(position_);
+    }
     if (parts_.stop_requested()) return LoopEnd::stopped;
   }
   return LoopEnd::done;
@@ -41,6 +45,7 @@ bool Trainer::step() {
   const std::uint64_t count =
       std::min(options_.batch_size, options_.total_samples - position_.samples);
   const Batch batch = make_batch(parts_.train, parts_.samples.next(count), options_.device);
+  set_learning_rate();
   parts_.optimizer.zero_grad();
   const at::Tensor loss = at::cross_entropy_loss(parts_.model.forward(batch.images), batch.labels);
   loss.backward();
@@ -61,6 +66,14 @@ bool Trainer::step() {
     parts_.metrics->step(seconds(end), position_.step, shown_loss, step_ms, report, end);
   if (parts_.progress) parts_.progress->step(position_.step, shown_loss, report, end);
   return true;
+}
+
+void Trainer::set_learning_rate() {
+  if (options_.schedule == Schedule::constant) return;
+  const double done =
+      static_cast<double>(position_.samples) / static_cast<double>(options_.total_samples);
+  for (auto& group : parts_.optimizer.param_groups())
+    group.options().set_lr(learning_rate(options_.schedule, options_.lr, done));
 }
 
 void Trainer::evaluate_now() {

@@ -19,6 +19,8 @@ namespace dpwa::train {
 
 struct TrainerOptions {
   std::uint64_t batch_size = 32;
+  double lr = 0;  // at the begin
+  Schedule schedule = Schedule::constant;
   std::uint64_t total_samples = 0;     // the last batch is smaller when it does not divide
   std::uint64_t eval_every = 0;        // steps; 0 = never
   std::uint64_t checkpoint_every = 0;  // steps; 0 = never
@@ -59,6 +61,7 @@ class Trainer {
 
  private:
   bool step();  // false when the loss is not finite
+  void set_learning_rate();
   void evaluate_now();
   double seconds(TimePoint now) const;
 

@@ -25,6 +25,7 @@ class RecordingAdapter final : public Adapter {
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
     optimizer.step();
     losses.push_back(loss.item<float>());
+    rates.push_back(optimizer.param_groups()[0].options().get_lr());
     return {};
   }
   void update_send(const torch::Tensor&) override {}
@@ -35,18 +36,22 @@ class RecordingAdapter final : public Adapter {
   void restore(const ResumeState&) override {}
 
   std::vector<float> losses;
+  std::vector<double> rates;
 };
 
-TrainTest small_set() {
-  TrainTest data = make_synthetic(1);
-  data.train.labels.resize(300);
-  data.test.labels.resize(100);
+const TrainTest& small_set() {
+  static const TrainTest data = [] {
+    TrainTest all = make_synthetic(1);
+    all.train.labels.resize(300);
+    all.test.labels.resize(100);
+    return all;
+  }();
   return data;
 }
 
 // One process of a run.
 struct Run {
-  const TrainTest data = small_set();
+  const TrainTest& data = small_set();
   TrainOptions options;
   std::shared_ptr<Classifier> model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
@@ -67,15 +72,19 @@ struct Run {
     return identity;
   }
 
-  LoopEnd train(std::uint64_t until_samples) {
+  // A budget of `total` samples, stopped before its end at `until`.
+  LoopEnd train(std::uint64_t total, std::uint64_t until = ~0ULL) {
     Shard shard;
     for (std::uint32_t i = 0; i < data.train.size(); ++i) shard.push_back(i);
     SampleStream samples(shard, 7);
     TrainerOptions trainer_options;
-    trainer_options.total_samples = until_samples;
+    trainer_options.total_samples = total;
+    trainer_options.lr = options.lr;
+    trainer_options.schedule = Schedule::linear;
     trainer_options.eval_every = 5;  // must not disturb the sequence
-    Trainer trainer(trainer_options, {*model, *optimizer, adapter, data.train, data.test, samples},
-                    position);
+    TrainerParts parts{*model, *optimizer, adapter, data.train, data.test, samples};
+    parts.stop_requested = [&] { return samples.position() >= until; };
+    Trainer trainer(trainer_options, parts, position);
     const LoopEnd end = trainer.run();
     position = trainer.position();
     return end;
@@ -118,7 +127,7 @@ TEST_CASE(
       REQUIRE(straight.train(whole) == LoopEnd::done);
 
       Run first(kind, optimizer);
-      first.train(half);
+      REQUIRE(first.train(whole, half) == LoopEnd::stopped);
       const std::string body = first.pack();
       Run second(kind, optimizer);
       torch::manual_seed(99);  // another process has another generator
@@ -134,6 +143,14 @@ TEST_CASE(
       CHECK(same_tensors(*second.model, *straight.model));
       CHECK(second.position.samples == whole);
     }
+}
+
+TEST_CASE("the linear schedule falls from the given rate towards 0 over the budget") {
+  Run run(ModelKind::mlp, OptimizerKind::sgd);
+  run.train(32 * 4);
+  CHECK(run.adapter.rates.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(run.adapter.rates[i] == doctest::Approx(0.01 * (1 - 0.25 * static_cast<double>(i))));
 }
 
 TEST_CASE("restoring keeps the identity and storage of the parameters") {

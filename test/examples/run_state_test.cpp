@@ -10,7 +10,8 @@ using namespace dpwa::train;
 namespace {
 
 RunIdentity identity() {
-  return {"w2", "mnist", "dirichlet:0.1", "cnn", "adam", 0.1 + 0.2, 32, ~0ULL, 4, 1, 60000};
+  return {"w2",     "mnist", "dirichlet:0.1", "cnn", "adam", 0.1 + 0.2,
+          "linear", 32,      ~0ULL,           4,     1,      60000};
 }
 
 }  // namespace
