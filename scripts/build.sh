@@ -5,8 +5,8 @@
 #
 #   release   everything, optimised (default)
 #   core      without LibTorch
-#   asan      under AddressSanitizer and UndefinedBehaviorSanitizer
-#   tsan      under ThreadSanitizer
+#   asan      without LibTorch, under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan      without LibTorch, under ThreadSanitizer
 #
 # scripts/setup.sh comes first: it says which LibTorch is used.
 set -euo pipefail
@@ -32,7 +32,7 @@ done
 folder=$repository/build/$preset
 cache=$folder/CMakeCache.txt
 torch_dir=''
-if [[ $preset != core ]]; then
+if [[ $preset == release ]]; then
   torch_dir=$(torch_from_environment) || torch_dir=$(cat "$torch_record" 2>/dev/null) ||
     die "the build is not set up: run scripts/setup.sh first"
 fi

@@ -34,7 +34,8 @@ is_installed() { [[ -f $venv/stamp.$1 && $(<"$venv/stamp.$1") == "$(stamp_of "$1
 installed() { stamp_of "$1" >"$venv/stamp.$1"; }
 
 ensure_venv() {
-  if [[ -x $venv/bin/pip ]] && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
+  # The programs in it name its path: one that was moved here is made anew.
+  if grep -qsF "$venv/bin/python" "$venv/bin/pip" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
   run_logged 'creating the private environment .venv' venv python3 -m venv --clear "$venv" || return 1
   local have
   have=$("$venv/bin/pip" --version | awk '{print $2}')

@@ -108,11 +108,16 @@ def comparison_table(data: dict[str, Any]) -> Table:
     average, others = data["averaged_model"], data["baselines"]
     table.add_row("averaged model of the gossip nodes", percent(average and average["test_accuracy"]), style="bold")
     table.add_row("consensus distance (root mean square to the average)", number(data["consensus_distance"], 4))
-    silent = others.get("no_communication", {})
-    table.add_row("one process, all the data, as many samples", percent(others.get("single_process", {}).get("test_accuracy")))
-    table.add_row("one node alone on its shard", percent(others.get("alone", {}).get("test_accuracy")))
-    table.add_row("nodes that never talk: their mean", percent(silent.get("node_mean_accuracy")))
-    table.add_row("nodes that never talk: their averaged model", percent(silent.get("averaged_model_accuracy")))
+    if others:
+        silent = others.get("no_communication", {})
+        rows = {
+            "one process, all the data, as many samples": others.get("single_process", {}).get("test_accuracy"),
+            "one node alone on its shard": others.get("alone", {}).get("test_accuracy"),
+            "nodes that never talk: their mean": silent.get("node_mean_accuracy"),
+            "nodes that never talk: their averaged model": silent.get("averaged_model_accuracy"),
+        }
+        for title, accuracy in rows.items():
+            table.add_row(title, percent(accuracy))
     return table
 
 

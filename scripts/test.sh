@@ -34,7 +34,6 @@ if [[ $preset != release ]]; then
   export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
-  export OMP_NUM_THREADS=1  # the OpenMP runtime of torch is not instrumented
 fi
 
 "$repository/scripts/setup.sh"

@@ -44,9 +44,11 @@ class Summarize(unittest.TestCase):
         self.write(result("w1", 0.96, average(0.97, 2, 3.0)), result("w2", 0.95, average(0.97, 2, 4.0)))
         self.write(result("w1", 0.98, None), into="baselines/single_process")
         self.write(result("w1", 0.90, None), into="baselines/alone")
-        self.write(result("w1", 0.90, average(0.5, 2, 9.0)), result("w2", 0.92, None), into="baselines/no_communication")
+        silent = (result("w1", 0.90, average(0.5, 2, 9.0)), result("w2", 0.92, None))
+        self.write(*silent, into="baselines/no_communication")
         data = summarize.summary(self.folder, "")
-        self.assertEqual([data[key] for key in ("schema", "dataset", "split", "model", "seed")], [1, "mnist", "iid", "mlp", 7])
+        head = [data[key] for key in ("schema", "dataset", "split", "model", "seed")]
+        self.assertEqual(head, [1, "mnist", "iid", "mlp", 7])
         self.assertEqual([set(node) for node in data["nodes"]], [{"name", *summarize.NODE_KEYS}] * 2)
         self.assertEqual(data["averaged_model"]["test_accuracy"], 0.97)
         self.assertAlmostEqual(data["consensus_distance"], math.sqrt((9 + 16) / 2))
