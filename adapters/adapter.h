@@ -21,11 +21,14 @@ class Adapter {
   virtual ~Adapter() = default;
 
   // Goes on the network and brings the model to common weights; returns when it holds them, at the
-  // latest after gossip.start_wait. Throws when the node cannot listen or is refused by all.
+  // latest after gossip.start_wait. Throws when the node cannot listen or is refused by all. Once,
+  // before the first step: anything else is a std::logic_error where it matters.
   virtual void start() = 0;
 
   // One optimizer step with everything the back end does around it. `loss` is the local training
-  // loss, a scalar tensor on any device: reading it never synchronises a GPU.
+  // loss, a scalar tensor; reading it never synchronises the GPU of the model. Undefined: unknown.
+  // After finish() or leave() this is the optimizer's step alone. Throws std::logic_error when the
+  // model has been moved or loaded since make_adapter().
   virtual StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) = 0;
 
   // The two halves of a gossip step, as in the original dpwa: publish and begin a pull; then, after
@@ -33,9 +36,11 @@ class Adapter {
   virtual void update_send(const torch::Tensor& loss) = 0;
   virtual StepReport update_wait(const torch::Tensor& loss) = 0;
 
-  // Drains and leaves the network in order; takes the final global average when configured.
+  // Drains and leaves the network in order; takes the final global average when configured. A
+  // second call does nothing and reports the same.
   virtual FinishReport finish() = 0;
-  // Leaves the network at once, without an average: for a trainer that was told to stop.
+  // Leaves the network at once, without an average: for a trainer that was told to stop. At any
+  // moment, any number of times.
   virtual void leave() = 0;
 
   // Clock and descent, for checkpoints. restore() before start(): a resumed node keeps the weights

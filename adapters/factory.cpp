@@ -15,7 +15,8 @@ std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& m
       break;
   }
   const std::string name = config.backend == Backend::collective ? "collective" : "kvstore";
-  throw ConfigError(config.file.string() + ": backend: '" + name +
+  const std::string where = config.file.empty() ? "" : config.file.string() + ": ";
+  throw ConfigError(where + "backend: '" + name +
                     "' is not available in this version; accepted: gossip, null");
 }
 

@@ -29,7 +29,9 @@ MAY_INCLUDE = {
     "bench": {"interpolation", "dpwa", "adapters", "bench"},
     "test": {"interpolation", "dpwa", "adapters", "examples", "bench", "test"},
 }
-TORCH_FOLDERS = ("adapters/", "examples/", "bench/", "test/adapters/", "test/examples/", "test/bench/")
+TORCH_FOLDERS = (
+    "adapters/", "examples/", "bench/", "test/adapters/", "test/examples/", "test/bench/", "test/install/",
+)
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 SPDLOG = re.compile(r"(spdlog|fmt)/")
 STANDARD = re.compile(r"[a-z_0-9]+$|(cpuid|immintrin|x86intrin|arm_neon|arm_sve)\.h$")

@@ -21,21 +21,26 @@ namespace dpwa {
 // tells.
 class FlatParameters {
  public:
-  // Throws std::invalid_argument that names the tensor: none at all, sparse, complex or quantised
-  // ones, or more than one device.
+  // Throws std::invalid_argument that names the tensor, and leaves the module as it was: none at
+  // all, sparse, complex or quantised ones, more than one device, or two over the same memory.
   explicit FlatParameters(torch::nn::Module& module);
 
   const Manifest& manifest() const { return manifest_; }
   at::Device device() const { return memory_.device(); }
   const at::Tensor& memory() const { return memory_; }  // uint8[total_bytes]
-  at::Tensor region(std::size_t index) const;           // a region of the manifest in its own dtype
-  // Throws std::logic_error when the module's tensors no longer lie in the flat memory. Cost: two
-  // reads.
+  // A region of the manifest in its own dtype. The module's tensors are views of the regions, each
+  // a storage of its own inside memory(): torch::save writes a region once, under its dtype.
+  const at::Tensor& region(std::size_t index) const { return regions_.at(index); }
+  // Throws std::logic_error when the module's first or last tensor no longer lies in the flat
+  // memory, as after to() or a load. Cost: two reads.
   void check() const;
 
  private:
+  at::Tensor view_of(std::size_t index, at::IntArrayRef shape) const;
+
   Manifest manifest_;
   at::Tensor memory_;
+  std::vector<at::Tensor> regions_;
   std::vector<at::Tensor> tensors_;  // the module's own, in manifest order
 };
 

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "adapters/common/dtype.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa {
 namespace {
@@ -30,9 +31,18 @@ DeviceParameters::DeviceParameters(FlatParameters& flat)
     : flat_(flat),
       side_(device_api(flat.device()).getNewStream(flat.device())),
       staging_(at::empty_like(flat.memory())),
-      landed_(at::empty_like(flat.memory())),
+      landed_(at::empty({static_cast<std::int64_t>(flat.manifest().exchange_bytes())},
+                        flat.memory().options())),
       side_done_(flat.device().type()),
       blended_(flat.device().type()) {}
+
+DeviceParameters::~DeviceParameters() {
+  try {
+    side_done_.synchronize();
+  } catch (const c10::Error& error) {  // a device that has failed copies no more
+    log(LogLevel::warn, "gossip", error.what_without_backtrace());
+  }
+}
 
 AlignedBuffer DeviceParameters::allocate(std::size_t bytes) {
   at::Tensor pinned = at::empty({static_cast<std::int64_t>(bytes)},
@@ -66,12 +76,14 @@ void DeviceParameters::blend(const Landing& landing, double factor) {
   blended_.block(side_);
   {
     const c10::StreamGuard on_side(side_);
-    landed_.copy_(host_view(landing.bytes()), /*non_blocking=*/true);
+    landed_.copy_(host_view(landing.bytes().first(manifest().exchange_bytes())),
+                  /*non_blocking=*/true);
     side_done_.record(side_);
   }
   side_done_.block(training_stream());
   const auto& regions = manifest().regions();
   for (std::size_t i = 0; i < regions.size(); ++i) {
+    if (regions[i].rule == BlendRule::carry) continue;
     at::Tensor x = flat_.region(i);
     const at::Tensor y = landed_
                              .narrow(0, static_cast<std::int64_t>(regions[i].offset),

@@ -17,6 +17,9 @@ namespace dpwa {
 class DeviceParameters : public Parameters {
  public:
   explicit DeviceParameters(FlatParameters& flat);
+  ~DeviceParameters() override;  // waits for the side stream: it uses the memory below
+  DeviceParameters(const DeviceParameters&) = delete;
+  DeviceParameters& operator=(const DeviceParameters&) = delete;
 
   const Manifest& manifest() const override { return flat_.manifest(); }
   AlignedBuffer allocate(std::size_t bytes) override;
@@ -31,7 +34,7 @@ class DeviceParameters : public Parameters {
   FlatParameters& flat_;
   c10::Stream side_;
   at::Tensor staging_;    // device, uint8[total_bytes]: the parameters being published
-  at::Tensor landed_;     // device, uint8[total_bytes]: what is being blended
+  at::Tensor landed_;     // device, uint8[exchange_bytes]: what is being blended
   c10::Event side_done_;  // on the side stream: its last copy is complete
   c10::Event blended_;    // on the training stream: landed_ may be overwritten
 };

@@ -2,6 +2,7 @@
 
 #include <torch/optim/optimizer.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "adapters/gossip/device_parameters.h"
@@ -29,7 +30,10 @@ GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
 GossipAdapter::~GossipAdapter() = default;
 
 void GossipAdapter::start() {
+  if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");
+  flat_.check();
   gossip_->start();
+  phase_ = Phase::running;
 }
 
 StepReport GossipAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
@@ -39,20 +43,33 @@ StepReport GossipAdapter::step(torch::optim::Optimizer& optimizer, const torch::
 }
 
 void GossipAdapter::update_send(const torch::Tensor& loss) {
-  flat_.check();
-  gossip_->update_send(read_later(loss));
+  if (is_running()) {
+    flat_.check();
+    gossip_->update_send(read_later(loss, flat_.device()));
+  }
 }
 
 StepReport GossipAdapter::update_wait(const torch::Tensor&) {
-  return gossip_->update_wait();
+  if (is_running()) return gossip_->update_wait();
+  StepReport report;
+  report.clock = gossip_->resume_state().clock;
+  return report;
 }
 
 FinishReport GossipAdapter::finish() {
-  return gossip_->finish();
+  if (phase_ == Phase::running) finished_ = gossip_->finish();
+  leave();
+  return finished_;
 }
 
 void GossipAdapter::leave() {
   gossip_->leave();
+  if (phase_ == Phase::running) phase_ = Phase::left;
+}
+
+bool GossipAdapter::is_running() const {
+  if (phase_ == Phase::made) throw std::logic_error("call start() before the first step");
+  return phase_ == Phase::running;
 }
 
 ResumeState GossipAdapter::resume_state() const {

@@ -27,10 +27,16 @@ class GossipAdapter : public Adapter {
   Gossip& gossip() { return *gossip_; }
 
  private:
+  enum class Phase { made, running, left };
+
+  bool is_running() const;  // throws std::logic_error before start()
+
   const Config config_;
   FlatParameters flat_;
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gossip> gossip_;
+  Phase phase_ = Phase::made;
+  FinishReport finished_;
 };
 
 }  // namespace dpwa

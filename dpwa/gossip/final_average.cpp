@@ -100,6 +100,7 @@ FinishReport FinalAverage::average(std::vector<bool> finals) {
     PullSpec spec;
     spec.peer = static_cast<PeerId>(std::ranges::find(indices_, index) - indices_.begin());
     spec.full = true;
+    spec.for_final_average = true;
     spec.mode = LandingMode::values;
     spec.timeout = std::max(config.gossip.timeout, config.gossip.finish_wait / 2);
     spec.judge_staleness = false;

@@ -67,9 +67,10 @@ void Gossip::start() {
   options.incarnation = incarnation_;
   options.seed = random_.next();
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
-  options.on_served = [this](const std::string& peer, const Progress& served, bool full) {
-    // A node that still trains may blend our final snapshot: it will want it again for its average.
-    if (!served.final || !full) return;
+  options.on_served = [this](const std::string& peer, const Progress& served,
+                             bool for_final_average) {
+    // One that still trains, or only joins, will want the final snapshot again for its average.
+    if (!served.final || !for_final_average) return;
     const std::lock_guard lock(served_mutex_);
     served_final_.insert(peer);
   };
@@ -139,28 +140,30 @@ void Gossip::begin_pull() {
   PullSpec spec;
   spec.mode = landing_mode(config_.gossip.blend);
   spec.timeout = config_.gossip.timeout;
+  // A pull compares the latest snapshot of the peer with our own latest when it is answered. Asked
+  // right after a publish, ours would always be fresh and the peer's on average half a step old:
+  // every delta would hold the mean back, 0.81 of the nominal learning rate at p = 1, f = 1/2.
+  // Asked at a random moment of the step, both have the same age on average, whatever the nodes'
+  // pace.
+  if (config_.gossip.step_budget == Duration::zero()) {
+    const auto step = static_cast<double>(step_interval_.get().count());
+    spec.delay = Duration(static_cast<Duration::rep>(random_.uniform(0, 1) * step));
+  }
   if (adopt_from_) {
     spec.peer = std::exchange(adopt_from_, std::nullopt);
     spec.full = true;
     spec.mode = LandingMode::values;
     spec.judge_staleness = false;
+    spec.delay = Duration::zero();
   }
   node_->client().begin(spec);
 }
 
 void Gossip::update_send(const std::function<double()>& loss) {
   if (auto arrival = node_->client().take(Duration::zero())) absorb(std::move(*arrival));
-  const bool pull = random_.bernoulli(config_.gossip.pull_probability);
-  // A pull that overlaps training compares a peer's snapshot, on average half a step old when it is
-  // served, with one of ours. Were that always the new one, every delta would hold the mean back by
-  // half a step: 0.81 of the nominal learning rate at p = 1, f = 1/2. So half the pulls compare
-  // with the one before. With a step budget the nodes wait for each other's answers, and the new
-  // one is right.
-  const bool overlapping = config_.gossip.step_budget == Duration::zero();
-  const bool before = overlapping && random_.bernoulli(0.5);
-  if (pull && before) begin_pull();
+  step_interval_.observe(SteadyClock::now());
   publish(loss);
-  if (pull && !before) begin_pull();
+  if (random_.bernoulli(config_.gossip.pull_probability)) begin_pull();
 }
 
 StepReport Gossip::update_wait() {

@@ -11,6 +11,7 @@
 
 #include "dpwa/config/config.h"
 #include "dpwa/core/random.h"
+#include "dpwa/core/step_interval.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/step_report.h"
 #include "dpwa/node/node.h"
@@ -71,6 +72,7 @@ class Gossip {
   Random random_;
   std::unique_ptr<Node> node_;
 
+  StepInterval step_interval_;
   double clock_ = 0;
   double loss_;
   std::uint64_t version_ = 0;

@@ -1,8 +1,10 @@
 #include "dpwa/net/client.h"
 
 #include <algorithm>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <utility>
 
@@ -35,6 +37,7 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
       options_(std::move(options)),
       staging_(PeerChannel::make_staging(options_.chunk_bytes)),
       table_(local.peers, options_.flow_control, options_.backoff),
+      delay_(io),
       staleness_(options_.staleness),
       random_(options_.seed),
       landing_(local.manifest, options_.allocate) {
@@ -47,17 +50,14 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
 Client::~Client() = default;
 
 bool Client::begin(const PullSpec& spec) {
-  auto own = local_.store.latest();
-  if (own == nullptr) return false;
+  if (local_.store.latest() == nullptr) return false;
   {
     const std::lock_guard lock(mutex_);
     if (under_way_ || arrival_ || stopped_) return false;
     under_way_ = true;
   }
   ++local_.traffic.pulls_begun;
-  asio::post(io_, [this, spec, own = std::move(own)] {
-    asio::co_spawn(io_, run_round(spec, own), rethrow);
-  });
+  asio::post(io_, [this, spec] { asio::co_spawn(io_, run_round(spec), rethrow); });
   return true;
 }
 
@@ -81,13 +81,16 @@ void Client::deliver(Arrival arrival) {
   changed_.notify_all();
 }
 
-asio::awaitable<void> Client::run_round(PullSpec spec, std::shared_ptr<const Snapshot> own) {
+asio::awaitable<void> Client::run_round(PullSpec spec) {
   Arrival arrival;
+  if (spec.delay > Duration::zero() && !stopped()) {
+    delay_.expires_after(spec.delay);
+    co_await delay_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
   arrival.full = spec.full;
-  arrival.own = own->progress();
   round_.begin(SteadyClock::now(), spec.timeout, spec.peer);
-  while (const auto peer = round_.next_peer(table_, SteadyClock::now(), random_)) {
-    const PullResult result = co_await attempt(*peer, spec, own);
+  while (const auto peer = next_peer()) {
+    const PullResult result = co_await attempt(*peer, spec);
     arrival.peer = *peer;
     arrival.peer_name = channels_[*peer]->name();
     arrival.progress = result.progress;
@@ -96,6 +99,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec, std::shared_ptr<const Sna
     if (result.incarnation != 0) table_.returned(*peer, result.incarnation);
     if (!result.failure) {
       arrival.stats = landing_.stats();
+      arrival.own = compared_;
       round_.succeeded(table_, result.progress);
       break;
     }
@@ -108,27 +112,47 @@ asio::awaitable<void> Client::run_round(PullSpec spec, std::shared_ptr<const Sna
   deliver(std::move(arrival));
 }
 
-asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec,
-                                            std::shared_ptr<const Snapshot> own) {
+bool Client::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+std::optional<PeerId> Client::next_peer() {
+  if (stopped()) return std::nullopt;
+  return round_.next_peer(table_, SteadyClock::now(), random_);
+}
+
+asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
   PeerChannel& channel = *channels_[peer];
   const net::Deadline deadline(io_, round_.deadline(), [&channel] { channel.close(); });
-  const double own_clock = own->progress().clock;
-  landing_.begin(spec.mode, std::move(own));
+  const double own_clock = local_.store.latest()->progress().clock;
   PullRequest request;
   request.full = spec.full;
+  request.for_final_average = spec.for_final_average;
   if (!spec.full) {
     request.known_incarnation = table_.at(peer).incarnation;
     request.known_version = table_.at(peer).progress.version;
   }
   request.deadline_ms = milliseconds_left(round_.deadline());
-  if (spec.judge_staleness) {
-    request.judge = [this, peer,
-                     own_clock](const Progress& progress) -> std::optional<PeerFailure> {
-      const bool fresh = staleness_.accept(peer, progress.clock, own_clock, SteadyClock::now());
-      return fresh ? std::nullopt : std::optional(PeerFailure::stale);
-    };
-  }
+  const auto judge = [this, peer,
+                      own_clock](const Progress& progress) -> std::optional<PeerFailure> {
+    const bool fresh = staleness_.accept(peer, progress.clock, own_clock, SteadyClock::now());
+    return fresh ? std::nullopt : std::optional(PeerFailure::stale);
+  };
+  if (spec.judge_staleness) request.judge = judge;
+  // Not the snapshot of the moment when the pull began: the peer answers with its latest, which may
+  // be steps younger by then.
+  request.begin_landing = [this, mode = spec.mode] {
+    auto own = local_.store.latest();
+    compared_ = own->progress();
+    landing_.begin(mode, std::move(own));
+  };
   PullResult result = co_await channel.pull(std::move(request), landing_);
+  const Progress& known = table_.at(peer).progress;
+  if (result.failure == PeerFailure::unchanged && !known.final && judge(known)) {
+    result.failure = PeerFailure::stale;
+    result.detail = "has stood still at clock " + std::to_string(known.clock);
+  }
   if (!result.failure && !landing_.stats().finite) {
     result.failure = PeerFailure::unusable;
     result.detail = "sent parameters that are not finite";
@@ -142,7 +166,9 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec,
 
 void Client::report(PeerId peer, const PullResult& result) {
   const std::string& name = channels_[peer]->name();
-  const auto held_back = limiter_.pass(name + result.detail, SteadyClock::now());
+  // Not by the detail: it may be in the peer's words, or differ every time.
+  const std::string kind = std::to_string(static_cast<int>(*result.failure));
+  const auto held_back = limiter_.pass(name + kind, SteadyClock::now());
   if (!held_back) return;
   const std::string more =
       *held_back > 0 ? " (" + std::to_string(*held_back) + " times since)" : "";
@@ -191,6 +217,7 @@ void Client::stop() {
     stopped_ = true;
     changed_.notify_all();
   }
+  delay_.cancel();
   for (const auto& channel : channels_) channel->close();
 }
 

@@ -2,6 +2,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -62,9 +63,10 @@ class Client {
   void stop();  // ends a pull under way; every later begin() is refused
 
  private:
-  boost::asio::awaitable<void> run_round(PullSpec spec, std::shared_ptr<const Snapshot> own);
-  boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec,
-                                             std::shared_ptr<const Snapshot> own);
+  boost::asio::awaitable<void> run_round(PullSpec spec);
+  bool stopped() const;
+  std::optional<PeerId> next_peer();
+  boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec);
   boost::asio::awaitable<void> greet(PeerId peer, Duration timeout);
   void deliver(Arrival arrival);
   void report(PeerId peer, const PullResult& result);
@@ -78,6 +80,8 @@ class Client {
   std::vector<std::unique_ptr<PeerChannel>> channels_;  // by PeerId
   PeerTable table_;
   PullRound round_;
+  boost::asio::steady_timer delay_;  // before a round
+  Progress compared_;                // of the own snapshot that the last landing compares with
   StalenessGuard staleness_;
   Random random_;
   LogLimiter limiter_;

@@ -1,5 +1,6 @@
 #include "dpwa/net/frame_io.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -11,6 +12,7 @@ namespace dpwa::net {
 namespace {
 
 namespace asio = boost::asio;
+constexpr std::size_t body_step_bytes = std::size_t{64} << 10;
 constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
 IoFailure broken(const boost::system::error_code& error) {
@@ -60,9 +62,16 @@ asio::awaitable<IoResult<Frame>> read_frame(asio::ip::tcp::socket& socket, TypeS
         "message type " + std::to_string(static_cast<int>(header->type)) + " is not expected here"};
     co_return failure;
   }
-  Frame frame{*header, std::vector<std::byte>(header->body_bytes)};
-  const auto got_body = co_await read_some(socket, frame.body, frame.body.size());
-  if (!got_body) co_return got_body.error();
+  // Memory follows the bytes that have arrived, not the length that was announced.
+  Frame frame{*header, {}};
+  while (frame.body.size() < header->body_bytes) {
+    const std::size_t have = frame.body.size();
+    const std::size_t wanted = std::min<std::uint64_t>(header->body_bytes, have + body_step_bytes);
+    frame.body.resize(wanted);
+    const auto target = std::span(frame.body).subspan(have);
+    const auto got_body = co_await read_some(socket, target, target.size());
+    if (!got_body) co_return got_body.error();
+  }
   co_return frame;
 }
 

@@ -34,18 +34,26 @@ PullResult failed(const wire::WireError& error) {
   return {PeerFailure::protocol, error.detail, {}, 0, 0};
 }
 
+PullResult declined_without_fields(PeerFailure failure, std::string detail,
+                                   std::span<const std::byte> body) {
+  const auto empty = wire::decode_empty(body);
+  if (!empty) return failed(empty.error());
+  return {failure, std::move(detail), {}, 0, 0};
+}
+
 // A reply other than SNAPSHOT, in words.
 PullResult declined(MessageType type, std::span<const std::byte> body) {
   switch (type) {
     case MessageType::not_ready:
-      return {PeerFailure::not_ready, "has no parameters yet", {}, 0, 0};
+      return declined_without_fields(PeerFailure::not_ready, "has no parameters yet", body);
     case MessageType::not_modified:
-      return {PeerFailure::unchanged, "has published nothing new", {}, 0, 0};
+      return declined_without_fields(PeerFailure::unchanged, "has published nothing new", body);
     case MessageType::busy:
-      return {PeerFailure::busy, "is busy", {}, 0, 0};
+      return declined_without_fields(PeerFailure::busy, "is busy", body);
     case MessageType::reject: {
       const auto reject = wire::decode_reject(body);
-      return {PeerFailure::rejected, reject ? reject->reason : reject.error().detail, {}, 0, 0};
+      if (!reject) return failed(reject.error());
+      return {PeerFailure::rejected, reject->reason, {}, 0, 0};
     }
     case MessageType::error: {
       const auto error = wire::decode_error(body);
@@ -90,7 +98,10 @@ asio::awaitable<boost::system::error_code> PeerChannel::connect() {
     const auto [error] =
         co_await socket_.async_connect(endpoint, asio::as_tuple(asio::use_awaitable));
     last = error;
-    if (error == asio::error::operation_aborted) break;
+    if (!socket_.is_open()) {  // the deadline has passed, however this attempt ended
+      last = asio::error::operation_aborted;
+      break;
+    }
     if (error) continue;
     net::tune(socket_, congestion_control_);
     break;
@@ -167,6 +178,7 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     const std::uint32_t request_id = next_request_id_++;
     wire::Pull message;
     message.full = request.full;
+    message.for_final_average = request.for_final_average;
     if (request.known_incarnation == incarnation_) message.known_version = request.known_version;
     message.chunk_bytes = static_cast<std::uint32_t>(staging_.bytes().size() - payload_offset);
     message.deadline_ms = request.deadline_ms;
@@ -244,10 +256,13 @@ asio::awaitable<PullResult> PeerChannel::receive(PullRequest request, std::uint3
     co_return result;
   }
   if (const auto verdict = request.judge ? request.judge(head->progress) : std::nullopt) {
-    PullResult result{verdict, "clock " + std::to_string(head->progress.clock), head->progress, 0,
-                      0};
+    PullResult result{
+        verdict,
+        "is too far behind or stands still, at clock " + std::to_string(head->progress.clock),
+        head->progress, 0, 0};
     co_return result;
   }
+  if (request.begin_landing) request.begin_landing();
   co_return co_await receive_chunks(*head, buffered, landing);
 }
 

@@ -25,17 +25,20 @@ struct PullResult {
   std::string detail;                  // one line on the failure, for the log
   Progress progress;                   // the peer's, once its reply was read
   std::uint64_t bytes = 0;             // of parameters received
-  std::uint64_t incarnation = 0;       // as it greeted us in this attempt; 0 = on a kept connection
+  std::uint64_t incarnation = 0;       // of the peer on this connection; 0 = it did not greet us
 };
 
 struct PullRequest {
   bool full = false;
+  bool for_final_average = false;
   std::uint32_t deadline_ms = 0;  // stated to the peer
   // The snapshot taken from it last: it need not send that again. Version 0 = none.
   std::uint64_t known_incarnation = 0;
   std::uint64_t known_version = 0;
   // Asked once the head has arrived, before any parameters: a failure ends the pull.
   std::function<std::optional<PeerFailure>(const Progress&)> judge;
+  // Called next: makes the landing ready for the parameters.
+  std::function<void()> begin_landing;
 };
 
 // The one kept connection to a peer, for requests one at a time: connects and shakes hands when

@@ -16,9 +16,11 @@ namespace dpwa {
 struct PullSpec {
   std::optional<PeerId> peer;  // none: the peer table chooses, and tries others after a failure
   bool full = false;           // frozen parameters too
+  bool for_final_average = false;
   LandingMode mode = LandingMode::difference;
   Duration timeout = std::chrono::milliseconds(500);  // the one deadline of the round
   bool judge_staleness = true;
+  Duration delay{};  // before the first peer is asked; the timeout begins after it
 };
 
 // What a pull brought. With outcome `mixed` the landing buffer holds the parameters, and belongs to

@@ -31,7 +31,8 @@ struct ServerOptions {
 // What the server tells the node. Called on the Rx thread; must not block.
 struct ServerEvents {
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_contact;
-  std::function<void(const std::string& peer, const Progress& progress, bool full)> on_served;
+  std::function<void(const std::string& peer, const Progress& progress, bool for_final_average)>
+      on_served;
   std::function<boost::asio::awaitable<std::string>()> status_json;
 };
 

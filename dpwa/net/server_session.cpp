@@ -121,7 +121,10 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
   if (!asked) co_return false;
   constexpr auto expected = net::types(MessageType::manifest);
   const auto frame = co_await net::read_frame(socket_, expected);
-  if (!frame) co_return false;
+  if (!frame) {
+    if (frame.error().protocol) protocol_error(frame.error().detail);
+    co_return false;
+  }
   const auto manifest = wire::decode_manifest(frame->body);
   if (!manifest) {
     protocol_error(manifest.error().detail);
@@ -199,7 +202,8 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   const bool sent = co_await send_snapshot(snapshot, head, request_id);
   replying_ = false;
   --server_.replies_in_flight_;
-  if (sent && !peer_.empty()) server_.events_.on_served(peer_, head.progress, pull.full);
+  if (sent && !peer_.empty())
+    server_.events_.on_served(peer_, head.progress, pull.for_final_average);
   co_return sent;
 }
 

@@ -22,7 +22,8 @@ class Node {
     std::uint64_t seed = 0;         // of the peer choice
     BufferAllocator allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
     // Rx thread: a peer has received a snapshot of this progress in full.
-    std::function<void(const std::string& peer, const Progress& progress, bool full)> on_served;
+    std::function<void(const std::string& peer, const Progress& progress, bool for_final_average)>
+        on_served;
   };
 
   Node(const Config& config, Manifest manifest, Options options);

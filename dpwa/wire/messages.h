@@ -72,6 +72,7 @@ struct Pull {
   std::uint64_t known_version = 0;  // answer NOT_MODIFIED if still current; 0 = none known
   Codec codec = Codec::raw;
   bool full = false;
+  bool for_final_average = false;  // the caller has finished; it will not ask again
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint32_t deadline_ms = 0;          // how long the caller will wait: the server gives up then

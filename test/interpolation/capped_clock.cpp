@@ -1,4 +1,4 @@
-#include "capped_clock.h"
+#include "test/interpolation/capped_clock.h"
 
 #include <algorithm>
 

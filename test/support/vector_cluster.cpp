@@ -8,7 +8,6 @@
 #include "test/support/free_ports.h"
 
 namespace dpwa::test {
-namespace {
 
 Manifest vector_manifest(std::size_t elements) {
   TensorSpec spec;
@@ -16,8 +15,6 @@ Manifest vector_manifest(std::size_t elements) {
   spec.shape = {elements};
   return Manifest({spec});
 }
-
-}  // namespace
 
 Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self) {
   Config config;

@@ -15,6 +15,9 @@ namespace dpwa::test {
 // `self`.
 Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self);
 
+// The model of a node that is one float32 vector 'x'.
+Manifest vector_manifest(std::size_t elements);
+
 // A float32 vector that takes part in gossip: a node without torch.
 class VectorNode {
  public:

@@ -144,6 +144,27 @@ TEST_CASE("the final average is the same on every node, bit for bit, and nobody 
   }
 }
 
+TEST_CASE("a node that finished waits for one that only joins then") {
+  const auto ports = test::free_ports(2);
+  Config first = test::loopback_config(ports, 0);
+  first.gossip.start_wait = 50ms;
+  VectorNode early(first, 8, 1.0F);
+  early.gossip().start();
+  FinishReport early_report;
+  std::thread finishing([&] { early_report = early.gossip().finish(); });
+
+  // The joiner takes the finished node's last snapshot in full, trains, and wants it again.
+  VectorNode late(test::loopback_config(ports, 1), 8, 5.0F);
+  late.gossip().start();
+  for (float& value : late.values()) value = 3.0F;
+  const FinishReport late_report = late.gossip().finish();
+  finishing.join();
+  CHECK(early_report.participants == 2);
+  CHECK(late_report.participants == 2);
+  CHECK(late.values()[0] == 2.0F);
+  CHECK(early.values()[0] == 2.0F);
+}
+
 TEST_CASE("stopping takes well under a second, also while a pull waits for a silent peer") {
   const auto ports = test::free_ports(2);
   boost::asio::io_context io;

@@ -102,6 +102,8 @@ std::vector<Sample> samples() {
   const Pull pull{.known_version = 41, .offset = 64, .length = 4196, .deadline_ms = 500};
   Pull full = pull;
   full.full = true;
+  Pull last_pull = full;
+  last_pull.for_final_average = true;
   const std::string reason =
       "tensor 3 'fc2.weight' is float32[10,128] here and float32[10,256] there";
   return {
@@ -113,6 +115,7 @@ std::vector<Sample> samples() {
       {"manifest", encode(sample_manifest(), id)},
       {"pull", encode(pull, id)},
       {"pull_full", encode(full, id)},
+      {"pull_final_average", encode(last_pull, id)},
       {"snapshot", snapshot_frame(sample_head())},
       {"snapshot_final_empty", snapshot_frame(last)},
       {"not_modified", encode_empty(MessageType::not_modified, id)},

@@ -1,0 +1,251 @@
+#include "adapters/common/flat_parameters.h"
+
+#include <torch/serialize/archive.h>
+#include <torch/types.h>
+
+#include <sstream>
+#include <stdexcept>
+
+#include "test/adapters/doctest_with_torch.h"
+
+namespace dpwa {
+namespace {
+
+using torch::nn::Module;
+
+// What a module can hold: every floating-point dtype, counters, flags, and odd layouts.
+std::shared_ptr<Module> varied_module() {
+  torch::manual_seed(1);
+  auto module = std::make_shared<Module>("varied");
+  auto child = module->register_module("child", std::make_shared<Module>("child"));
+  module->register_parameter("f32", torch::randn({7, 3}));
+  module->register_parameter("bf16", torch::randn({5}).to(torch::kBFloat16));
+  module->register_parameter("f16", torch::randn({9}).to(torch::kHalf));
+  module->register_parameter("f64", torch::randn({3}, torch::kDouble));
+  module->register_parameter("scalar", torch::randn({}));
+  module->register_parameter("none", torch::empty({0, 4}));
+  child->register_parameter(
+      "image", torch::randn({2, 3, 4, 5}).contiguous(torch::MemoryFormat::ChannelsLast));
+  child->register_parameter("transposed", torch::randn({6, 2}).t());
+  child->register_parameter("frozen", torch::randn({4}), /*requires_grad=*/false);
+  child->register_buffer("running_mean", torch::randn({3}));
+  child->register_buffer("num_batches_tracked", torch::tensor(12, torch::kLong));
+  child->register_buffer("mask", torch::tensor({true, false, true}));
+  child->register_buffer("undefined", torch::Tensor());
+  return module;
+}
+
+torch::OrderedDict<std::string, torch::Tensor> tensors_of(const Module& module) {
+  auto tensors = module.named_parameters();
+  for (const auto& buffer : module.named_buffers()) {
+    if (buffer.value().defined()) tensors.insert(buffer.key(), buffer.value());
+  }
+  return tensors;
+}
+
+bool lies_in(const at::Tensor& memory, const at::Tensor& tensor) {
+  const auto* begin = static_cast<const std::byte*>(memory.const_data_ptr());
+  const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
+  return data >= begin && data + tensor.nbytes() <= begin + memory.nbytes();
+}
+
+}  // namespace
+
+TEST_CASE("flattening keeps values, dtypes, shapes and identity and moves all into one memory") {
+  const auto module = varied_module();
+  std::vector<at::Tensor> before;
+  std::vector<const void*> identities;
+  for (const auto& item : tensors_of(*module)) {
+    before.push_back(item.value().detach().clone());
+    identities.push_back(item.value().unsafeGetTensorImpl());
+  }
+  const FlatParameters flat(*module);
+  std::size_t index = 0;
+  for (const auto& item : tensors_of(*module)) {
+    CAPTURE(item.key());
+    const at::Tensor& after = item.value();
+    CHECK(after.unsafeGetTensorImpl() == identities[index]);
+    CHECK((after.scalar_type() == before[index].scalar_type()));
+    CHECK(after.sizes() == before[index].sizes());
+    CHECK(torch::equal(after, before[index]));
+    CHECK((after.numel() == 0 || lies_in(flat.memory(), after)));
+    ++index;
+  }
+  CHECK(index == 12);
+  CHECK_NOTHROW(flat.check());
+}
+
+TEST_CASE("a manifest lists parameters, then buffers, by name, dtype, shape and rule") {
+  const auto module = varied_module();
+  const FlatParameters flat(*module);
+  const auto tensors = tensors_of(*module);
+  REQUIRE(flat.manifest().tensors().size() == tensors.size());
+  std::size_t index = 0;
+  for (const auto& item : tensors) CHECK(flat.manifest().tensors()[index++].name == item.key());
+  const auto rule_of = [&](const std::string& name) {
+    for (const TensorSpec& spec : flat.manifest().tensors()) {
+      if (spec.name == name) return spec.rule;
+    }
+    throw std::out_of_range(name);
+  };
+  for (const char* name : {"f32", "bf16", "f16", "f64", "scalar", "child.running_mean"})
+    CHECK(rule_of(name) == BlendRule::interpolate);
+  CHECK(rule_of("child.num_batches_tracked") == BlendRule::maximum);
+  CHECK(rule_of("child.frozen") == BlendRule::carry);
+  CHECK(rule_of("child.mask") == BlendRule::carry);
+  CHECK(flat.manifest().tensors()[0].shape == std::vector<std::uint64_t>{7, 3});
+}
+
+TEST_CASE("a write to a region shows in the module, a write to the module in the region") {
+  const auto module = varied_module();
+  FlatParameters flat(*module);
+  for (std::size_t i = 0; i < flat.manifest().regions().size(); ++i) flat.region(i).fill_(1);
+  for (const auto& item : tensors_of(*module)) {
+    CAPTURE(item.key());
+    CHECK(item.value().to(torch::kDouble).eq(1).all().item<bool>());
+  }
+  const torch::NoGradGuard no_grad;
+  for (auto& item : tensors_of(*module)) item.value().zero_();
+  CHECK(flat.memory().eq(0).all().item<bool>());
+}
+
+TEST_CASE("gradients reach flattened parameters, those of odd layouts included") {
+  const auto module = varied_module();
+  const FlatParameters flat(*module);
+  torch::Tensor sum = torch::zeros({});
+  for (auto& parameter : module->parameters()) {
+    if (parameter.requires_grad()) sum = sum + parameter.to(torch::kFloat).square().sum();
+  }
+  sum.backward();
+  for (const auto& item : module->named_parameters()) {
+    CAPTURE(item.key());
+    REQUIRE(item.value().grad().defined() == item.value().requires_grad());
+    if (!item.value().requires_grad()) continue;
+    CHECK(torch::allclose(item.value().grad(), item.value().detach() * 2, 1e-2));
+  }
+}
+
+TEST_CASE("a parameter that two modules share stays shared and is taken once") {
+  Module root("root");
+  auto a = root.register_module("a", std::make_shared<Module>("a"));
+  auto b = root.register_module("b", std::make_shared<Module>("b"));
+  const auto tied = torch::randn({4});
+  a->register_parameter("weight", tied);
+  b->register_parameter("weight", tied);
+  b->register_parameter("bias", torch::randn({2}));
+  const FlatParameters flat(root);
+  REQUIRE(flat.manifest().tensors().size() == 2);
+  CHECK(flat.manifest().tensors()[0].name == "a.weight");
+  CHECK(flat.manifest().tensors()[1].name == "b.bias");
+  CHECK(a->parameters()[0].is_same(b->parameters()[0]));
+  flat.region(0).fill_(3);
+  CHECK(b->parameters()[0].eq(3).all().item<bool>());
+}
+
+TEST_CASE("tensors that share memory without being one tensor are refused by name") {
+  Module module("aliased");
+  const auto weight = torch::randn({4, 2});
+  module.register_parameter("weight", weight);
+  module.register_buffer("first_row", weight.detach()[0]);
+  CHECK_THROWS_WITH_AS(FlatParameters{module}, doctest::Contains("'first_row'"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("parts of one storage that do not overlap are taken apart") {
+  Module module("parts");
+  const auto whole = torch::arange(8, torch::kFloat);
+  module.register_parameter("low", whole.narrow(0, 0, 4));
+  module.register_parameter("high", whole.narrow(0, 4, 4));
+  const FlatParameters flat(module);
+  CHECK(torch::equal(flat.region(0), torch::arange(8, torch::kFloat)));
+}
+
+TEST_CASE("a model that cannot be shared is refused, naming the tensor") {
+  Module empty("empty");
+  CHECK_THROWS_AS(FlatParameters{empty}, std::invalid_argument);
+
+  const auto refused = [](const at::Tensor& tensor) {
+    Module module("refused");
+    module.register_parameter("fine", torch::randn({2}));
+    module.register_buffer("culprit", tensor);
+    CHECK_THROWS_WITH_AS(FlatParameters{module}, doctest::Contains("'culprit'"),
+                         std::invalid_argument);
+  };
+  refused(torch::zeros({2}, torch::kComplexFloat));
+  refused(torch::zeros({2}, torch::kFloat8_e4m3fn));
+  refused(torch::zeros({3, 3}).to_sparse());
+  refused(torch::empty({2}, torch::kMeta));
+}
+
+TEST_CASE("a refused model is left as it was") {
+  Module module("refused");
+  const auto weight = module.register_parameter("weight", torch::randn({2}));
+  const void* before = weight.const_data_ptr();
+  module.register_buffer("complex", torch::zeros({2}, torch::kComplexFloat));
+  CHECK_THROWS_AS(FlatParameters{module}, std::invalid_argument);
+  CHECK(weight.const_data_ptr() == before);
+}
+
+TEST_CASE("moving the model away afterwards is noticed") {
+  const auto cast = varied_module();
+  const FlatParameters flat_cast(*cast);
+  cast->to(torch::kDouble);
+  CHECK_THROWS_WITH_AS(flat_cast.check(), doctest::Contains("make_adapter()"), std::logic_error);
+
+  Module one("one");
+  auto weight = one.register_parameter("weight", torch::randn({3}));
+  const FlatParameters flat_one(one);
+  weight.set_data(torch::zeros({3}));
+  CHECK_THROWS_WITH_AS(flat_one.check(), doctest::Contains("'weight'"), std::logic_error);
+}
+
+TEST_CASE("a model whose first or last tensor is empty is not taken for one that was moved") {
+  Module module("empty ends");
+  module.register_parameter("first", torch::empty({0}));
+  module.register_parameter("weight", torch::randn({3}));
+  module.register_parameter("last", torch::empty({0}));
+  const FlatParameters flat(module);
+  CHECK_NOTHROW(flat.check());
+}
+
+TEST_CASE("a flattened module saves and loads as any other, without waste") {
+  const auto module = varied_module();
+  const FlatParameters flat(*module);
+  torch::serialize::OutputArchive out;
+  module->save(out);
+  std::stringstream file;
+  out.save_to(file);
+  const auto bytes = file.str().size();
+
+  const auto loaded = varied_module();
+  {
+    const torch::NoGradGuard no_grad;
+    for (auto& item : tensors_of(*loaded)) item.value().zero_();
+  }
+  torch::serialize::InputArchive in;
+  in.load_from(file);
+  loaded->load(in);
+  const auto expected = tensors_of(*module);
+  for (const auto& item : tensors_of(*loaded)) {
+    CAPTURE(item.key());
+    const at::Tensor& saved = expected[item.key()];
+    REQUIRE((item.value().scalar_type() == saved.scalar_type()));
+    CHECK(torch::equal(item.value(), saved));
+  }
+  torch::serialize::OutputArchive plain_out;
+  varied_module()->save(plain_out);
+  std::ostringstream plain;
+  plain_out.save_to(plain);
+  CHECK(bytes < plain.str().size() + flat.manifest().total_bytes() + 4096);
+}
+
+TEST_CASE("ten thousand tensors become one region in their order") {
+  Module module("many");
+  for (int i = 0; i < 10000; ++i)
+    module.register_parameter("p" + std::to_string(i), torch::full({3}, static_cast<float>(i)));
+  const FlatParameters flat(module);
+  REQUIRE(flat.manifest().regions().size() == 1);
+  CHECK(torch::equal(flat.region(0), torch::arange(10000).repeat_interleave(3).to(torch::kFloat)));
+}
+
+}  // namespace dpwa

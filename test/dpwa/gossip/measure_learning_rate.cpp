@@ -1,0 +1,86 @@
+// Measures the effective learning rate of the delta blend among free-running nodes: each on a
+// thread of its own, with its own pace, over real sockets, under a constant gradient that is the
+// same everywhere.
+//   dpwa_measure_learning_rate [NODES] [STEPS] [STEP_MS] [JITTER] [lockstep] [budget]
+// JITTER: each step lasts STEP_MS * (1 +- JITTER). lockstep: all begin at once, else at random
+// within one step. budget: steps wait for their pull. docs/ALGORITHMS.md holds what it printed.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dpwa/core/random.h"
+#include "dpwa/log/log.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa {
+namespace {
+
+struct Plan {
+  std::size_t nodes = 4;
+  int steps = 469;
+  double step_ms = 8;
+  double jitter = 0.1;
+  bool lockstep = false;
+  bool budget = false;
+};
+
+Duration milliseconds(double count) {
+  return Duration(static_cast<Duration::rep>(count * 1e6));
+}
+
+constexpr float update = 1.0F / 1024;  // learning rate times gradient
+
+void train(test::VectorNode& node, const Plan& plan, Random random) {
+  if (!plan.lockstep)
+    std::this_thread::sleep_for(milliseconds(plan.step_ms * random.uniform(0, 1)));
+  auto next = std::chrono::steady_clock::now();
+  for (int step = 0; step < plan.steps; ++step) {
+    next += milliseconds(plan.step_ms * (1 + plan.jitter * random.uniform(-1, 1)));
+    node.gossip().update_send([] { return 1.0; });
+    for (float& value : node.values()) value -= update;
+    node.gossip().update_wait();
+    std::this_thread::sleep_until(next);
+  }
+}
+
+void measure(const Plan& plan) {
+  test::VectorCluster cluster(plan.nodes, 8, [&](Config& config) {
+    if (plan.budget) config.gossip.step_budget = config.gossip.timeout;
+  });
+  cluster.start();
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < plan.nodes; ++i) {
+    threads.emplace_back([&, i] { train(cluster.at(i), plan, Random(derive_seed(1, {i}))); });
+  }
+  for (auto& thread : threads) thread.join();
+  double travelled = 0;
+  double clock = 0;
+  for (std::size_t i = 0; i < plan.nodes; ++i) {
+    travelled -= cluster.at(i).values()[0];
+    clock += cluster.at(i).gossip().resume_state().clock;
+  }
+  const auto nodes = static_cast<double>(plan.nodes);
+  std::printf("effective learning rate %.3f, mean clock %.0f of %d steps\n",
+              travelled / nodes / (plan.steps * static_cast<double>(update)), clock / nodes,
+              plan.steps);
+}
+
+}  // namespace
+}  // namespace dpwa
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  dpwa::Plan plan;
+  plan.lockstep = std::erase(words, "lockstep") > 0;
+  plan.budget = std::erase(words, "budget") > 0;
+  if (!words.empty()) plan.nodes = static_cast<std::size_t>(std::atoi(words[0].c_str()));
+  if (words.size() > 1) plan.steps = std::atoi(words[1].c_str());
+  if (words.size() > 2) plan.step_ms = std::atof(words[2].c_str());
+  if (words.size() > 3) plan.jitter = std::atof(words[3].c_str());
+  dpwa::configure_log("warn", "", "");
+  dpwa::measure(plan);
+}

@@ -1,0 +1,221 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/one_caller.h"
+#include "test/support/vector_cluster.h"
+
+// What a server makes of callers whose handshake is wrong, slow or broken off.
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Bytes;
+using test::header;
+using test::OneCaller;
+using test::patched;
+using test::RawSocket;
+using test::ServedNode;
+
+Bytes hello_frame() {
+  return wire::encode(test::sound_hello(), 1);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(OneCaller, "bytes that are no HELLO end the connection and are counted") {
+  Bytes sent;
+  SUBCASE("noise") {
+    for (int i = 0; i < 1000; ++i) sent.push_back(static_cast<std::byte>(i * 37 + 11));
+  }
+  SUBCASE("zeros") {
+    sent.resize(64);
+  }
+  SUBCASE("an HTTP request") {
+    const std::string text = "GET /status HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
+    for (const char letter : text) sent.push_back(static_cast<std::byte>(letter));
+  }
+  SUBCASE("a wrong magic") {
+    sent = patched(hello_frame(), 0, 'X');
+  }
+  SUBCASE("a wrong header checksum") {
+    sent = hello_frame();
+    sent[28] ^= std::byte{1};
+  }
+  SUBCASE("a wrong body checksum") {
+    sent = hello_frame();
+    sent.back() ^= std::byte{1};
+  }
+  SUBCASE("an unknown type") {
+    sent = patched(hello_frame(), 5, 99);
+  }
+  SUBCASE("flags that have no meaning") {
+    sent = patched(hello_frame(), 6, 1);
+  }
+  SUBCASE("a HELLO of an absurd length") {
+    sent = header(wire::MessageType::hello, 0x7FFFFFFFFFFFFFFF);
+  }
+  SUBCASE("a HELLO of no length") {
+    sent = header(wire::MessageType::hello, 0);
+  }
+  SUBCASE("a HELLO with bytes after its end") {
+    const auto body = Bytes(40, std::byte{0});
+    sent = test::joined(header(wire::MessageType::hello, body.size()), body);
+  }
+  SUBCASE("PULL before HELLO") {
+    sent = wire::encode(wire::Pull{}, 1);
+  }
+  SUBCASE("STATUS_REQUEST before HELLO") {
+    sent = wire::encode_empty(wire::MessageType::status_request, 1);
+  }
+  SUBCASE("MANIFEST before HELLO") {
+    sent = wire::encode(test::vector_manifest(16), 1);
+  }
+  SUBCASE("the header of a MANIFEST, whose body is not waited for") {
+    sent = header(wire::MessageType::manifest, 20'000'000);
+  }
+  SUBCASE("a message that only a server sends") {
+    sent = wire::encode_empty(wire::MessageType::busy, 1);
+  }
+  {
+    RawSocket hostile(node.port());
+    REQUIRE(hostile.send(sent));
+    CHECK(hostile.ended_by_other_side());
+  }
+  CHECK(protocol_errors() == 1);
+  check_unharmed();
+}
+
+TEST_CASE_FIXTURE(OneCaller, "a caller that leaves in the middle of a frame is no protocol error") {
+  const Bytes hello = hello_frame();
+  std::size_t sent = 0;
+  SUBCASE("before the first byte") {}
+  SUBCASE("in the header") {
+    sent = 17;
+  }
+  SUBCASE("in the body") {
+    sent = hello.size() - 3;
+  }
+  {
+    RawSocket hostile(node.port());
+    REQUIRE(hostile.send(std::span(hello).first(sent)));
+  }
+  check_unharmed();
+  CHECK(protocol_errors() == 0);
+}
+
+TEST_CASE_FIXTURE(OneCaller, "another protocol version is refused by name, whatever follows it") {
+  RawSocket caller(node.port());
+  REQUIRE(caller.send(patched(header(wire::MessageType::hello, 40), 4, 2)));
+  const auto frame = caller.read_frame();
+  REQUIRE(frame);
+  const auto reject = wire::decode_reject(frame->body);
+  REQUIRE(reject.has_value());
+  CHECK(reject->code == wire::RejectCode::version);
+  CHECK(reject->reason.find("protocol 2") != std::string::npos);
+  CHECK(caller.ended_by_other_side());
+  check_unharmed();
+}
+
+TEST_CASE_FIXTURE(OneCaller, "a caller that does not belong here is rejected with the reason") {
+  wire::Hello hello = test::sound_hello();
+  auto code = wire::RejectCode::cluster;
+  SUBCASE("another cluster") {
+    hello.cluster = "production";
+  }
+  SUBCASE("a name that is not in the cluster file") {
+    hello.node = "w9";
+    code = wire::RejectCode::unknown_node;
+  }
+  SUBCASE("the called node's own name") {
+    hello.node = "w1";
+    code = wire::RejectCode::own_name;
+  }
+  {
+    RawSocket caller(node.port());
+    REQUIRE(caller.send(wire::encode(hello, 21)));
+    const auto frame = caller.read_frame();
+    REQUIRE(frame);
+    CHECK(frame->header.type == wire::MessageType::reject);
+    CHECK(frame->header.request_id == 21);
+    const auto reject = wire::decode_reject(frame->body);
+    REQUIRE(reject.has_value());
+    CHECK(reject->code == code);
+    CHECK_FALSE(reject->reason.empty());
+    CHECK(caller.ended_by_other_side());
+  }
+  check_unharmed();
+}
+
+TEST_CASE_FIXTURE(OneCaller, "a caller with another model is asked for its manifest") {
+  RawSocket caller(node.port());
+  REQUIRE(caller.send(wire::encode(test::sound_hello(17), 5)));
+  const auto asked = caller.read_frame();
+  REQUIRE(asked);
+  REQUIRE(asked->header.type == wire::MessageType::manifest_request);
+  std::uint64_t errors = 0;
+  SUBCASE("and rejected with the name of the tensor when it sends it") {
+    REQUIRE(caller.send(wire::encode(test::vector_manifest(17), 5)));
+    const auto frame = caller.read_frame();
+    REQUIRE(frame);
+    const auto reject = wire::decode_reject(frame->body);
+    REQUIRE(reject.has_value());
+    CHECK(reject->code == wire::RejectCode::model);
+    CHECK(reject->reason.find("'x'") != std::string::npos);
+  }
+  SUBCASE("and dropped when it sends something else") {
+    REQUIRE(caller.send(wire::encode(wire::Pull{}, 6)));
+    errors = 1;
+  }
+  SUBCASE("and dropped when it sends noise") {
+    REQUIRE(caller.send(std::string(64, '?')));
+    errors = 1;
+  }
+  SUBCASE("and dropped when the manifest is of an absurd length") {
+    REQUIRE(caller.send(header(wire::MessageType::manifest, std::uint64_t{1} << 40)));
+    errors = 1;
+  }
+  SUBCASE("and dropped when the manifest has a wrong checksum") {
+    auto manifest = wire::encode(test::vector_manifest(17), 5);
+    manifest.back() ^= std::byte{1};
+    REQUIRE(caller.send(manifest));
+    errors = 1;
+  }
+  CHECK(caller.ended_by_other_side());
+  CHECK(protocol_errors() == errors);
+  check_unharmed();
+}
+
+TEST_CASE("a caller that never completes its handshake is dropped when the time for it is up") {
+  ServerOptions options = OneCaller::options();
+  options.handshake_timeout = 50ms;
+  ServedNode node(16, options);
+  const Bytes hello = hello_frame();
+  RawSocket hostile(node.port());
+  SUBCASE("it says nothing") {}
+  SUBCASE("it stops in the header") {
+    REQUIRE(hostile.send(std::span(hello).first(10)));
+  }
+  SUBCASE("it stops in the body") {
+    REQUIRE(hostile.send(std::span(hello).first(hello.size() - 1)));
+  }
+  SUBCASE("it sends a byte at a time") {
+    for (std::size_t i = 0; i + 1 < hello.size(); ++i) {
+      if (!hostile.send(std::span(hello).subspan(i, 1)) || hostile.stirs_within(10ms)) break;
+    }
+  }
+  SUBCASE("it does not send the manifest that it is asked for") {
+    REQUIRE(hostile.send(wire::encode(test::sound_hello(17), 1)));
+  }
+  SUBCASE("it stops in the manifest") {
+    REQUIRE(hostile.send(wire::encode(test::sound_hello(17), 1)));
+    REQUIRE(
+        hostile.send(test::joined(header(wire::MessageType::manifest, 20'000'000), Bytes(1000))));
+  }
+  CHECK(hostile.ended_by_other_side());
+  CHECK(node.serves_an_honest_peer());
+}
+
+}  // namespace dpwa

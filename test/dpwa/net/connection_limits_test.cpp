@@ -1,0 +1,73 @@
+#include <doctest/doctest.h>
+
+#include <list>
+
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/served_node.h"
+#include "test/support/eventually.h"
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+using test::RawSocket;
+using test::ServedNode;
+
+}  // namespace
+
+TEST_CASE("connections above the limit are closed at once, those below it go on") {
+  ServerOptions options;
+  options.max_connections = 3;
+  options.handshake_timeout = std::chrono::hours(1);
+  ServedNode node(16, options);
+  std::list<RawSocket> welcome;
+  for (int i = 0; i < 3; ++i) {
+    welcome.emplace_back(node.port());
+    REQUIRE(test::introduce(welcome.back()));
+  }
+  for (int i = 0; i < 20; ++i) {
+    RawSocket excess(node.port());
+    REQUIRE(excess.ended_by_other_side());
+  }
+  CHECK(node.local().traffic.connections_refused == 20);
+  for (RawSocket& socket : welcome) {
+    wire::Pull pull;
+    pull.deadline_ms = 10000;
+    REQUIRE(socket.send(wire::encode(pull, 2)));
+    const auto frame = socket.read_frame();
+    REQUIRE(frame);
+    CHECK(frame->header.type == wire::MessageType::snapshot);
+  }
+  welcome.clear();
+  CHECK(node.serves_an_honest_peer());
+}
+
+TEST_CASE(
+    "a flood of silent connections keeps honest peers out only until its handshakes are due") {
+  ServerOptions options;
+  options.max_connections = 8;
+  options.handshake_timeout = 50ms;
+  ServedNode node(16, options);
+  std::list<RawSocket> flood;
+  for (int i = 0; i < 100; ++i) flood.emplace_back(node.port());
+  CHECK(node.serves_an_honest_peer());
+  for (RawSocket& socket : flood) CHECK(socket.ended_by_other_side());
+}
+
+TEST_CASE("a server stops at once, whatever its connections are up to") {
+  ServedNode node;
+  RawSocket silent(node.port());
+  RawSocket half(node.port());
+  const auto hello = wire::encode(test::sound_hello(), 1);
+  REQUIRE(half.send(std::span(hello).first(20)));
+  RawSocket idle(node.port());
+  REQUIRE(test::introduce(idle));
+  const auto from = std::chrono::steady_clock::now();
+  node.stop();
+  CHECK(std::chrono::steady_clock::now() - from < 4s);  // a handshake alone may take 5 s
+  CHECK(silent.ended_by_other_side());
+  CHECK(half.ended_by_other_side());
+  CHECK(idle.ended_by_other_side());
+}
+
+}  // namespace dpwa

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dpwa/wire/messages.h"
+#include "test/support/raw_socket.h"
+
+namespace dpwa::test {
+
+// The sound parts of a conversation, for either side to break off at the point of a test.
+
+// As w2 of cluster "test" with a vector of `elements`.
+wire::Hello sound_hello(std::size_t elements = 16);
+// Says hello and is made welcome.
+bool introduce(RawSocket& socket, std::size_t elements = 16);
+
+// Reads a HELLO and answers it as `name`, a node that has no weights to start from.
+bool welcome(RawSocket& socket, const std::string& name);
+struct PullSeen {
+  std::uint32_t request_id = 0;
+  wire::Pull pull;
+};
+std::optional<PullSeen> read_pull(RawSocket& socket);
+
+Progress sound_progress(std::uint64_t version = 1);
+// The reply to a pull: `values` as a float32 vector.
+std::vector<std::byte> snapshot_frame(const PullSeen& request, std::span<const float> values,
+                                      const Progress& progress = sound_progress());
+
+}  // namespace dpwa::test

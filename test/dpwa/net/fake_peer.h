@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "test/support/raw_socket.h"
+
+namespace dpwa::test {
+
+// A listening socket on loopback whose every connection is handed to a script, one after the other,
+// on a thread of its own. The connection closes when the script returns. At the end every blocking
+// call of the script fails, so that it returns.
+class FakePeer {
+ public:
+  using Script = std::function<void(RawSocket& connection)>;
+
+  explicit FakePeer(Script script, std::uint16_t port = 0);
+  ~FakePeer();
+
+  std::uint16_t port() const { return port_; }
+  int connections() const { return connections_; }
+
+ private:
+  void run();
+
+  const Script script_;
+  const int listener_;
+  std::uint16_t port_ = 0;
+  std::atomic<int> connections_{0};
+  std::mutex mutex_;
+  int current_ = -1;      // guarded by mutex_: descriptor of the connection under way
+  bool stopped_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace dpwa::test

@@ -1,0 +1,171 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <list>
+
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/fake_peer.h"
+#include "test/dpwa/net/pulling_node.h"
+#include "test/dpwa/net/served_node.h"
+#include "test/support/eventually.h"
+#include "test/support/free_ports.h"
+
+// Rounds over more than one peer, and their end.
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakePeer;
+using test::PullingNode;
+using test::RawSocket;
+using test::ServedNode;
+
+PeerAddress at(std::string name, std::uint16_t port) {
+  return {std::move(name), {"127.0.0.1"}, port};
+}
+
+// Many first rounds between the sound w1 and the peer at `hostile`, each by another seed: whichever
+// is asked first, the round brings the parameters of w1.
+void check_every_round_succeeds(std::uint16_t hostile) {
+  ServedNode sound;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    PullingNode node({at("w1", sound.port()), at("w3", hostile)}, 16, seed);
+    const Arrival arrival = node.pull();
+    CHECK(arrival.outcome == Outcome::mixed);
+    CHECK(arrival.peer_name == "w1");
+    CHECK(std::ranges::all_of(node.landed(), [](float value) { return value == 1.0F; }));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("after a failure the round goes on with the next peer") {
+  SUBCASE("connection refused") {
+    check_every_round_succeeds(test::free_ports(1)[0]);
+  }
+  SUBCASE("connection closed at once") {
+    FakePeer hostile([](RawSocket&) {});
+    check_every_round_succeeds(hostile.port());
+    CHECK(hostile.connections() > 0);
+  }
+  SUBCASE("noise for a welcome") {
+    FakePeer hostile([](RawSocket& connection) {
+      connection.send("SSH-2.0-OpenSSH_9.2\r\n and so on, for as long as a header is\r\n");
+      connection.ended_by_other_side();
+    });
+    check_every_round_succeeds(hostile.port());
+    CHECK(hostile.connections() > 0);
+  }
+  SUBCASE("a wrong checksum") {
+    FakePeer hostile([](RawSocket& connection) {
+      if (!test::welcome(connection, "w3")) return;
+      const auto request = test::read_pull(connection);
+      if (!request) return;
+      auto frame = test::snapshot_frame(*request, std::vector<float>(16, 9.0F));
+      frame.back() ^= std::byte{1};
+      connection.send(frame);
+      connection.ended_by_other_side();
+    });
+    check_every_round_succeeds(hostile.port());
+    CHECK(hostile.connections() > 0);
+  }
+  SUBCASE("another name than the one dialled") {
+    FakePeer hostile([](RawSocket& connection) {
+      test::welcome(connection, "w7");
+      connection.ended_by_other_side();
+    });
+    check_every_round_succeeds(hostile.port());
+    CHECK(hostile.connections() > 0);
+  }
+}
+
+TEST_CASE("a peer with another model refuses and names the tensor") {
+  ServedNode other(17);
+  PullingNode node({at("w1", other.port())}, 16);
+  CHECK(node.pull().outcome == Outcome::rejected);
+  const auto greeted = node.client().greet_all(test::patience);
+  REQUIRE(greeted.size() == 1);
+  CHECK(greeted[0].failure == PeerFailure::rejected);
+  CHECK(greeted[0].detail.find("'x' is float32[17] here and float32[16] there") !=
+        std::string::npos);
+}
+
+TEST_CASE("a kept connection that the peer has closed meanwhile costs a new one, not the pull") {
+  FakePeer peer([](RawSocket& connection) {
+    if (!test::welcome(connection, "w1")) return;
+    const auto request = test::read_pull(connection);
+    if (request) connection.send(test::snapshot_frame(*request, std::vector<float>(16, 4.0F)));
+  });
+  PullingNode node({at("w1", peer.port())});
+  for (int i = 1; i <= 5; ++i) {
+    CHECK(node.pull().outcome == Outcome::mixed);
+    CHECK(peer.connections() == i);
+  }
+}
+
+TEST_CASE("a snapshot that was taken before is not sent again") {
+  ServedNode served;
+  PullingNode node({at("w1", served.port())});
+  CHECK(node.pull().outcome == Outcome::mixed);
+  CHECK(node.pull().outcome == Outcome::skipped);
+  REQUIRE(test::eventually([&] { return served.publish(3.0F); }));
+  CHECK(node.pull().outcome == Outcome::mixed);
+  CHECK(node.landed()[0] == 3.0F);
+}
+
+TEST_CASE("greeting asks every peer at once and tells apart what each is") {
+  ServedNode sound;
+  ServedNode other(17);
+  FakePeer silent([](RawSocket& connection) { connection.ended_by_other_side(); });
+  PullingNode node({at("w1", sound.port()), at("w3", silent.port()),
+                    at("w4", test::free_ports(1)[0]), at("w1", other.port())});
+  const auto greeted = node.client().greet_all(500ms);
+  REQUIRE(greeted.size() == 4);
+  CHECK_FALSE(greeted[0].failure);
+  CHECK(greeted[0].welcome.node == "w1");
+  CHECK(greeted[0].welcome.state == wire::NodeState::ready);
+  CHECK(greeted[0].welcome.clock == 1.0);
+  CHECK(greeted[1].failure);
+  CHECK(greeted[2].failure == PeerFailure::unreachable);
+  CHECK(greeted[3].failure == PeerFailure::rejected);
+}
+
+TEST_CASE("a client that stops does not try the peers that are left") {
+  std::list<FakePeer> silent;
+  std::vector<PeerAddress> peers;
+  for (int i = 0; i < 4; ++i) {
+    silent.emplace_back([](RawSocket& connection) { connection.ended_by_other_side(); });
+    peers.push_back(at("p" + std::to_string(i), silent.back().port()));
+  }
+  PullingNode node(peers);
+  PullSpec spec;
+  spec.timeout = std::chrono::minutes(5);
+  REQUIRE(node.client().begin(spec));
+  const auto connections = [&silent] {
+    int sum = 0;
+    for (const FakePeer& peer : silent) sum += peer.connections();
+    return sum;
+  };
+  REQUIRE(test::eventually([&] { return connections() == 1; }));
+  const auto from = std::chrono::steady_clock::now();
+  node.stop();
+  CHECK(std::chrono::steady_clock::now() - from < std::chrono::minutes(1));
+  CHECK(connections() == 1);
+  CHECK_FALSE(node.client().begin(spec));
+}
+
+TEST_CASE("a client that stops before its pull has begun to connect leaves at once") {
+  FakePeer silent([](RawSocket& connection) { connection.ended_by_other_side(); });
+  for (int i = 0; i < 50; ++i) {
+    PullingNode node({at("w1", silent.port())});
+    PullSpec spec;
+    spec.timeout = std::chrono::minutes(5);
+    REQUIRE(node.client().begin(spec));
+    const auto from = std::chrono::steady_clock::now();
+    node.stop();
+    CHECK(std::chrono::steady_clock::now() - from < std::chrono::minutes(1));
+  }
+}
+
+}  // namespace dpwa

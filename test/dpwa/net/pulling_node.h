@@ -1,0 +1,40 @@
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "dpwa/net/client.h"
+#include "dpwa/net/local_node.h"
+
+namespace dpwa::test {
+
+// Node w2 of cluster "test": its Tx side alone, on a thread of its own. It has a float32 vector 'x'
+// of zeros.
+class PullingNode {
+ public:
+  explicit PullingNode(std::vector<PeerAddress> peers, std::size_t elements = 16,
+                       std::uint64_t seed = 1);
+  ~PullingNode();  // stops
+
+  void stop();
+  Client& client() { return client_; }
+  LocalNode& local() { return local_; }
+
+  // One pull to its end; by default with a deadline that only a stuck test meets.
+  Arrival pull();
+  Arrival pull(const PullSpec& spec);
+  std::span<const float> landed() const;
+
+ private:
+  boost::asio::io_context io_;
+  LocalNode local_;
+  Client client_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::thread thread_;
+};
+
+}  // namespace dpwa::test

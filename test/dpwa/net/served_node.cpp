@@ -1,0 +1,78 @@
+#include "test/dpwa/net/served_node.h"
+
+#include <algorithm>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+#include <vector>
+
+#include "test/dpwa/net/pulling_node.h"
+#include "test/support/eventually.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa::test {
+namespace {
+
+constexpr std::size_t chunk_bytes = 512 * 1024;
+
+ServerEvents quiet_events() {
+  ServerEvents events;
+  events.on_contact = [](const std::string&, std::uint64_t) {};
+  events.on_served = [](const std::string&, const Progress&, bool) {};
+  events.status_json = []() -> boost::asio::awaitable<std::string> { co_return "{}"; };
+  return events;
+}
+
+}  // namespace
+
+ServedNode::ServedNode(std::size_t elements, ServerOptions options)
+    : local_("test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
+             [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+      server_(io_, local_, std::move(options), quiet_events()) {
+  port_ = server_.listen();
+  server_.serve();
+  thread_ = std::thread([this] { io_.run(); });
+  publish(1.0F);
+  local_.state = wire::NodeState::ready;
+}
+
+ServedNode::~ServedNode() {
+  stop();
+}
+
+void ServedNode::stop() {
+  if (!thread_.joinable()) return;
+  boost::asio::post(io_, [this] { server_.stop(); });
+  thread_.join();
+}
+
+bool ServedNode::publish(float value) {
+  auto writer = local_.store.begin();
+  if (!writer) return false;
+  const auto bytes = writer->bytes();
+  std::ranges::fill(std::span(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)),
+                    value);
+  const auto latest = local_.store.latest();
+  Progress progress;
+  progress.version = latest ? latest->progress().version + 1 : 1;
+  progress.lineage = 5;
+  progress.clock = static_cast<double>(progress.version);
+  local_.store.publish(std::move(*writer), progress);
+  return true;
+}
+
+std::size_t ServedNode::free_buffers() {
+  std::vector<SnapshotStore::Writer> held;
+  while (auto writer = local_.store.begin()) held.push_back(std::move(*writer));
+  return held.size();
+}
+
+bool ServedNode::serves_an_honest_peer() {
+  const std::size_t elements = local_.manifest.total_bytes() / sizeof(float);
+  return eventually([&] {
+    PullingNode honest({{"w1", {"127.0.0.1"}, port_}}, elements);
+    return honest.pull().outcome == Outcome::mixed;
+  });
+}
+
+}  // namespace dpwa::test

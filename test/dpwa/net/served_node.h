@@ -1,0 +1,38 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <thread>
+
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/server.h"
+
+namespace dpwa::test {
+
+// Node w1 of cluster "test", whose peers are w2 and w3: its Rx side alone, on a thread of its own,
+// serving a float32 vector 'x' that the test publishes.
+class ServedNode {
+ public:
+  explicit ServedNode(std::size_t elements = 16, ServerOptions options = {});
+  ~ServedNode();  // stops
+
+  void stop();
+  std::uint16_t port() const { return port_; }
+  LocalNode& local() { return local_; }
+
+  // Publishes a vector of `value` as the next version; false when no buffer is free.
+  bool publish(float value);
+  // How many snapshot buffers the test could fill now.
+  std::size_t free_buffers();
+  // A peer can connect and pull what was published last, sooner or later.
+  bool serves_an_honest_peer();
+
+ private:
+  LocalNode local_;
+  boost::asio::io_context io_;
+  Server server_;
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace dpwa::test

@@ -1,0 +1,109 @@
+#include "test/process/cluster_run.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "test/support/free_ports.h"
+
+namespace dpwa::test {
+namespace {
+
+std::filesystem::path temporary_directory() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "dpwa-cluster-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  return pattern;
+}
+
+std::string read(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+ClusterRun::ClusterRun(std::size_t nodes, const std::string& settings)
+    : directory_(temporary_directory()), ports_(free_ports(nodes)) {
+  std::ofstream file(directory_ / "cluster.yaml");
+  file << "nodes:\n";
+  for (std::size_t i = 0; i < nodes; ++i) {
+    names_.push_back("w" + std::to_string(i + 1));
+    file << "  - {name: " << names_.back() << ", port: " << ports_[i] << "}\n";
+  }
+  file << settings << "\n";
+}
+
+ClusterRun::~ClusterRun() {
+  processes_.clear();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+void ClusterRun::start(const std::string& name, const Arguments& more) {
+  Arguments command{DPWA_VECTOR_TRAINER,  file(), name, directory_ / (name + ".jsonl"), "--until",
+                    directory_ / "finish"};
+  command.insert(command.end(), more.begin(), more.end());
+  processes_.insert_or_assign(name, ChildProcess(command, directory_ / (name + ".log")));
+}
+
+void ClusterRun::start_all(const Arguments& more) {
+  for (const std::string& name : names_) start(name, more);
+}
+
+void ClusterRun::finish() {
+  std::ofstream(directory_ / "finish");
+}
+
+std::optional<int> ClusterRun::wait(const std::string& name) {
+  return process(name).wait(run_patience);
+}
+
+bool ClusterRun::all_finished_well() {
+  bool well = true;
+  for (const std::string& name : names_) well = wait(name) == 0 && well;
+  return well;
+}
+
+std::vector<nlohmann::json> ClusterRun::lines(const std::string& name) const {
+  std::vector<nlohmann::json> lines;
+  const std::string text = read(directory_ / (name + ".jsonl"));
+  std::size_t at = 0;
+  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', at)) {
+    lines.push_back(nlohmann::json::parse(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::vector<nlohmann::json> ClusterRun::steps(const std::string& name) const {
+  std::vector<nlohmann::json> steps;
+  for (auto& line : lines(name)) {
+    if (line.contains("step")) steps.push_back(std::move(line));
+  }
+  return steps;
+}
+
+std::size_t ClusterRun::count(const std::string& name, std::size_t from, const std::string& outcome,
+                              const std::string& peer) const {
+  const auto all = steps(name);
+  std::size_t count = 0;
+  for (std::size_t i = from; i < all.size(); ++i) {
+    if (all[i]["outcome"] == outcome && (peer.empty() || all[i]["peer"] == peer)) ++count;
+  }
+  return count;
+}
+
+std::string ClusterRun::log(const std::string& name) const {
+  return read(directory_ / (name + ".log"));
+}
+
+std::string ClusterRun::logs() const {
+  std::string all;
+  for (const std::string& name : names_) all += name + ":\n" + log(name);
+  return all;
+}
+
+}  // namespace dpwa::test

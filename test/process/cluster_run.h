@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/process/child_process.h"
+
+namespace dpwa::test {
+
+// Longer than any run takes on a loaded machine under a sanitizer.
+inline constexpr std::chrono::seconds run_patience(60);
+
+// A cluster of vector trainer processes w1, w2, ... on free loopback ports, in a temporary
+// directory. Without a number of steps they train until finish().
+class ClusterRun {
+ public:
+  using Arguments = std::vector<std::string>;
+
+  // `settings`: lines of the cluster file beside its nodes.
+  explicit ClusterRun(std::size_t nodes, const std::string& settings = "");
+  ~ClusterRun();
+
+  void start(const std::string& name, const Arguments& more = {});
+  void start_all(const Arguments& more = {});
+  void finish();  // tells every trainer to finish
+  // Their exit codes; none: it still ran at the end of run_patience.
+  std::optional<int> wait(const std::string& name);
+  bool all_finished_well();  // every node of the file ended with 0
+
+  ChildProcess& process(const std::string& name) { return processes_.at(name); }
+  const std::vector<std::string>& names() const { return names_; }
+  const std::vector<std::uint16_t>& ports() const { return ports_; }
+  std::filesystem::path file() const { return directory_ / "cluster.yaml"; }
+  const std::filesystem::path& directory() const { return directory_; }
+
+  // What a trainer has written so far: whole lines only.
+  std::vector<nlohmann::json> lines(const std::string& name) const;
+  std::vector<nlohmann::json> steps(const std::string& name) const;  // the steps alone
+  // How many steps, from index `from` on, ended as `outcome` with `peer` (empty: any).
+  std::size_t count(const std::string& name, std::size_t from, const std::string& outcome,
+                    const std::string& peer = "") const;
+  std::string log(const std::string& name) const;  // what it printed
+  std::string logs() const;                        // of all, for a failed test
+
+ private:
+  std::filesystem::path directory_;
+  std::vector<std::string> names_;
+  std::vector<std::uint16_t> ports_;
+  std::map<std::string, ChildProcess> processes_;
+};
+
+}  // namespace dpwa::test

@@ -1,0 +1,134 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "test/process/cluster_run.h"
+#include "test/support/eventually.h"
+
+namespace dpwa {
+namespace {
+
+using test::ClusterRun;
+
+// The defaults, but for waits that a loaded machine needs.
+constexpr const char* settings =
+    "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s}";
+
+bool all(const std::vector<std::string>& names, const std::function<bool(const std::string&)>& is) {
+  return std::ranges::all_of(names, is);
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  return test::eventually(condition, test::run_patience);
+}
+
+// The longest time that a step from index `from` on spent waiting for the network.
+double longest_wait_ms(const ClusterRun& run, const std::string& name, std::size_t from = 0) {
+  double longest = 0;
+  const auto steps = run.steps(name);
+  for (std::size_t i = from; i < steps.size(); ++i)
+    longest = std::max(longest, steps[i]["waited_ms"].get<double>());
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("a node killed half way delays nobody, and after its restart takes part again") {
+  ClusterRun run(4, settings);
+  const std::vector<std::string> others{"w1", "w3", "w4"};
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(eventually([&] { return run.steps("w2").size() > 60; }));
+  REQUIRE(eventually([&] {
+    return all(others, [&](auto& name) { return run.count(name, 0, "mixed", "w2") > 0; });
+  }));
+  run.process("w2").signal(SIGKILL);
+  REQUIRE(run.wait("w2") == -SIGKILL);
+  const double clock_at_death = run.steps("w2").back()["clock"];
+  const std::size_t lines_at_death = run.lines("w2").size();
+
+  std::map<std::string, std::size_t> at_death;
+  for (const auto& name : others) at_death[name] = run.steps(name).size();
+  REQUIRE(eventually([&] {
+    return all(others, [&](auto& name) { return run.count(name, at_death[name], "mixed") > 60; });
+  }));
+
+  run.start("w2", {"--step-ms", "4"});
+  REQUIRE(eventually([&] { return run.lines("w2").size() > lines_at_death; }));
+  const auto restarted = run.lines("w2")[lines_at_death];
+  REQUIRE(restarted.contains("started"));
+  CHECK(restarted["clock"] > clock_at_death + 10);  // not its own weights: current ones
+
+  std::map<std::string, std::size_t> at_restart;
+  for (const auto& name : others) at_restart[name] = run.steps(name).size();
+  CHECK(eventually([&] {
+    return all(others,
+               [&](auto& name) { return run.count(name, at_restart[name], "mixed", "w2") > 2; });
+  }));
+  run.finish();
+  const bool well = run.all_finished_well();
+  INFO(run.logs());
+  CHECK(well);
+  for (const auto& name : run.names()) {
+    CHECK(longest_wait_ms(run, name) == 0);  // the step budget is 0
+    CHECK(run.lines(name).back()["participants"] == 4);
+    CHECK(run.lines(name).back()["checksum"] == run.lines("w1").back()["checksum"]);
+    CHECK(run.lines(name).back()["error"] < 0.05);
+  }
+}
+
+TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again when continued") {
+  ClusterRun run(4, settings);
+  const std::vector<std::string> others{"w1", "w2", "w4"};
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(eventually([&] {
+    return all(run.names(), [&](auto& name) { return run.count(name, 0, "mixed") > 20; });
+  }));
+  run.process("w3").signal(SIGSTOP);
+  std::map<std::string, std::size_t> from;
+  for (const auto& name : others) from[name] = run.steps(name).size() + 1;
+  REQUIRE(eventually([&] {
+    return all(others, [&](auto& name) {
+      return run.count(name, from[name], "mixed") > 60 &&
+             run.count(name, from[name], "timed_out", "w3") > 0;
+    });
+  }));
+  const std::size_t stood_at = run.steps("w3").size();
+  for (const auto& name : others) {
+    CHECK(longest_wait_ms(run, name) == 0);
+    const auto mixed = run.count(name, from[name], "mixed");
+    CHECK(run.count(name, from[name], "mixed", "w3") <= 1);  // one may have been under way
+    CHECK(run.count(name, from[name], "timed_out") * 3 < mixed);
+  }
+
+  run.process("w3").signal(SIGCONT);
+  for (const auto& name : others) from[name] = run.steps(name).size();
+  CHECK(eventually([&] {
+    return run.count("w3", stood_at, "mixed") > 60 &&
+           all(others, [&](auto& name) { return run.count(name, from[name], "mixed", "w3") > 0; });
+  }));
+  run.finish();
+  const bool well = run.all_finished_well();
+  INFO(run.logs());
+  CHECK(well);
+  for (const auto& name : run.names()) CHECK(run.lines(name).back()["error"] < 0.05);
+}
+
+TEST_CASE("with a step budget, no step waits for a dead or stuck peer much longer than that") {
+  constexpr double budget_ms = 10;
+  ClusterRun run(3, "gossip: {timeout_ms: 200, step_budget_ms: 10, start_wait_ms: 60s}");
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(eventually([&] { return run.count("w1", 0, "mixed") > 10; }));
+  run.process("w2").signal(SIGKILL);
+  run.process("w3").signal(SIGSTOP);
+  const std::size_t from = run.steps("w1").size();
+  REQUIRE(eventually([&] { return run.steps("w1").size() > from + 60; }));
+  std::vector<double> waits;
+  for (const auto& step : run.steps("w1")) waits.push_back(step["waited_ms"]);
+  std::ranges::sort(waits);
+  // The slowest few may have been ready and not been given a processor in time.
+  CHECK(waits[waits.size() * 9 / 10] <= budget_ms + 5);
+  CHECK(waits.back() > budget_ms / 2);  // there was something to wait for
+}
+
+}  // namespace dpwa

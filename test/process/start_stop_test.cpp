@@ -1,0 +1,68 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "test/process/cluster_run.h"
+#include "test/support/eventually.h"
+
+namespace dpwa {
+namespace {
+
+using test::ClusterRun;
+
+bool eventually(const std::function<bool()>& condition) {
+  return test::eventually(condition, test::run_patience);
+}
+
+}  // namespace
+
+TEST_CASE("a node with another model is refused with the tensor's name, the running one goes on") {
+  ClusterRun run(2, "gossip: {start_wait_ms: 200, finish_wait_ms: 2s}");
+  run.start("w1", {"--step-ms", "2", "--elements", "100"});
+  REQUIRE(eventually([&] { return run.steps("w1").size() > 5; }));
+  run.start("w2", {"--elements", "101"});
+  CHECK(run.wait("w2") == 1);
+  INFO(run.logs());
+  CHECK(run.log("w2").find("'x' is float32[100] here and float32[101] there") != std::string::npos);
+  CHECK(run.log("w1").find("'x' is float32[") != std::string::npos);
+  CHECK(run.steps("w2").empty());
+
+  const auto steps = run.steps("w1").size();
+  CHECK(eventually([&] { return run.steps("w1").size() > steps + 10; }));
+  run.finish();
+  CHECK(run.wait("w1") == 0);
+}
+
+TEST_CASE("SIGTERM ends a node with exit code 143 while it trains, the others go on") {
+  ClusterRun run(3, "gossip: {start_wait_ms: 60s, finish_wait_ms: 30s}");
+  run.start_all({"--step-ms", "2"});
+  REQUIRE(eventually([&] { return run.steps("w2").size() > 20; }));
+  run.process("w2").signal(SIGTERM);
+  CHECK(run.wait("w2") == 143);
+  const auto mixed = run.count("w1", 0, "mixed");
+  CHECK(eventually([&] { return run.count("w1", 0, "mixed") > mixed + 5; }));
+  run.finish();
+  CHECK(run.wait("w1") == 0);
+  CHECK(run.wait("w3") == 0);
+  INFO(run.logs());
+  CHECK(run.lines("w1").back()["participants"] == 2);
+  CHECK(run.lines("w1").back()["checksum"] == run.lines("w3").back()["checksum"]);
+}
+
+TEST_CASE("a node that is not in the file, or whose port is taken, ends with one clear line") {
+  ClusterRun run(2, "gossip: {start_wait_ms: 200, finish_wait_ms: 2s}");
+  run.start("w9");
+  CHECK(run.wait("w9") == 2);
+  CHECK(run.log("w9").find("w9") != std::string::npos);
+
+  run.start("w1");
+  REQUIRE(eventually([&] { return !run.lines("w1").empty(); }));
+  const test::ChildProcess* first = &run.process("w1");
+  REQUIRE(first != nullptr);
+  test::ChildProcess second({DPWA_VECTOR_TRAINER, run.file(), "w1", run.directory() / "second"},
+                            run.directory() / "second.log", {"DPWA_LOG_LEVEL=warn"});
+  CHECK(second.wait(test::run_patience) == 1);
+  run.finish();
+  CHECK(run.wait("w1") == 0);
+}
+
+}  // namespace dpwa

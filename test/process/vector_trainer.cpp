@@ -1,0 +1,167 @@
+// A node that trains a vector, for tests of whole clusters without torch:
+//   dpwa_vector_trainer CLUSTER_FILE NAME OUTPUT [--steps N] [--until FILE] [--step-ms T]
+//                       [--elements D]
+// Minimises the mean of a_e (x_e - sin e)^2 / 2, with curvatures a_e from 0.5 to 1, by SGD with
+// noisy gradients, averaging by gossip. Ends after N steps or once FILE exists. Writes to OUTPUT
+// one JSON object a line: the start, every step, the end. Exit codes: 0 done; 1 failed; 2 wrong
+// usage or configuration; 143 ended by SIGTERM.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dpwa/core/random.h"
+#include "dpwa/log/log.h"
+#include "dpwa/wire/checksum.h"
+#include "test/support/vector_cluster.h"
+
+namespace {
+
+using nlohmann::json;
+using SteadyClock = std::chrono::steady_clock;
+
+struct Options {
+  std::string cluster_file;
+  std::string name;
+  std::string output;
+  std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
+  std::string until;  // empty = never
+  std::uint64_t step_ms = 1;
+  std::uint64_t elements = 1000;
+};
+
+std::uint64_t number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw std::invalid_argument("'" + text + "' is not a number");
+  return value;
+}
+
+Options parse(const std::vector<std::string>& words) {
+  if (words.size() < 3 || words.size() % 2 == 0)
+    throw std::invalid_argument(
+        "needs a cluster file, a name, an output file, and pairs of options");
+  Options options;
+  options.cluster_file = words[0];
+  options.name = words[1];
+  options.output = words[2];
+  for (std::size_t i = 3; i + 1 < words.size(); i += 2) {
+    const std::string& value = words[i + 1];
+    if (words[i] == "--steps") {
+      options.steps = number(value);
+    } else if (words[i] == "--until") {
+      options.until = value;
+    } else if (words[i] == "--step-ms") {
+      options.step_ms = number(value);
+    } else if (words[i] == "--elements") {
+      options.elements = number(value);
+    } else {
+      throw std::invalid_argument("unknown option '" + words[i] + "'");
+    }
+  }
+  return options;
+}
+
+std::atomic<bool> terminated{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+double optimum(std::size_t element) {
+  return std::sin(static_cast<double>(element));
+}
+
+double root_mean_square_error(std::span<const float> x) {
+  double sum = 0;
+  for (std::size_t e = 0; e < x.size(); ++e) sum += std::pow(x[e] - optimum(e), 2);
+  return std::sqrt(sum / static_cast<double>(x.size()));
+}
+
+// Takes the gradients at x and returns the loss there.
+double gradients(std::span<const float> x, std::vector<float>& gradient, dpwa::Random& random) {
+  double loss = 0;
+  for (std::size_t e = 0; e < x.size(); ++e) {
+    const double curvature = 0.5 + 0.5 * static_cast<double>(e % 8) / 7;
+    const double distance = x[e] - optimum(e);
+    loss += curvature * distance * distance / 2;
+    gradient[e] = static_cast<float>(curvature * distance + random.normal(0, 0.1));
+  }
+  return loss / static_cast<double>(x.size());
+}
+
+json describe(const dpwa::StepReport& report, std::uint64_t step, double loss) {
+  const std::chrono::duration<double, std::milli> waited = report.waited;
+  return {{"step", step},          {"loss", loss},
+          {"clock", report.clock}, {"outcome", to_string(report.outcome)},
+          {"peer", report.peer},   {"factor", report.factor},
+          {"bytes", report.bytes}, {"waited_ms", waited.count()},
+          {"ok", report.pulls_ok}, {"failed", report.pulls_failed}};
+}
+
+int train(const Options& options) {
+  constexpr float learning_rate = 0.05F;
+  const dpwa::Config config = dpwa::load_config(options.cluster_file, options.name);
+  dpwa::configure_log(config.log.level, config.log.file, config.self);
+  const std::size_t rank = config.self_index();
+  dpwa::test::VectorNode node(config, options.elements, 3.0F + static_cast<float>(rank));
+  std::ofstream output(options.output, std::ios::app);
+  const auto write = [&output](const json& line) { output << line.dump() << std::endl; };
+
+  node.gossip().start();
+  write(
+      {{"started", true}, {"clock", node.gossip().resume_state().clock}, {"x", node.values()[0]}});
+  dpwa::Random random(dpwa::derive_seed(7, {rank}));
+  std::vector<float> gradient(options.elements);
+  for (std::uint64_t step = 1; step <= options.steps; ++step) {
+    const auto begun = SteadyClock::now();
+    const double loss = gradients(node.values(), gradient, random);
+    node.gossip().update_send([loss] { return loss; });
+    for (std::size_t e = 0; e < gradient.size(); ++e)
+      node.values()[e] -= learning_rate * gradient[e];
+    write(describe(node.gossip().update_wait(), step, loss));
+    if (terminated) {
+      node.gossip().leave();
+      return 128 + SIGTERM;
+    }
+    if (!options.until.empty() && ::access(options.until.c_str(), F_OK) == 0) break;
+    std::this_thread::sleep_until(begun + std::chrono::milliseconds(options.step_ms));
+  }
+  const auto finished = node.gossip().finish();
+  write({{"finished", true},
+         {"participants", finished.participants},
+         {"distance", finished.distance_to_average},
+         {"error", root_mean_square_error(node.values())},
+         {"checksum", dpwa::wire::crc32c(std::as_bytes(node.values()))}});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { terminated = true; };
+  ::sigaction(SIGTERM, &action, nullptr);
+  try {
+    return train(parse({argv + 1, argv + argc}));
+  } catch (const dpwa::ConfigError& error) {
+    std::cerr << error.what() << "\n";
+    return 2;
+  } catch (const std::invalid_argument& error) {
+    std::cerr << "dpwa_vector_trainer: " << error.what() << "\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "dpwa_vector_trainer: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,165 @@
+"""The papers tell the truth where a program can check it: links, configuration keys, options, quoted code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CLI = Path(os.environ.get("DPWA_CLI", ROOT / "build/release/bin/dpwa"))
+SKIPPED_FOLDERS = {".git", ".venv", "build", "runs", "data"}
+NODE = "nodes: [{name: w1, port: 45000}]\n"
+
+# Heading of docs/CONFIGURATION.md -> a cluster file with the key UNKNOWN in that section.
+PROBES = {
+    "The file": NODE + "UNKNOWN: 1\n",
+    "nodes": "nodes: [{name: w1, port: 45000, UNKNOWN: 1}]\n",
+    "gossip": NODE + "gossip: {UNKNOWN: 1}\n",
+    "gossip.flow_control": NODE + "gossip: {flow_control: {UNKNOWN: 1}}\n",
+    "security": NODE + "security: {mode: insecure, UNKNOWN: 1}\n",
+    "transport": NODE + "transport: {UNKNOWN: 1}\n",
+    "log": NODE + "log: {UNKNOWN: 1}\n",
+}
+
+
+def papers() -> list[Path]:
+    """Every Markdown file of the repository."""
+    found = []
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith("build-")]
+        found += [Path(folder, name) for name in files if name.endswith(".md")]
+    return sorted(found)
+
+
+def prose(paper: Path) -> str:
+    """The text without its code blocks."""
+    return re.sub(r"^```.*?^```", "", paper.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(paper: Path) -> set[str]:
+    """The names that headings can be linked by."""
+    headings = re.findall(r"^#+ +(.+)$", prose(paper), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def tables(paper: Path) -> dict[str, list[list[str]]]:
+    """Heading (without backticks) -> the rows of its tables that begin with a `key`."""
+    result: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in paper.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ").replace("`", "")
+        elif line.startswith("| `"):
+            result.setdefault(heading, []).append([cell.strip() for cell in line.strip("|").split("|")])
+    return result
+
+
+def keys(rows: list[list[str]]) -> set[str]:
+    return {row[0].strip("`") for row in rows}
+
+
+class Links(unittest.TestCase):
+    def test_every_relative_link_leads_to_a_file_and_a_heading(self) -> None:
+        broken = []
+        for paper in papers():
+            for link in re.findall(r"\]\(([^)\s]+)\)", prose(paper)):
+                if re.match(r"[a-z]+:", link):
+                    continue
+                name, _, anchor = link.partition("#")
+                target = (paper.parent / name).resolve() if name else paper
+                if not target.exists() or (anchor and anchor not in anchors(target)):
+                    broken.append(f"{paper.relative_to(ROOT)}: {link}")
+        self.assertEqual(broken, [])
+
+    def test_every_file_named_in_code_style_exists(self) -> None:
+        missing = []
+        folders = "dpwa|adapters|interpolation|examples|scripts|test|samples|docs|cmake"
+        pattern = re.compile(rf"`((?:{folders})/[\w./-]+\.\w+)`")
+        for paper in papers():
+            for name in pattern.findall(prose(paper)):
+                if "NAME" not in name and not (ROOT / name).exists():
+                    missing.append(f"{paper.relative_to(ROOT)}: {name}")
+        self.assertEqual(missing, [])
+
+
+@unittest.skipUnless(os.access(CLI, os.X_OK), "there is no dpwa binary: DPWA_CLI names one")
+class Configuration(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.file = Path(scratch.name, "cluster.yaml")
+        self.tables = tables(ROOT / "docs/CONFIGURATION.md")
+
+    def check(self, text: str) -> subprocess.CompletedProcess[str]:
+        self.file.write_text(text, encoding="utf-8")
+        command = [str(CLI), "config", "check", str(self.file)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def accepted(self, text: str) -> set[str]:
+        """What the loader says it accepts in place of a key that it does not know."""
+        refused = self.check(text)
+        self.assertEqual(refused.returncode, 2, refused)
+        return set(refused.stderr.strip().rpartition("accepted: ")[2].split(", "))
+
+    def test_the_documented_keys_are_those_that_the_loader_accepts(self) -> None:
+        original = keys(self.tables["The original's form"])
+        for heading, probe in PROBES.items():
+            with self.subTest(heading):
+                documented = keys(self.tables[heading]) | (original if heading == "The file" else set())
+                self.assertEqual(documented, self.accepted(probe))
+
+    def test_the_documented_interpolation_keys_are_those_of_all_methods_together(self) -> None:
+        methods = self.accepted(NODE + "interpolation: {method: UNKNOWN}\n")
+        known = set[str]()
+        for method in methods:
+            known |= self.accepted(NODE + f"interpolation: {{method: {method}, UNKNOWN: 1}}\n")
+        rows = self.tables["interpolation"]
+        self.assertEqual(keys(rows), known)
+        self.assertLessEqual(methods, set(re.findall(r"`(\w+)`", rows[0][2])))
+
+    def test_a_documented_default_written_out_changes_nothing(self) -> None:
+        plain = self.check(NODE).stdout
+        checked = 0
+        for heading in PROBES:
+            for key, default, *_ in self.tables[heading]:
+                if not default.startswith("`"):
+                    continue
+                with self.subTest(f"{heading}: {key}"):
+                    probe = PROBES[heading].replace("UNKNOWN: 1", f"{key.strip('`')}: {default.strip('`')}")
+                    written = self.check(probe)
+                    self.assertEqual((written.returncode, written.stdout), (0, plain), written.stderr)
+                    checked += 1
+        self.assertGreater(checked, 20)
+
+    def test_the_short_table_of_the_readme_is_part_of_the_long_one(self) -> None:
+        short = keys(tables(ROOT / "README.md")["Configuration"])
+        known = {f"{heading}.{key}" for heading, rows in self.tables.items() for key in keys(rows)}
+        known |= keys(self.tables["The file"])
+        self.assertLessEqual(short, known)
+
+
+class Quotations(unittest.TestCase):
+    def test_the_documented_options_are_those_of_dpwa_train(self) -> None:
+        source = (ROOT / "examples/train/options.cpp").read_text(encoding="utf-8")
+        options = set(re.findall(r'(?:add|add_flag)\((?:app, )?"(--[a-z-]+)"', source))
+        rows = tables(ROOT / "docs/TRAINING.md")["Options"]
+        self.assertGreater(len(options), 15)
+        self.assertEqual({row[0].strip("`").split()[0] for row in rows}, options)
+
+    def test_the_loop_in_the_readme_is_part_of_the_embedding_example(self) -> None:
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        source = (ROOT / "examples/embed/embedded.cpp").read_text(encoding="utf-8")
+        example = [line.strip() for line in source.splitlines()]
+        block = readme.split("```cpp\n")[1].split("```")[0]
+        for line in block.splitlines():
+            if line.strip():
+                self.assertIn(line.strip(), example)
+        self.assertLess(len(example), 60)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+#include "test/support/raw_socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "test/support/eventually.h"
+
+namespace dpwa::test {
+namespace {
+
+void limit_waiting(int descriptor) {
+  const timeval limit{patience.count(), 0};
+  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+}  // namespace
+
+RawSocket::RawSocket(std::uint16_t port, int receive_buffer)
+    : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  if (receive_buffer > 0) {
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+  }
+  limit_waiting(descriptor_);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const std::string why = std::strerror(errno);
+    ::close(descriptor_);
+    throw std::runtime_error("cannot connect to port " + std::to_string(port) + ": " + why);
+  }
+}
+
+RawSocket::RawSocket(Adopt adopt) : descriptor_(adopt.descriptor) {
+  limit_waiting(descriptor_);
+}
+
+RawSocket::~RawSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+RawSocket::RawSocket(RawSocket&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+bool RawSocket::send(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+bool RawSocket::send(std::string_view text) {
+  return send(std::as_bytes(std::span(text)));
+}
+
+std::optional<std::vector<std::byte>> RawSocket::read(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t have = 0; have < count;) {
+    const auto got = ::recv(descriptor_, bytes.data() + have, count - have, 0);
+    if (got <= 0) return std::nullopt;
+    have += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+std::optional<RawFrame> RawSocket::read_frame() {
+  const auto bytes = read(wire::header_bytes);
+  if (!bytes) return std::nullopt;
+  const auto header =
+      wire::decode_header(std::span(*bytes).first<wire::header_bytes>(), std::uint64_t{1} << 48);
+  if (!header) return std::nullopt;
+  auto body = read(header->body_bytes);
+  if (!body) return std::nullopt;
+  return RawFrame{*header, std::move(*body)};
+}
+
+bool RawSocket::ended_by_other_side() {
+  std::array<std::byte, 65536> dropped;
+  while (true) {
+    const auto got = ::recv(descriptor_, dropped.data(), dropped.size(), 0);
+    if (got == 0) return true;
+    if (got < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
+  }
+}
+
+bool RawSocket::stirs_within(std::chrono::milliseconds limit) const {
+  pollfd watched{descriptor_, POLLIN, 0};
+  return ::poll(&watched, 1, static_cast<int>(limit.count())) != 0;
+}
+
+}  // namespace dpwa::test
