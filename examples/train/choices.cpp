@@ -20,9 +20,8 @@ constexpr Words<OptimizerKind, 3> optimizer_words{{{OptimizerKind::sgd, "sgd"},
                                                    {OptimizerKind::momentum, "momentum"},
                                                    {OptimizerKind::adam, "adam"}}};
 
-constexpr Words<Schedule, 3> schedule_words{{{Schedule::constant, "constant"},
-                                             {Schedule::linear, "linear"},
-                                             {Schedule::cooldown, "cooldown"}}};
+constexpr Words<Schedule, 3> schedule_words{
+    {{Schedule::constant, "constant"}, {Schedule::linear, "linear"}, {Schedule::taper, "taper"}}};
 
 template <typename Kind, std::size_t n>
 std::string_view word_of(const Words<Kind, n>& words, Kind kind) {

@@ -10,9 +10,9 @@ namespace dpwa::train {
 enum class DataKind { mnist, cifar10, synthetic };
 enum class ModelKind { mlp, cnn, resnet18 };
 enum class OptimizerKind { sgd, momentum, adam };
-// Course of the learning rate: constant; linear: falls to 0 over the whole length; cooldown:
-// constant, then linear to 0 over the last fifth.
-enum class Schedule { constant, linear, cooldown };
+// Course of the learning rate over the whole length: constant; linear: falls to 0; taper: falls to
+// half of what it was.
+enum class Schedule { constant, linear, taper };
 enum class SplitKind { iid, dirichlet, shared };
 
 struct Split {

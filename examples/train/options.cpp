@@ -77,12 +77,10 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
 void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads) {
   add(app, "--optimizer", "sgd|momentum|adam", "Optimizer; default momentum",
       choice(o.optimizer, parse_optimizer));
-  add(app, "--lr", "a number > 0", "Learning rate; default sgd 0.1, momentum 0.0125, adam 0.001",
+  add(app, "--lr", "a number > 0", "Learning rate; default sgd 0.1, momentum 0.03, adam 0.001",
       positive(o.lr));
-  add(app, "--schedule", "constant|linear|cooldown",
-      "Course of the learning rate; linear falls to 0 over the whole length, cooldown over the "
-      "last "
-      "fifth; default constant",
+  add(app, "--schedule", "constant|linear|taper",
+      "Course of the learning rate; linear falls to 0, taper to half of it; default taper",
       choice(o.schedule, parse_schedule));
   add(app, "--batch-size", "1 to 65536", "Samples per step; default 32",
       whole(o.batch_size, 1, 65536));
@@ -133,11 +131,11 @@ double default_lr(OptimizerKind optimizer) {
     case OptimizerKind::sgd:
       return 0.1;
     case OptimizerKind::momentum:
-      return 0.0125;
+      return 0.03;
     case OptimizerKind::adam:
       return 0.001;
   }
-  return 0.0125;
+  return 0.03;
 }
 
 ParsedOptions parse_options(int argc, const char* const* argv) {

@@ -22,7 +22,7 @@ struct TrainOptions {
 
   OptimizerKind optimizer = OptimizerKind::momentum;
   double lr = 0;  // as given, or the optimizer's default
-  Schedule schedule = Schedule::constant;
+  Schedule schedule = Schedule::taper;
   std::uint64_t batch_size = 32;
   double epochs = 3;        // of dataset size / nodes samples each, on every node
   std::uint64_t steps = 0;  // 0 = by epochs

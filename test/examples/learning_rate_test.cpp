@@ -4,20 +4,21 @@
 
 namespace dpwa::train {
 
-TEST_CASE("each schedule begins at the given rate and only a constant one ends there") {
-  for (const auto schedule : {Schedule::constant, Schedule::linear, Schedule::cooldown}) {
+TEST_CASE("each schedule begins at the given rate and ends where it should") {
+  for (const auto schedule : {Schedule::constant, Schedule::linear, Schedule::taper}) {
     CHECK(learning_rate(schedule, 0.1, 0.0) == 0.1);
-    CHECK(learning_rate(schedule, 0.1, 1.0) == (schedule == Schedule::constant ? 0.1 : 0.0));
   }
+  CHECK(learning_rate(Schedule::constant, 0.1, 1.0) == 0.1);
+  CHECK(learning_rate(Schedule::linear, 0.1, 1.0) == 0.0);
+  CHECK(learning_rate(Schedule::taper, 0.1, 1.0) == doctest::Approx(0.05));
 }
 
 TEST_CASE("the linear schedule is half way down at half the length") {
   CHECK(learning_rate(Schedule::linear, 0.1, 0.5) == doctest::Approx(0.05));
 }
 
-TEST_CASE("the cooldown schedule falls over the last fifth alone") {
-  CHECK(learning_rate(Schedule::cooldown, 0.1, 0.79) == 0.1);
-  CHECK(learning_rate(Schedule::cooldown, 0.1, 0.9) == doctest::Approx(0.05));
+TEST_CASE("the taper is half way to its floor at half the length") {
+  CHECK(learning_rate(Schedule::taper, 0.1, 0.5) == doctest::Approx(0.075));
 }
 
 }  // namespace dpwa::train

@@ -124,7 +124,7 @@ TEST_CASE("a wrong value is refused in one line with the option, the value and w
                                {"--lr", "0", "a number > 0"},
                                {"--lr", "inf", "a number > 0"},
                                {"--lr", "fast", "a number > 0"},
-                               {"--schedule", "cosine", "constant|linear|cooldown"},
+                               {"--schedule", "cosine", "constant|linear|taper"},
                                {"--batch-size", "0", "1 to 65536"},
                                {"--batch-size", "32.5", "1 to 65536"},
                                {"--batch-size", "65537", "1 to 65536"},

@@ -32,6 +32,15 @@ double longest_wait_ms(const ClusterRun& run, const std::string& name, std::size
   return longest;
 }
 
+std::size_t warnings_of(const ClusterRun& run, const std::string& name) {
+  const std::string log = run.log(name);
+  const std::string warning = "warning";
+  std::size_t count = 0;
+  for (auto at = log.find(warning); at != std::string::npos; at = log.find(warning, at + 1))
+    ++count;
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("a node killed half way delays nobody, and after its restart takes part again") {
@@ -71,6 +80,7 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
   CHECK(well);
   for (const auto& name : run.names()) {
     CHECK(longest_wait_ms(run, name) == 0);  // the step budget is 0
+    CHECK(warnings_of(run, name) <= 4);      // one a kind of failure and minute
     CHECK(run.lines(name).back()["participants"] == 4);
     CHECK(run.lines(name).back()["checksum"] == run.lines("w1").back()["checksum"]);
     CHECK(run.lines(name).back()["error"] < 0.05);
