@@ -29,6 +29,12 @@ enum class PeerFailure {
   unchanged,    // has published nothing since we last took its parameters: not counted as failed
 };
 
+// The peer answered that it has nothing for us now: no fault of its own, and its stream is whole.
+constexpr bool declined_in_order(PeerFailure failure) {
+  return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
+         failure == PeerFailure::unchanged;
+}
+
 struct PeerRecord {
   std::string name;
   double score = 0;       // as of the last answer or failure; see PeerTable::score

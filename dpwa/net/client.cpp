@@ -172,9 +172,7 @@ void Client::report(PeerId peer, const PullResult& result) {
   if (!held_back) return;
   const std::string more =
       *held_back > 0 ? " (" + std::to_string(*held_back) + " times since)" : "";
-  const bool ordinary = result.failure == PeerFailure::busy ||
-                        result.failure == PeerFailure::not_ready ||
-                        result.failure == PeerFailure::unchanged;
+  const bool ordinary = declined_in_order(*result.failure);
   log(ordinary ? LogLevel::debug : LogLevel::warn, "tx",
       "pull from '" + name + "' failed: " + result.detail + more);
 }

@@ -6,6 +6,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "dpwa/net/connect.h"
 #include "dpwa/net/socket_options.h"
 #include "dpwa/wire/checksum.h"
 
@@ -64,12 +65,6 @@ PullResult declined(MessageType type, std::span<const std::byte> body) {
   }
 }
 
-// The peer declined in good order: the stream is whole.
-bool answered(PeerFailure failure) {
-  return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
-         failure == PeerFailure::unchanged;
-}
-
 }  // namespace
 
 PeerChannel::PeerChannel(asio::io_context& io, const LocalNode& local, PeerAddress address,
@@ -89,32 +84,13 @@ void PeerChannel::close() {
   socket_.close(ignored);
 }
 
-asio::awaitable<boost::system::error_code> PeerChannel::connect() {
-  boost::system::error_code last = asio::error::host_not_found;
-  for (const std::string& text : address_.addresses) {
-    const tcp::endpoint endpoint(asio::ip::make_address(text, last), address_.port);
-    if (last) continue;
-    close();
-    const auto [error] =
-        co_await socket_.async_connect(endpoint, asio::as_tuple(asio::use_awaitable));
-    last = error;
-    if (!socket_.is_open()) {  // the deadline has passed, however this attempt ended
-      last = asio::error::operation_aborted;
-      break;
-    }
-    if (error) continue;
-    net::tune(socket_, congestion_control_);
-    break;
-  }
-  co_return last;
-}
-
 asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
-  const auto error = co_await connect();
+  const auto error = co_await net::connect(socket_, address_);
   if (error) {
     Greeting greeting{PeerFailure::unreachable, error.message(), {}};
     co_return greeting;
   }
+  net::tune(socket_, congestion_control_);
   const wire::Hello hello{wire::Role::node,   net::types(wire::Codec::raw),
                           local_.cluster,     local_.name,
                           local_.incarnation, local_.manifest.fingerprint()};
@@ -192,7 +168,7 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       result = co_await receive(std::move(copy), request_id, landing);
     }
     result.incarnation = incarnation_;
-    if (!result.failure || answered(*result.failure)) {
+    if (!result.failure || declined_in_order(*result.failure)) {
       co_return result;  // the stream is whole
     }
     const bool closed_by_caller = !socket_.is_open();

@@ -69,7 +69,6 @@ class PeerChannel {
   static AlignedBuffer make_staging(std::size_t chunk_bytes);
 
  private:
-  boost::asio::awaitable<boost::system::error_code> connect();
   boost::asio::awaitable<Greeting> shake_hands();
   boost::asio::awaitable<PullResult> receive(PullRequest request, std::uint32_t request_id,
                                              Landing& landing);

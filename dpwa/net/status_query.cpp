@@ -1,14 +1,13 @@
 #include "dpwa/net/status_query.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
 
+#include "dpwa/net/connect.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/wire/messages.h"
@@ -19,22 +18,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using wire::MessageType;
-
-asio::awaitable<boost::system::error_code> connect(tcp::socket& socket, const PeerAddress& node) {
-  boost::system::error_code last = asio::error::host_not_found;
-  for (const std::string& text : node.addresses) {
-    const auto address = asio::ip::make_address(text, last);
-    if (last) continue;
-    boost::system::error_code ignored;
-    socket.close(ignored);
-    const tcp::endpoint endpoint(address, node.port);
-    const auto [error] =
-        co_await socket.async_connect(endpoint, asio::as_tuple(asio::use_awaitable));
-    last = error;
-    if (!error || error == asio::error::operation_aborted) break;
-  }
-  co_return last;
-}
 
 // Sends `request` and reads the reply of type `wanted`; a REJECT or any failure becomes `error`.
 asio::awaitable<std::vector<std::byte>> exchange(tcp::socket& socket,
@@ -67,7 +50,7 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
     boost::system::error_code ignored;
     socket.close(ignored);
   });
-  const auto unreachable = co_await connect(socket, node);
+  const auto unreachable = co_await net::connect(socket, node);
   if (unreachable) {
     answer.error = unreachable.message();
   } else {
