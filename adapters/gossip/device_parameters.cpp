@@ -74,21 +74,28 @@ void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
 void DeviceParameters::blend(const Landing& landing, double factor) {
   const torch::NoGradGuard no_grad;
   blended_.block(side_);
+  const ByteRange range = overlap(landing.range(), {0, manifest().exchange_bytes()});
+  const auto part = [](const at::Tensor& tensor, std::uint64_t offset, std::uint64_t length) {
+    return tensor.narrow(0, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(length));
+  };
   {
     const c10::StreamGuard on_side(side_);
-    landed_.copy_(host_view(landing.bytes().first(manifest().exchange_bytes())),
-                  /*non_blocking=*/true);
+    part(landed_, range.offset, range.length)
+        .copy_(host_view(landing.bytes().subspan(range.offset, range.length)),
+               /*non_blocking=*/true);
     side_done_.record(side_);
   }
   side_done_.block(training_stream());
   const auto& regions = manifest().regions();
   for (std::size_t i = 0; i < regions.size(); ++i) {
     if (regions[i].rule == BlendRule::carry) continue;
-    at::Tensor x = flat_.region(i);
-    const at::Tensor y = landed_
-                             .narrow(0, static_cast<std::int64_t>(regions[i].offset),
-                                     static_cast<std::int64_t>(regions[i].bytes))
-                             .view(to_scalar_type(regions[i].dtype));
+    const ByteRange piece = overlap(range, regions[i].range());
+    if (piece.length == 0) continue;
+    const std::uint64_t element = size_of(regions[i].dtype);
+    at::Tensor x =
+        part(flat_.region(i), (piece.offset - regions[i].offset) / element, piece.length / element);
+    const at::Tensor y =
+        part(landed_, piece.offset, piece.length).view(to_scalar_type(regions[i].dtype));
     if (regions[i].rule == BlendRule::maximum) x.copy_(at::maximum(x, y));
     if (regions[i].rule != BlendRule::interpolate) continue;
     if (landing.mode() == LandingMode::difference) {

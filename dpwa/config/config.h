@@ -36,7 +36,8 @@ struct GossipConfig {
   Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
   Duration step_budget{};  // longest wait of step() for the network; 0 = never wait
   BlendMode blend = BlendMode::delta;
-  double max_staleness = 0;                                // clock gap a peer may lag; 0 = no bound
+  std::uint32_t blocks = 1;  // parts of the model; a pull brings one of them. 1 to 64
+  double max_staleness = 0;  // clock gap a peer may lag; 0 = no bound
   Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
   bool final_average = true;
   Duration start_wait = std::chrono::milliseconds(10000);  // longest wait at start for silent nodes

@@ -45,6 +45,7 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   pair(out, "timeout_ms", milliseconds_text(gossip.timeout));
   pair(out, "step_budget_ms", milliseconds_text(gossip.step_budget));
   pair(out, "blend", gossip.blend == BlendMode::lerp ? "lerp" : "delta");
+  pair(out, "blocks", gossip.blocks);
   pair(out, "max_staleness", number_text(gossip.max_staleness));
   pair(out, "max_frozen_ms", milliseconds_text(gossip.max_frozen));
   pair(out, "final_average", gossip.final_average);

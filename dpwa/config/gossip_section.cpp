@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "dpwa/config/sections.h"
+#include "dpwa/snapshot/blocks.h"
 
 namespace dpwa::config {
 namespace {
@@ -32,9 +33,9 @@ double read_probability(const Field& field) {
 
 const std::vector<std::string>& gossip_keys() {
   static const std::vector<std::string> keys = {
-      "pull_probability", "timeout_ms",    "step_budget_ms",   "blend",
-      "max_staleness",    "max_frozen_ms", "final_average",    "start_wait_ms",
-      "finish_wait_ms",   "flow_control",  "fetch_probability"};
+      "pull_probability", "timeout_ms",     "step_budget_ms", "blend",
+      "blocks",           "max_staleness",  "max_frozen_ms",  "final_average",
+      "start_wait_ms",    "finish_wait_ms", "flow_control",   "fetch_probability"};
   return keys;
 }
 
@@ -53,6 +54,9 @@ void read_gossip(const Section& section, GossipConfig& gossip) {
   }
   if (const Field* field = section.find("blend")) {
     gossip.blend = field->choice({"delta", "lerp"}) == "lerp" ? BlendMode::lerp : BlendMode::delta;
+  }
+  if (const Field* field = section.find("blocks")) {
+    gossip.blocks = static_cast<std::uint32_t>(field->integer(1, max_blocks, "a count"));
   }
   if (const Field* field = section.find("max_staleness")) {
     gossip.max_staleness = field->number(0, unbounded);

@@ -87,8 +87,8 @@ FinishReport FinalAverage::average(std::vector<bool> finals) {
     if (count++ == 0) {
       std::memcpy(mean->bytes().data(), model.data(), model.size());
     } else {
-      blend_regions(manifest, mean->bytes(), model, LandingMode::values,
-                    1.0 / static_cast<double>(count));
+      blend_regions(manifest, {0, manifest.exchange_bytes()}, mean->bytes(), model,
+                    LandingMode::values, 1.0 / static_cast<double>(count));
     }
   };
   for (std::size_t index = 0; index < config.nodes.size(); ++index) {
@@ -97,13 +97,9 @@ FinishReport FinalAverage::average(std::vector<bool> finals) {
       fold(own->bytes());
       continue;
     }
-    PullSpec spec;
-    spec.peer = static_cast<PeerId>(std::ranges::find(indices_, index) - indices_.begin());
-    spec.full = true;
+    const auto peer = static_cast<PeerId>(std::ranges::find(indices_, index) - indices_.begin());
+    PullSpec spec = full_pull(peer, std::max(config.gossip.timeout, config.gossip.finish_wait / 2));
     spec.for_final_average = true;
-    spec.mode = LandingMode::values;
-    spec.timeout = std::max(config.gossip.timeout, config.gossip.finish_wait / 2);
-    spec.judge_staleness = false;
     if (!client.begin(spec)) continue;
     const auto arrival = client.take(spec.timeout * 2);
     const bool usable = arrival && arrival->outcome == Outcome::mixed && arrival->progress.final &&

@@ -43,7 +43,9 @@ Gossip::Gossip(const Config& config, Parameters& parameters)
     : config_(config),
       parameters_(parameters),
       interpolation_(make_interpolation(config.interpolation)),
+      blocks_(layer_blocks(parameters.manifest(), config.gossip.blocks)),
       random_(derive_seed(wall_clock_us(), {config.self_index()})),
+      next_block_(static_cast<unsigned>(random_.next() % blocks_.size())),
       loss_(std::numeric_limits<double>::quiet_NaN()),
       incarnation_(wall_clock_us()) {}
 
@@ -150,13 +152,13 @@ void Gossip::begin_pull() {
     spec.delay = Duration(static_cast<Duration::rep>(random_.uniform(0, 1) * step));
   }
   if (adopt_from_) {
-    spec.peer = std::exchange(adopt_from_, std::nullopt);
-    spec.full = true;
-    spec.mode = LandingMode::values;
-    spec.judge_staleness = false;
-    spec.delay = Duration::zero();
+    spec = full_pull(*std::exchange(adopt_from_, std::nullopt), config_.gossip.timeout);
+  } else if (blocks_.size() > 1) {
+    spec.block = next_block_;
+    spec.range = blocks_[next_block_];
   }
-  node_->client().begin(spec);
+  const bool begun = node_->client().begin(spec);
+  if (begun && spec.range) next_block_ = (next_block_ + 1) % blocks_.size();
 }
 
 void Gossip::update_send(const std::function<double()>& loss) {
@@ -178,6 +180,7 @@ StepReport Gossip::update_wait() {
     report_.outcome = Outcome::pending;
   }
   report_.clock = clock_;
+  report_.blocks = static_cast<unsigned>(blocks_.size());
   report_.pulls_ok = pulls_ok_;
   report_.pulls_failed = pulls_failed_;
   blended_ = false;
@@ -217,12 +220,21 @@ void Gossip::blend(const Arrival& arrival) {
   if (result.fallback) ++factor_fallbacks_;
   parameters_.blend(node_->client().landing(), result.factor);
   const double peer_clock = arrival.progress.clock;
+  const double moved = result.factor * share_of(arrival.block);
   clock_ = config_.gossip.blend == BlendMode::delta
-               ? clock_after_delta(clock_, peer_clock, arrival.own.clock, result.factor)
-               : clock_after_lerp(clock_, peer_clock, result.factor);
+               ? clock_after_delta(clock_, peer_clock, arrival.own.clock, moved)
+               : clock_after_lerp(clock_, peer_clock, moved);
   report_.factor = result.factor;
+  report_.block = arrival.block;
   report_.distance = std::sqrt(arrival.stats.squared_distance);
   blended_ = true;
+}
+
+// Of what the nodes exchange: a block moves the clock by as much as it moves the model.
+double Gossip::share_of(unsigned block) const {
+  if (blocks_.size() == 1) return 1;
+  return static_cast<double>(blocks_[block].length) /
+         static_cast<double>(parameters_.manifest().exchange_bytes());
 }
 
 void Gossip::adopt(const Arrival& arrival) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "dpwa/config/config.h"
 #include "dpwa/core/random.h"
@@ -15,6 +16,7 @@
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/step_report.h"
 #include "dpwa/node/node.h"
+#include "dpwa/snapshot/blocks.h"
 #include "interpolation/guarded.h"
 
 namespace dpwa {
@@ -63,13 +65,16 @@ class Gossip {
   bool publish_now(bool final);  // waits for the copy and for a free buffer
   void absorb(Arrival arrival);  // into the report of this step, blending when it is to be
   void blend(const Arrival& arrival);
+  double share_of(unsigned block) const;
   void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
   Progress progress() const;
 
   const Config& config_;
   Parameters& parameters_;
   GuardedInterpolation interpolation_;
+  const std::vector<ByteRange> blocks_;  // what the pulls ask for in turn; one: the whole
   Random random_;
+  unsigned next_block_;
   std::unique_ptr<Node> node_;
 
   StepInterval step_interval_;

@@ -18,18 +18,20 @@ void HostParameters::copy_out(std::span<std::byte> snapshot) {
 }
 
 void HostParameters::blend(const Landing& landing, double factor) {
-  blend_regions(manifest_, memory_, landing.bytes(), landing.mode(), factor);
+  blend_regions(manifest_, landing.range(), memory_, landing.bytes(), landing.mode(), factor);
 }
 
 void HostParameters::assign(std::span<const std::byte> snapshot) {
   std::memcpy(memory_.data(), snapshot.data(), memory_.size());
 }
 
-void blend_regions(const Manifest& manifest, std::span<std::byte> memory,
+void blend_regions(const Manifest& manifest, ByteRange range, std::span<std::byte> memory,
                    std::span<const std::byte> landed, LandingMode mode, double factor) {
   for (const Region& region : manifest.regions()) {
-    const auto x = memory.subspan(region.offset, region.bytes);
-    const auto y = landed.subspan(region.offset, region.bytes);
+    const ByteRange piece = overlap(range, region.range());
+    if (piece.length == 0) continue;
+    const auto x = memory.subspan(piece.offset, piece.length);
+    const auto y = landed.subspan(piece.offset, piece.length);
     switch (region.rule) {
       case BlendRule::interpolate:
         if (mode == LandingMode::difference) {

@@ -21,8 +21,8 @@ class HostParameters : public Parameters {
   const std::span<std::byte> memory_;
 };
 
-// The same passes over any memory laid out by `manifest`.
-void blend_regions(const Manifest& manifest, std::span<std::byte> memory,
+// The same passes over bytes `range` of any memory laid out by `manifest`.
+void blend_regions(const Manifest& manifest, ByteRange range, std::span<std::byte> memory,
                    std::span<const std::byte> landed, LandingMode mode, double factor);
 
 }  // namespace dpwa

@@ -78,12 +78,8 @@ std::vector<StartView> StartUp::look_around() {
 bool StartUp::pull_from(std::size_t file_index) {
   const auto indices = Node::file_indices(gossip_.config_);
   const auto peer = static_cast<PeerId>(std::ranges::find(indices, file_index) - indices.begin());
-  PullSpec spec;
-  spec.peer = peer;
-  spec.full = true;
-  spec.mode = LandingMode::values;
-  spec.timeout = std::max(gossip_.config_.gossip.timeout, gossip_.config_.gossip.start_wait);
-  spec.judge_staleness = false;
+  const PullSpec spec =
+      full_pull(peer, std::max(gossip_.config_.gossip.timeout, gossip_.config_.gossip.start_wait));
   Client& client = gossip_.node_->client();
   if (!client.begin(spec)) return false;
   const auto arrival = client.take(spec.timeout * 2);

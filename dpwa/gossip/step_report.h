@@ -17,8 +17,10 @@ struct StepReport {
   std::uint64_t bytes = 0;  // received for this outcome
   std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
   double clock = 0;                   // own clock after the step
-  double distance = 0;             // ||x_peer - x_own|| over what is interpolated; 0 unless mixed
-  std::uint64_t pulls_ok = 0;      // since start()
+  double distance = 0;         // ||x_peer - x_own|| over what was interpolated; 0 unless mixed
+  unsigned block = 0;          // which of `blocks` parts of the model was blended; 0 unless mixed
+  unsigned blocks = 1;         // gossip.blocks, or fewer when the model has fewer tensors
+  std::uint64_t pulls_ok = 0;  // since start()
   std::uint64_t pulls_failed = 0;  // since start(), all kinds of failure
 };
 

@@ -35,8 +35,9 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
     : io_(io),
       local_(local),
       options_(std::move(options)),
-      staging_(PeerChannel::make_staging(options_.chunk_bytes)),
+      staging_(ReplyReader::make_staging(options_.chunk_bytes)),
       table_(local.peers, options_.flow_control, options_.backoff),
+      seen_(peers.size()),
       delay_(io),
       staleness_(options_.staleness),
       random_(options_.seed),
@@ -100,6 +101,12 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     if (!result.failure) {
       arrival.stats = landing_.stats();
       arrival.own = compared_;
+      arrival.block = spec.block;
+      if (spec.range) {
+        seen_[*peer].took(result.incarnation, result.progress.version, spec.block);
+      } else {
+        seen_[*peer].took_all(result.incarnation, result.progress.version);
+      }
       round_.succeeded(table_, result.progress);
       break;
     }
@@ -129,9 +136,11 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
   PullRequest request;
   request.full = spec.full;
   request.for_final_average = spec.for_final_average;
+  request.range = spec.range.value_or(
+      ByteRange{0, spec.full ? local_.manifest.total_bytes() : local_.manifest.exchange_bytes()});
   if (!spec.full) {
     request.known_incarnation = table_.at(peer).incarnation;
-    request.known_version = table_.at(peer).progress.version;
+    request.known_version = seen_[peer].known_version(request.known_incarnation, spec.block);
   }
   request.deadline_ms = milliseconds_left(round_.deadline());
   const auto judge = [this, peer,
@@ -142,10 +151,10 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
   if (spec.judge_staleness) request.judge = judge;
   // Not the snapshot of the moment when the pull began: the peer answers with its latest, which may
   // be steps younger by then.
-  request.begin_landing = [this, mode = spec.mode] {
+  request.begin_landing = [this, mode = spec.mode, range = request.range] {
     auto own = local_.store.latest();
     compared_ = own->progress();
-    landing_.begin(mode, std::move(own));
+    landing_.begin(mode, std::move(own), range);
   };
   PullResult result = co_await channel.pull(std::move(request), landing_);
   const Progress& known = table_.at(peer).progress;

@@ -12,6 +12,7 @@
 #include "dpwa/core/peer_table.h"
 #include "dpwa/core/pull_round.h"
 #include "dpwa/core/random.h"
+#include "dpwa/core/seen_blocks.h"
 #include "dpwa/core/staleness.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/local_node.h"
@@ -79,6 +80,7 @@ class Client {
   AlignedBuffer staging_;
   std::vector<std::unique_ptr<PeerChannel>> channels_;  // by PeerId
   PeerTable table_;
+  std::vector<SeenBlocks> seen_;  // by PeerId
   PullRound round_;
   boost::asio::steady_timer delay_;  // before a round
   Progress compared_;                // of the own snapshot that the last landing compares with

@@ -12,10 +12,12 @@
 
 namespace dpwa {
 
-// What a pull is to bring. The defaults are an ordinary gossip round.
+// What a pull is to bring. The defaults are an ordinary gossip round over the whole model.
 struct PullSpec {
-  std::optional<PeerId> peer;  // none: the peer table chooses, and tries others after a failure
-  bool full = false;           // frozen parameters too
+  std::optional<PeerId> peer;      // none: the peer table chooses, and tries others after a failure
+  bool full = false;               // frozen parameters too
+  std::optional<ByteRange> range;  // one block of layer_blocks(); none: all of what it moves
+  unsigned block = 0;              // its index
   bool for_final_average = false;
   LandingMode mode = LandingMode::difference;
   Duration timeout = std::chrono::milliseconds(500);  // the one deadline of the round
@@ -23,15 +25,27 @@ struct PullSpec {
   Duration delay{};  // before the first peer is asked; the timeout begins after it
 };
 
+// Everything of one peer as values, however stale: to take over its weights.
+inline PullSpec full_pull(PeerId peer, Duration timeout) {
+  PullSpec spec;
+  spec.peer = peer;
+  spec.full = true;
+  spec.mode = LandingMode::values;
+  spec.timeout = timeout;
+  spec.judge_staleness = false;
+  return spec;
+}
+
 // What a pull brought. With outcome `mixed` the landing buffer holds the parameters, and belongs to
 // the trainer until it begins the next pull.
 struct Arrival {
   Outcome outcome = Outcome::skipped;
   std::optional<PeerId> peer;  // that answered, or the last one tried
   std::string peer_name;
-  bool full = false;  // a full pull
-  Progress progress;  // the peer's
-  Progress own;       // of the own snapshot that it was compared with
+  bool full = false;   // a full pull
+  unsigned block = 0;  // as in PullSpec
+  Progress progress;   // the peer's
+  Progress own;        // of the own snapshot that it was compared with
   kernels::PassStats stats;
   std::uint64_t bytes = 0;
 };

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "dpwa/snapshot/aligned_buffer.h"
+#include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/snapshot_store.h"
 #include "interpolation/kernels/kernels.h"
@@ -24,7 +25,8 @@ class Landing {
   Landing(const Manifest& manifest,
           const BufferAllocator& allocate);  // the manifest must outlive it
 
-  void begin(LandingMode mode, std::shared_ptr<const Snapshot> own);
+  // `range`: what is about to land; all else in the buffer is left over from before.
+  void begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteRange range);
   // Bytes [offset, offset + peer.size()) of the peer's snapshot; offset and size are multiples of
   // 64 but for the last piece. Throws nothing; the caller has checked the bounds.
   void consume(std::uint64_t offset, std::span<const std::byte> peer);
@@ -32,6 +34,7 @@ class Landing {
   void release() { own_.reset(); }
 
   LandingMode mode() const { return mode_; }
+  ByteRange range() const { return range_; }
   const kernels::PassStats& stats() const { return stats_; }
   std::span<const std::byte> bytes() const { return buffer_.bytes(); }
 
@@ -39,6 +42,7 @@ class Landing {
   const Manifest& manifest_;
   AlignedBuffer buffer_;
   LandingMode mode_ = LandingMode::difference;
+  ByteRange range_;
   std::shared_ptr<const Snapshot> own_;
   kernels::PassStats stats_;
 };

@@ -57,7 +57,7 @@ std::uint64_t checked_bytes(std::size_t index, const TensorSpec& tensor) {
 }
 
 std::uint64_t align(std::uint64_t bytes) {
-  return (bytes + region_alignment - 1) / region_alignment * region_alignment;
+  return (bytes + tensor_alignment - 1) / tensor_alignment * tensor_alignment;
 }
 
 template <typename T>
@@ -155,6 +155,7 @@ Manifest::Manifest(std::vector<TensorSpec> tensors) : tensors_(std::move(tensors
     sum += bytes;
     if (sum > max_snapshot_bytes) refuse(i, tensor.name, "brings the model above 2^48 bytes");
     Region& region = regions[{tensor.rule, tensor.dtype}];
+    if (bytes > 0) region.bytes = align(region.bytes);
     offsets_.push_back(region.bytes);  // within its region; the start is added below
     region.bytes += bytes;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/snapshot/byte_range.h"
 #include "interpolation/kernels/dtype.h"
 
 namespace dpwa {
@@ -23,7 +24,7 @@ inline constexpr std::size_t max_tensors = 65536;
 inline constexpr std::size_t max_rank = 16;
 inline constexpr std::size_t max_tensor_name_bytes = 255;
 inline constexpr std::uint64_t max_snapshot_bytes = std::uint64_t{1} << 48;
-inline constexpr std::uint64_t region_alignment = 64;
+inline constexpr std::uint64_t tensor_alignment = 64;  // bytes; of regions as well
 
 struct TensorSpec {
   std::string name;
@@ -37,21 +38,24 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-// A contiguous run of a snapshot in which all tensors share dtype and rule.
+// A contiguous run of a snapshot in which all tensors share dtype and rule, the gaps between them
+// included.
 struct Region {
   DType dtype = DType::float32;
   BlendRule rule = BlendRule::interpolate;
   std::uint64_t offset = 0;  // bytes from the start of the snapshot, a multiple of 64
   std::uint64_t bytes = 0;
+  ByteRange range() const { return {offset, bytes}; }
 };
 
 using Fingerprint = std::array<std::uint8_t, 32>;
 
 // What a snapshot holds: the tensors in the model's order, and where each lies. Tensors of one rule
-// and dtype are packed without gaps into one region; regions follow each other by rule, then by
-// dtype, so that what an ordinary pull moves (interpolate and maximum) comes first. Gaps between
-// regions are zero. Two models may exchange parameters iff their fingerprints are equal. Immutable;
-// thread-safe.
+// and dtype lie side by side in one region, each at a multiple of 64 bytes: vector loads and device
+// kernels find them aligned, and a pull may ask for any run of whole tensors. Regions follow each
+// other by rule, then by dtype, so that what an ordinary pull moves (interpolate and maximum) comes
+// first. Gaps are zero and stay zero under every blend rule. Two models may exchange parameters iff
+// their fingerprints are equal. Immutable; thread-safe.
 class Manifest {
  public:
   Manifest() = default;

@@ -9,6 +9,7 @@
 
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
@@ -148,7 +149,9 @@ TEST_CASE("device memory is freed only after the side stream has done with it") 
 }
 
 TEST_CASE("a blend on a device gives what the blend on the host does, behind its upload") {
-  for (const auto mode : {LandingMode::difference, LandingMode::values}) {
+  for (const auto [mode, block] :
+       {std::pair{LandingMode::difference, 0u}, std::pair{LandingMode::values, 0u},
+        std::pair{LandingMode::difference, 1u}}) {
     const FakeAccelerator device;
     const auto module = module_of_every_kind(1);
     const auto peer = module_of_every_kind(2);
@@ -161,12 +164,13 @@ TEST_CASE("a blend on a device gives what the blend on the host does, behind its
     std::ranges::copy(bytes_of(flat), writer->bytes().begin());
     store.publish(std::move(*writer), {});
     Landing landing(manifest, [](std::size_t n) { return AlignedBuffer(n); });
-    landing.begin(mode, store.latest());
+    const ByteRange range = layer_blocks(manifest, block + 1).at(block);
+    landing.begin(mode, store.latest(), range);
     const auto peer_bytes = bytes_of(peer_flat);
-    landing.consume(0, std::span(peer_bytes).first(manifest.exchange_bytes()));
+    landing.consume(range.offset, std::span(peer_bytes).subspan(range.offset, range.length));
 
     auto expected = bytes_of(flat);
-    blend_regions(manifest, expected, landing.bytes(), mode, 0.5);
+    blend_regions(manifest, range, expected, landing.bytes(), mode, 0.5);
     parameters.blend(landing, 0.5);
     CHECK(device.log == "record side; wait on training; record training; ");
     if (mode == LandingMode::difference) {

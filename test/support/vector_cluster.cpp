@@ -9,11 +9,13 @@
 
 namespace dpwa::test {
 
-Manifest vector_manifest(std::size_t elements) {
-  TensorSpec spec;
-  spec.name = "x";
-  spec.shape = {elements};
-  return Manifest({spec});
+Manifest vector_manifest(std::size_t elements, std::size_t tensors) {
+  std::vector<TensorSpec> specs(tensors);
+  for (std::size_t i = 0; i < tensors; ++i) {
+    specs[i].name = i == 0 ? "x" : "x" + std::to_string(i);
+    specs[i].shape = {elements / tensors};
+  }
+  return Manifest(std::move(specs));
 }
 
 Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self) {
@@ -34,22 +36,22 @@ Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self
   return config;
 }
 
-VectorNode::VectorNode(Config config, std::size_t elements, float value)
+VectorNode::VectorNode(Config config, std::size_t elements, float value, std::size_t tensors)
     : config_(std::move(config)),
       elements_(elements),
-      memory_(vector_manifest(elements).total_bytes()),
-      parameters_(vector_manifest(elements), memory_.bytes()),
+      memory_(vector_manifest(elements, tensors).total_bytes()),
+      parameters_(vector_manifest(elements, tensors), memory_.bytes()),
       gossip_(std::make_unique<Gossip>(config_, parameters_)) {
   std::ranges::fill(values(), value);
 }
 
 VectorCluster::VectorCluster(std::size_t nodes, std::size_t elements,
-                             const std::function<void(Config&)>& tune) {
+                             const std::function<void(Config&)>& tune, std::size_t tensors) {
   const auto ports = free_ports(nodes);
   for (std::size_t i = 0; i < nodes; ++i) {
     Config config = loopback_config(ports, i);
     if (tune) tune(config);
-    nodes_.push_back(std::make_unique<VectorNode>(std::move(config), elements));
+    nodes_.push_back(std::make_unique<VectorNode>(std::move(config), elements, 0, tensors));
   }
 }
 

@@ -15,13 +15,14 @@ namespace dpwa::test {
 // `self`.
 Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self);
 
-// The model of a node that is one float32 vector 'x'.
-Manifest vector_manifest(std::size_t elements);
+// The model of a node that is one float32 vector, in `tensors` equal parts 'x', 'x1', 'x2', ...
+// Several parts lie without gaps when each has a multiple of 16 elements.
+Manifest vector_manifest(std::size_t elements, std::size_t tensors = 1);
 
 // A float32 vector that takes part in gossip: a node without torch.
 class VectorNode {
  public:
-  VectorNode(Config config, std::size_t elements, float value = 0);
+  VectorNode(Config config, std::size_t elements, float value = 0, std::size_t tensors = 1);
 
   std::span<float> values() {
     return {reinterpret_cast<float*>(memory_.bytes().data()), elements_};
@@ -42,7 +43,7 @@ class VectorCluster {
  public:
   // `tune` may change each node's configuration.
   VectorCluster(std::size_t nodes, std::size_t elements,
-                const std::function<void(Config&)>& tune = {});
+                const std::function<void(Config&)>& tune = {}, std::size_t tensors = 1);
 
   void start();  // all at once, each on a thread of its own, as processes would
   void for_all_at_once(const std::function<void(VectorNode&)>& body);

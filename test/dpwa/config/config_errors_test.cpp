@@ -115,7 +115,7 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
       {"gossip:\n  pul_probability: 1\n",
        "3: gossip.pul_probability: unknown key, did you mean 'pull_probability'? accepted: "
        "pull_probability, "
-       "timeout_ms, step_budget_ms, blend, max_staleness, max_frozen_ms, final_average, "
+       "timeout_ms, step_budget_ms, blend, blocks, max_staleness, max_frozen_ms, final_average, "
        "start_wait_ms, "
        "finish_wait_ms, flow_control, fetch_probability"},
       {"gosip: {}\n",

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
@@ -88,6 +89,44 @@ TEST_CASE("a report names peer, factor, staleness, distance, bytes and clock of 
   CHECK(report.bytes == 400);
   CHECK(report.clock == 2.0);  // (1 + 3) / 2
   CHECK(cluster.at(0).values()[99] == 1.5F);
+}
+
+TEST_CASE("with blocks each pull brings one block, all of them in turn, and says which") {
+  VectorCluster cluster(
+      2, 64,
+      [](Config& config) {
+        wait_for_pulls(config);
+        config.gossip.blocks = 4;
+      },
+      4);
+  cluster.start();
+  VectorNode& node = cluster.at(0);
+  for (float& value : cluster.at(1).values()) value = 8.0F;
+  cluster.at(1).gossip().publish([] { return 1.0; });
+  for (int round = 0; round < 4; ++round) {
+    const StepReport report = step_of(node);
+    CHECK(report.outcome == Outcome::mixed);
+    CHECK(report.bytes == 64);
+    CHECK(report.blocks == 4);
+    for (std::size_t i = 0; i < 16; ++i) CHECK(node.values()[report.block * 16 + i] == 4.0F);
+    CHECK(std::ranges::count(node.values(), 4.0F) == 16 * (round + 1));
+  }
+  // Nothing newer to be had: no block is blended twice.
+  CHECK(step_of(node).outcome == Outcome::skipped);
+  CHECK(std::ranges::count(node.values(), 4.0F) == 64);
+}
+
+TEST_CASE("a block moves the clock by its share of the model") {
+  VectorCluster cluster(
+      2, 64,
+      [](Config& config) {
+        wait_for_pulls(config);
+        config.gossip.blocks = 4;
+      },
+      4);
+  cluster.start();
+  for (int i = 0; i < 9; ++i) cluster.at(1).gossip().publish([] { return 1.0; });
+  CHECK(step_of(cluster.at(0)).clock == 2.0);  // 1 + (9 - 1) * 0.5 / 4
 }
 
 TEST_CASE(

@@ -76,7 +76,7 @@ struct Fixture {
   }
   // Lands the first `end` bytes of the peer in pieces of `piece` bytes.
   std::vector<std::byte> land(LandingMode mode, std::size_t piece, std::size_t end) {
-    landing.begin(mode, store.latest());
+    landing.begin(mode, store.latest(), {0, manifest.total_bytes()});
     const std::span<const std::byte> all(peer.bytes);
     for (std::size_t at = 0; at < end; at += piece)
       landing.consume(at, all.subspan(at, std::min(piece, end - at)));
@@ -177,7 +177,7 @@ TEST_CASE_FIXTURE(Fixture, "a new landing forgets the statistics of the last one
 }
 
 TEST_CASE_FIXTURE(Fixture, "after its release the own snapshot's buffer can be used again") {
-  landing.begin(LandingMode::difference, store.latest());
+  landing.begin(LandingMode::difference, store.latest(), {0, manifest.total_bytes()});
   const auto publish = [this] {
     auto writer = store.begin();
     if (!writer) return false;

@@ -1,0 +1,57 @@
+#include "dpwa/net/pull_result.h"
+
+#include <utility>
+
+namespace dpwa {
+
+using wire::MessageType;
+
+PullResult failed(PeerFailure failure, std::string detail) {
+  PullResult result;
+  result.failure = failure;
+  result.detail = std::move(detail);
+  return result;
+}
+
+PullResult failed(const net::IoFailure& failure) {
+  return failed(failure.protocol ? PeerFailure::protocol : PeerFailure::unreachable,
+                failure.detail);
+}
+
+PullResult failed(const wire::WireError& error) {
+  return failed(PeerFailure::protocol, error.detail);
+}
+
+namespace {
+
+PullResult declined_without_fields(PeerFailure failure, std::string detail,
+                                   std::span<const std::byte> body) {
+  const auto empty = wire::decode_empty(body);
+  return empty ? failed(failure, std::move(detail)) : failed(empty.error());
+}
+
+}  // namespace
+
+PullResult declined(MessageType type, std::span<const std::byte> body) {
+  switch (type) {
+    case MessageType::not_ready:
+      return declined_without_fields(PeerFailure::not_ready, "has no parameters yet", body);
+    case MessageType::not_modified:
+      return declined_without_fields(PeerFailure::unchanged, "has published nothing new", body);
+    case MessageType::busy:
+      return declined_without_fields(PeerFailure::busy, "is busy", body);
+    case MessageType::reject: {
+      const auto reject = wire::decode_reject(body);
+      if (!reject) return failed(reject.error());
+      return failed(PeerFailure::rejected, reject->reason);
+    }
+    case MessageType::error: {
+      const auto error = wire::decode_error(body);
+      return failed(PeerFailure::protocol, error ? error->reason : error.error().detail);
+    }
+    default:
+      return failed(PeerFailure::protocol, "sent a reply that does not belong to a pull");
+  }
+}
+
+}  // namespace dpwa

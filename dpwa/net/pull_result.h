@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "dpwa/core/peer_table.h"
+#include "dpwa/core/progress.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/snapshot/byte_range.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+
+// What one attempt at one peer is to bring.
+struct PullRequest {
+  bool full = false;
+  ByteRange range;  // of the snapshot
+  bool for_final_average = false;
+  std::uint32_t deadline_ms = 0;  // stated to the peer
+  // The snapshot taken from it last: it need not send that again. Version 0 = none.
+  std::uint64_t known_incarnation = 0;
+  std::uint64_t known_version = 0;
+  // Asked once the head has arrived, before any parameters: a failure ends the pull.
+  std::function<std::optional<PeerFailure>(const Progress&)> judge;
+  // Called next: makes the landing ready for the parameters.
+  std::function<void()> begin_landing;
+};
+
+// What it came to.
+struct PullResult {
+  std::optional<PeerFailure> failure;  // none: the snapshot landed
+  std::string detail;                  // one line on the failure, for the log
+  Progress progress;                   // the peer's, once its reply was read
+  std::uint64_t bytes = 0;             // of parameters received
+  std::uint64_t incarnation = 0;       // of the peer on this connection; 0 = it did not greet us
+};
+
+PullResult failed(PeerFailure failure, std::string detail);
+PullResult failed(const net::IoFailure& failure);
+PullResult failed(const wire::WireError& error);
+// A reply other than SNAPSHOT, in words.
+PullResult declined(wire::MessageType type, std::span<const std::byte> body);
+
+}  // namespace dpwa

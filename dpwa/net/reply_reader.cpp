@@ -1,0 +1,130 @@
+#include "dpwa/net/reply_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dpwa/net/frame_io.h"
+#include "dpwa/wire/checksum.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using wire::MessageType;
+
+namespace {
+
+// The staging buffer is laid out so that a chunk's payload starts on a cache line:
+//   [0, pad) unused | reply lead (header, head, first chunk header) | payload at payload_offset
+constexpr std::size_t payload_offset = (ReplyReader::reply_lead_bytes + 63) / 64 * 64;
+constexpr std::size_t lead_offset = payload_offset - ReplyReader::reply_lead_bytes;
+
+std::string words_for(ByteRange range, std::uint32_t chunk_bytes) {
+  return std::to_string(range.length) + " bytes from byte " + std::to_string(range.offset) +
+         " in chunks of " + std::to_string(chunk_bytes);
+}
+
+}  // namespace
+
+AlignedBuffer ReplyReader::make_staging(std::size_t chunk_bytes) {
+  return AlignedBuffer(payload_offset + chunk_bytes);
+}
+
+std::uint32_t ReplyReader::chunk_bytes() const {
+  return static_cast<std::uint32_t>(staging_.bytes().size() - payload_offset);
+}
+
+asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint32_t request_id,
+                                                 Landing& landing) {
+  const auto window = staging_.bytes().subspan(lead_offset);  // lead and first payload
+  const auto first = co_await net::read_some(socket_, window, wire::header_bytes);
+  if (!first) co_return failed(first.error());
+  std::size_t buffered = *first;
+
+  const ByteRange asked = request.range;
+  const std::uint64_t max_body = wire::snapshot_body_bytes(asked.length, wire::min_chunk_bytes);
+  const auto header = wire::decode_header(window.first<wire::header_bytes>(), max_body);
+  if (!header) co_return failed(header.error());
+  if (header->request_id != request_id) {
+    co_return failed(PeerFailure::protocol, "answered another request");
+  }
+  const bool is_snapshot = header->type == MessageType::snapshot;
+  const std::size_t wanted =
+      wire::header_bytes +
+      (is_snapshot ? wire::snapshot_head_bytes : static_cast<std::size_t>(header->body_bytes));
+  if (wanted > window.size()) {
+    co_return failed(PeerFailure::protocol, "sent a reply that does not belong to a pull");
+  }
+  if (buffered < wanted) {
+    const auto more = co_await net::read_some(socket_, window.subspan(buffered), wanted - buffered);
+    if (!more) co_return failed(more.error());
+    buffered += *more;
+  }
+  const auto body = window.subspan(wire::header_bytes, wanted - wire::header_bytes);
+  if (!is_snapshot && buffered > wanted) {
+    co_return failed(PeerFailure::protocol, "sent bytes that nobody asked for");
+  }
+  if (!is_snapshot) co_return declined(header->type, body);
+
+  const auto head =
+      wire::decode_snapshot_head(body.first<wire::snapshot_head_bytes>(), header->body_bytes);
+  if (!head) co_return failed(head.error());
+  if (ByteRange{head->offset, head->length} != asked || head->chunk_bytes != chunk_bytes()) {
+    co_return failed(PeerFailure::protocol,
+                     "sent " + words_for({head->offset, head->length}, head->chunk_bytes) +
+                         " where " + words_for(asked, chunk_bytes()) + " were asked for");
+  }
+  if (const auto verdict = request.judge ? request.judge(head->progress) : std::nullopt) {
+    PullResult result = failed(*verdict, "is too far behind or stands still, at clock " +
+                                             std::to_string(head->progress.clock));
+    result.progress = head->progress;
+    co_return result;
+  }
+  if (request.begin_landing) request.begin_landing();
+  co_return co_await receive_chunks(*head, buffered, landing);
+}
+
+asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
+                                                        std::size_t buffered, Landing& landing) {
+  const auto staging = staging_.bytes();
+  PullResult result;
+  result.progress = head.progress;
+  // `have` counts what has been read of the current chunk, its header included.
+  std::size_t have = buffered - wire::header_bytes - wire::snapshot_head_bytes;
+  for (std::uint64_t at = 0; at < head.length;) {
+    const auto payload_bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(head.chunk_bytes, head.length - at));
+    const auto chunk = staging.subspan(payload_offset - wire::chunk_header_bytes,
+                                       wire::chunk_header_bytes + payload_bytes);
+    if (have < chunk.size()) {
+      const auto more = co_await net::read_some(socket_, chunk.subspan(have), chunk.size() - have);
+      if (!more) {
+        PullResult broken = failed(more.error());
+        broken.bytes = at;
+        co_return broken;
+      }
+      have += *more;
+    }
+    if (have > chunk.size()) {
+      result.failure = PeerFailure::protocol;
+      result.detail = "sent more bytes than it announced";
+      co_return result;
+    }
+    const auto header =
+        wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), payload_bytes);
+    if (!header) co_return failed(header.error());
+    const auto payload = chunk.subspan(wire::chunk_header_bytes);
+    if (wire::crc32c(payload) != header->crc) {
+      result.failure = PeerFailure::protocol;
+      result.detail = "sent a chunk with a wrong checksum at byte " + std::to_string(at);
+      co_return result;
+    }
+    landing.consume(head.offset + at, payload);
+    at += payload_bytes;
+    have = 0;
+    result.bytes = at;
+  }
+  co_return result;
+}
+
+}  // namespace dpwa

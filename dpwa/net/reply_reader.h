@@ -1,0 +1,41 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <cstdint>
+
+#include "dpwa/net/pull_result.h"
+#include "dpwa/snapshot/aligned_buffer.h"
+#include "dpwa/snapshot/landing.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+
+// Reads the reply to one PULL: the head, then chunk after chunk, each checked and landed while it
+// is hot in cache. After a failure the stream may hold half a reply. Tx thread only.
+class ReplyReader {
+ public:
+  // `staging` holds one chunk at a time; it and the socket outlive the reader.
+  ReplyReader(boost::asio::ip::tcp::socket& socket, AlignedBuffer& staging)
+      : socket_(socket), staging_(staging) {}
+
+  boost::asio::awaitable<PullResult> receive(PullRequest request, std::uint32_t request_id,
+                                             Landing& landing);
+  std::uint32_t chunk_bytes() const;  // that the staging buffer has room for
+
+  // Bytes of reply that come before the first chunk's payload.
+  static constexpr std::size_t reply_lead_bytes =
+      wire::header_bytes + wire::snapshot_head_bytes + wire::chunk_header_bytes;
+  // A staging buffer for chunks of up to `chunk_bytes`.
+  static AlignedBuffer make_staging(std::size_t chunk_bytes);
+
+ private:
+  boost::asio::awaitable<PullResult> receive_chunks(wire::SnapshotHead head, std::size_t buffered,
+                                                    Landing& landing);
+
+  boost::asio::ip::tcp::socket& socket_;
+  AlignedBuffer& staging_;
+};
+
+}  // namespace dpwa
