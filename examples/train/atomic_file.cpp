@@ -46,12 +46,17 @@ class Descriptor {
 void write_file_atomically(const std::filesystem::path& path,
                            std::initializer_list<std::string_view> parts) {
   const std::filesystem::path temporary = path.string() + ".tmp";
-  {
-    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    for (const std::string_view part : parts) file.write(part);
-    file.sync();
+  try {
+    {
+      const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+      for (const std::string_view part : parts) file.write(part);
+      file.sync();
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path);
+  } catch (...) {
+    ::unlink(temporary.c_str());  // half a file helps nobody, and a full disk needs the room
+    throw;
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path);
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
   Descriptor(directory, O_RDONLY | O_DIRECTORY).sync();
 }

@@ -1,7 +1,10 @@
 #include "examples/train/atomic_file.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <csignal>
+#include <string>
 #include <system_error>
 
 #include "test/examples/temporary_directory.h"
@@ -23,4 +26,20 @@ TEST_CASE("a file that cannot be written throws and leaves the old content") {
   std::filesystem::create_directory(directory / "file.tmp");
   CHECK_THROWS_AS(train::write_file_atomically(directory / "file", {"new"}), std::system_error);
   CHECK(test::read_text(directory / "file") == "old");
+}
+
+TEST_CASE("a disk that is full half way leaves the old content and nothing beside it") {
+  const test::TemporaryDirectory directory;
+  train::write_file_atomically(directory / "file", {"old"});
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  CHECK_THROWS_AS(train::write_file_atomically(directory / "file", {std::string(10000, 'x')}),
+                  std::system_error);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(test::read_text(directory / "file") == "old");
+  CHECK_FALSE(std::filesystem::exists(directory / "file.tmp"));
 }
