@@ -1,7 +1,7 @@
 #include "adapters/common/flat_parameters.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -16,10 +16,11 @@
 namespace dpwa {
 namespace {
 
-// Host memory on huge pages; device memory from the device's own allocator.
+// Zeroed, since the gaps between tensors travel as well: host memory on huge pages, device memory
+// from the device's own allocator.
 at::Tensor allocate(std::uint64_t bytes, at::Device device) {
   const auto size = static_cast<std::int64_t>(bytes);
-  if (!device.is_cpu()) return at::empty({size}, at::TensorOptions(at::kByte).device(device));
+  if (!device.is_cpu()) return at::zeros({size}, at::TensorOptions(at::kByte).device(device));
   auto buffer = std::make_shared<AlignedBuffer>(bytes);
   void* data = buffer->bytes().data();
   return at::from_blob(data, {size}, [buffer](void*) {}, at::TensorOptions(at::kByte));

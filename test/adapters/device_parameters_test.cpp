@@ -149,7 +149,7 @@ TEST_CASE("device memory is freed only after the side stream has done with it") 
 }
 
 TEST_CASE("a blend on a device gives what the blend on the host does, behind its upload") {
-  for (const auto [mode, block] :
+  for (const auto& [mode, block] :
        {std::pair{LandingMode::difference, 0u}, std::pair{LandingMode::values, 0u},
         std::pair{LandingMode::difference, 1u}}) {
     const FakeAccelerator device;
