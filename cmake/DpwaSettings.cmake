@@ -17,6 +17,9 @@ endif()
 # Torch sources need more than 1 GB each: at most two compile at a time.
 set_property(GLOBAL PROPERTY JOB_POOLS torch_pool=2)
 
+if(DPWA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 if(DPWA_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)

@@ -100,6 +100,9 @@ Config load_config(const std::filesystem::path& file, const std::string& name = 
 // The same for programs that are no node themselves (status, run.sh): no own name, no overrides.
 Config load_cluster(const std::filesystem::path& file);
 
+// The same for text at hand, called `file` in messages; hosts are not resolved.
+Config parse_cluster(const std::string& text, const std::filesystem::path& file);
+
 // The effective configuration as a cluster file that loads to the same Config.
 std::string to_yaml(const Config& config);
 

@@ -27,11 +27,6 @@ std::string read_bounded(const std::filesystem::path& file, const Locations& loc
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad()) locations.fail("", "cannot be read to its end");
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > max_file_bytes) {
-    locations.fail("", "is too large for a cluster file; accepted: at most 4 MiB");
-  }
-  // A value missing at the very end is then told from an explicit null by its line (field.h).
-  if (!text.ends_with('\n')) text += '\n';
   return text;
 }
 
@@ -70,7 +65,15 @@ void refuse_second_document(const std::string& text, const Locations& locations)
 }  // namespace
 
 YAML::Node read_document(const std::filesystem::path& file, const Locations& locations) {
-  const std::string text = read_bounded(file, locations);
+  return parse_document(read_bounded(file, locations), locations);
+}
+
+YAML::Node parse_document(std::string text, const Locations& locations) {
+  if (text.size() > max_file_bytes) {
+    locations.fail("", "is too large for a cluster file; accepted: at most 4 MiB");
+  }
+  // A value missing at the very end is then told from an explicit null by its line (field.h).
+  if (!text.ends_with('\n')) text += '\n';
   YAML::Node document;
   try {
     document = YAML::Load(text);

@@ -41,12 +41,11 @@ void read_sections(const Section& root, Config& config) {
   if (const Field* field = root.find("log")) read_log(Section(*field), config.log);
 }
 
-Config read_file(const std::filesystem::path& file, Locations& locations) {
-  const YAML::Node document = read_document(file, locations);
+Config read_config(const YAML::Node& document, Locations& locations) {
   const Section root(locations, document);
   root.accept_only(top_level_keys(), section_keys());
   Config config;
-  config.file = file;
+  config.file = locations.file();
   read_nodes(root.need("nodes", "a list of {name, host, port}"), config.nodes);
   check_names(config, locations);
   const bool original = is_original_form(document.IsSequence(), root);
@@ -63,7 +62,7 @@ Config read_file(const std::filesystem::path& file, Locations& locations) {
 
 Config load_config(const std::filesystem::path& file, const std::string& name) {
   Locations locations(file.string());
-  Config config = read_file(file, locations);
+  Config config = read_config(read_document(file, locations), locations);
   config.self = name.empty() ? name_from_environment() : name;
   check_own_name(config, config.self, locations);
   apply_environment(config, locations);
@@ -73,9 +72,14 @@ Config load_config(const std::filesystem::path& file, const std::string& name) {
 
 Config load_cluster(const std::filesystem::path& file) {
   Locations locations(file.string());
-  Config config = read_file(file, locations);
+  Config config = read_config(read_document(file, locations), locations);
   resolve_nodes(config, locations);
   return config;
+}
+
+Config parse_cluster(const std::string& text, const std::filesystem::path& file) {
+  Locations locations(file.string());
+  return read_config(parse_document(text, locations), locations);
 }
 
 }  // namespace dpwa

@@ -4,20 +4,17 @@
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 
-#include <boost/endian/conversion.hpp>
 #include <mutex>
 #include <sstream>
 
+#include "examples/train/checkpoint_file.h"
 #include "examples/train/errors.h"
 
 namespace dpwa::train {
 namespace {
 
-namespace endian = boost::endian;
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
-
-constexpr std::size_t prefix_bytes = 8;
 
 c10::Device device_of(const torch::nn::Module& model) {
   const auto parameters = model.parameters();
@@ -84,22 +81,17 @@ void restore(const char* data, std::size_t size, torch::nn::Module& model,
 std::string pack_checkpoint(const RunState& state, const torch::nn::Module& model,
                             const torch::optim::Optimizer& optimizer) {
   const std::string json = to_json(state);
-  std::string body(prefix_bytes, '\0');
-  endian::store_little_u64(reinterpret_cast<unsigned char*>(body.data()), json.size());
-  return body + json + archive_of(model, optimizer);
+  const std::string archive = archive_of(model, optimizer);
+  return join_checkpoint({json, archive});
 }
 
 RunState unpack_checkpoint(const std::string& body, const RunIdentity& here,
                            torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
   try {
-    if (body.size() < prefix_bytes) throw std::runtime_error("it is too short");
-    const std::uint64_t json_bytes =
-        endian::load_little_u64(reinterpret_cast<const unsigned char*>(body.data()));
-    if (json_bytes > body.size() - prefix_bytes) throw std::runtime_error("it is too short");
-    const RunState state = run_state_from_json(body.substr(prefix_bytes, json_bytes));
+    const CheckpointParts parts = split_checkpoint(body);
+    const RunState state = run_state_from_json(std::string(parts.state));
     require_same_run(state.identity, here);
-    const std::size_t archive_at = prefix_bytes + json_bytes;
-    restore(body.data() + archive_at, body.size() - archive_at, model, optimizer);
+    restore(parts.archive.data(), parts.archive.size(), model, optimizer);
     return state;
   } catch (const UsageError&) {
     throw;

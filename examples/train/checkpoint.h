@@ -10,9 +10,7 @@
 namespace dpwa::train {
 
 // A checkpoint's body: the run state as JSON, and a LibTorch archive of every parameter and buffer,
-// the optimizer's state and the random generator of the model's device. Layout, little-endian:
-//   0  8  bytes of the JSON
-//   8     JSON, then the archive to the end
+// the optimizer's state and the random generator of the model's device (checkpoint_file.h).
 std::string pack_checkpoint(const RunState& state, const torch::nn::Module& model,
                             const torch::optim::Optimizer& optimizer);
 

@@ -11,13 +11,7 @@
 namespace dpwa::train {
 
 // The checkpoint files of one node in a directory: NODE.STEP.ckpt, the two latest kept. A file
-// appears whole or not at all. Layout, little-endian:
-//    0  8  "DPWACKPT"
-//    8  4  version, 1
-//   12  4  CRC32C of the body
-//   16  8  bytes of the body
-//   24     body
-// One owner, one thread.
+// appears whole or not at all; checkpoint_file.h gives its layout. One owner, one thread.
 class CheckpointStore {
  public:
   using Warn = std::function<void(const std::string&)>;

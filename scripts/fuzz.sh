@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Builds the fuzzers of test/fuzz with clang's libFuzzer under AddressSanitizer and
+# UndefinedBehaviorSanitizer, and runs each for a bounded time on its checked-in corpus. Ends with a
+# table of executions; an input that breaks a fuzzer is kept in build/fuzz/findings, and the exit
+# code is 1.
+#
+# usage: scripts/fuzz.sh [--seconds 60] [--jobs 2] [--grow] [TARGET]...
+#
+#   --seconds   time of each target
+#   --jobs      targets that run at once
+#   --grow      merges what was found to reach new code into the checked-in corpora
+#   TARGET      frame_decoder, handshake, messages, cluster_file, checkpoint, idx; all when none is given
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/system_packages.sh
+source "$repository/scripts/lib/system_packages.sh"
+
+all=(frame_decoder handshake messages cluster_file checkpoint idx)
+seconds=60 jobs=2 grow=''
+targets=()
+while (($# > 0)); do
+  case $1 in
+    -h | --help) show_help; exit 0 ;;
+    --seconds) needs_value "$1" $#; seconds=$2; shift ;;
+    --jobs) needs_value "$1" $#; jobs=$2; shift ;;
+    --grow) grow=yes ;;
+    -*) usage_error "unknown option '$1'" ;;
+    *) [[ " ${all[*]} " == *" $1 "* ]] || usage_error "no target '$1'; accepted: ${all[*]}"; targets+=("$1") ;;
+  esac
+  shift
+done
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || usage_error "--seconds takes a whole number above 0, not '$seconds'"
+[[ $jobs =~ ^[1-9][0-9]*$ ]] || usage_error "--jobs takes a whole number above 0, not '$jobs'"
+((${#targets[@]} > 0)) || targets=("${all[@]}")
+
+# The oldest clang that compiles coroutines with libstdc++ is 16.
+fuzzing_clang() {
+  local name
+  for name in clang++ clang++-{21..16}; do
+    command -v "$name" >/dev/null && (($("$name" -dumpversion | cut -d. -f1) >= 16)) &&
+      echo 'int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+      "$name" -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null && echo "$name" && return 0
+  done
+  return 1
+}
+
+install_clang() {
+  local version
+  for version in {21..16}; do
+    [[ -n $(candidate_version "clang-$version") ]] || continue
+    run_logged 'apt-get update' apt-update as_root apt-get update
+    run_logged "installing clang $version" install-clang apt_install "clang-$version" "libclang-rt-$version-dev"
+    return
+  done
+  die 'no clang of version 16 or later is to be had; install one with its compiler-rt'
+}
+
+"$repository/scripts/setup.sh"
+fuzzing_clang >/dev/null || install_clang
+compiler=$(fuzzing_clang) || die 'clang with libFuzzer does not work here'
+
+folder=$repository/build/fuzz
+heading "fuzz: $compiler, ${#targets[@]} target(s), $seconds s each"
+[[ -f $folder/build.ninja ]] ||
+  run_logged 'configuring build/fuzz' configure-fuzz cmake -S "$repository" -B "$folder" -G Ninja \
+    -D CMAKE_BUILD_TYPE=RelWithDebInfo -D "CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
+    -D "CMAKE_CXX_COMPILER=$compiler" -D DPWA_FUZZ=ON -D DPWA_TORCH=OFF -D DPWA_SANITIZE=address
+run_logged 'building the fuzzers' build-fuzz cmake --build "$folder" --target "${targets[@]/#/dpwa_fuzz_}"
+
+findings=$folder/findings
+mkdir -p "$findings"
+
+# fuzz TARGET: one bounded run; its last word is in TARGET.log.
+fuzz() {
+  local found=$folder/corpus/$1
+  mkdir -p "$found"
+  # A yaml-cpp exception allocates; its leaks are looked for at the end of the run only.
+  "$folder/fuzz/dpwa_fuzz_$1" "$found" "$repository/test/fuzz/corpus/$1" -max_total_time="$seconds" \
+    -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$findings/$1-" \
+    >"$folder/$1.log" 2>&1
+}
+
+failed=()
+declare -A code
+for ((i = 0; i < ${#targets[@]}; i += jobs)); do
+  pids=()
+  for target in "${targets[@]:i:jobs}"; do
+    say "$target for $seconds s …"
+    fuzz "$target" &
+    pids+=("$target:$!")
+  done
+  for entry in "${pids[@]}"; do
+    code[${entry%%:*}]=0
+    wait "${entry##*:}" || code[${entry%%:*}]=$?
+  done
+done
+
+printf '%-15s %14s %10s  %s\n' target executions 'per second' result
+for target in "${targets[@]}"; do
+  statistic() { sed -n "s/^stat::$1: *//p" "$folder/$target.log" | tail -n 1; }
+  result=ok
+  if ((code[$target] != 0)); then
+    result="FAILED: $(grep -m 1 -E 'ERROR|SUMMARY|panic|what\(\)' "$folder/$target.log" | cut -c1-90)"
+    failed+=("$target")
+  fi
+  printf '%-15s %14s %10s  %s\n' "$target" "$(statistic number_of_executed_units)" \
+    "$(statistic average_exec_per_sec)" "$result"
+  if [[ -n $grow && $result == ok ]]; then
+    "$folder/fuzz/dpwa_fuzz_$target" -merge=1 -max_len=600 "$repository/test/fuzz/corpus/$target" \
+      "$folder/corpus/$target" >/dev/null 2>&1
+  fi
+done
+if ((${#failed[@]} > 0)); then
+  die "broken: ${failed[*]}; the inputs are in $findings, the logs in $folder"
+fi
+ok "nothing found in $seconds s each"
