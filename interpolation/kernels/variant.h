@@ -25,11 +25,32 @@ struct FloatingKernels {
   void (*lerp)(std::byte* x, const std::byte* peer, std::size_t count, double factor);
 };
 
+// The passes of encoding.h.
+struct EncodedKernels {
+  void (*encode)(std::byte* out, const std::byte* values, std::size_t count);
+  RawStats (*land_difference)(std::byte* landing, const std::byte* encoded, const std::byte* own,
+                              std::size_t count);
+  RawStats (*land_copy)(std::byte* landing, const std::byte* encoded, const std::byte* own,
+                        std::size_t count);
+};
+
+struct EncodedTable {
+  EncodedKernels float32_fp16;
+  EncodedKernels float32_bf16;
+  EncodedKernels float32_int8;
+  EncodedKernels float64_fp16;
+  EncodedKernels float64_bf16;
+  EncodedKernels float64_int8;
+  EncodedKernels float16_int8;
+  EncodedKernels bfloat16_int8;
+};
+
 struct KernelTable {
   FloatingKernels float32;
   FloatingKernels float64;
   FloatingKernels float16;
   FloatingKernels bfloat16;
+  EncodedTable encoded;
 };
 
 // Vectors of 16 bytes: SSE2 on x86-64, whatever the target has elsewhere.

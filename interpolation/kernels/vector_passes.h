@@ -4,6 +4,8 @@
 // sources (see variant.h for why everything here has internal linkage).
 
 #include "interpolation/kernels/blend_pass.h"
+#include "interpolation/kernels/encode_pass.h"
+#include "interpolation/kernels/land_encoded_pass.h"
 #include "interpolation/kernels/land_pass.h"
 #include "interpolation/kernels/variant.h"
 
@@ -15,9 +17,22 @@ constexpr FloatingKernels floating_kernels() {
   return {land<Element, true>, land<Element, false>, delta_pass<Element>, lerp_pass<Element>};
 }
 
+template <class Element, class Code>
+constexpr EncodedKernels encoded_kernels() {
+  return {encode<Element, Code>, land_encoded<Element, Code, true>,
+          land_encoded<Element, Code, false>};
+}
+
+constexpr EncodedTable encoded_table() {
+  return {encoded_kernels<Float32, CodeFp16>(),       encoded_kernels<Float32, CodeBf16>(),
+          encoded_kernels<Float32, CodeInt8>(),       encoded_kernels<NarrowFloat64, CodeFp16>(),
+          encoded_kernels<NarrowFloat64, CodeBf16>(), encoded_kernels<NarrowFloat64, CodeInt8>(),
+          encoded_kernels<Float16, CodeInt8>(),       encoded_kernels<InOrderBFloat16, CodeInt8>()};
+}
+
 constexpr KernelTable kernel_table() {
   return {floating_kernels<Float32>(), floating_kernels<Float64>(), floating_kernels<Float16>(),
-          floating_kernels<BFloat16>()};
+          floating_kernels<BFloat16>(), encoded_table()};
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+#pragma once
+
+// The passes that land a peer's encoded block: decode, store and measure it at once. Only for the
+// variant sources (see variant.h).
+
+#include "interpolation/kernels/encode_pass.h"
+#include "interpolation/kernels/land_pass.h"
+
+namespace dpwa::kernels {
+namespace {
+
+// Lands `blocks` whole blocks, at most kFlushBlocks of them.
+template <class Element, class Code, bool kDifference>
+void land_encoded_blocks(std::byte* landing, const std::byte* encoded, const std::byte* own,
+                         std::size_t blocks, LandTotals<Element>& totals) {
+  Floats low_squares[kPacks] = {}, high_squares[kPacks] = {};
+  Floats peer_check = {}, own_check = {}, landed_check = {};
+  for (; blocks > 0; --blocks) {
+    const auto grid = Code::grid(encoded);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kPacks; ++i) {
+      const FloatPack theirs = Code::load(encoded, i, grid);
+      const FloatPack ours = Element::load(own, i);
+      const FloatPack like = kDifference ? Code::round(ours, grid) : ours;
+      const FloatPack gap = {theirs.low - like.low, theirs.high - like.high};
+      low_squares[i] += gap.low * gap.low;
+      high_squares[i] += gap.high * gap.high;
+      const FloatPack landed = Element::store(landing, i, kDifference ? gap : theirs);
+      peer_check += (theirs.low - theirs.low) + (theirs.high - theirs.high);
+      own_check += (ours.low - ours.low) + (ours.high - ours.high);
+      landed_check += (landed.low - landed.low) + (landed.high - landed.high);
+    }
+    landing += kStride<Element>;
+    encoded += Code::kBytes;
+    own += kStride<Element>;
+  }
+  float lanes[kBlock<Element>];
+  __builtin_memcpy(lanes, low_squares, sizeof low_squares);
+  __builtin_memcpy(lanes + kBlock<Element> / 2, high_squares, sizeof high_squares);
+  for (std::size_t i = 0; i < kBlock<Element>; ++i) totals.squares[i] += lanes[i];
+  add_lanes(peer_check, totals.peer);
+  add_lanes(own_check, totals.own);
+  add_lanes(landed_check, totals.landed);
+}
+
+template <class Element, class Code, bool kDifference>
+RawStats land_encoded(std::byte* landing, const std::byte* encoded, const std::byte* own,
+                      std::size_t count) {
+  LandTotals<Element> totals;
+  std::size_t blocks = count / kBlock<Element>;
+  while (blocks > 0) {
+    const std::size_t step = blocks < kFlushBlocks ? blocks : kFlushBlocks;
+    land_encoded_blocks<Element, Code, kDifference>(landing, encoded, own, step, totals);
+    landing += step * kStride<Element>;
+    encoded += step * Code::kBytes;
+    own += step * kStride<Element>;
+    blocks -= step;
+  }
+  // The rest is a block filled up with zeros, which add nothing.
+  const std::size_t rest = count % kBlock<Element>;
+  if (rest > 0) {
+    std::byte landed_block[kStride<Element>];
+    std::byte encoded_block[Code::kBytes] = {};
+    std::byte own_block[kStride<Element>] = {};
+    __builtin_memcpy(encoded_block, encoded, encoded_prefix<Code>(rest));
+    __builtin_memcpy(own_block, own, rest * Element::kSize);
+    land_encoded_blocks<Element, Code, kDifference>(landed_block, encoded_block, own_block, 1,
+                                                    totals);
+    __builtin_memcpy(landing, landed_block, rest * Element::kSize);
+  }
+  return totals.stats();
+}
+
+}  // namespace
+}  // namespace dpwa::kernels
