@@ -52,7 +52,7 @@ constexpr const char* security_loopback = R"(
 constexpr const char* tail = R"(
 transport:
   same_host: auto                # auto | off: a faster path between nodes of one machine, TCP until there is one
-  encoding: fp32                 # of parameters on the wire
+  encoding: fp32                 # fp32 | fp16 | bf16 | int8: of parameters on the wire
   congestion_control: auto       # auto: reno on loopback, else the system's own; or a name such as cubic, bbr
   chunk_bytes: 512KiB            # checksummed unit of a reply; a multiple of 64 from 4KiB to 16MiB
   max_connections: 256           # inbound, at once

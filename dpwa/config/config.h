@@ -10,6 +10,7 @@
 #include "dpwa/core/flow_control.h"
 #include "dpwa/core/time.h"
 #include "interpolation/interpolation.h"
+#include "interpolation/kernels/codec.h"
 
 namespace dpwa {
 
@@ -57,7 +58,7 @@ struct SecurityConfig {
 };
 
 struct TransportConfig {
-  std::string encoding = "fp32";
+  Codec encoding = Codec::raw;              // in which peers are asked for their parameters
   std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
   std::uint32_t chunk_bytes = 512 * 1024;   // checksummed unit of a reply
   std::uint32_t max_connections = 256;      // inbound, at once

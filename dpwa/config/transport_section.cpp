@@ -10,13 +10,12 @@ constexpr std::int64_t smallest_chunk = 4 * 1024;
 constexpr std::int64_t largest_chunk = 16 * 1024 * 1024;
 constexpr std::int64_t chunk_alignment = 64;
 
-std::string read_encoding(const Field& field) {
-  for (const char* planned : {"fp16", "bf16", "int8"}) {
-    if (field.is_scalar() && field.text() == planned) {
-      field.fail(shown(planned) + " is not available in this version; accepted: fp32");
-    }
+Codec read_encoding(const Field& field) {
+  const std::string name = field.choice({"fp32", "fp16", "bf16", "int8"});
+  for (const Codec codec : {Codec::fp16, Codec::bf16, Codec::int8}) {
+    if (name == name_of(codec)) return codec;
   }
-  return field.choice({"fp32"});
+  return Codec::raw;
 }
 
 // The kernel's names of congestion controls are at most 15 such characters.

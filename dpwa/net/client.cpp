@@ -139,6 +139,7 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
   request.range = spec.range.value_or(
       ByteRange{0, spec.full ? local_.manifest.total_bytes() : local_.manifest.exchange_bytes()});
   if (!spec.full) {
+    request.codec = local_.codec;
     request.known_incarnation = table_.at(peer).incarnation;
     request.known_version = seen_[peer].known_version(request.known_incarnation, spec.block);
   }

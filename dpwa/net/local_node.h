@@ -9,6 +9,7 @@
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/snapshot_store.h"
 #include "dpwa/wire/messages.h"
+#include "interpolation/kernels/codec.h"
 
 namespace dpwa {
 
@@ -30,6 +31,7 @@ struct LocalNode {
   const std::uint64_t incarnation;       // grows with every start of the node
   const std::vector<std::string> peers;  // names, by PeerId
   const Manifest manifest;
+  Codec codec = Codec::raw;  // asked of peers; set before the threads begin
   SnapshotStore store;
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
   Traffic traffic;

@@ -31,9 +31,8 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
     co_return greeting;
   }
   net::tune(socket_, congestion_control_);
-  const wire::Hello hello{wire::Role::node,   net::types(wire::Codec::raw),
-                          local_.cluster,     local_.name,
-                          local_.incarnation, local_.manifest.fingerprint()};
+  const wire::Hello hello{wire::Role::node, wire::all_codecs,   local_.cluster,
+                          local_.name,      local_.incarnation, local_.manifest.fingerprint()};
   const auto encoded = wire::encode(hello, next_request_id_++);
   const auto written = co_await net::write_all(socket_, encoded);
   if (written) {
@@ -66,6 +65,7 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
   } else {
     greeting.welcome = *welcome;
     incarnation_ = welcome->incarnation;
+    capabilities_ = welcome->capabilities;
   }
   co_return greeting;
 }
@@ -92,7 +92,10 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       }
     }
     const std::uint32_t request_id = next_request_id_++;
+    PullRequest asked = request;
+    if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
     wire::Pull message;
+    message.codec = asked.codec;
     message.full = request.full;
     message.for_final_average = request.for_final_average;
     if (request.known_incarnation == incarnation_) message.known_version = request.known_version;
@@ -106,8 +109,7 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       result.failure = PeerFailure::unreachable;
       result.detail = error.message();
     } else {
-      PullRequest copy = request;
-      result = co_await reader_.receive(std::move(copy), request_id, landing);
+      result = co_await reader_.receive(std::move(asked), request_id, landing);
     }
     result.incarnation = incarnation_;
     if (!result.failure || declined_in_order(*result.failure)) {

@@ -46,7 +46,8 @@ class PeerChannel {
   const std::string congestion_control_;
   boost::asio::ip::tcp::socket socket_;
   ReplyReader reader_;
-  std::uint64_t incarnation_ = 0;  // of the peer, on this connection
+  std::uint64_t incarnation_ = 0;   // of the peer, on this connection
+  std::uint32_t capabilities_ = 0;  // likewise
   std::uint32_t next_request_id_ = 1;
 };
 

@@ -12,13 +12,15 @@
 #include "dpwa/net/frame_io.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/wire/messages.h"
+#include "interpolation/kernels/codec.h"
 
 namespace dpwa {
 
 // What one attempt at one peer is to bring.
 struct PullRequest {
   bool full = false;
-  ByteRange range;  // of the snapshot
+  ByteRange range;           // of the snapshot
+  Codec codec = Codec::raw;  // wanted; raw instead when the peer does not understand it
   bool for_final_average = false;
   std::uint32_t deadline_ms = 0;  // stated to the peer
   // The snapshot taken from it last: it need not send that again. Version 0 = none.
@@ -35,7 +37,7 @@ struct PullResult {
   std::optional<PeerFailure> failure;  // none: the snapshot landed
   std::string detail;                  // one line on the failure, for the log
   Progress progress;                   // the peer's, once its reply was read
-  std::uint64_t bytes = 0;             // of parameters received
+  std::uint64_t bytes = 0;             // of parameters received, as they travelled
   std::uint64_t incarnation = 0;       // of the peer on this connection; 0 = it did not greet us
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dpwa/net/frame_io.h"
+#include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/wire/checksum.h"
 
 namespace dpwa {
@@ -19,9 +20,9 @@ namespace {
 constexpr std::size_t payload_offset = (ReplyReader::reply_lead_bytes + 63) / 64 * 64;
 constexpr std::size_t lead_offset = payload_offset - ReplyReader::reply_lead_bytes;
 
-std::string words_for(ByteRange range, std::uint32_t chunk_bytes) {
+std::string words_for(ByteRange range, std::uint32_t chunk_bytes, Codec codec) {
   return std::to_string(range.length) + " bytes from byte " + std::to_string(range.offset) +
-         " in chunks of " + std::to_string(chunk_bytes);
+         " in chunks of " + std::to_string(chunk_bytes) + " as " + std::string(name_of(codec));
 }
 
 }  // namespace
@@ -36,12 +37,18 @@ std::uint32_t ReplyReader::chunk_bytes() const {
 
 asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint32_t request_id,
                                                  Landing& landing) {
+  const ByteRange asked = request.range;
   const auto window = staging_.bytes().subspan(lead_offset);  // lead and first payload
-  const auto first = co_await net::read_some(socket_, window, wire::header_bytes);
+  // The first of several encoded chunks leaves room in the window, not to be filled by the second.
+  const auto lead_and_chunk =
+      asked.length <= chunk_bytes()
+          ? window
+          : window.first(reply_lead_bytes + payload_bytes(landing.manifest(), request.codec,
+                                                          {asked.offset, chunk_bytes()}));
+  const auto first = co_await net::read_some(socket_, lead_and_chunk, wire::header_bytes);
   if (!first) co_return failed(first.error());
   std::size_t buffered = *first;
 
-  const ByteRange asked = request.range;
   const std::uint64_t max_body = wire::snapshot_body_bytes(asked.length, wire::min_chunk_bytes);
   const auto header = wire::decode_header(window.first<wire::header_bytes>(), max_body);
   if (!header) co_return failed(header.error());
@@ -56,7 +63,8 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
     co_return failed(PeerFailure::protocol, "sent a reply that does not belong to a pull");
   }
   if (buffered < wanted) {
-    const auto more = co_await net::read_some(socket_, window.subspan(buffered), wanted - buffered);
+    const auto target = (is_snapshot ? lead_and_chunk : window).subspan(buffered);
+    const auto more = co_await net::read_some(socket_, target, wanted - buffered);
     if (!more) co_return failed(more.error());
     buffered += *more;
   }
@@ -69,10 +77,20 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
   const auto head =
       wire::decode_snapshot_head(body.first<wire::snapshot_head_bytes>(), header->body_bytes);
   if (!head) co_return failed(head.error());
-  if (ByteRange{head->offset, head->length} != asked || head->chunk_bytes != chunk_bytes()) {
-    co_return failed(PeerFailure::protocol,
-                     "sent " + words_for({head->offset, head->length}, head->chunk_bytes) +
-                         " where " + words_for(asked, chunk_bytes()) + " were asked for");
+  if (ByteRange{head->offset, head->length} != asked || head->chunk_bytes != chunk_bytes() ||
+      head->codec != request.codec) {
+    co_return failed(
+        PeerFailure::protocol,
+        "sent " + words_for({head->offset, head->length}, head->chunk_bytes, head->codec) +
+            " where " + words_for(asked, chunk_bytes(), request.codec) + " were asked for");
+  }
+  const std::uint64_t body_bytes = wire::snapshot_body_bytes(
+      asked.length, chunk_bytes(),
+      payload_bytes(landing.manifest(), request.codec, asked, chunk_bytes()));
+  if (header->body_bytes != body_bytes) {
+    co_return failed(PeerFailure::protocol, "sent a body of " + std::to_string(header->body_bytes) +
+                                                " bytes where " + std::to_string(body_bytes) +
+                                                " were to come");
   }
   if (const auto verdict = request.judge ? request.judge(head->progress) : std::nullopt) {
     PullResult result = failed(*verdict, "is too far behind or stands still, at clock " +
@@ -92,15 +110,17 @@ asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
   // `have` counts what has been read of the current chunk, its header included.
   std::size_t have = buffered - wire::header_bytes - wire::snapshot_head_bytes;
   for (std::uint64_t at = 0; at < head.length;) {
-    const auto payload_bytes =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(head.chunk_bytes, head.length - at));
+    const ByteRange part{head.offset + at,
+                         std::min<std::uint64_t>(head.chunk_bytes, head.length - at)};
+    const auto expected =
+        static_cast<std::uint32_t>(payload_bytes(landing.manifest(), head.codec, part));
     const auto chunk = staging.subspan(payload_offset - wire::chunk_header_bytes,
-                                       wire::chunk_header_bytes + payload_bytes);
+                                       wire::chunk_header_bytes + expected);
     if (have < chunk.size()) {
       const auto more = co_await net::read_some(socket_, chunk.subspan(have), chunk.size() - have);
       if (!more) {
         PullResult broken = failed(more.error());
-        broken.bytes = at;
+        broken.bytes = result.bytes;
         co_return broken;
       }
       have += *more;
@@ -111,7 +131,7 @@ asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
       co_return result;
     }
     const auto header =
-        wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), payload_bytes);
+        wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), expected);
     if (!header) co_return failed(header.error());
     const auto payload = chunk.subspan(wire::chunk_header_bytes);
     if (wire::crc32c(payload) != header->crc) {
@@ -119,10 +139,10 @@ asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
       result.detail = "sent a chunk with a wrong checksum at byte " + std::to_string(at);
       co_return result;
     }
-    landing.consume(head.offset + at, payload);
-    at += payload_bytes;
+    landing.consume(head.codec, part, payload);
+    at += part.length;
     have = 0;
-    result.bytes = at;
+    result.bytes += payload.size();
   }
   co_return result;
 }

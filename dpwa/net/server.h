@@ -13,6 +13,7 @@
 #include "dpwa/core/time.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/net/staging_pool.h"
 
 namespace dpwa {
 
@@ -39,9 +40,10 @@ struct ServerEvents {
 class ServerSession;
 
 // The Rx side: accepts connections and serves this node's latest snapshot, one coroutine per
-// connection, each reply straight from the snapshot's memory. A slow reader holds its own coroutine
-// and one snapshot buffer until the deadline that it stated, and delays nobody. Lives on one
-// io_context run by one thread; listen() before that thread starts, stop() from it.
+// connection, each reply straight from the snapshot's memory or encoded chunk by chunk. A slow
+// reader holds its own coroutine and one snapshot buffer until the deadline that it stated, and
+// delays nobody. Lives on one io_context run by one thread; listen() before that thread starts,
+// stop() from it.
 class Server {
  public:
   Server(boost::asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events);
@@ -66,6 +68,7 @@ class Server {
   const ServerEvents events_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_;
+  StagingPool staging_;  // outlives the sessions
   std::list<std::shared_ptr<ServerSession>> sessions_;
   std::uint32_t replies_in_flight_ = 0;
   bool stopping_ = false;

@@ -14,6 +14,7 @@
 #include "dpwa/net/admission.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/server.h"
+#include "dpwa/snapshot/encoded_chunk.h"
 
 namespace dpwa {
 
@@ -105,8 +106,7 @@ asio::awaitable<bool> ServerSession::handshake() {
     co_return co_await explain_model(request_id);
   if (is_node) server_.events_.on_contact(peer_, hello->incarnation);
 
-  wire::Welcome welcome{local_.name, local_.incarnation, net::types(wire::Codec::raw),
-                        local_.state.load()};
+  wire::Welcome welcome{local_.name, local_.incarnation, wire::all_codecs, local_.state.load()};
   if (const auto latest = local_.store.latest()) {
     welcome.clock = latest->progress().clock;
     welcome.lineage = latest->progress().lineage;
@@ -187,10 +187,25 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
     auto frame = wire::encode(refused, request_id);
     co_return co_await send(std::move(frame));
   }
+  if (!holds_whole_elements(local_.manifest, pull.codec, {pull.offset, length})) {
+    wire::Error refused{"the range " + std::to_string(pull.offset) + "+" + std::to_string(length) +
+                        " ends within an element, which cannot be encoded"};
+    auto frame = wire::encode(refused, request_id);
+    co_return co_await send(std::move(frame));
+  }
+  std::optional<StagingPool::Lease> staging;
+  if (pull.codec != Codec::raw) {
+    staging = server_.staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, length));
+    if (!staging) {
+      auto frame = wire::encode_empty(MessageType::busy, request_id);
+      co_return co_await send(std::move(frame));
+    }
+  }
 
   wire::SnapshotHead head;
   head.progress = snapshot->progress();
   head.state = state;
+  head.codec = pull.codec;
   head.offset = pull.offset;
   head.length = length;
   head.chunk_bytes = pull.chunk_bytes;
@@ -199,7 +214,8 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   const net::Deadline deadline(socket_.get_executor(), after(time), [this] { close(); });
   ++server_.replies_in_flight_;
   replying_ = true;
-  const bool sent = co_await send_snapshot(snapshot, head, request_id);
+  ServedChunks chunks(local_.manifest, snapshot, pull.codec, std::move(staging));
+  const bool sent = co_await send_snapshot(std::move(chunks), head, request_id);
   replying_ = false;
   --server_.replies_in_flight_;
   if (sent && !peer_.empty())
@@ -207,30 +223,30 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   co_return sent;
 }
 
-asio::awaitable<bool> ServerSession::send_snapshot(std::shared_ptr<const Snapshot> snapshot,
-                                                   wire::SnapshotHead head,
+asio::awaitable<bool> ServerSession::send_snapshot(ServedChunks chunks, wire::SnapshotHead head,
                                                    std::uint32_t request_id) {
-  const auto lead = wire::encode(head, request_id);
-  const auto payload = snapshot->bytes().subspan(head.offset, head.length);
+  const ByteRange range{head.offset, head.length};
+  const auto lead = wire::encode(
+      head, request_id, payload_bytes(local_.manifest, head.codec, range, head.chunk_bytes));
   std::size_t lead_bytes = lead.size();  // frame header and head leave with the first chunk
   const auto condition = [](const boost::system::error_code& error, std::size_t) {
     return error ? std::size_t{0} : net::max_transfer_bytes;
   };
-  for (std::size_t at = 0; at < payload.size() || lead_bytes > 0;) {
-    const auto chunk =
-        payload.subspan(at, std::min<std::size_t>(head.chunk_bytes, payload.size() - at));
-    const wire::ChunkHeader description{static_cast<std::uint32_t>(chunk.size()),
-                                        snapshot->chunk_checksum(head.offset + at, chunk.size())};
+  for (std::uint64_t at = 0; at < range.length || lead_bytes > 0;) {
+    const auto size = std::min<std::uint64_t>(head.chunk_bytes, range.length - at);
+    const ServedChunks::Chunk chunk = chunks.get({range.offset + at, size});
+    const wire::ChunkHeader description{static_cast<std::uint32_t>(chunk.payload.size()),
+                                        chunk.crc};
     const auto chunk_header = wire::encode_chunk_header(description);
     const std::array<asio::const_buffer, 3> buffers{
         asio::buffer(lead.data(), lead_bytes),
-        asio::buffer(chunk_header.data(), chunk.empty() ? 0 : chunk_header.size()),
-        asio::buffer(chunk.data(), chunk.size())};
+        asio::buffer(chunk_header.data(), size == 0 ? 0 : chunk_header.size()),
+        asio::buffer(chunk.payload.data(), chunk.payload.size())};
     const auto [error, written] = co_await asio::async_write(socket_, buffers, condition,
                                                              asio::as_tuple(asio::use_awaitable));
     if (error) co_return false;
     local_.traffic.bytes_served += written;
-    at += chunk.size();
+    at += size;
     lead_bytes = 0;
   }
   ++local_.traffic.snapshots_served;

@@ -8,6 +8,7 @@
 #include "dpwa/core/time.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/net/served_chunks.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -30,8 +31,8 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   boost::asio::awaitable<bool> explain_model(std::uint32_t request_id);
   boost::asio::awaitable<bool> answer(net::Frame request);
   boost::asio::awaitable<bool> answer_pull(const wire::Pull& pull, std::uint32_t request_id);
-  boost::asio::awaitable<bool> send_snapshot(std::shared_ptr<const Snapshot> snapshot,
-                                             wire::SnapshotHead head, std::uint32_t request_id);
+  boost::asio::awaitable<bool> send_snapshot(ServedChunks chunks, wire::SnapshotHead head,
+                                             std::uint32_t request_id);
   boost::asio::awaitable<bool> send(std::vector<std::byte> frame);
   boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id);
   TimePoint after(Duration time) const { return std::chrono::steady_clock::now() + time; }

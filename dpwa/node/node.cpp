@@ -79,7 +79,9 @@ class Node::Threads {
                std::move(manifest), config.transport.chunk_bytes, options.allocate),
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
         server_(rx_io_, local_, server_options(config),
-                server_events(std::move(options.on_served))) {}
+                server_events(std::move(options.on_served))) {
+    local_.codec = config.transport.encoding;
+  }
 
   ~Threads() { stop(); }
 

@@ -80,6 +80,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table, Time
   out["loss"] = number(progress.loss);
   out["published"] = progress.version;
   out["publishes_skipped"] = local.store.skipped();
+  out["encoding"] = name_of(local.codec);
   out["model_bytes"] = local.manifest.total_bytes();
   const Traffic& traffic = local.traffic;
   out["pulls_begun"] = traffic.pulls_begun.load();

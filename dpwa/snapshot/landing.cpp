@@ -3,6 +3,9 @@
 #include <cstring>
 #include <utility>
 
+#include "dpwa/snapshot/encoded_chunk.h"
+#include "interpolation/kernels/encoding.h"
+
 namespace dpwa {
 
 Landing::Landing(const Manifest& manifest, const BufferAllocator& allocate)
@@ -16,20 +19,28 @@ void Landing::begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteR
 }
 
 void Landing::consume(std::uint64_t offset, std::span<const std::byte> peer) {
-  for (const Region& region : manifest_.regions()) {
-    const ByteRange piece = overlap({offset, peer.size()}, region.range());
-    if (piece.length == 0) continue;
-    const auto source = peer.subspan(piece.offset - offset, piece.length);
-    const auto target = buffer_.bytes().subspan(piece.offset, piece.length);
-    if (region.rule != BlendRule::interpolate) {
+  consume(Codec::raw, {offset, peer.size()}, peer);
+}
+
+void Landing::consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload) {
+  for_each_piece(manifest_, codec, chunk, [&](const ChunkPiece& piece) {
+    const DType dtype = piece.region->dtype;
+    const auto source = payload.subspan(piece.payload.offset, piece.payload.length);
+    const auto target = buffer_.bytes().subspan(piece.range.offset, piece.range.length);
+    if (piece.region->rule != BlendRule::interpolate) {
       std::memcpy(target.data(), source.data(), source.size());
-      continue;
+      return;
     }
-    const auto own = own_->bytes().subspan(piece.offset, piece.length);
-    stats_ += mode_ == LandingMode::difference
-                  ? kernels::land_difference(region.dtype, target, source, own)
-                  : kernels::land_copy(region.dtype, target, source, own);
-  }
+    const auto own = own_->bytes().subspan(piece.range.offset, piece.range.length);
+    const bool difference = mode_ == LandingMode::difference;
+    if (piece.encoded) {
+      stats_ += difference ? kernels::land_encoded_difference(dtype, codec, target, source, own)
+                           : kernels::land_encoded_copy(dtype, codec, target, source, own);
+    } else {
+      stats_ += difference ? kernels::land_difference(dtype, target, source, own)
+                           : kernels::land_copy(dtype, target, source, own);
+    }
+  });
 }
 
 }  // namespace dpwa

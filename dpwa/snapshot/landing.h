@@ -8,6 +8,7 @@
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/snapshot_store.h"
+#include "interpolation/kernels/codec.h"
 #include "interpolation/kernels/kernels.h"
 
 namespace dpwa {
@@ -30,9 +31,12 @@ class Landing {
   // Bytes [offset, offset + peer.size()) of the peer's snapshot; offset and size are multiples of
   // 64 but for the last piece. Throws nothing; the caller has checked the bounds.
   void consume(std::uint64_t offset, std::span<const std::byte> peer);
+  // The same of a chunk as it travels with `codec`; see encoded_chunk.h.
+  void consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload);
   // Lets the own snapshot go, so that its buffer can be reused.
   void release() { own_.reset(); }
 
+  const Manifest& manifest() const { return manifest_; }
   LandingMode mode() const { return mode_; }
   ByteRange range() const { return range_; }
   const kernels::PassStats& stats() const { return stats_; }

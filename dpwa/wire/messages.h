@@ -10,6 +10,7 @@
 #include "dpwa/core/progress.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/wire/frame.h"
+#include "interpolation/kernels/codec.h"
 
 namespace dpwa::wire {
 
@@ -23,7 +24,7 @@ namespace dpwa::wire {
 
 enum class Role : std::uint8_t { node = 1, observer = 2 };
 enum class NodeState : std::uint8_t { joining = 1, ready = 2, finished = 3 };
-enum class Codec : std::uint8_t { raw = 1 };  // raw: the tensors' own dtypes
+using dpwa::Codec;
 enum class RejectCode : std::uint16_t {
   version = 1,
   cluster = 2,
@@ -43,9 +44,16 @@ constexpr bool is_chunk_size(std::uint32_t bytes) {
   return bytes >= min_chunk_bytes && bytes <= max_chunk_bytes && bytes % chunk_alignment == 0;
 }
 
+// Capabilities: bit c set = codec c is understood.
+constexpr std::uint32_t capability(Codec codec) {
+  return std::uint32_t{1} << static_cast<unsigned>(codec);
+}
+inline constexpr std::uint32_t all_codecs = capability(Codec::raw) | capability(Codec::fp16) |
+                                            capability(Codec::bf16) | capability(Codec::int8);
+
 struct Hello {
   Role role = Role::node;
-  std::uint32_t capabilities = 0;  // bit c set: codec c is understood
+  std::uint32_t capabilities = 0;
   std::string cluster;
   std::string node;  // empty for an observer
   std::uint64_t incarnation = 0;
@@ -81,7 +89,8 @@ struct Pull {
 
 // Leads a SNAPSHOT body. It is followed by ceil(length / chunk_bytes) chunks, each
 //   u32 payload length, u32 CRC32C of the payload, payload
-// where every chunk but the last holds chunk_bytes. The body length covers head and chunks.
+// where every chunk but the last stands for chunk_bytes of the snapshot, and its payload is those
+// bytes (raw) or their encoded form, never longer. The body length covers head and chunks.
 struct SnapshotHead {
   Progress progress;
   NodeState state = NodeState::ready;
@@ -115,9 +124,14 @@ std::vector<std::byte> encode(const Error& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Manifest& message, std::uint32_t request_id);
 std::vector<std::byte> encode_empty(MessageType type, std::uint32_t request_id);
 
-// Frame header and head of a SNAPSHOT, without its chunks; body_bytes is derived from the head.
-std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id);
-std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes);
+// Frame header and head of a SNAPSHOT, without its chunks, whose payloads have `payload_bytes` in
+// all: head.length with the raw codec.
+std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id,
+                              std::uint64_t payload_bytes);
+std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id);  // raw
+std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes,
+                                  std::uint64_t payload_bytes);
+std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes);  // raw
 std::array<std::byte, chunk_header_bytes> encode_chunk_header(const ChunkHeader& header);
 
 Decoded<Hello> decode_hello(std::span<const std::byte> body);
@@ -128,7 +142,8 @@ Decoded<Status> decode_status(std::span<const std::byte> body);
 Decoded<Error> decode_error(std::span<const std::byte> body);
 Decoded<Manifest> decode_manifest(std::span<const std::byte> body);
 // `head` holds the first snapshot_head_bytes of the body, `body_bytes` is the whole body's length
-// from the frame header: both must agree.
+// from the frame header: both must agree. With a codec other than raw that is a bound only: what
+// the length must be depends on the manifest, and the caller checks it.
 Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_head_bytes> head,
                                            std::uint64_t body_bytes);
 // `expected` is what the head says of this chunk.

@@ -31,7 +31,7 @@ std::string_view fault_of(const Pull& message) {
 //       16    8  length of the range, 0 = to the end
 //       24    4  deadline in ms
 //       28    4  chunk size of the reply
-//       32    1  codec: 1 raw
+//       32    1  codec: 1 raw, 2 fp16, 3 bf16, 4 int8
 //       33    1  flags: bit 0 full, bit 1 for the final average; the others 0
 //       34    2  reserved, 0
 //       36    4  CRC32C of bytes 0..35
@@ -61,7 +61,7 @@ Decoded<Pull> decode_pull(std::span<const std::byte> body) {
   message.length = in.u64();
   message.deadline_ms = in.u32();
   message.chunk_bytes = in.u32();
-  message.codec = in.choice(Codec::raw, Codec::raw, "codec");
+  message.codec = in.choice(Codec::raw, Codec::int8, "codec");
   const std::uint8_t flags = in.u8();
   in.require(flags <= (full_flag | final_average_flag), Fault::bad_value, "unknown flags in PULL");
   message.full = (flags & full_flag) != 0;

@@ -29,11 +29,27 @@ std::string_view fault_of(const SnapshotHead& head) {
   return {};
 }
 
+// Nothing grows by being encoded, and raw bytes do not shrink either.
+bool may_carry(const SnapshotHead& head, std::uint64_t payload_bytes) {
+  return head.codec == Codec::raw ? payload_bytes == head.length : payload_bytes <= head.length;
+}
+constexpr std::string_view length_fault =
+    "lengths in the head and in the header of the snapshot disagree";
+
 }  // namespace
 
-std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes) {
+std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes,
+                                  std::uint64_t payload_bytes) {
   const std::uint64_t chunks = length / chunk_bytes + (length % chunk_bytes != 0);
-  return snapshot_head_bytes + chunks * chunk_header_bytes + length;
+  return snapshot_head_bytes + chunks * chunk_header_bytes + payload_bytes;
+}
+
+std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes) {
+  return snapshot_body_bytes(length, chunk_bytes, length);
+}
+
+std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id) {
+  return encode(head, request_id, head.length);
 }
 
 // Head of SNAPSHOT
@@ -48,14 +64,16 @@ std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_byte
 //       56    8  length of the range
 //       64    4  chunk size
 //       68    1  state: 1 joining, 2 ready, 3 finished
-//       69    1  codec: 1 raw
+//       69    1  codec: 1 raw, 2 fp16, 3 bf16, 4 int8
 //       70    1  flags: bit 0 final; the others 0
 //       71   21  reserved, 0
 //       92    4  CRC32C of bytes 0..91
-std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id) {
+std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id,
+                              std::uint64_t payload_bytes) {
   if (const auto fault = fault_of(head); !fault.empty()) {
     throw std::invalid_argument(std::string(fault));
   }
+  if (!may_carry(head, payload_bytes)) throw std::invalid_argument(std::string(length_fault));
   Writer out;
   out.u64(head.progress.version);
   out.u64(head.progress.lineage);
@@ -71,7 +89,8 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
   out.u8(head.progress.final ? final_flag : 0);
   out.reserved(21);
   out.checksum();
-  const std::uint64_t body_bytes = snapshot_body_bytes(head.length, head.chunk_bytes);
+  const std::uint64_t body_bytes =
+      snapshot_body_bytes(head.length, head.chunk_bytes, payload_bytes);
   return std::move(out).finish(MessageType::snapshot, request_id, body_bytes - snapshot_head_bytes);
 }
 
@@ -89,7 +108,7 @@ Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_h
   head.length = in.u64();
   head.chunk_bytes = in.u32();
   head.state = in.choice(NodeState::joining, NodeState::finished, "node state");
-  head.codec = in.choice(Codec::raw, Codec::raw, "codec");
+  head.codec = in.choice(Codec::raw, Codec::int8, "codec");
   const std::uint8_t flags = in.u8();
   in.require(flags <= final_flag, Fault::bad_value, "unknown flags in SNAPSHOT");
   head.progress.final = flags == final_flag;
@@ -98,8 +117,9 @@ Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_h
   const std::string_view fault = fault_of(head);
   in.require(fault.empty(), Fault::bad_value, fault);
   if (in.failed()) return in.finish(head);
-  in.require(body_bytes == snapshot_body_bytes(head.length, head.chunk_bytes), Fault::bad_length,
-             "lengths in the head and in the header of the snapshot disagree");
+  const std::uint64_t least = snapshot_body_bytes(head.length, head.chunk_bytes, 0);
+  in.require(body_bytes >= least && may_carry(head, body_bytes - least), Fault::bad_length,
+             length_fault);
   return in.finish(head);
 }
 

@@ -173,9 +173,8 @@ TEST_CASE("names of the format that this version cannot serve are refused") {
       {"security: {}\n", "2: security.mode: missing; accepted: insecure"},
       {"security: {mode: insecure, key_file: k}\n",
        "2: security.key_file: unknown key, accepted: mode"},
-      {"transport: {encoding: fp16}\n",
-       "2: transport.encoding: 'fp16' is not available in this version; accepted: fp32"},
-      {"transport: {encoding: fp8}\n", "2: transport.encoding: 'fp8' is unknown, accepted: fp32"},
+      {"transport: {encoding: fp8}\n",
+       "2: transport.encoding: 'fp8' is unknown, accepted: fp32, fp16, bf16, int8"},
       {"transport: {same_host: shm}\n",
        "2: transport.same_host: 'shm' is unknown, accepted: auto, off"},
   });

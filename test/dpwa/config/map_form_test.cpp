@@ -27,7 +27,7 @@ gossip:
   flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
-transport: {same_host: auto, encoding: fp32, congestion_control: bbr, chunk_bytes: 1MiB, max_connections: 9, max_replies: 8}
+transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, max_connections: 9, max_replies: 8}
 log: {level: debug, file: out.log}
 )");
   const Config config = load_cluster(file.path());
@@ -64,6 +64,7 @@ log: {level: debug, file: out.log}
         InterpolationParameters{{"start", 0.1}, {"target", 100}});
   CHECK(config.interpolation.divergence_threshold == 0.3);
   CHECK(config.security.mode == "insecure");
+  CHECK(config.transport.encoding == Codec::bf16);
   CHECK(config.transport.congestion_control == "bbr");
   CHECK(config.transport.chunk_bytes == 1024 * 1024);
   CHECK(config.transport.max_connections == 9);

@@ -37,6 +37,14 @@ TEST_CASE("a PULL survives the round trip") {
   }
 }
 
+TEST_CASE("a PULL names the codec that it wants") {
+  for (const Codec codec : {Codec::raw, Codec::fp16, Codec::bf16, Codec::int8}) {
+    const auto pull = decode_pull(body_of(encode(Pull{.codec = codec}, 1)));
+    REQUIRE(pull.has_value());
+    CHECK(pull->codec == codec);
+  }
+}
+
 TEST_CASE("a PULL with defaults survives the round trip") {
   const auto pull = decode_pull(body_of(encode(Pull{}, 1)));
   REQUIRE(pull.has_value());
@@ -46,7 +54,7 @@ TEST_CASE("a PULL with defaults survives the round trip") {
 }
 
 TEST_CASE("unknown codecs, flags and reserved bytes of a PULL are refused") {
-  const std::pair<std::size_t, int> faults[] = {{32, 0}, {32, 2},    {32, 255}, {33, 4},
+  const std::pair<std::size_t, int> faults[] = {{32, 0}, {32, 5},    {32, 255}, {33, 4},
                                                 {33, 7}, {33, 0x80}, {34, 1},   {35, 1}};
   for (const auto& [offset, value] : faults) {
     const auto pull = decode_pull(altered(offset, static_cast<std::uint8_t>(value)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/endian/conversion.hpp>
 
+#include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/wire/checksum.h"
 
 namespace dpwa::wire {
@@ -12,19 +13,75 @@ namespace {
 
 constexpr std::uint32_t id = 0x01020304;
 
+// Of the encoded snapshots: two dtypes that they shorten in one way each, and one that they do not.
+const Manifest& encoded_manifest() {
+  static const Manifest manifest({{"w", DType::float32, BlendRule::interpolate, {1030}},
+                                  {"h", DType::float16, BlendRule::interpolate, {20}},
+                                  {"n", DType::int64, BlendRule::maximum, {1}}});
+  return manifest;
+}
+
+ByteRange part_of(const SnapshotHead& head, std::uint64_t at) {
+  return {head.offset + at, std::min<std::uint64_t>(head.chunk_bytes, head.length - at)};
+}
+
+void append_chunk(std::vector<std::byte>& frame, std::span<const std::byte> payload) {
+  const auto header =
+      encode_chunk_header({static_cast<std::uint32_t>(payload.size()), crc32c(payload)});
+  frame.insert(frame.end(), header.begin(), header.end());
+  frame.insert(frame.end(), payload.begin(), payload.end());
+}
+
 // Head, and chunks whose payload is 0, 1, 2, ... modulo 251.
 std::vector<std::byte> snapshot_frame(const SnapshotHead& head) {
   std::vector<std::byte> frame = encode(head, id);
   std::vector<std::byte> payload(head.length);
   for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i % 251);
-  for (std::size_t at = 0; at < payload.size(); at += head.chunk_bytes) {
-    const auto size = std::min<std::size_t>(head.chunk_bytes, payload.size() - at);
-    const auto chunk = std::span(payload).subspan(at, size);
-    const auto header = encode_chunk_header({static_cast<std::uint32_t>(size), crc32c(chunk)});
-    frame.insert(frame.end(), header.begin(), header.end());
-    frame.insert(frame.end(), chunk.begin(), chunk.end());
+  for (std::uint64_t at = 0; at < head.length; at += head.chunk_bytes) {
+    append_chunk(frame, std::span(payload).subspan(at, part_of(head, at).length));
   }
   return frame;
+}
+
+// Head, and chunks of a snapshot that holds 0, 1/8, 2/8, ... and 1, 2, 3, ... as patterns of fp16.
+std::vector<std::byte> encoded_frame(Codec codec) {
+  const Manifest& manifest = encoded_manifest();
+  std::vector<std::byte> snapshot(manifest.total_bytes());
+  auto* bytes = reinterpret_cast<unsigned char*>(snapshot.data());
+  for (std::size_t i = 0; i < 1030; ++i) {
+    const auto value = static_cast<float>(i) / 8 * (i % 2 == 0 ? 1.0F : -1.0F);
+    boost::endian::endian_store<float, 4, boost::endian::order::little>(bytes + 4 * i, value);
+  }
+  for (std::size_t i = 0; i < 20; ++i) {
+    const auto pattern = static_cast<std::uint16_t>(0x3C00 + i);
+    boost::endian::store_little_u16(bytes + manifest.offset_of(1) + 2 * i, pattern);
+  }
+  boost::endian::store_little_u64(bytes + manifest.offset_of(2), 0x0102030405060708);
+
+  SnapshotHead head = sample_head();
+  head.codec = codec;
+  head.length = manifest.total_bytes() - head.offset;
+  const ByteRange range{head.offset, head.length};
+  const auto payload_sum = payload_bytes(manifest, codec, range, head.chunk_bytes);
+  std::vector<std::byte> frame = encode(head, id, payload_sum);
+  for (std::uint64_t at = 0; at < head.length; at += head.chunk_bytes) {
+    const ByteRange part = part_of(head, at);
+    std::vector<std::byte> payload(payload_bytes(manifest, codec, part));
+    encode_chunk(manifest, codec, snapshot, part, payload);
+    append_chunk(frame, payload);
+  }
+  return frame;
+}
+
+// Encoded, the range must be one of the manifest above and the length what that makes of it.
+bool is_of_encoded_manifest(const SnapshotHead& head, std::size_t body_bytes) {
+  const ByteRange range{head.offset, head.length};
+  const std::uint64_t total = encoded_manifest().total_bytes();
+  return head.offset <= total && head.length <= total - head.offset &&
+         holds_whole_elements(encoded_manifest(), head.codec, range) &&
+         body_bytes == snapshot_body_bytes(
+                           head.length, head.chunk_bytes,
+                           payload_bytes(encoded_manifest(), head.codec, range, head.chunk_bytes));
 }
 
 Decoded<std::vector<std::byte>> transcode_snapshot(std::uint32_t request_id,
@@ -32,20 +89,22 @@ Decoded<std::vector<std::byte>> transcode_snapshot(std::uint32_t request_id,
   if (body.size() < snapshot_head_bytes) return WireError{Fault::truncated, "head"};
   const auto head = decode_snapshot_head(body.first<snapshot_head_bytes>(), body.size());
   if (!head) return head.error();
-  std::vector<std::byte> frame = encode(*head, request_id);
+  if (head->codec != Codec::raw && !is_of_encoded_manifest(*head, body.size()))
+    return WireError{Fault::bad_length, "range or length"};
+  const std::uint64_t chunks = (head->length + head->chunk_bytes - 1) / head->chunk_bytes;
+  std::vector<std::byte> frame =
+      encode(*head, request_id, body.size() - snapshot_head_bytes - chunks * chunk_header_bytes);
   auto rest = body.subspan(snapshot_head_bytes);
-  for (std::uint64_t left = head->length; left > 0;) {
-    const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, head->chunk_bytes));
+  for (std::uint64_t at = 0; at < head->length; at += head->chunk_bytes) {
+    const auto size = static_cast<std::uint32_t>(
+        payload_bytes(encoded_manifest(), head->codec, part_of(*head, at)));
     if (rest.size() < chunk_header_bytes + size) return WireError{Fault::truncated, "chunk"};
     const auto chunk = decode_chunk_header(rest.first<chunk_header_bytes>(), size);
     if (!chunk) return chunk.error();
     const auto payload = rest.subspan(chunk_header_bytes, size);
     if (chunk->crc != crc32c(payload)) return WireError{Fault::bad_checksum, "payload"};
-    const auto header = encode_chunk_header(*chunk);
-    frame.insert(frame.end(), header.begin(), header.end());
-    frame.insert(frame.end(), payload.begin(), payload.end());
+    append_chunk(frame, payload);
     rest = rest.subspan(chunk_header_bytes + size);
-    left -= size;
   }
   if (!rest.empty()) return WireError{Fault::bad_length, "bytes after the last chunk"};
   return frame;
@@ -104,6 +163,8 @@ std::vector<Sample> samples() {
   full.full = true;
   Pull last_pull = full;
   last_pull.for_final_average = true;
+  Pull encoded_pull = pull;
+  encoded_pull.codec = Codec::int8;
   const std::string reason =
       "tensor 3 'fc2.weight' is float32[10,128] here and float32[10,256] there";
   return {
@@ -116,7 +177,11 @@ std::vector<Sample> samples() {
       {"pull", encode(pull, id)},
       {"pull_full", encode(full, id)},
       {"pull_final_average", encode(last_pull, id)},
+      {"pull_int8", encode(encoded_pull, id)},
       {"snapshot", snapshot_frame(sample_head())},
+      {"snapshot_fp16", encoded_frame(Codec::fp16)},
+      {"snapshot_bf16", encoded_frame(Codec::bf16)},
+      {"snapshot_int8", encoded_frame(Codec::int8)},
       {"snapshot_final_empty", snapshot_frame(last)},
       {"not_modified", encode_empty(MessageType::not_modified, id)},
       {"not_ready", encode_empty(MessageType::not_ready, id)},

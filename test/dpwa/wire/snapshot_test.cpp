@@ -126,7 +126,7 @@ TEST_CASE("an unusable chunk size is refused") {
 }
 
 TEST_CASE("unknown states, codecs, flags and reserved bytes of a SNAPSHOT are refused") {
-  const std::pair<std::size_t, int> faults[] = {{68, 0}, {68, 4}, {69, 0}, {69, 2},
+  const std::pair<std::size_t, int> faults[] = {{68, 0}, {68, 4}, {69, 0}, {69, 5},
                                                 {70, 2}, {70, 3}, {71, 1}, {91, 0x80}};
   for (const auto& [offset, value] : faults) {
     CHECK(fault_of(decode_altered(offset, static_cast<std::uint8_t>(value))) == Fault::bad_value);
@@ -141,6 +141,26 @@ TEST_CASE("a head that disagrees with the length in the frame header is refused"
     CHECK(fault_of(decode_snapshot_head(bytes, wrong)) == Fault::bad_length);
   }
   CHECK(fault_of(decode_altered(56, std::uint64_t{1})) == Fault::bad_length);
+}
+
+TEST_CASE("an encoded body may be as short as its chunk headers, and no longer than a raw one") {
+  SnapshotHead head = sample_head();
+  const std::uint64_t raw = snapshot_body_bytes(head.length, head.chunk_bytes);
+  for (const Codec codec : {Codec::fp16, Codec::bf16, Codec::int8}) {
+    head.codec = codec;
+    for (const std::uint64_t payload : {std::uint64_t{0}, std::uint64_t{2098}, head.length}) {
+      const FrameHeader header = header_of(encode(head, 1, payload));
+      CHECK(header.body_bytes == raw - head.length + payload);
+      const auto decoded = decode_snapshot_head(bytes_of(head), header.body_bytes);
+      REQUIRE(decoded.has_value());
+      CHECK(decoded->codec == codec);
+    }
+    CHECK(fault_of(decode_snapshot_head(bytes_of(head), raw + 1)) == Fault::bad_length);
+    CHECK(fault_of(decode_snapshot_head(bytes_of(head), raw - head.length - 1)) ==
+          Fault::bad_length);
+    CHECK_THROWS_AS(encode(head, 1, head.length + 1), std::invalid_argument);
+  }
+  CHECK_THROWS_AS(encode(sample_head(), 1, sample_head().length - 1), std::invalid_argument);
 }
 
 TEST_CASE("a chunk header survives the round trip, and must say what the head says") {

@@ -1,0 +1,32 @@
+#include "dpwa/net/staging_pool.h"
+
+#include <algorithm>
+
+namespace dpwa {
+
+std::optional<StagingPool::Lease> StagingPool::lend(std::size_t bytes) {
+  const auto fits = std::ranges::find_if(
+      kept_, [bytes](const AlignedBuffer& buffer) { return buffer.bytes().size() >= bytes; });
+  const std::size_t size = fits != kept_.end() ? fits->bytes().size() : bytes;
+  if (lent_bytes_ > 0 && lent_bytes_ + size > max_lent_bytes) return std::nullopt;
+  AlignedBuffer buffer;
+  if (fits != kept_.end()) {
+    buffer = std::move(*fits);
+    kept_.erase(fits);
+    kept_bytes_ -= size;
+  } else {
+    buffer = AlignedBuffer(size);
+  }
+  lent_bytes_ += size;
+  return Lease(*this, std::move(buffer));
+}
+
+void StagingPool::give_back(AlignedBuffer buffer) noexcept {
+  const std::size_t size = buffer.bytes().size();
+  lent_bytes_ -= size;
+  if (kept_bytes_ + size > max_kept_bytes || kept_.size() == max_kept) return;
+  kept_bytes_ += size;
+  kept_.push_back(std::move(buffer));
+}
+
+}  // namespace dpwa

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "dpwa/snapshot/byte_range.h"
+#include "dpwa/snapshot/manifest.h"
+#include "interpolation/kernels/codec.h"
+
+namespace dpwa {
+
+// How a range of a snapshot travels: in chunks of `chunk_bytes` of the snapshot, counted from the
+// begin of the range. With the raw codec a chunk's payload is those bytes; with any other one it is
+// the chunk's pieces (what it shares with each region of the manifest), in order and without the
+// gaps between regions, each encoded by itself where the codec applies. Both ends compute every
+// length from the same manifest by these functions, so no length is taken from a peer. Pure.
+//
+// Offsets of ranges and chunks are multiples of 64, and so is chunk_bytes.
+
+// A run of one region within a chunk, and where it is in the payload.
+struct ChunkPiece {
+  const Region* region = nullptr;
+  ByteRange range;  // of the snapshot
+  bool encoded = false;
+  ByteRange payload;
+};
+
+// Whether the codec applies to tensors of the region.
+inline bool encodes(Codec codec, const Region& region) {
+  return region.rule == BlendRule::interpolate && encodes(codec, region.dtype);
+}
+
+// Calls `use(piece)` for every piece of `chunk`, in order.
+template <class Use>
+void for_each_piece(const Manifest& manifest, Codec codec, ByteRange chunk, Use use) {
+  std::uint64_t at = 0;
+  for (const Region& region : manifest.regions()) {
+    ChunkPiece piece{&region, overlap(chunk, region.range()), encodes(codec, region), {}};
+    if (piece.range.length == 0) continue;
+    if (codec == Codec::raw) at = piece.range.offset - chunk.offset;
+    piece.payload = {at, piece.encoded ? encoded_bytes(region.dtype, codec, piece.range.length)
+                                       : piece.range.length};
+    at = piece.payload.end();
+    use(piece);
+  }
+}
+
+// Of one chunk; never more than chunk.length.
+std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange chunk);
+// Of all chunks of a range together. Takes no longer for a longer range.
+std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange range,
+                            std::uint32_t chunk_bytes);
+
+// Whether the range holds whole elements of every region that is encoded, as it must to travel.
+bool holds_whole_elements(const Manifest& manifest, Codec codec, ByteRange range);
+
+// Writes the payload of `chunk`, payload_bytes() of it. Not for the raw codec, whose payload is
+// there already.
+void encode_chunk(const Manifest& manifest, Codec codec, std::span<const std::byte> snapshot,
+                  ByteRange chunk, std::span<std::byte> payload);
+
+}  // namespace dpwa
