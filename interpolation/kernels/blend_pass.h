@@ -1,8 +1,9 @@
 #pragma once
 
-// The passes that change the model: x = a * x + b * y. Only for the variant sources (see
-// variant.h).
+// The passes that change the model: x = a * x + b * y, and those that copy what it has become on
+// their way. Only for the variant sources (see variant.h).
 
+#include "interpolation/kernels/copy_pass.h"
 #include "interpolation/kernels/elements.h"
 
 namespace dpwa::kernels {
@@ -24,12 +25,19 @@ inline void blend_block(std::byte* x, const std::byte* y, typename Element::Scal
   }
 }
 
-template <class Element, bool kScaleX>
-void blend(std::byte* x, const std::byte* y, std::size_t count, double scale_x, double scale_y) {
+// `copy` is used by the passes that copy alone.
+template <class Element, bool kScaleX, Copy kCopy>
+void blend(std::byte* x, const std::byte* y, std::byte* copy, std::size_t count, double scale_x,
+           double scale_y) {
   const auto a = static_cast<typename Element::Scalar>(scale_x);
   const auto b = static_cast<typename Element::Scalar>(scale_y);
   for (std::size_t blocks = count / kBlock<Element>; blocks > 0; --blocks) {
     blend_block<Element, kScaleX>(x, y, a, b);
+    // Reads what has just been stored: the copy has its very bits, rounded as x is.
+    if constexpr (kCopy != Copy::none) {
+      copy_block<kStride<Element>, kCopy>(copy, x);
+      copy += kStride<Element>;
+    }
     x += kStride<Element>;
     y += kStride<Element>;
   }
@@ -41,17 +49,35 @@ void blend(std::byte* x, const std::byte* y, std::size_t count, double scale_x, 
     __builtin_memcpy(y_block, y, rest);
     blend_block<Element, kScaleX>(x_block, y_block, a, b);
     __builtin_memcpy(x, x_block, rest);
+    if constexpr (kCopy != Copy::none) __builtin_memcpy(copy, x_block, rest);
   }
+  if constexpr (kCopy == Copy::streaming) stream_fence();
 }
 
 template <class Element>
 void delta_pass(std::byte* x, const std::byte* difference, std::size_t count, double factor) {
-  blend<Element, false>(x, difference, count, 1, factor);
+  blend<Element, false, Copy::none>(x, difference, nullptr, count, 1, factor);
 }
 
 template <class Element>
 void lerp_pass(std::byte* x, const std::byte* peer, std::size_t count, double factor) {
-  blend<Element, true>(x, peer, count, 1 - factor, factor);
+  blend<Element, true, Copy::none>(x, peer, nullptr, count, 1 - factor, factor);
+}
+
+template <class Element>
+void delta_copy_pass(std::byte* x, const std::byte* difference, std::byte* copy, std::size_t count,
+                     double factor, bool streaming) {
+  const auto pass =
+      streaming ? blend<Element, false, Copy::streaming> : blend<Element, false, Copy::cached>;
+  pass(x, difference, copy, count, 1, factor);
+}
+
+template <class Element>
+void lerp_copy_pass(std::byte* x, const std::byte* peer, std::byte* copy, std::size_t count,
+                    double factor, bool streaming) {
+  const auto pass =
+      streaming ? blend<Element, true, Copy::streaming> : blend<Element, true, Copy::cached>;
+  pass(x, peer, copy, count, 1 - factor, factor);
 }
 
 }  // namespace

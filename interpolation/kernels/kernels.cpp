@@ -47,6 +47,10 @@ void check_factor(double factor) {
     throw std::invalid_argument("a blend with a factor that is not finite");
 }
 
+bool streams(Stores stores, const std::byte* target) {
+  return stores == Stores::streaming && reinterpret_cast<std::uintptr_t>(target) % 64 == 0;
+}
+
 }  // namespace
 
 PassStats land_difference(DType dtype, std::span<std::byte> landing,
@@ -87,6 +91,41 @@ void lerp(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer, 
     return;
   }
   passes.lerp(x.data(), peer.data(), count, factor);
+}
+
+void delta_copy(DType dtype, std::span<std::byte> x, std::span<const std::byte> difference,
+                std::span<std::byte> copy, double factor, Stores stores) {
+  const FloatingKernels& passes = passes_for(dtype);
+  elements(dtype, x.size(), copy.size());
+  const std::size_t count = elements(dtype, x.size(), difference.size());
+  check_factor(factor);
+  if (factor == 0) return kernels::copy(copy, x, stores);
+  passes.delta_copy(x.data(), difference.data(), copy.data(), count, factor,
+                    streams(stores, copy.data()));
+}
+
+void lerp_copy(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer,
+               std::span<std::byte> copy, double factor, Stores stores) {
+  const FloatingKernels& passes = passes_for(dtype);
+  elements(dtype, x.size(), copy.size());
+  const std::size_t count = elements(dtype, x.size(), peer.size());
+  check_factor(factor);
+  if (factor == 0 || factor == 1) {
+    lerp(dtype, x, peer, factor);
+    return kernels::copy(copy, x, stores);
+  }
+  passes.lerp_copy(x.data(), peer.data(), copy.data(), count, factor, streams(stores, copy.data()));
+}
+
+void copy(std::span<std::byte> to, std::span<const std::byte> from, Stores stores) {
+  if (to.size() != from.size()) {
+    throw std::invalid_argument("a copy of " + std::to_string(from.size()) + " bytes to " +
+                                std::to_string(to.size()));
+  }
+  if (to.empty()) return;
+  if (streams(stores, to.data()))
+    return selected().kernels->streaming_copy(to.data(), from.data(), to.size());
+  std::memcpy(to.data(), from.data(), to.size());
 }
 
 std::string_view instruction_set() {

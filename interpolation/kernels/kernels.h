@@ -53,6 +53,21 @@ void delta(DType dtype, std::span<std::byte> x, std::span<const std::byte> diffe
 // of x, factor 1 copies the peer. Floating-point dtypes only.
 void lerp(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer, double factor);
 
+// How a copy is stored. `streaming` goes past the cache, for a target that is too large to be in it
+// when it is read: its lines need not be read first and evict nothing. Takes effect for a target at
+// a multiple of 64 bytes on a processor that has such stores. The thread's later stores are ordered
+// behind the copy either way.
+enum class Stores { cached, streaming };
+
+// delta() or lerp(), then copy = x, in one pass over memory and with the same bits.
+void delta_copy(DType dtype, std::span<std::byte> x, std::span<const std::byte> difference,
+                std::span<std::byte> copy, double factor, Stores stores);
+void lerp_copy(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer,
+               std::span<std::byte> copy, double factor, Stores stores);
+
+// to = from, of any content.
+void copy(std::span<std::byte> to, std::span<const std::byte> from, Stores stores);
+
 // x = max(x, peer), for integer counters (BatchNorm's num_batches_tracked). Integer dtypes only.
 void maximum(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer);
 

@@ -3,6 +3,7 @@
 // The passes that land a peer's block: store and measure it at once. Only for the variant sources
 // (see variant.h).
 
+#include "interpolation/kernels/copy_pass.h"
 #include "interpolation/kernels/elements.h"
 #include "interpolation/kernels/variant.h"
 
@@ -38,14 +39,6 @@ inline void add_lanes(Vector vector, Scalar& sum) {
   for (const Scalar lane : lanes) sum += lane;
 }
 
-template <std::size_t bytes>
-inline void copy_block(std::byte* to, const std::byte* from) {
-#pragma GCC unroll 8
-  for (std::size_t at = 0; at < bytes; at += DPWA_VECTOR_BYTES) {
-    store_bytes(to + at, load_bytes<Words>(from + at));
-  }
-}
-
 // Lands `blocks` whole blocks, at most kFlushBlocks of them.
 template <class Element, bool kDifference>
 void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own,
@@ -69,7 +62,7 @@ void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own
         landed_check += (landed.low - landed.low) + (landed.high - landed.high);
       }
     }
-    if constexpr (!kDifference) copy_block<kStride<Element>>(landing, peer);
+    if constexpr (!kDifference) copy_block<kStride<Element>, Copy::cached>(landing, peer);
     landing += kStride<Element>;
     peer += kStride<Element>;
     own += kStride<Element>;

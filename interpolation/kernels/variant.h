@@ -23,6 +23,11 @@ struct FloatingKernels {
                         std::size_t count);
   void (*delta)(std::byte* x, const std::byte* difference, std::size_t count, double factor);
   void (*lerp)(std::byte* x, const std::byte* peer, std::size_t count, double factor);
+  // `copy` at a multiple of 64 when `streaming`.
+  void (*delta_copy)(std::byte* x, const std::byte* difference, std::byte* copy, std::size_t count,
+                     double factor, bool streaming);
+  void (*lerp_copy)(std::byte* x, const std::byte* peer, std::byte* copy, std::size_t count,
+                    double factor, bool streaming);
 };
 
 // The passes of encoding.h.
@@ -51,6 +56,7 @@ struct KernelTable {
   FloatingKernels float16;
   FloatingKernels bfloat16;
   EncodedTable encoded;
+  void (*streaming_copy)(std::byte* to, const std::byte* from, std::size_t bytes);  // `to` as above
 };
 
 // Vectors of 16 bytes: SSE2 on x86-64, whatever the target has elsewhere.

@@ -14,6 +14,14 @@ inline void store_half(std::byte* to, Floats value) {
   store_bytes(to, _mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT));
 }
 
+inline void stream_bytes(std::byte* to, Words words) {
+  _mm256_stream_si256((__m256i*)to, (__m256i)words);
+}
+
+inline void stream_fence() {
+  _mm_sfence();
+}
+
 }  // namespace
 }  // namespace dpwa::kernels
 

@@ -17,6 +17,14 @@ inline void store_half(std::byte* to, Floats value) {
   store_bytes(to, _mm512_maskz_cvtps_ph(0xffff, (__m512)value, _MM_FROUND_TO_NEAREST_INT));
 }
 
+inline void stream_bytes(std::byte* to, Words words) {
+  _mm512_stream_si512((__m512i*)to, (__m512i)words);
+}
+
+inline void stream_fence() {
+  _mm_sfence();
+}
+
 }  // namespace
 }  // namespace dpwa::kernels
 

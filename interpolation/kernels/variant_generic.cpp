@@ -1,4 +1,31 @@
 #define DPWA_VECTOR_BYTES 16
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+#include "interpolation/kernels/vector_types.h"
+
+namespace dpwa::kernels {
+namespace {
+
+// Plain stores where the target has no others.
+inline void stream_bytes(std::byte* to, Words words) {
+#ifdef __SSE2__
+  _mm_stream_si128((__m128i*)to, (__m128i)words);
+#else
+  store_bytes(to, words);
+#endif
+}
+
+inline void stream_fence() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+}
+
+}  // namespace
+}  // namespace dpwa::kernels
+
 #include "interpolation/kernels/half_software.h"
 #include "interpolation/kernels/vector_passes.h"
 
