@@ -9,6 +9,7 @@
 #include "dpwa/cli/commands.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/config/resolve.h"
+#include "dpwa/node/processors.h"
 
 namespace dpwa::cli {
 namespace {

@@ -2,14 +2,12 @@
 
 #include <ifaddrs.h>
 #include <netdb.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <memory>
-#include <thread>
 
 #include "dpwa/config/resolve.h"
 
@@ -57,22 +55,6 @@ bool LocalMachine::hosts(const NodeEntry& node) const {
   return std::any_of(node.addresses.begin(), node.addresses.end(), [&](const std::string& address) {
     return config::is_loopback(address) || addresses_.count(without_zone(address)) > 0;
   });
-}
-
-std::vector<int> usable_processors() {
-  std::vector<int> processors;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &set)) processors.push_back(i);
-    }
-  }
-  if (processors.empty()) {  // more processors than a cpu_set_t holds
-    const int count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    for (int i = 0; i < count; ++i) processors.push_back(i);
-  }
-  return processors;
 }
 
 }  // namespace dpwa::cli

@@ -2,7 +2,6 @@
 
 #include <set>
 #include <string>
-#include <vector>
 
 #include "dpwa/config/config.h"
 
@@ -24,8 +23,5 @@ class LocalMachine {
   std::string name_;
   std::set<std::string> addresses_;
 };
-
-// The processors that this process may run on, ascending; never empty.
-std::vector<int> usable_processors();
 
 }  // namespace dpwa::cli

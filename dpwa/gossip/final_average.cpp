@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/gossip/host_parameters.h"
+#include "dpwa/gossip/blend_regions.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {

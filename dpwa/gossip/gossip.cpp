@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <thread>
 #include <utility>
 
 #include "dpwa/core/clock.h"
@@ -18,6 +18,7 @@ namespace dpwa {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
+constexpr auto settle_poll = std::chrono::microseconds(50);  // of an accelerator, under a budget
 
 std::uint64_t wall_clock_us() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -46,7 +47,6 @@ Gossip::Gossip(const Config& config, Parameters& parameters)
       blocks_(layer_blocks(parameters.manifest(), config.gossip.blocks)),
       random_(derive_seed(wall_clock_us(), {config.self_index()})),
       next_block_(static_cast<unsigned>(random_.next() % blocks_.size())),
-      loss_(std::numeric_limits<double>::quiet_NaN()),
       incarnation_(wall_clock_us()) {}
 
 Gossip::~Gossip() {
@@ -77,65 +77,44 @@ void Gossip::start() {
     served_final_.insert(peer);
   };
   node_ = std::make_unique<Node>(config_, parameters_.manifest(), std::move(options));
+  publisher_.emplace(parameters_, node_->local().store);
   node_->start();
   StartUp(*this).run();
 }
 
 Progress Gossip::progress() const {
   Progress progress;
-  progress.version = version_;
   progress.lineage = lineage_;
   progress.clock = clock_;
-  progress.loss = loss_;
   progress.time_us = static_cast<std::int64_t>(wall_clock_us());
   return progress;
 }
 
 void Gossip::publish(const std::function<double()>& loss) {
-  clock_ = clock_after_publish(clock_);
   complete_publish();
-  if (copying_) return;  // the device is still busy with the last one: counted as part of the next
-  copying_ = node_->local().store.begin();
-  if (!copying_) return;
-  parameters_.copy_out(copying_->bytes());
-  copying_loss_ = loss;
+  publisher_->open();
+  send(loss);
+}
+
+void Gossip::send(const std::function<double()>& loss) {
+  clock_ = clock_after_publish(clock_);
+  publisher_->begin(loss, progress());
   complete_publish();
 }
 
 void Gossip::complete_publish() {
-  if (!parameters_.settled()) return;
-  if (copying_) {
-    loss_ = copying_loss_();
-    ++version_;
-    node_->local().store.publish(std::move(*copying_), progress());
-    copying_.reset();
-  }
-  if (std::exchange(pull_wanted_, false)) begin_pull();
+  publisher_->complete();
+  if (parameters_.settled() && std::exchange(pull_wanted_, false)) begin_pull();
 }
 
 bool Gossip::publish_now(bool final) {
-  const auto give_up = SteadyClock::now() + config_.gossip.timeout * 2;
-  auto& store = node_->local().store;
-  while (SteadyClock::now() < give_up) {
-    if (copying_ && parameters_.settled()) copying_.reset();  // superseded
-    if (!copying_) {
-      if (auto writer = store.begin()) {
-        parameters_.copy_out(writer->bytes());
-        while (!parameters_.settled()) std::this_thread::yield();
-        ++version_;
-        Progress now = progress();
-        now.final = final;
-        store.publish(std::move(*writer), now);
-        return true;
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
+  Progress now = progress();
+  now.final = final;
+  return publisher_->publish_now(now, SteadyClock::now() + config_.gossip.timeout * 2);
 }
 
 void Gossip::begin_pull() {
-  if (copying_ || !parameters_.settled()) {
+  if (publisher_->under_way() || !parameters_.settled()) {
     pull_wanted_ = true;
     return;
   }
@@ -162,19 +141,25 @@ void Gossip::begin_pull() {
 }
 
 void Gossip::update_send(const std::function<double()>& loss) {
-  if (auto arrival = node_->client().take(Duration::zero())) absorb(std::move(*arrival));
+  auto arrival = node_->client().take(Duration::zero());
+  if (arrival) {
+    // Not complete_publish(): a pull begun now would land on what has arrived.
+    publisher_->complete();
+    publisher_->open();  // before the blend, which then fills it in the same pass
+    absorb(std::move(*arrival));
+  } else {
+    complete_publish();
+    publisher_->open();
+  }
   step_interval_.observe(SteadyClock::now());
-  publish(loss);
+  send(loss);
   if (random_.bernoulli(config_.gossip.pull_probability)) begin_pull();
 }
 
 StepReport Gossip::update_wait() {
   complete_publish();
   if (!blended_) {
-    const auto from = SteadyClock::now();
-    auto arrival = node_->client().take(config_.gossip.step_budget);
-    if (config_.gossip.step_budget > Duration::zero()) report_.waited = SteadyClock::now() - from;
-    if (arrival) absorb(std::move(*arrival));
+    if (auto arrival = await_arrival()) absorb(std::move(*arrival));
   }
   if (report_.outcome == Outcome::skipped && (pull_wanted_ || node_->client().under_way())) {
     report_.outcome = Outcome::pending;
@@ -187,9 +172,23 @@ StepReport Gossip::update_wait() {
   return std::exchange(report_, {});
 }
 
+std::optional<Arrival> Gossip::await_arrival() {
+  Client& client = node_->client();
+  const auto from = SteadyClock::now();
+  const auto until = from + config_.gossip.step_budget;
+  // An accelerator must have done with the publish before the pull begins.
+  while (pull_wanted_ && !client.under_way() && SteadyClock::now() < until) {
+    std::this_thread::sleep_for(settle_poll);
+    complete_publish();
+  }
+  auto arrival = client.take(std::max(Duration::zero(), Duration(until - SteadyClock::now())));
+  if (config_.gossip.step_budget > Duration::zero()) report_.waited = SteadyClock::now() - from;
+  return arrival;
+}
+
 void Gossip::absorb(Arrival arrival) {
   report_.outcome = arrival.outcome;
-  report_.peer = arrival.peer_name;
+  report_.peer = std::move(arrival.peer_name);
   report_.bytes += arrival.bytes;
   if (arrival.outcome != Outcome::mixed) {
     if (arrival.outcome != Outcome::skipped) ++pulls_failed_;
@@ -205,7 +204,7 @@ void Gossip::absorb(Arrival arrival) {
     report_.outcome = Outcome::rejected;
     ++pulls_failed_;
     log(LogLevel::warn, "gossip",
-        "'" + arrival.peer_name + "' descends from other initial weights: " +
+        "'" + report_.peer + "' descends from other initial weights: " +
             (adopt_from_ ? "taking over its weights" : "not blended"));
     return;
   } else {
@@ -215,10 +214,10 @@ void Gossip::absorb(Arrival arrival) {
 }
 
 void Gossip::blend(const Arrival& arrival) {
-  const auto result =
-      interpolation_.factor({clock_, arrival.progress.clock, loss_, arrival.progress.loss});
+  const auto result = interpolation_.factor(
+      {clock_, arrival.progress.clock, publisher_->loss(), arrival.progress.loss});
   if (result.fallback) ++factor_fallbacks_;
-  parameters_.blend(node_->client().landing(), result.factor);
+  publisher_->blend(node_->client().landing(), result.factor);
   const double peer_clock = arrival.progress.clock;
   const double moved = result.factor * share_of(arrival.block);
   clock_ = config_.gossip.blend == BlendMode::delta

@@ -14,6 +14,7 @@
 #include "dpwa/core/random.h"
 #include "dpwa/core/step_interval.h"
 #include "dpwa/gossip/parameters.h"
+#include "dpwa/gossip/publisher.h"
 #include "dpwa/gossip/step_report.h"
 #include "dpwa/node/node.h"
 #include "dpwa/snapshot/blocks.h"
@@ -61,13 +62,15 @@ class Gossip {
   friend class StartUp;
   friend class FinalAverage;
 
-  void complete_publish();       // swaps a snapshot in once its copy is complete
+  void send(const std::function<double()>& loss);  // what publish() does with its open buffer
+  void complete_publish();       // swaps a snapshot in once its copy is complete; begins the pull
   bool publish_now(bool final);  // waits for the copy and for a free buffer
+  std::optional<Arrival> await_arrival();  // within the step budget
   void absorb(Arrival arrival);  // into the report of this step, blending when it is to be
   void blend(const Arrival& arrival);
   double share_of(unsigned block) const;
   void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
-  Progress progress() const;
+  Progress progress() const;           // of now, but for version and loss
 
   const Config& config_;
   Parameters& parameters_;
@@ -76,17 +79,14 @@ class Gossip {
   Random random_;
   unsigned next_block_;
   std::unique_ptr<Node> node_;
+  std::optional<Publisher> publisher_;  // from start() on
 
   StepInterval step_interval_;
   double clock_ = 0;
-  double loss_;
-  std::uint64_t version_ = 0;
   std::uint64_t lineage_ = 0;
   std::uint64_t incarnation_ = 0;
   bool resumed_ = false;
-  std::optional<SnapshotStore::Writer> copying_;  // a publish whose copy is under way
-  std::function<double()> copying_loss_;
-  bool pull_wanted_ = false;          // begin a pull once it is complete
+  bool pull_wanted_ = false;          // begin a pull once the publish is complete
   std::optional<PeerId> adopt_from_;  // the next pull takes this peer's weights in full
 
   StepReport report_;     // of the step under way

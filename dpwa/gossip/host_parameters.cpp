@@ -1,52 +1,55 @@
 #include "dpwa/gossip/host_parameters.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <utility>
 
-#include "interpolation/kernels/kernels.h"
+#include "dpwa/gossip/blend_regions.h"
+#include "dpwa/node/processors.h"
 
 namespace dpwa {
+namespace {
 
-HostParameters::HostParameters(Manifest manifest, std::span<std::byte> memory)
-    : manifest_(std::move(manifest)), memory_(memory) {
+unsigned usable_threads(std::size_t bytes, unsigned max_threads) {
+  if (bytes < HostParameters::threads_from_bytes) return 1;
+  return std::min(max_threads, static_cast<unsigned>(usable_processors().size()));
+}
+
+}  // namespace
+
+HostParameters::HostParameters(Manifest manifest, std::span<std::byte> memory, unsigned max_threads)
+    : manifest_(std::move(manifest)),
+      memory_(memory),
+      stores_(memory.size() < stream_from_bytes ? kernels::Stores::cached
+                                                : kernels::Stores::streaming),
+      passes_(usable_threads(memory.size(), max_threads)) {
   assert(memory_.size() == manifest_.total_bytes());
 }
 
 void HostParameters::copy_out(std::span<std::byte> snapshot) {
-  std::memcpy(snapshot.data(), memory_.data(), memory_.size());
+  passes_.run({0, memory_.size()}, [&](ByteRange piece) {
+    kernels::copy(snapshot.subspan(piece.offset, piece.length),
+                  memory_.subspan(piece.offset, piece.length), stores_);
+  });
 }
 
 void HostParameters::blend(const Landing& landing, double factor) {
-  blend_regions(manifest_, landing.range(), memory_, landing.bytes(), landing.mode(), factor);
+  passes_.run(landing.range(), [&](ByteRange piece) {
+    blend_regions(manifest_, piece, memory_, landing.bytes(), landing.mode(), factor);
+  });
+}
+
+void HostParameters::blend_and_copy_out(const Landing& landing, double factor,
+                                        std::span<std::byte> snapshot) {
+  passes_.run({0, memory_.size()}, [&](ByteRange piece) {
+    blend_and_copy_regions(manifest_, piece, memory_, landing.bytes(), landing.range(),
+                           landing.mode(), factor, snapshot, stores_);
+  });
 }
 
 void HostParameters::assign(std::span<const std::byte> snapshot) {
   std::memcpy(memory_.data(), snapshot.data(), memory_.size());
-}
-
-void blend_regions(const Manifest& manifest, ByteRange range, std::span<std::byte> memory,
-                   std::span<const std::byte> landed, LandingMode mode, double factor) {
-  for (const Region& region : manifest.regions()) {
-    const ByteRange piece = overlap(range, region.range());
-    if (piece.length == 0) continue;
-    const auto x = memory.subspan(piece.offset, piece.length);
-    const auto y = landed.subspan(piece.offset, piece.length);
-    switch (region.rule) {
-      case BlendRule::interpolate:
-        if (mode == LandingMode::difference) {
-          kernels::delta(region.dtype, x, y, factor);
-        } else {
-          kernels::lerp(region.dtype, x, y, factor);
-        }
-        break;
-      case BlendRule::maximum:
-        kernels::maximum(region.dtype, x, y);
-        break;
-      case BlendRule::carry:
-        break;
-    }
-  }
 }
 
 }  // namespace dpwa

@@ -27,6 +27,13 @@ class Parameters {
   // tensors stay. `landing` may be overwritten once settled() is true.
   virtual void blend(const Landing& landing, double factor) = 0;
 
+  // blend(), then copy_out() of the result; in one pass over memory where that can be had.
+  virtual void blend_and_copy_out(const Landing& landing, double factor,
+                                  std::span<std::byte> snapshot) {
+    blend(landing, factor);
+    copy_out(snapshot);
+  }
+
   // No copy to or from host memory is under way. Never waits.
   virtual bool settled() { return true; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -58,7 +59,10 @@ bool Client::begin(const PullSpec& spec) {
     under_way_ = true;
   }
   ++local_.traffic.pulls_begun;
-  asio::post(io_, [this, spec] { asio::co_spawn(io_, run_round(spec), rethrow); });
+  spec_ = spec;
+  auto round = [this] { asio::co_spawn(io_, run_round(spec_), rethrow); };
+  asio::post(
+      io_, asio::bind_allocator(net::HandlerAllocator<std::byte>(round_memory_), std::move(round)));
   return true;
 }
 

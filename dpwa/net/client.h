@@ -15,6 +15,7 @@
 #include "dpwa/core/seen_blocks.h"
 #include "dpwa/core/staleness.h"
 #include "dpwa/log/log_limiter.h"
+#include "dpwa/net/handler_memory.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_channel.h"
 #include "dpwa/net/pull_spec.h"
@@ -89,6 +90,8 @@ class Client {
   LogLimiter limiter_;
 
   Landing landing_;  // handed over with the arrival
+  PullSpec spec_;    // handed over with the start of its round
+  const std::shared_ptr<net::HandlerMemory> round_memory_ = std::make_shared<net::HandlerMemory>();
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

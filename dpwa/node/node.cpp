@@ -1,8 +1,5 @@
 #include "dpwa/node/node.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -12,6 +9,7 @@
 #include <utility>
 
 #include "dpwa/net/server.h"
+#include "dpwa/node/background_thread.h"
 #include "dpwa/node/status_document.h"
 
 namespace dpwa {
@@ -59,17 +57,6 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
   return options;
 }
 
-// Signals belong to the trainer: its handlers must not run on a network thread.
-std::thread run_without_signals(std::function<void()> body) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
 }  // namespace
 
 class Node::Threads {
@@ -89,8 +76,8 @@ class Node::Threads {
     port_ = server_.listen();
     server_.serve();
     tx_work_.emplace(tx_io_.get_executor());
-    tx_thread_ = run_without_signals([this] { tx_io_.run(); });
-    rx_thread_ = run_without_signals([this] { rx_io_.run(); });
+    tx_thread_ = start_background_thread([this] { tx_io_.run(); });
+    rx_thread_ = start_background_thread([this] { rx_io_.run(); });
   }
 
   // The Rx thread ends first: a status request in flight asks the Tx thread.

@@ -47,8 +47,10 @@ void check_factor(double factor) {
     throw std::invalid_argument("a blend with a factor that is not finite");
 }
 
+constexpr std::size_t line_bytes = 64;
+
 bool streams(Stores stores, const std::byte* target) {
-  return stores == Stores::streaming && reinterpret_cast<std::uintptr_t>(target) % 64 == 0;
+  return stores == Stores::streaming && reinterpret_cast<std::uintptr_t>(target) % line_bytes == 0;
 }
 
 }  // namespace
@@ -121,6 +123,13 @@ void copy(std::span<std::byte> to, std::span<const std::byte> from, Stores store
   if (to.size() != from.size()) {
     throw std::invalid_argument("a copy of " + std::to_string(from.size()) + " bytes to " +
                                 std::to_string(to.size()));
+  }
+  if (stores == Stores::streaming) {  // up to the target's next line
+    const std::size_t past_line = reinterpret_cast<std::uintptr_t>(to.data()) % line_bytes;
+    const std::size_t head = std::min(to.size(), (line_bytes - past_line) % line_bytes);
+    if (head > 0) std::memcpy(to.data(), from.data(), head);
+    to = to.subspan(head);
+    from = from.subspan(head);
   }
   if (to.empty()) return;
   if (streams(stores, to.data()))

@@ -54,9 +54,9 @@ void delta(DType dtype, std::span<std::byte> x, std::span<const std::byte> diffe
 void lerp(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer, double factor);
 
 // How a copy is stored. `streaming` goes past the cache, for a target that is too large to be in it
-// when it is read: its lines need not be read first and evict nothing. Takes effect for a target at
-// a multiple of 64 bytes on a processor that has such stores. The thread's later stores are ordered
-// behind the copy either way.
+// when it is read: its lines need not be read first and evict nothing. Takes effect on a processor
+// that has such stores; in a blend, for a copy at a multiple of 64 bytes. The thread's later stores
+// are ordered behind the copy either way.
 enum class Stores { cached, streaming };
 
 // delta() or lerp(), then copy = x, in one pass over memory and with the same bits.

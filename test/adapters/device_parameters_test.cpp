@@ -7,8 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/gossip/blend_regions.h"
 #include "dpwa/gossip/gossip.h"
-#include "dpwa/gossip/host_parameters.h"
 #include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/free_ports.h"

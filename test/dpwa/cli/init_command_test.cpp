@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "dpwa/cli/local_machine.h"
+#include "dpwa/node/processors.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/same_config.h"
 #include "test/dpwa/config/scratch_file.h"
@@ -30,7 +30,7 @@ TEST_CASE("init writes a file that loads with every default and cores in turn") 
   CHECK(result.err == "wrote " + file + ": 4 nodes on 127.0.0.1, ports 45000 to 45003\n");
 
   const Config config = load_cluster(file);
-  const std::vector<int> processors = cli::usable_processors();
+  const std::vector<int> processors = usable_processors();
   Config expected;
   expected.interpolation.parameters = {{"value", 0.5}};
   for (int i = 0; i < 4; ++i) {

@@ -26,9 +26,3 @@ TEST_CASE("a node is local by loopback, interface address or host name") {
   CHECK_FALSE(machine.hosts(node_at("10.0.0.4", {"10.0.0.4"})));
   CHECK_FALSE(machine.hosts(node_at("delta", {"10.0.0.4", "fe80::2"})));
 }
-
-TEST_CASE("this machine has at least one processor, each listed once in ascending order") {
-  const std::vector<int> processors = cli::usable_processors();
-  REQUIRE_FALSE(processors.empty());
-  for (std::size_t i = 1; i < processors.size(); ++i) CHECK(processors[i - 1] < processors[i]);
-}

@@ -1,0 +1,63 @@
+#include "dpwa/gossip/parallel_pass.h"
+
+#include <algorithm>
+
+#include "dpwa/node/background_thread.h"
+
+namespace dpwa {
+
+ParallelPass::ParallelPass(unsigned threads) {
+  for (unsigned i = 1; i < threads; ++i) {
+    helpers_.push_back(start_background_thread([this] { help(); }));
+  }
+}
+
+ParallelPass::~ParallelPass() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (auto& helper : helpers_) helper.join();
+}
+
+void ParallelPass::share(const Job& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    job_ = job;
+    taken_ = 0;
+    ++passes_;
+    open_ = true;
+  }
+  wake_.notify_all();
+  work();
+  std::unique_lock lock(mutex_);
+  open_ = false;
+  done_.wait(lock, [this] { return at_work_ == 0; });
+}
+
+void ParallelPass::help() {
+  std::uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [&] { return stopping_ || (open_ && passes_ != seen); });
+    if (stopping_) return;
+    seen = passes_;
+    ++at_work_;
+    lock.unlock();
+    work();
+    lock.lock();
+    if (--at_work_ == 0) done_.notify_one();
+  }
+}
+
+void ParallelPass::work() noexcept {
+  while (true) {
+    const std::uint64_t begin = taken_.fetch_add(1, std::memory_order_relaxed) * piece_bytes;
+    if (begin >= job_.bytes.length) return;
+    const std::uint64_t length = std::min(piece_bytes, job_.bytes.length - begin);
+    job_.call(job_.pass, {job_.bytes.offset + begin, length});
+  }
+}
+
+}  // namespace dpwa

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "dpwa/snapshot/byte_range.h"
+
+namespace dpwa {
+
+// Shares a pass over memory with helper threads, which sleep between two passes. Pieces go to
+// whoever is free: the caller never waits for a helper that is late, as on a busy machine, only for
+// pieces that a helper has begun. Nothing is allocated once constructed. One (trainer) thread.
+class ParallelPass {
+ public:
+  static constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
+
+  // `threads`: the caller's included; 1 (or 0) starts none.
+  explicit ParallelPass(unsigned threads);
+  ~ParallelPass();
+  ParallelPass(const ParallelPass&) = delete;
+  ParallelPass& operator=(const ParallelPass&) = delete;
+
+  std::size_t threads() const { return helpers_.size() + 1; }
+
+  // Calls pass(ByteRange) once for each piece of `bytes`, on any of the threads and in any order;
+  // returns when all are done. Pieces begin a multiple of piece_bytes past bytes.offset. With one
+  // thread, or no more than one piece, it is a plain call. A pass that throws on a helper ends the
+  // program.
+  template <class Pass>
+  void run(ByteRange bytes, const Pass& pass) {
+    if (helpers_.empty() || bytes.length <= piece_bytes) return pass(bytes);
+    share({bytes, &pass, [](const void* shared, ByteRange piece) {
+             (*static_cast<const Pass*>(shared))(piece);
+           }});
+  }
+
+ private:
+  struct Job {
+    ByteRange bytes;
+    const void* pass = nullptr;
+    void (*call)(const void* pass, ByteRange piece) = nullptr;
+  };
+
+  void share(const Job& job);
+  void help();
+  void work() noexcept;
+
+  Job job_;                              // of helpers that are at work, and of the caller
+  std::atomic<std::uint64_t> taken_{0};  // pieces of it
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  std::uint64_t passes_ = 0;  // guarded by mutex_: begun so far
+  bool open_ = false;         // guarded by mutex_: helpers may still join in
+  std::size_t at_work_ = 0;   // guarded by mutex_: helpers
+  bool stopping_ = false;     // guarded by mutex_
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "dpwa/core/progress.h"
+#include "dpwa/core/time.h"
+#include "dpwa/gossip/parameters.h"
+#include "dpwa/snapshot/snapshot_store.h"
+
+namespace dpwa {
+
+// Brings the parameters into the snapshot store. A copy may outlast the call that begins it, on an
+// accelerator; complete() swaps the snapshot in once it is there. Trainer thread only.
+class Publisher {
+ public:
+  Publisher(Parameters& parameters, SnapshotStore& store);  // both outlive it
+
+  // Takes a free buffer for the next snapshot. There may be none: the device is still at work on
+  // the last one, or readers hold every buffer. Then nothing is published until the next open().
+  void open();
+
+  // Blends into the parameters. With a buffer open the same pass over memory fills it, so that
+  // begin() need not copy: nothing may change the parameters in between.
+  void blend(const Landing& landing, double factor);
+
+  // Begins to copy the parameters as they are into the open buffer. `progress`: of this moment, but
+  // for version and loss. `loss` is read when the copy is complete: a device's may arrive with it.
+  void begin(const std::function<double()>& loss, const Progress& progress);
+
+  // Swaps the snapshot in whose copy is complete, if there is one. Never waits.
+  void complete();
+  bool under_way() const { return copying_.has_value(); }
+
+  // Publishes the parameters as they are, in place of a snapshot whose copy is under way; waits for
+  // the copy and for a free buffer until `give_up`. False when there was none.
+  bool publish_now(const Progress& progress, TimePoint give_up);
+
+  double loss() const { return loss_; }  // of the last snapshot; NaN before the first
+
+ private:
+  void swap_in(SnapshotStore::Writer writer, Progress progress);
+
+  Parameters& parameters_;
+  SnapshotStore& store_;
+  std::uint64_t version_ = 0;
+  double loss_;
+  std::optional<SnapshotStore::Writer> open_;
+  bool filled_ = false;                           // the open buffer, by a blend
+  std::optional<SnapshotStore::Writer> copying_;  // with what it will be published:
+  std::function<double()> copying_loss_;
+  Progress copying_progress_;
+};
+
+}  // namespace dpwa
