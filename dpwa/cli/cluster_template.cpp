@@ -55,6 +55,7 @@ transport:
   encoding: fp32                 # fp32 | fp16 | bf16 | int8: of parameters on the wire
   congestion_control: auto       # auto: reno on loopback, else the system's own; or a name such as cubic, bbr
   chunk_bytes: 512KiB            # checksummed unit of a reply; a multiple of 64 from 4KiB to 16MiB
+  checksum: on                   # of chunks of parameters; off: none, for links that keep bytes whole
   max_connections: 256           # inbound, at once
   max_replies: 64                # snapshots being sent at once; the next one is told to come back
 

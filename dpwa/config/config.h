@@ -60,7 +60,8 @@ struct SecurityConfig {
 struct TransportConfig {
   Codec encoding = Codec::raw;              // in which peers are asked for their parameters
   std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
-  std::uint32_t chunk_bytes = 512 * 1024;   // checksummed unit of a reply
+  std::uint32_t chunk_bytes = 512 * 1024;   // unit of a reply, with a checksum of its own
+  bool checksum = true;                     // of chunks; false: none between nodes that both say so
   std::uint32_t max_connections = 256;      // inbound, at once
   std::uint32_t max_replies = 64;           // snapshots being sent at once; above: BUSY
 };

@@ -75,6 +75,7 @@ void emit_transport(YAML::Emitter& out, const TransportConfig& transport) {
   pair(out, "encoding", std::string(name_of(transport.encoding)));
   pair(out, "congestion_control", transport.congestion_control);
   pair(out, "chunk_bytes", transport.chunk_bytes);
+  pair(out, "checksum", transport.checksum ? "on" : "off");
   pair(out, "max_connections", transport.max_connections);
   pair(out, "max_replies", transport.max_replies);
   out << YAML::EndMap;

@@ -46,9 +46,9 @@ std::uint32_t read_count(const Field& field) {
 }  // namespace
 
 const std::vector<std::string>& transport_keys() {
-  static const std::vector<std::string> keys = {"same_host",          "encoding",
-                                                "congestion_control", "chunk_bytes",
-                                                "max_connections",    "max_replies"};
+  static const std::vector<std::string> keys = {"same_host",   "encoding", "congestion_control",
+                                                "chunk_bytes", "checksum", "max_connections",
+                                                "max_replies"};
   return keys;
 }
 
@@ -62,6 +62,8 @@ void read_transport(const Section& section, TransportConfig& transport) {
   }
   if (const Field* field = section.find("chunk_bytes"))
     transport.chunk_bytes = read_chunk_bytes(*field);
+  if (const Field* field = section.find("checksum"))
+    transport.checksum = field->choice({"on", "off"}) == "on";
   if (const Field* field = section.find("max_connections"))
     transport.max_connections = read_count(*field);
   if (const Field* field = section.find("max_replies")) transport.max_replies = read_count(*field);

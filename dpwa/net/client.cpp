@@ -93,7 +93,8 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     co_await delay_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
   arrival.full = spec.full;
-  round_.begin(SteadyClock::now(), spec.timeout, spec.peer);
+  const auto begun = SteadyClock::now();
+  round_.begin(begun, spec.timeout, spec.peer);
   while (const auto peer = next_peer()) {
     const PullResult result = co_await attempt(*peer, spec);
     arrival.peer = *peer;
@@ -119,6 +120,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     round_.failed(table_, *result.failure, SteadyClock::now(), random_);
   }
   arrival.outcome = round_.outcome();
+  arrival.took = SteadyClock::now() - begun;
   landing_.release();
   deliver(std::move(arrival));
 }

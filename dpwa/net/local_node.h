@@ -18,12 +18,13 @@ namespace dpwa {
 struct LocalNode {
   LocalNode(std::string cluster_name, std::string node_name, std::uint64_t node_incarnation,
             std::vector<std::string> node_peers, Manifest node_manifest, std::size_t chunk_bytes,
-            const BufferAllocator& allocate)
+            const BufferAllocator& allocate, bool with_chunk_checksums = true)
       : cluster(std::move(cluster_name)),
         name(std::move(node_name)),
         incarnation(node_incarnation),
         peers(std::move(node_peers)),
         manifest(std::move(node_manifest)),
+        chunk_checksums(with_chunk_checksums),
         store(manifest.total_bytes(), chunk_bytes, allocate) {}
 
   const std::string cluster;
@@ -31,8 +32,13 @@ struct LocalNode {
   const std::uint64_t incarnation;       // grows with every start of the node
   const std::vector<std::string> peers;  // names, by PeerId
   const Manifest manifest;
-  Codec codec = Codec::raw;  // asked of peers; set before the threads begin
+  Codec codec = Codec::raw;    // asked of peers; set before the threads begin
+  const bool chunk_checksums;  // false: none towards peers that want none either
   SnapshotStore store;
+  // What HELLO and WELCOME say that this node understands.
+  std::uint32_t capabilities() const {
+    return wire::all_codecs | (chunk_checksums ? 0 : wire::unchecked_chunks_capability);
+  }
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
   Traffic traffic;
 };

@@ -31,8 +31,8 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
     co_return greeting;
   }
   net::tune(socket_, congestion_control_);
-  const wire::Hello hello{wire::Role::node, wire::all_codecs,   local_.cluster,
-                          local_.name,      local_.incarnation, local_.manifest.fingerprint()};
+  const wire::Hello hello{wire::Role::node, local_.capabilities(), local_.cluster,
+                          local_.name,      local_.incarnation,    local_.manifest.fingerprint()};
   const auto encoded = wire::encode(hello, next_request_id_++);
   const auto written = co_await net::write_all(socket_, encoded);
   if (written) {
@@ -102,6 +102,8 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     message.offset = request.range.offset;
     message.length = request.range.length;
     message.chunk_bytes = reader_.chunk_bytes();
+    message.unchecked_chunks =
+        (capabilities_ & local_.capabilities() & wire::unchecked_chunks_capability) != 0;
     message.deadline_ms = request.deadline_ms;
     const auto encoded = wire::encode(message, request_id);
     const auto error = co_await net::write_all(socket_, encoded);
@@ -109,6 +111,7 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       result.failure = PeerFailure::unreachable;
       result.detail = error.message();
     } else {
+      asked.unchecked_chunks = message.unchecked_chunks;
       result = co_await reader_.receive(std::move(asked), request_id, landing);
     }
     result.incarnation = incarnation_;

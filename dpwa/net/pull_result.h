@@ -23,6 +23,7 @@ struct PullRequest {
   Codec codec = Codec::raw;  // wanted; raw instead when the peer does not understand it
   bool for_final_average = false;
   std::uint32_t deadline_ms = 0;  // stated to the peer
+  bool unchecked_chunks = false;  // set by the channel: the peer wants no checksums either
   // The snapshot taken from it last: it need not send that again. Version 0 = none.
   std::uint64_t known_incarnation = 0;
   std::uint64_t known_version = 0;

@@ -92,6 +92,9 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
                                                 " bytes where " + std::to_string(body_bytes) +
                                                 " were to come");
   }
+  if (head->unchecked_chunks && !request.unchecked_chunks) {
+    co_return failed(PeerFailure::protocol, "left out the checksums that were asked for");
+  }
   if (const auto verdict = request.judge ? request.judge(head->progress) : std::nullopt) {
     PullResult result = failed(*verdict, "is too far behind or stands still, at clock " +
                                              std::to_string(head->progress.clock));
@@ -134,7 +137,8 @@ asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
         wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), expected);
     if (!header) co_return failed(header.error());
     const auto payload = chunk.subspan(wire::chunk_header_bytes);
-    if (wire::crc32c(payload) != header->crc) {
+    const std::uint32_t checksum = head.unchecked_chunks ? 0 : wire::crc32c(payload);
+    if (checksum != header->crc) {
       result.failure = PeerFailure::protocol;
       result.detail = "sent a chunk with a wrong checksum at byte " + std::to_string(at);
       co_return result;

@@ -18,9 +18,10 @@ namespace dpwa {
 // thread.
 class ServedChunks {
  public:
-  // `staging`: for codecs other than raw, of at least the largest chunk's length.
+  // `staging`: for codecs other than raw, of at least the largest chunk's length. Without
+  // `checksums` they are 0.
   ServedChunks(const Manifest& manifest, std::shared_ptr<const Snapshot> snapshot, Codec codec,
-               std::optional<StagingPool::Lease> staging);
+               bool checksums, std::optional<StagingPool::Lease> staging);
 
   struct Chunk {
     std::span<const std::byte> payload;  // until the next call
@@ -32,6 +33,7 @@ class ServedChunks {
   const Manifest& manifest_;
   const std::shared_ptr<const Snapshot> snapshot_;
   const Codec codec_;
+  const bool checksums_;
   std::optional<StagingPool::Lease> staging_;
 };
 

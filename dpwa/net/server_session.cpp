@@ -106,7 +106,8 @@ asio::awaitable<bool> ServerSession::handshake() {
     co_return co_await explain_model(request_id);
   if (is_node) server_.events_.on_contact(peer_, hello->incarnation);
 
-  wire::Welcome welcome{local_.name, local_.incarnation, wire::all_codecs, local_.state.load()};
+  wire::Welcome welcome{local_.name, local_.incarnation, local_.capabilities(),
+                        local_.state.load()};
   if (const auto latest = local_.store.latest()) {
     welcome.clock = latest->progress().clock;
     welcome.lineage = latest->progress().lineage;
@@ -209,12 +210,14 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   head.offset = pull.offset;
   head.length = length;
   head.chunk_bytes = pull.chunk_bytes;
+  head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
                                            server_.options_.max_reply_time);
   const net::Deadline deadline(socket_.get_executor(), after(time), [this] { close(); });
   ++server_.replies_in_flight_;
   replying_ = true;
-  ServedChunks chunks(local_.manifest, snapshot, pull.codec, std::move(staging));
+  ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
+                      std::move(staging));
   const bool sent = co_await send_snapshot(std::move(chunks), head, request_id);
   replying_ = false;
   --server_.replies_in_flight_;

@@ -63,7 +63,8 @@ class Node::Threads {
  public:
   Threads(const Config& config, Manifest manifest, Options options)
       : local_(config.cluster, config.self, options.incarnation, peer_names(config),
-               std::move(manifest), config.transport.chunk_bytes, options.allocate),
+               std::move(manifest), config.transport.chunk_bytes, options.allocate,
+               config.transport.checksum),
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
         server_(rx_io_, local_, server_options(config),
                 server_events(std::move(options.on_served))) {

@@ -40,6 +40,9 @@ inline constexpr std::size_t max_status_bytes = 1 << 20;
 inline constexpr std::uint32_t min_chunk_bytes = 4 << 10;
 inline constexpr std::uint32_t max_chunk_bytes = 16 << 20;
 inline constexpr std::uint32_t chunk_alignment = 64;
+// Capability bit, above those of the codecs: chunks may travel without checksums, for a link that
+// is trusted to keep bytes whole. Set by nodes that are configured so.
+inline constexpr std::uint32_t unchecked_chunks_capability = 1u << 31;
 constexpr bool is_chunk_size(std::uint32_t bytes) {
   return bytes >= min_chunk_bytes && bytes <= max_chunk_bytes && bytes % chunk_alignment == 0;
 }
@@ -53,6 +56,7 @@ inline constexpr std::uint32_t all_codecs = capability(Codec::raw) | capability(
 
 struct Hello {
   Role role = Role::node;
+  // Of each codec that is understood, and unchecked_chunks_capability.
   std::uint32_t capabilities = 0;
   std::string cluster;
   std::string node;  // empty for an observer
@@ -81,6 +85,7 @@ struct Pull {
   Codec codec = Codec::raw;
   bool full = false;
   bool for_final_average = false;  // the caller has finished; it will not ask again
+  bool unchecked_chunks = false;   // leave the checksums out; only if both have the capability
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint32_t deadline_ms = 0;          // how long the caller will wait: the server gives up then
@@ -98,6 +103,7 @@ struct SnapshotHead {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint32_t chunk_bytes = 0;  // as in Pull
+  bool unchecked_chunks = false;  // the chunks carry 0 for a checksum
 };
 inline constexpr std::size_t snapshot_head_bytes = 96;  // its checksum included
 inline constexpr std::size_t chunk_header_bytes = 8;

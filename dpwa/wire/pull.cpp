@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint8_t full_flag = 1;
 constexpr std::uint8_t final_average_flag = 2;
+constexpr std::uint8_t unchecked_chunks_flag = 0x80;
 
 // What is wrong with the values of a pull; empty when nothing is.
 std::string_view fault_of(const Pull& message) {
@@ -32,7 +33,8 @@ std::string_view fault_of(const Pull& message) {
 //       24    4  deadline in ms
 //       28    4  chunk size of the reply
 //       32    1  codec: 1 raw, 2 fp16, 3 bf16, 4 int8
-//       33    1  flags: bit 0 full, bit 1 for the final average; the others 0
+//       33    1  flags: bit 0 full, bit 1 for the final average, bit 7 without chunk checksums; the
+//                others 0
 //       34    2  reserved, 0
 //       36    4  CRC32C of bytes 0..35
 std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id) {
@@ -47,7 +49,8 @@ std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id) {
   out.u32(message.chunk_bytes);
   out.u8(static_cast<std::uint8_t>(message.codec));
   out.u8(static_cast<std::uint8_t>((message.full ? full_flag : 0) |
-                                   (message.for_final_average ? final_average_flag : 0)));
+                                   (message.for_final_average ? final_average_flag : 0) |
+                                   (message.unchecked_chunks ? unchecked_chunks_flag : 0)));
   out.reserved(2);
   out.checksum();
   return std::move(out).finish(MessageType::pull, request_id);
@@ -63,9 +66,11 @@ Decoded<Pull> decode_pull(std::span<const std::byte> body) {
   message.chunk_bytes = in.u32();
   message.codec = in.choice(Codec::raw, Codec::int8, "codec");
   const std::uint8_t flags = in.u8();
-  in.require(flags <= (full_flag | final_average_flag), Fault::bad_value, "unknown flags in PULL");
+  constexpr unsigned known_flags = full_flag | final_average_flag | unchecked_chunks_flag;
+  in.require((flags & ~known_flags) == 0, Fault::bad_value, "unknown flags in PULL");
   message.full = (flags & full_flag) != 0;
   message.for_final_average = (flags & final_average_flag) != 0;
+  message.unchecked_chunks = (flags & unchecked_chunks_flag) != 0;
   in.reserved(2);
   const std::string_view fault = fault_of(message);
   in.require(fault.empty(), Fault::bad_value, fault);

@@ -10,6 +10,7 @@ namespace dpwa::wire {
 namespace {
 
 constexpr std::uint8_t final_flag = 1;
+constexpr std::uint8_t unchecked_chunks_flag = 0x80;
 
 // What is wrong with the values of a head; empty when nothing is. The loss may be anything: the
 // guards of the interpolation see to it.
@@ -65,7 +66,7 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
 //       64    4  chunk size
 //       68    1  state: 1 joining, 2 ready, 3 finished
 //       69    1  codec: 1 raw, 2 fp16, 3 bf16, 4 int8
-//       70    1  flags: bit 0 final; the others 0
+//       70    1  flags: bit 0 final, bit 7 without chunk checksums; the others 0
 //       71   21  reserved, 0
 //       92    4  CRC32C of bytes 0..91
 std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id,
@@ -86,7 +87,8 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
   out.u32(head.chunk_bytes);
   out.u8(static_cast<std::uint8_t>(head.state));
   out.u8(static_cast<std::uint8_t>(head.codec));
-  out.u8(head.progress.final ? final_flag : 0);
+  out.u8(static_cast<std::uint8_t>((head.progress.final ? final_flag : 0) |
+                                   (head.unchecked_chunks ? unchecked_chunks_flag : 0)));
   out.reserved(21);
   out.checksum();
   const std::uint64_t body_bytes =
@@ -110,8 +112,10 @@ Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_h
   head.state = in.choice(NodeState::joining, NodeState::finished, "node state");
   head.codec = in.choice(Codec::raw, Codec::int8, "codec");
   const std::uint8_t flags = in.u8();
-  in.require(flags <= final_flag, Fault::bad_value, "unknown flags in SNAPSHOT");
-  head.progress.final = flags == final_flag;
+  constexpr unsigned known_flags = final_flag | unchecked_chunks_flag;
+  in.require((flags & ~known_flags) == 0, Fault::bad_value, "unknown flags in SNAPSHOT");
+  head.progress.final = (flags & final_flag) != 0;
+  head.unchecked_chunks = (flags & unchecked_chunks_flag) != 0;
   in.reserved(21);
   if (in.failed()) return in.finish(head);
   const std::string_view fault = fault_of(head);
@@ -126,7 +130,7 @@ Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_h
 // Header of a chunk
 //   offset size
 //        0    4  payload length in bytes
-//        4    4  CRC32C of the payload
+//        4    4  CRC32C of the payload; 0 when the head says that there are no chunk checksums
 std::array<std::byte, chunk_header_bytes> encode_chunk_header(const ChunkHeader& header) {
   std::array<std::byte, chunk_header_bytes> bytes{};
   auto* out = reinterpret_cast<unsigned char*>(bytes.data());

@@ -175,6 +175,8 @@ TEST_CASE("names of the format that this version cannot serve are refused") {
        "2: security.key_file: unknown key, accepted: mode"},
       {"transport: {encoding: fp8}\n",
        "2: transport.encoding: 'fp8' is unknown, accepted: fp32, fp16, bf16, int8"},
+      {"transport: {checksum: crc32}\n",
+       "2: transport.checksum: 'crc32' is unknown, accepted: on, off"},
       {"transport: {same_host: shm}\n",
        "2: transport.same_host: 'shm' is unknown, accepted: auto, off"},
   });

@@ -43,7 +43,7 @@ gossip:
   flow_control: {initial: 3.5, min: 0, max: 1e9, on_success: 0.1, on_failure: -1e-3}
 interpolation: {method: linear, start: 0.30000000000000004, end: 0, target: 12345678.9, divergence_threshold: 1e-300}
 security: {mode: insecure}
-transport: {same_host: off, congestion_control: cubic, chunk_bytes: 4KiB, max_connections: 1, max_replies: 65535}
+transport: {same_host: off, congestion_control: cubic, chunk_bytes: 4KiB, checksum: off, max_connections: 1, max_replies: 65535}
 log: {level: off, file: "a: \"b\" #c\n\td"}
 )");
 }

@@ -27,7 +27,7 @@ gossip:
   flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
-transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, max_connections: 9, max_replies: 8}
+transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, checksum: off, max_connections: 9, max_replies: 8}
 log: {level: debug, file: out.log}
 )");
   const Config config = load_cluster(file.path());
@@ -67,6 +67,7 @@ log: {level: debug, file: out.log}
   CHECK(config.transport.encoding == Codec::bf16);
   CHECK(config.transport.congestion_control == "bbr");
   CHECK(config.transport.chunk_bytes == 1024 * 1024);
+  CHECK_FALSE(config.transport.checksum);
   CHECK(config.transport.max_connections == 9);
   CHECK(config.transport.max_replies == 8);
   CHECK(config.log.level == "debug");
@@ -87,6 +88,7 @@ TEST_CASE("a file of nodes alone has every default") {
   CHECK(config.interpolation.method == "constant");
   CHECK(config.interpolation.parameters.empty());
   CHECK(config.security.mode.empty());
+  CHECK(config.transport.checksum);
 }
 
 TEST_CASE("the original's name of the pull probability works inside gossip") {

@@ -45,6 +45,7 @@ void check_same(const Config& a, const Config& b) {
   CHECK(a.transport.encoding == b.transport.encoding);
   CHECK(a.transport.congestion_control == b.transport.congestion_control);
   CHECK(a.transport.chunk_bytes == b.transport.chunk_bytes);
+  CHECK(a.transport.checksum == b.transport.checksum);
   CHECK(a.transport.max_connections == b.transport.max_connections);
   CHECK(a.transport.max_replies == b.transport.max_replies);
   CHECK(a.log.level == b.log.level);

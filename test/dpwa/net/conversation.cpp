@@ -24,13 +24,13 @@ bool introduce(RawSocket& socket, std::size_t elements) {
   return frame && frame->header.type == wire::MessageType::welcome;
 }
 
-bool welcome(RawSocket& socket, const std::string& name) {
+bool welcome(RawSocket& socket, const std::string& name, std::uint32_t capabilities) {
   const auto hello = socket.read_frame();
   if (!hello || hello->header.type != wire::MessageType::hello) return false;
   wire::Welcome answer;
   answer.node = name;
   answer.incarnation = 11;
-  answer.capabilities = net::types(wire::Codec::raw);
+  answer.capabilities = capabilities;
   return socket.send(wire::encode(answer, hello->header.request_id));
 }
 
@@ -57,12 +57,14 @@ std::vector<std::byte> snapshot_frame(const PullSeen& request, std::span<const f
   head.progress = progress;
   head.length = payload.size();
   head.chunk_bytes = request.pull.chunk_bytes;
+  head.unchecked_chunks = request.pull.unchecked_chunks;
   std::vector<std::byte> frame = wire::encode(head, request.request_id);
   for (std::size_t at = 0; at < payload.size(); at += head.chunk_bytes) {
     const auto chunk =
         payload.subspan(at, std::min<std::size_t>(head.chunk_bytes, payload.size() - at));
     const auto header =
-        wire::encode_chunk_header({static_cast<std::uint32_t>(chunk.size()), wire::crc32c(chunk)});
+        wire::encode_chunk_header({static_cast<std::uint32_t>(chunk.size()),
+                                   head.unchecked_chunks ? 0 : wire::crc32c(chunk)});
     frame.insert(frame.end(), header.begin(), header.end());
     frame.insert(frame.end(), chunk.begin(), chunk.end());
   }

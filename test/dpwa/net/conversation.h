@@ -19,7 +19,8 @@ wire::Hello sound_hello(std::size_t elements = 16);
 bool introduce(RawSocket& socket, std::size_t elements = 16);
 
 // Reads a HELLO and answers it as `name`, a node that has no weights to start from.
-bool welcome(RawSocket& socket, const std::string& name);
+bool welcome(RawSocket& socket, const std::string& name,
+             std::uint32_t capabilities = sound_hello().capabilities);
 struct PullSeen {
   std::uint32_t request_id = 0;
   wire::Pull pull;
@@ -27,7 +28,7 @@ struct PullSeen {
 std::optional<PullSeen> read_pull(RawSocket& socket);
 
 Progress sound_progress(std::uint64_t version = 1);
-// The reply to a pull: `values` as a float32 vector.
+// The reply to a pull: `values` as a float32 vector, without checksums if the pull says so.
 std::vector<std::byte> snapshot_frame(const PullSeen& request, std::span<const float> values,
                                       const Progress& progress = sound_progress());
 

@@ -17,9 +17,10 @@ Config tuned(Config config, const std::function<void(Config&)>& tune) {
 
 }  // namespace
 
-OnePeer::OnePeer(Reply reply, Duration timeout, const std::function<void(Config&)>& tune)
-    : peer_([reply = std::move(reply)](RawSocket& connection) {
-        if (!welcome(connection, "w2")) return;
+OnePeer::OnePeer(Reply reply, Duration timeout, const std::function<void(Config&)>& tune,
+                 std::uint32_t peer_capabilities)
+    : peer_([reply = std::move(reply), peer_capabilities](RawSocket& connection) {
+        if (!welcome(connection, "w2", peer_capabilities)) return;
         while (const auto request = read_pull(connection)) reply(connection, *request);
       }),
       node_(tuned(one_peer_config(peer_.port(), timeout), tune), elements, initial) {

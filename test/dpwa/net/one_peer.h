@@ -23,7 +23,8 @@ class OnePeer {
 
   // `timeout`: of the node's pulls, to whose end its steps wait.
   explicit OnePeer(Reply reply, Duration timeout = patience,
-                   const std::function<void(Config&)>& tune = {});
+                   const std::function<void(Config&)>& tune = {},
+                   std::uint32_t peer_capabilities = sound_hello().capabilities);
 
   StepReport step();
   // One step, which must end as `expected` and leave every bit of the model.

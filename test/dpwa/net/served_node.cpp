@@ -25,9 +25,10 @@ ServerEvents quiet_events() {
 
 }  // namespace
 
-ServedNode::ServedNode(std::size_t elements, ServerOptions options)
-    : local_("test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
-             [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+ServedNode::ServedNode(std::size_t elements, ServerOptions options, bool chunk_checksums)
+    : local_(
+          "test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
+          [](std::size_t bytes) { return AlignedBuffer(bytes); }, chunk_checksums),
       server_(io_, local_, std::move(options), quiet_events()) {
   port_ = server_.listen();
   server_.serve();

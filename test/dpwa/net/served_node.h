@@ -13,7 +13,8 @@ namespace dpwa::test {
 // serving a float32 vector 'x' that the test publishes.
 class ServedNode {
  public:
-  explicit ServedNode(std::size_t elements = 16, ServerOptions options = {});
+  explicit ServedNode(std::size_t elements = 16, ServerOptions options = {},
+                      bool chunk_checksums = true);
   ~ServedNode();  // stops
 
   void stop();

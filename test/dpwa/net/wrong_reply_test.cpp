@@ -101,6 +101,12 @@ TEST_CASE("a reply that is not what was asked for is rejected and leaves the mod
       socket.send(sound_reply(request));
     };
   }
+  SUBCASE("chunks without the checksums that were asked for") {
+    reply = [](RawSocket& socket, PullSeen request) {
+      request.pull.unchecked_chunks = true;
+      socket.send(sound_reply(request));
+    };
+  }
   SUBCASE("an answer to another request") {
     reply = [](RawSocket& socket, PullSeen request) {
       ++request.request_id;

@@ -20,6 +20,7 @@ TEST_CASE("a PULL survives the round trip") {
     Pull sent{.known_version = ~std::uint64_t{0}, .offset = 1, .length = max_snapshot_bytes - 1};
     sent.full = full;
     sent.for_final_average = !full;
+    sent.unchecked_chunks = !full;
     sent.deadline_ms = ~0u;
     sent.chunk_bytes = max_chunk_bytes;
     const auto frame = encode(sent, 1);
@@ -34,6 +35,7 @@ TEST_CASE("a PULL survives the round trip") {
     CHECK(pull->codec == Codec::raw);
     CHECK(pull->full == full);
     CHECK(pull->for_final_average == !full);
+    CHECK(pull->unchecked_chunks == !full);
   }
 }
 
@@ -51,11 +53,12 @@ TEST_CASE("a PULL with defaults survives the round trip") {
   CHECK(pull->known_version == 0);
   CHECK(pull->length == 0);
   CHECK_FALSE(pull->full);
+  CHECK_FALSE(pull->unchecked_chunks);
 }
 
 TEST_CASE("unknown codecs, flags and reserved bytes of a PULL are refused") {
   const std::pair<std::size_t, int> faults[] = {{32, 0}, {32, 5},    {32, 255}, {33, 4},
-                                                {33, 7}, {33, 0x80}, {34, 1},   {35, 1}};
+                                                {33, 7}, {33, 0x40}, {34, 1},   {35, 1}};
   for (const auto& [offset, value] : faults) {
     const auto pull = decode_pull(altered(offset, static_cast<std::uint8_t>(value)));
     REQUIRE_FALSE(pull.has_value());

@@ -49,6 +49,7 @@ TEST_CASE("the head of a SNAPSHOT survives the round trip") {
   sent.progress.weight = std::numeric_limits<double>::denorm_min();
   sent.progress.time_us = std::numeric_limits<std::int64_t>::min();
   sent.progress.final = true;
+  sent.unchecked_chunks = true;
   sent.state = NodeState::finished;
   sent.offset = max_snapshot_bytes - 1;
   sent.length = 1;
@@ -66,6 +67,7 @@ TEST_CASE("the head of a SNAPSHOT survives the round trip") {
   CHECK(head->progress.weight == sent.progress.weight);
   CHECK(head->progress.time_us == sent.progress.time_us);
   CHECK(head->progress.final);
+  CHECK(head->unchecked_chunks);
   CHECK(head->state == NodeState::finished);
   CHECK(head->codec == Codec::raw);
   CHECK(head->offset == sent.offset);
@@ -127,7 +129,7 @@ TEST_CASE("an unusable chunk size is refused") {
 
 TEST_CASE("unknown states, codecs, flags and reserved bytes of a SNAPSHOT are refused") {
   const std::pair<std::size_t, int> faults[] = {{68, 0}, {68, 4}, {69, 0}, {69, 5},
-                                                {70, 2}, {70, 3}, {71, 1}, {91, 0x80}};
+                                                {70, 2}, {70, 0x41}, {71, 1}, {91, 0x80}};
   for (const auto& [offset, value] : faults) {
     CHECK(fault_of(decode_altered(offset, static_cast<std::uint8_t>(value))) == Fault::bad_value);
   }
