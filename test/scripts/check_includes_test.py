@@ -20,6 +20,8 @@ CLEAN = {
     "adapters/gossip/gossip.h": '#include "adapters/adapter.h"\n#include "adapters/common/flat.h"\n',
     "adapters/null/null.h": '#include "adapters/adapter.h"\n#include "dpwa/log/log.h"\n',
     "adapters/factory.cpp": '#include "adapters/gossip/gossip.h"\n#include "adapters/null/null.h"\n',
+    "bench/pull.cpp": '#include "dpwa/node.h"\n#include "interpolation/blend.h"\n',
+    "bench/step/step.cpp": '#include "adapters/adapter.h"\n#include "bench/pull.cpp"\n#include <torch/types.h>\n',
     "examples/train.cpp": '#include "adapters/adapter.h"\n#include <torch/torch.h>\n',
     "test/adapters/gossip_test.cpp": "#include <torch/types.h>\n",
 }
@@ -63,6 +65,10 @@ class CheckIncludes(unittest.TestCase):
         self.assert_one(
             "adapters/null/null.cpp", '#include "adapters/gossip/gossip.h"\n', "must not include the adapter gossip"
         )
+
+    def test_only_the_step_benchmark_may_include_adapters_and_torch(self) -> None:
+        self.assert_one("bench/pull.cpp", '#include "adapters/adapter.h"\n', "bench/step/ alone")
+        self.assert_one("bench/pull.cpp", "#include <torch/types.h>\n", "torch is for")
 
     def test_a_shared_adapter_header_may_not_include_one_adapter(self) -> None:
         self.assert_one("adapters/other.h", '#include "adapters/null/null.h"\n', "shared header")

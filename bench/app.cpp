@@ -1,0 +1,73 @@
+#include "bench/app.h"
+
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <exception>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "bench/commands.h"
+#include "bench/worker/child.h"
+#include "dpwa/config/config.h"
+#include "dpwa/config/text.h"
+#include "dpwa/version.h"
+
+namespace dpwa::bench {
+namespace {
+
+constexpr int failed = 1;
+constexpr int wrong_usage = 2;
+
+// Becomes dpwa-bench-step, which lies beside this program where LibTorch was there to build it.
+int hand_over_step(char** arguments, std::ostream& err) {
+  const std::string program = (program_folder() / "dpwa-bench-step").string();
+  ::execv(program.c_str(), arguments);
+  err << "dpwa-bench: step needs LibTorch, and this build has none (there is no " << program
+      << ")\n";
+  return wrong_usage;
+}
+
+int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
+  CLI::App app("Measures dpwa side by side with the limits of the machine.", "dpwa-bench");
+  app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
+                       "Print the version and exit");
+  app.require_subcommand(1);
+  CommandContext context{out, err};
+  add_memory_command(app, context);
+  add_raw_command(app, context);
+  add_pull_command(app, context);
+  add_step_command(app, context);
+  add_compare_command(app, context);
+  add_worker_command(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error, out, err);  // --help, --version
+    err << "dpwa-bench: " << config::one_line(error.what()) << " (see dpwa-bench --help)\n";
+    return wrong_usage;
+  }
+  return context.exit_code;
+}
+
+}  // namespace
+
+int run(int argc, char** argv, std::ostream& out, std::ostream& err) {
+  try {
+    if (argc > 1 && std::string_view(argv[1]) == "step") return hand_over_step(argv + 1, err);
+    const int exit_code = parse_and_run(argc, argv, out, err);
+    if (out.flush()) return exit_code;
+    err << "dpwa-bench: cannot write the result\n";
+  } catch (const ConfigError& error) {
+    err << "dpwa-bench: " << error.what() << '\n';
+    return wrong_usage;
+  } catch (const std::exception& error) {
+    err << "dpwa-bench: " << error.what() << '\n';
+  }
+  return failed;
+}
+
+}  // namespace dpwa::bench

@@ -1,0 +1,7 @@
+#include <iostream>
+
+#include "bench/app.h"
+
+int main(int argc, char** argv) {
+  return dpwa::bench::run(argc, argv, std::cout, std::cerr);
+}

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+namespace dpwa::bench {
+
+using Json = nlohmann::ordered_json;
+
+// What a figure depends on besides the code: processor, kernel, instruction set, huge pages,
+// version of dpwa. Unknown values are empty.
+Json machine_settings();
+
+// Memory that programs may still take, in bytes; 0 = not known.
+std::uint64_t available_memory();
+// Throws std::runtime_error that names both when there is less than `bytes`.
+void require_memory(std::uint64_t bytes);
+
+}  // namespace dpwa::bench

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dpwa::bench {
+
+// Time of all processors together since boot, in seconds.
+struct ProcessorTime {
+  double busy = 0;   // anything but idle and waiting for a disk; `steal` left out
+  double steal = 0;  // taken by the host of a virtual machine
+  double total = 0;
+};
+
+// From the text of /proc/stat; zeros where it is not as expected.
+ProcessorTime parse_processor_time(std::string_view proc_stat, double ticks_per_second);
+ProcessorTime processor_time();  // now
+
+// Whether a measurement was disturbed.
+struct Noise {
+  double spread = 0;                 // of the windows, as spread_of
+  double other_load = 0;             // share of all processors that others used
+  double steal = 0;                  // share that the host took
+  std::vector<std::string> reasons;  // why the machine counts as noisy; none: it was quiet
+};
+
+// `own`: processor seconds that the measurement itself used between the two moments.
+Noise judge_noise(double spread, const ProcessorTime& before, const ProcessorTime& after,
+                  double own);
+
+}  // namespace dpwa::bench

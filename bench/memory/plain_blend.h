@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace dpwa::bench {
+
+// target = own + factor * (peer - own) over float32, as a plain loop that the compiler vectorises.
+void plain_blend(std::span<std::byte> target, std::span<const std::byte> own,
+                 std::span<const std::byte> peer, float factor);
+
+// x += factor * difference over float32, likewise.
+void plain_delta(std::span<std::byte> x, std::span<const std::byte> difference, float factor);
+
+}  // namespace dpwa::bench

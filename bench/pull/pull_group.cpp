@@ -1,0 +1,41 @@
+#include "bench/pull/pull_group.h"
+
+#include <algorithm>
+
+#include "bench/worker/free_ports.h"
+
+namespace dpwa::bench {
+
+PullGroup::PullGroup(const Topology& topology, const NodeSettings& settings, bool blend) {
+  const auto ports = free_ports(topology.nodes());
+  file_ = std::make_unique<ClusterFile>(settings, ports);
+  std::vector<NodeJob> jobs;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    Json tensors = Json::array({Json::array({"x", topology.bytes / 4})});
+    Json job = {{"kind", "pull"},     {"config", file_->path()}, {"name", node_name(i)},
+                {"tensors", tensors}, {"blend", blend},          {"peer", nullptr}};
+    // A PeerId counts the other nodes of the file in their order.
+    if (const auto partner = topology.partner(i))
+      job["peer"] = *partner < i ? *partner : *partner - 1;
+    jobs.push_back({std::move(job), topology.pulls(i)});
+  }
+  group_ = std::make_unique<Group>("/proc/self/exe", jobs);
+}
+
+std::uint64_t pull_node_buffers(bool blend) {
+  return blend ? 5 : 4;
+}
+
+double memory_beyond_buffers(const std::vector<Json>& reports, const std::vector<Json>& small,
+                             std::uint64_t buffers, std::uint64_t bytes,
+                             std::uint32_t chunk_bytes) {
+  double most = 0;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const double more = 1024 * (reports[i].at("peak_rss_kib").get<double>() -
+                                small.at(i).at("peak_rss_kib").get<double>());
+    most = std::max(most, more - static_cast<double>(buffers * bytes) + chunk_bytes);
+  }
+  return most;
+}
+
+}  // namespace dpwa::bench

@@ -1,0 +1,122 @@
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "bench/pull/publisher.h"
+#include "bench/values.h"
+#include "bench/worker/worker.h"
+#include "dpwa/gossip/host_parameters.h"
+#include "dpwa/node/node.h"
+
+namespace dpwa::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+constexpr double factor = 0.5;
+
+double microseconds(Duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+// Job: {"config": FILE, "name": NODE, "tensors": [[name, elements], ...], "blend": bool,
+// "peer": PeerId or null}
+Manifest manifest_of(const Json& job) {
+  std::vector<TensorSpec> tensors;
+  for (const Json& entry : job.at("tensors")) {
+    TensorSpec tensor;
+    tensor.name = entry.at(0).get<std::string>();
+    tensor.shape = {entry.at(1).get<std::uint64_t>()};
+    tensors.push_back(std::move(tensor));
+  }
+  return Manifest(std::move(tensors));
+}
+
+std::optional<PeerId> peer_of(const Json& job) {
+  if (job.at("peer").is_null()) return std::nullopt;
+  return job.at("peer").get<PeerId>();
+}
+
+// A node as training has it, whose trainer does nothing but publish, pull and blend.
+class PullWorker : public Worker {
+ public:
+  explicit PullWorker(const Json& job)
+      : config_(load_config(job.at("config").get<std::string>(), job.at("name"))),
+        peer_(peer_of(job)),
+        blends_(job.at("blend")),
+        memory_(blends_ ? manifest_of(job).total_bytes() : 0),
+        parameters_(blends_ ? manifest_of(job) : Manifest(), memory_.bytes()),
+        node_(config_, manifest_of(job), options()) {
+    const std::uint64_t seed = config_.self_index() + 1;
+    fill_with_values(memory_.bytes(), seed);
+    publisher_.emplace(node_.local(), seed);
+    node_.start();
+    node_.local().state = wire::NodeState::ready;
+  }
+  ~PullWorker() override { node_.stop(); }  // the Rx thread uses the publisher
+
+  Window pull_for(double seconds) override {
+    Window window;
+    const auto begun = SteadyClock::now();
+    const auto end = begun + std::chrono::duration<double>(seconds);
+    do {
+      pull_once(window);
+      window.seconds = std::chrono::duration<double>(SteadyClock::now() - begun).count();
+    } while (SteadyClock::now() < end);
+    return window;
+  }
+
+ private:
+  Node::Options options() {
+    Node::Options options;
+    options.incarnation = 1;
+    options.seed = config_.self_index() + 1;
+    // What was served is old news: the next caller gets a new version.
+    options.on_served = [this](const std::string&, const Progress&, bool) {
+      publisher_->publish();
+    };
+    return options;
+  }
+
+  void pull_once(Window& window) {
+    publisher_->publish();
+    PullSpec spec;
+    spec.peer = peer_;
+    spec.timeout = config_.gossip.timeout;
+    const auto begun = SteadyClock::now();
+    if (!node_.client().begin(spec)) throw std::runtime_error("a pull could not be begun");
+    const auto arrival = node_.client().take(spec.timeout * 2);
+    const auto landed = SteadyClock::now();
+    if (!arrival) throw std::runtime_error("a pull did not end");
+    if (arrival->outcome != Outcome::mixed) {
+      const std::string outcome(to_string(arrival->outcome));
+      window.failed[outcome] = window.failed.value(outcome, 0) + 1;
+      if (arrival->outcome != Outcome::skipped && arrival->outcome != Outcome::busy)
+        throw std::runtime_error("a pull from '" + arrival->peer_name + "' ended as " + outcome);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // until there is something new
+      return;
+    }
+    if (blends_) parameters_.blend(node_.client().landing(), factor);
+    ++window.pulls;
+    window.bytes += arrival->bytes;
+    window.latency_us.push_back(microseconds(arrival->took));
+    window.trainer_latency_us.push_back(microseconds(landed - begun));
+  }
+
+  const Config config_;
+  const std::optional<PeerId> peer_;
+  const bool blends_;
+  AlignedBuffer memory_;  // the parameters, when they are blended into
+  HostParameters parameters_;
+  std::optional<Publisher> publisher_;
+  Node node_;
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> make_pull_worker(const Json& job) {
+  return std::make_unique<PullWorker>(job);
+}
+
+}  // namespace dpwa::bench

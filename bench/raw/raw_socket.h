@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace dpwa::bench {
+
+// A blocking loopback TCP socket as bare as it goes: no Nagle delay, congestion control reno,
+// buffers sized by the kernel. Movable.
+class RawSocket {
+ public:
+  RawSocket() = default;
+  explicit RawSocket(int descriptor) : descriptor_(descriptor) {}
+  ~RawSocket();
+  RawSocket(RawSocket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  RawSocket& operator=(RawSocket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  // Throw std::system_error.
+  static RawSocket listen_on(std::uint16_t port);
+  static RawSocket connect_to(std::uint16_t port);  // tries for some seconds
+
+  RawSocket accept() const;  // not valid once shut down
+  bool valid() const { return descriptor_ >= 0; }
+  void shut_down() const;  // every call in progress returns
+
+  // False when the connection has ended.
+  bool send_all(std::span<const std::byte> bytes) const;
+  bool receive_all(std::span<std::byte> bytes) const;
+  std::size_t receive_some(std::span<std::byte> bytes) const;  // 0 = ended
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace dpwa::bench

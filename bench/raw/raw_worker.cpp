@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/raw/raw_server.h"
+#include "bench/values.h"
+#include "bench/worker/worker.h"
+#include "dpwa/core/random.h"
+#include "dpwa/snapshot/aligned_buffer.h"
+#include "interpolation/kernels/kernels.h"
+
+namespace dpwa::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+constexpr std::size_t staging_bytes = 512 << 10;
+constexpr std::size_t element_bytes = sizeof(float);
+constexpr double factor = 0.5;
+
+enum class Mode { in_place, landing, ping_pong };
+
+Mode mode_of(const std::string& text) {
+  if (text == "in_place") return Mode::in_place;
+  if (text == "landing") return Mode::landing;
+  if (text == "ping_pong") return Mode::ping_pong;
+  throw std::invalid_argument("unknown mode " + text);
+}
+
+// The same pull by bare sockets: receive up to 512 KiB into one staging buffer, make use of it
+// while it is hot in cache, and again. Job: {"mode", "bytes", "index", "ports", "peer": index or
+// null, "pulls": bool}
+class RawNode : public Worker {
+ public:
+  explicit RawNode(const Json& job)
+      : mode_(mode_of(job.at("mode"))),
+        index_(job.at("index")),
+        ports_(job.at("ports").get<std::vector<std::uint16_t>>()),
+        random_(index_ + 1),
+        served_(job.at("bytes").get<std::size_t>()),
+        target_(job.at("pulls") ? served_.bytes().size() : 0),
+        staging_(job.at("pulls") ? staging_bytes : 0),
+        server_(ports_.at(index_), served_.bytes()) {
+    fill_with_values(served_.bytes(), index_ + 1);
+    if (!job.at("peer").is_null()) only_ = job.at("peer").get<std::size_t>();
+    peers_.resize(ports_.size());
+  }
+
+  Window pull_for(double seconds) override {
+    Window window;
+    const auto begun = SteadyClock::now();
+    const auto end = begun + std::chrono::duration<double>(seconds);
+    do {
+      const auto from = SteadyClock::now();
+      pull_from(choose_peer());
+      const std::chrono::duration<double, std::micro> took = SteadyClock::now() - from;
+      ++window.pulls;
+      window.bytes += target_.bytes().size();
+      window.latency_us.push_back(took.count());
+      window.seconds = std::chrono::duration<double>(SteadyClock::now() - begun).count();
+    } while (SteadyClock::now() < end);
+    return window;
+  }
+
+ private:
+  const RawSocket& choose_peer() {
+    std::size_t peer = only_;
+    if (only_ == any) {
+      peer = random_.below(ports_.size() - 1);
+      if (peer >= index_) ++peer;
+    }
+    if (!peers_[peer].valid()) peers_[peer] = RawSocket::connect_to(ports_[peer]);
+    return peers_[peer];
+  }
+
+  void pull_from(const RawSocket& peer) {
+    const std::array<std::byte, raw_request_bytes> request{};
+    bool whole = peer.send_all(request);
+    const auto staging = staging_.bytes();
+    std::size_t rest = 0;  // bytes of an element that is not complete, at the start of the staging
+    for (std::size_t at = 0; whole && at < target_.bytes().size();) {
+      const std::size_t room = std::min(staging.size(), target_.bytes().size() - at);
+      const std::size_t count = peer.receive_some(staging.subspan(rest, room - rest));
+      whole = count > 0;
+      const std::size_t have = rest + count;
+      const bool last = at + have == target_.bytes().size();
+      const std::size_t usable = last ? have : have - have % element_bytes;
+      if (whole) use(at, staging.first(usable));
+      at += usable;
+      rest = have - usable;
+      std::memmove(staging.data(), staging.data() + usable, rest);
+    }
+    if (!whole) throw std::runtime_error("a raw connection has ended");
+  }
+
+  void use(std::size_t at, std::span<const std::byte> received) {
+    if (mode_ == Mode::ping_pong) return;
+    const auto target = target_.bytes().subspan(at, received.size());
+    if (mode_ == Mode::in_place) {
+      kernels::lerp(DType::float32, target, received, factor);
+    } else {
+      const auto own = std::span<const std::byte>(served_.bytes()).subspan(at, received.size());
+      kernels::land_difference(DType::float32, target, received, own);
+    }
+  }
+
+  static constexpr std::size_t any = ~std::size_t{0};
+
+  const Mode mode_;
+  const std::size_t index_;
+  const std::vector<std::uint16_t> ports_;
+  std::size_t only_ = any;
+  Random random_;
+  AlignedBuffer served_;
+  AlignedBuffer target_;  // what is blended into, or landed in
+  AlignedBuffer staging_;
+  std::vector<RawSocket> peers_;
+  RawServer server_;
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> make_raw_worker(const Json& job) {
+  return std::make_unique<RawNode>(job);
+}
+
+}  // namespace dpwa::bench

@@ -1,0 +1,78 @@
+#include "bench/worker/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+namespace dpwa::bench {
+namespace {
+
+constexpr auto patience = std::chrono::minutes(5);
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::array<int, 2> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe");
+  return ends;
+}
+
+}  // namespace
+
+Child::Pipes Child::launch(const std::vector<std::string>& command) {
+  ::signal(SIGPIPE, SIG_IGN);  // a child that has ended shows as a failed write
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const auto input = make_pipe();
+  const auto output = make_pipe();
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) fail("cannot start a process");
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGPIPE, SIG_DFL);
+    if (::getppid() != parent) ::_exit(127);  // it ended before the line above
+    ::dup2(input[0], STDIN_FILENO);
+    ::dup2(output[1], STDOUT_FILENO);
+    ::execv(arguments.front(), arguments.data());
+    ::_exit(127);
+  }
+  ::close(input[0]);
+  ::close(output[1]);
+  return {input[1], output[0], pid};
+}
+
+Child::Child(const std::vector<std::string>& command) : Child(launch(command)) {}
+
+Child::Child(const Pipes& pipes) : pipes_(pipes), lines_(pipes.from_child, pipes.to_child) {}
+
+Child::~Child() {
+  ::close(pipes_.to_child);
+  ::close(pipes_.from_child);
+  ::kill(pipes_.pid, SIGKILL);
+  ::waitpid(pipes_.pid, nullptr, 0);
+}
+
+Json Child::receive() {
+  auto document = lines_.receive(patience);
+  if (!document) throw std::runtime_error("a benchmark process has ended");
+  if (const auto error = document->find("error"); error != document->end())
+    throw std::runtime_error(error->get<std::string>());
+  return *std::move(document);
+}
+
+std::filesystem::path program_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
+}  // namespace dpwa::bench

@@ -1,0 +1,62 @@
+#include "bench/worker/group.h"
+
+#include "bench/measure/statistics.h"
+
+namespace dpwa::bench {
+
+Group::Group(const std::filesystem::path& program, const std::vector<NodeJob>& jobs) {
+  for (const NodeJob& one : jobs) {
+    nodes_.push_back(
+        {std::make_unique<Child>(std::vector<std::string>{program.string(), "worker"}), one.pulls});
+    nodes_.back().process->send(one.job);
+  }
+  for (const Node& node : nodes_) node.process->receive();
+}
+
+std::vector<Json> Group::ask(const Json& command, bool pullers_only) {
+  for (const Node& node : nodes_) {
+    if (node.pulls || !pullers_only) node.process->send(command);
+  }
+  std::vector<Json> answers;
+  for (const Node& node : nodes_) {
+    if (node.pulls || !pullers_only) answers.push_back(node.process->receive());
+  }
+  return answers;
+}
+
+Group::Marks Group::mark() {
+  Marks marks;
+  for (const Json& node : ask({{"do", "mark"}}, false)) {
+    marks.cpu_s += node.at("cpu_s").get<double>();
+    marks.tcp_bytes += node.at("tcp_bytes").get<double>();
+  }
+  return marks;
+}
+
+GroupWindow Group::run(double seconds, bool record) {
+  GroupWindow window;
+  std::vector<double> medians;
+  const Marks before = mark();
+  const Json command = {{"do", "pull"}, {"seconds", seconds}, {"record", record}};
+  for (const Json& node : ask(command, true)) {
+    const auto bytes = node.at("bytes").get<std::uint64_t>();
+    window.pulls += node.at("pulls").get<std::uint64_t>();
+    window.bytes += bytes;
+    window.gb_per_s += static_cast<double>(bytes) / 1e9 / node.at("seconds").get<double>();
+    medians.push_back(node.at("latency_us"));
+    for (const auto& [outcome, count] : node.at("failed").items()) {
+      window.failed[outcome] = window.failed.value(outcome, 0) + count.get<int>();
+    }
+  }
+  const Marks after = mark();
+  window.cpu_s = after.cpu_s - before.cpu_s;
+  window.tcp_bytes = after.tcp_bytes - before.tcp_bytes;
+  window.latency_us = quantile(medians, 0.5);
+  return window;
+}
+
+std::vector<Json> Group::reports() {
+  return ask({{"do", "report"}}, false);
+}
+
+}  // namespace dpwa::bench

@@ -1,0 +1,77 @@
+#include "bench/worker/worker.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <stdexcept>
+
+#include "bench/measure/open_sockets.h"
+#include "bench/measure/process_memory.h"
+#include "bench/measure/statistics.h"
+
+namespace dpwa::bench {
+namespace {
+
+class Session {
+ public:
+  explicit Session(const Json& job)
+      : worker_(job.at("kind") == "raw" ? make_raw_worker(job) : make_pull_worker(job)) {}
+
+  Json answer(const Json& command) {
+    const std::string what = command.at("do");
+    if (what == "mark") return mark();
+    if (what == "pull") return pull(command.at("seconds"), command.at("record"));
+    if (what == "report") return report();
+    throw std::logic_error("unknown command " + what);
+  }
+
+ private:
+  static Json mark() {
+    return {{"cpu_s", processor_seconds()}, {"tcp_bytes", open_sockets().bytes_received}};
+  }
+
+  Json pull(double seconds, bool record) {
+    const Window window = worker_->pull_for(seconds);
+    if (record) {
+      latency_us_.insert(latency_us_.end(), window.latency_us.begin(), window.latency_us.end());
+      trainer_latency_us_.insert(trainer_latency_us_.end(), window.trainer_latency_us.begin(),
+                                 window.trainer_latency_us.end());
+    }
+    return {{"pulls", window.pulls},
+            {"bytes", window.bytes},
+            {"seconds", window.seconds},
+            {"latency_us", quantile(window.latency_us, 0.5)},
+            {"failed", window.failed}};
+  }
+
+  Json report() const {
+    return {{"latency_us", latency_us_},
+            {"trainer_latency_us", trainer_latency_us_},
+            {"peak_rss_kib", peak_resident_kib()},
+            {"huge_kib", huge_page_kib()},
+            {"congestion_control", open_sockets().congestion_controls}};
+  }
+
+  const std::unique_ptr<Worker> worker_;
+  std::vector<double> latency_us_;
+  std::vector<double> trainer_latency_us_;
+};
+
+}  // namespace
+
+int run_worker() {
+  JsonLines lines(STDIN_FILENO, STDOUT_FILENO);
+  try {
+    const auto job = lines.receive();
+    if (!job) return 0;
+    Session session(*job);
+    lines.send({{"ready", true}});
+    while (const auto command = lines.receive()) lines.send(session.answer(*command));
+    return 0;
+  } catch (const std::exception& error) {
+    lines.send({{"error", error.what()}});
+    return 1;
+  }
+}
+
+}  // namespace dpwa::bench
