@@ -39,6 +39,7 @@ TEST_CASE("status shows a running node and a row for one that does not answer") 
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = std::chrono::milliseconds(20);
   config.gossip.timeout = std::chrono::milliseconds(200);
+  config.transport.encoding = Codec::int8;
   test::VectorNode node(config, 8);
   node.gossip().start();
   node.gossip().update_send([] { return 0.25; });
@@ -56,6 +57,7 @@ TEST_CASE("status shows a running node and a row for one that does not answer") 
   CHECK(document["cluster"] == "test");
   CHECK(document["nodes"][0]["answered"] == true);
   CHECK(document["nodes"][0]["status"]["clock"] == 1.0);
+  CHECK(document["nodes"][0]["status"]["encoding"] == "int8");
   CHECK(document["nodes"][0]["status"]["peers"][0]["name"] == "w2");
   CHECK(document["nodes"][1]["answered"] == false);
 }
