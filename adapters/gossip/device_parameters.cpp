@@ -33,6 +33,7 @@ DeviceParameters::DeviceParameters(FlatParameters& flat)
       staging_(at::empty_like(flat.memory())),
       landed_(at::empty({static_cast<std::int64_t>(flat.manifest().exchange_bytes())},
                         flat.memory().options())),
+      staged_(flat.device().type()),
       side_done_(flat.device().type()),
       blended_(flat.device().type()) {}
 
@@ -63,9 +64,8 @@ bool DeviceParameters::settled() {
 void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
   const torch::NoGradGuard no_grad;
   staging_.copy_(flat_.memory(), /*non_blocking=*/true);
-  c10::Event staged(flat_.device().type());
-  staged.record(training_stream());
-  staged.block(side_);
+  staged_.record(training_stream());
+  staged_.block(side_);
   const c10::StreamGuard on_side(side_);
   host_view(snapshot).copy_(staging_, /*non_blocking=*/true);
   side_done_.record(side_);

@@ -35,6 +35,7 @@ class DeviceParameters : public Parameters {
   c10::Stream side_;
   at::Tensor staging_;    // device, uint8[total_bytes]: the parameters being published
   at::Tensor landed_;     // device, uint8[exchange_bytes]: what is being blended
+  c10::Event staged_;     // on the training stream: staging_ holds what is to be published
   c10::Event side_done_;  // on the side stream: its last copy is complete
   c10::Event blended_;    // on the training stream: landed_ may be overwritten
 };

@@ -1,7 +1,9 @@
 #include "adapters/gossip/gossip_adapter.h"
 
+#include <ATen/Parallel.h>
 #include <torch/optim/optimizer.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -15,8 +17,9 @@ namespace {
 std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
   if (!flat.device().is_cpu()) return std::make_unique<DeviceParameters>(flat);
   auto* data = static_cast<std::byte*>(flat.memory().mutable_data_ptr());
+  const auto threads = static_cast<unsigned>(std::max(1, at::get_num_threads()));
   return std::make_unique<HostParameters>(flat.manifest(),
-                                          std::span(data, flat.manifest().total_bytes()));
+                                          std::span(data, flat.manifest().total_bytes()), threads);
 }
 
 }  // namespace

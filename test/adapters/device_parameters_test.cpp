@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "dpwa/gossip/blend_regions.h"
 #include "dpwa/gossip/gossip.h"
+#include "dpwa/gossip/host_parameters.h"
 #include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/free_ports.h"
@@ -45,13 +47,17 @@ class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
   void block(void*, const c10::Stream& stream) const override {
     log += "wait on " + name(stream) + "; ";
   }
-  bool queryEvent(void*) const override { return complete; }
+  bool queryEvent(void*) const override {
+    if (queries_left > 0 && --queries_left == 0) complete = true;
+    return complete;
+  }
   void synchronizeEvent(void*) const override { log += "synchronize; "; }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     delete static_cast<char*>(event);
   }
 
-  bool complete = true;
+  mutable bool complete = true;
+  mutable int queries_left = 0;  // above 0: complete after so many more queries
   mutable std::string log;
 
  private:
@@ -151,7 +157,7 @@ TEST_CASE("device memory is freed only after the side stream has done with it") 
 TEST_CASE("a blend on a device gives what the blend on the host does, behind its upload") {
   for (const auto& [mode, block] :
        {std::pair{LandingMode::difference, 0u}, std::pair{LandingMode::values, 0u},
-        std::pair{LandingMode::difference, 1u}}) {
+        std::pair{LandingMode::difference, 1u}, std::pair{LandingMode::values, 1u}}) {
     const FakeAccelerator device;
     const auto module = module_of_every_kind(1);
     const auto peer = module_of_every_kind(2);
@@ -236,6 +242,60 @@ TEST_CASE("gossip begins a pull only when the device has done with the snapshot 
   const auto pulls = gossip.node().local().traffic.pulls_begun.load();
   gossip.update_wait();
   CHECK(gossip.node().local().traffic.pulls_begun.load() == pulls + 1);
+}
+
+TEST_CASE("a step with a budget waits for the device's copy, and then for the pull") {
+  FakeAccelerator device;
+  const auto ports = test::free_ports(2);
+  const auto node = [&](std::size_t self) {
+    Config config = test::loopback_config(ports, self);
+    config.gossip.step_budget = config.gossip.timeout;
+    return config;
+  };
+  const auto module = module_of_every_kind(1);
+  FlatParameters flat(*module);
+  Unpinned parameters(flat);
+  AlignedBuffer peer_memory(flat.manifest().total_bytes());
+  HostParameters peer_parameters(flat.manifest(), peer_memory.bytes());
+  const Config peer_config = node(0);
+  Gossip peer(peer_config, peer_parameters);
+  std::thread peer_start([&peer] { peer.start(); });
+  const Config config = node(1);
+  Gossip gossip(config, parameters);
+  gossip.start();
+  peer_start.join();
+  peer.publish([] { return 1.0; });
+
+  device.complete = false;
+  gossip.publish([] { return 1.0; });
+  gossip.begin_pull();
+  CHECK_FALSE(gossip.node().client().under_way());
+  device.queries_left = 10;
+  const StepReport report = gossip.update_wait();
+  CHECK(device.queries_left == 0);
+  CHECK(report.outcome == Outcome::mixed);
+  CHECK(report.waited > 0ns);
+}
+
+TEST_CASE("a step with a budget gives up on a device that is not done within it") {
+  FakeAccelerator device;
+  Config config = test::loopback_config(test::free_ports(2), 1);
+  config.gossip.start_wait = 50ms;
+  config.gossip.timeout = 100ms;
+  config.gossip.step_budget = 20ms;
+  const auto module = module_of_every_kind(1);
+  FlatParameters flat(*module);
+  Unpinned parameters(flat);
+  Gossip gossip(config, parameters);
+  gossip.start();
+  device.complete = false;
+  gossip.publish([] { return 1.0; });
+  gossip.begin_pull();
+  const StepReport report = gossip.update_wait();
+  CHECK(report.outcome == Outcome::pending);
+  CHECK(report.waited >= 20ms);
+  CHECK(report.waited < 5s);
+  device.complete = true;  // for the end of the test
 }
 
 }  // namespace dpwa

@@ -4,9 +4,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
+#include <span>
 #include <stdexcept>
 #include <thread>
 
+#include "test/support/eventually.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
@@ -73,6 +75,32 @@ TEST_CASE("a step with a budget of zero never waits and blends a late pull at a 
     }
   }
   CHECK(mixed);
+}
+
+TEST_CASE("a late pull is blended before its step's publish, which holds the result") {
+  for (const BlendMode blend : {BlendMode::delta, BlendMode::lerp}) {
+    VectorCluster cluster(2, 1000, [blend](Config& config) { config.gossip.blend = blend; });
+    cluster.start();
+    VectorNode& node = cluster.at(0);
+    for (float& value : cluster.at(1).values()) value = 8.0F;
+    cluster.at(1).gossip().publish([] { return 1.0; });
+    node.gossip().publish([] { return 1.0; });
+    node.gossip().begin_pull();
+    REQUIRE(test::eventually([&] { return !node.gossip().node().client().under_way(); }));
+    const auto version = node.gossip().node().local().store.latest()->progress().version;
+
+    node.gossip().update_send([] { return 2.5; });
+    const auto snapshot = node.gossip().node().local().store.latest();
+    const float* published = reinterpret_cast<const float*>(snapshot->bytes().data());
+    CHECK(node.values()[0] == 4.0F);
+    CHECK(std::ranges::equal(node.values(), std::span(published, 1000)));
+    CHECK(snapshot->progress().version == version + 1);
+    CHECK(snapshot->progress().loss == 2.5);
+    CHECK(snapshot->progress().clock == 2.0);  // 1, blended with 1, and 1 for this publish
+    const StepReport report = node.gossip().update_wait();
+    CHECK(report.outcome == Outcome::mixed);
+    CHECK(report.clock == 2.0);
+  }
 }
 
 TEST_CASE("a report names peer, factor, staleness, distance, bytes and clock of a blend") {
