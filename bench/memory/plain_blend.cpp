@@ -28,4 +28,13 @@ void plain_delta(std::span<std::byte> x, std::span<const std::byte> difference, 
   for (std::size_t i = 0; i < count; ++i) values[i] += factor * change[i];
 }
 
+void plain_delta_and_copy(std::span<std::byte> x, std::span<const std::byte> difference,
+                          float factor, std::span<std::byte> copy) {
+  float* __restrict values = floats(x);
+  const float* __restrict change = floats(difference);
+  float* __restrict out = floats(copy);
+  const std::size_t count = x.size() / sizeof(float);
+  for (std::size_t i = 0; i < count; ++i) out[i] = values[i] += factor * change[i];
+}
+
 }  // namespace dpwa::bench

@@ -12,4 +12,8 @@ void plain_blend(std::span<std::byte> target, std::span<const std::byte> own,
 // x += factor * difference over float32, likewise.
 void plain_delta(std::span<std::byte> x, std::span<const std::byte> difference, float factor);
 
+// The same and copy = x, in one pass.
+void plain_delta_and_copy(std::span<std::byte> x, std::span<const std::byte> difference,
+                          float factor, std::span<std::byte> copy);
+
 }  // namespace dpwa::bench

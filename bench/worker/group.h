@@ -33,7 +33,8 @@ class Group {
 
   // `record`: keep the latencies for the report.
   GroupWindow run(double seconds, bool record = true);
-  std::vector<Json> reports();  // one per node
+  std::vector<Json> reports();                         // one per node
+  double processor_seconds() { return mark().cpu_s; }  // of all nodes, so far
 
  private:
   struct Node {

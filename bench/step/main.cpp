@@ -1,0 +1,157 @@
+// dpwa-bench-step: what adapter->step adds to a training step. `dpwa-bench step` becomes this
+// program, which is one of its own because it alone needs LibTorch.
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <ATen/Parallel.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <exception>
+#include <iostream>
+#include <thread>
+
+#include "adapters/adapter.h"
+#include "bench/commands.h"
+#include "bench/measure/machine.h"
+#include "bench/measure/process_memory.h"
+#include "bench/quantity.h"
+#include "bench/step/step_peers.h"
+#include "bench/step/step_report.h"
+#include "bench/worker/measurement.h"
+#include "dpwa/config/text.h"
+#include "dpwa/log/log.h"
+#include "dpwa/version.h"
+
+namespace dpwa::bench {
+namespace {
+
+struct StepOptions {
+  std::uint64_t parameters = 10'000'000;
+  std::uint64_t tensors = 100;
+  std::size_t peers = 1;
+  NodeSettings settings;
+  int threads = 0;  // 0 = one for each core
+  double seconds = 3;
+  double step_ms = 0;  // 0 = as long as a pull may take
+  bool json = false;
+};
+
+// A busy wait that a pull of this size fits into on a machine with next to nothing to spare.
+double default_compute_us(std::uint64_t bytes) {
+  return 2000 + static_cast<double>(bytes) / 1e9 * 1e6;
+}
+
+struct Model : torch::nn::Module {
+  explicit Model(const TensorSizes& sizes) {
+    for (const auto& [name, elements] : sizes)
+      register_parameter(name, torch::full({static_cast<std::int64_t>(elements)}, 0.1F));
+  }
+};
+
+// Copies of the model: the adapter's flat memory, three snapshots, the landing, five by hand for
+// each of two thread counts; and four a peer.
+void check_memory(const StepOptions& options) {
+  require_memory(4 * options.parameters * (16 + 4 * options.peers));
+}
+
+void run(StepOptions options) {
+  if (options.tensors > options.parameters)
+    throw CLI::ValidationError("--tensors", "more tensors than parameters");
+  check_memory(options);
+  StepMeasured measured;
+  measured.parameters = options.parameters;
+  measured.tensors = options.tensors;
+  measured.peers = options.peers;
+  measured.transport = options.settings.transport;
+  measured.threads =
+      options.threads != 0 ? options.threads : machine_settings().at("cores").get<int>();
+  measured.plan.seconds = options.seconds;
+  measured.plan.compute_us =
+      options.step_ms > 0 ? options.step_ms * 1000 : default_compute_us(4 * options.parameters);
+  std::cerr << "step " << options.parameters << " parameters in " << options.tensors << " tensors, "
+            << measured.threads << " thread(s), " << time_text(measured.plan.compute_us)
+            << " of computing a step" << std::endl;
+
+  at::set_num_threads(measured.threads);
+  const TensorSizes tensors = tensor_sizes(options.parameters, options.tensors);
+  StepPeers peers(tensors, options.peers, options.settings);
+  const Config config = load_config(peers.cluster_file(), node_name(0));
+  configure_log(config.log.level, config.log.file, config.self);
+  Model model(tensors);
+  const auto adapter = make_adapter(config, model);
+  adapter->start();
+
+  std::vector<std::unique_ptr<HandWritten>> loops;
+  measured.hand_threads = {1};
+  if (measured.threads > 1) measured.hand_threads.push_back(measured.threads);
+  for (const int threads : measured.hand_threads)
+    loops.push_back(std::make_unique<HandWritten>(4 * options.parameters, threads));
+  const ProcessorTime before = processor_time();
+  double own = -processor_seconds() - peers.processor_seconds();
+  measured.steps = run_steps(*adapter, measured.plan, loops, measured.hand, [](std::size_t steps) {
+    std::cerr << "   " << steps << " steps" << std::endl;
+  });
+  own += processor_seconds() + peers.processor_seconds();
+  measured.noise = judge_noise(spread_by_hand(measured), before, processor_time(), own);
+  adapter->leave();
+  warn_when_noisy(measured.noise, std::cerr);
+  const Json document = step_document(measured);
+  if (options.json) {
+    std::cout << document.dump(2) << '\n';
+  } else {
+    print_step(document, std::cout);
+  }
+}
+
+int parse_and_run(int argc, char** argv) {
+  StepOptions options;
+  CLI::App app("What adapter->step adds to a training step, beside a hand-written loop.",
+               "dpwa-bench step");
+  app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
+                       "Print the version and exit");
+  add_count_option(app, "--parameters", options.parameters, "float32 parameters of the model");
+  add_count_option(app, "--tensors", options.tensors, "Tensors that they are in");
+  app.add_option("--peers", options.peers, "Nodes that serve, each a process")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  app.add_option("--transport", options.settings.transport, "How parameters travel")
+      ->check(CLI::IsMember({"tcp", "same_host"}))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "Threads of torch and of the hand-written loop")
+      ->check(CLI::Range(1, 256))
+      ->default_str("one for each core");
+  app.add_option("--seconds", options.seconds, "How long to measure")
+      ->check(CLI::Range(0.01, 600.0))
+      ->capture_default_str();
+  app.add_option("--step-time", options.step_ms, "Computing a step, in ms: a busy wait")
+      ->check(CLI::Range(0.0, 60000.0))
+      ->default_str("as long as a pull may take");
+  app.add_flag("--json", options.json, "Print one JSON document instead of text");
+  app.callback([&options] { run(options); });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
+    std::cerr << "dpwa-bench step: " << config::one_line(error.what())
+              << " (see dpwa-bench step --help)\n";
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace dpwa::bench
+
+int main(int argc, char** argv) {
+  try {
+    return dpwa::bench::parse_and_run(argc, argv);
+  } catch (const dpwa::ConfigError& error) {
+    std::cerr << "dpwa-bench step: " << error.what() << '\n';
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "dpwa-bench step: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "bench/measure/noise.h"
+#include "bench/step/steps.h"
+#include "bench/worker/json_lines.h"
+
+namespace dpwa::bench {
+
+struct StepMeasured {
+  std::uint64_t parameters = 0;
+  std::uint64_t tensors = 0;
+  std::size_t peers = 0;
+  std::string transport;
+  int threads = 0;
+  StepPlan plan;
+  std::vector<StepTimes> steps;
+  std::vector<int> hand_threads;  // of each entry below
+  std::vector<HandTimes> hand;
+  Noise noise;
+};
+
+// How far parts of the course differ in the hand-written copy, which is the same all along.
+double spread_by_hand(const StepMeasured& measured);
+
+// The JSON document of docs/PERFORMANCE.md.
+Json step_document(const StepMeasured& measured);
+void print_step(const Json& document, std::ostream& out);
+
+}  // namespace dpwa::bench

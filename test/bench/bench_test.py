@@ -1,0 +1,127 @@
+"""dpwa-bench prints the documents that docs/PERFORMANCE.md promises. Nothing is said about how fast."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = Path(os.environ.get("DPWA_BENCH", ROOT / "build/release/bin/dpwa-bench"))
+HAS_STEP = os.environ.get("DPWA_BENCH_STEP", "yes") == "yes"
+QUANTILES = {"median", "p99"}
+RANGE = {"min", "median", "max"}
+FIGURES = {"pulls", "failed", "gb_per_s", "latency_us", "cpu_s_per_gb", "peak_rss_mib", "windows"}
+SETTINGS = {"version", "instruction_set", "transparent_huge_pages", "cores", "cpu", "kernel"}
+
+
+def bench(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([str(BENCH), *arguments], capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != code:
+        raise AssertionError(f"{arguments}: exit code {done.returncode}: {done.stderr}")
+    return done
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    return json.loads(bench(*arguments, "--json").stdout)
+
+
+class Documents(unittest.TestCase):
+    def check_figures(self, data: dict[str, Any]) -> None:
+        self.assertLessEqual(FIGURES, set(data))
+        self.assertGreater(data["pulls"], 0)
+        self.assertGreater(data["gb_per_s"], 0)
+        self.assertEqual(set(data["latency_us"]), QUANTILES)
+        self.assertEqual(set(data["windows"]["gb_per_s"]), RANGE)
+
+    def test_pull(self) -> None:
+        data = document("pull", "--bytes", "200", "--seconds", "0.2")
+        self.check_figures(data)
+        self.assertEqual((data["kind"], data["bytes"], data["nodes"]), ("pull", 200, 2))
+        self.assertEqual((data["transport"], data["encoding"], data["security"]), ("tcp", "fp32", "insecure"))
+        self.assertEqual((data["checksum"], data["blend"], data["failed"]), ("on", False, {}))
+        self.assertEqual(set(data["trainer_latency_us"]), QUANTILES)
+        self.assertIsNone(data["memory_beyond_parameters_mib"])
+        self.assertLessEqual(
+            SETTINGS | {"congestion_control", "chunk_bytes", "huge_pages", "requested_transport"}, set(data["settings"])
+        )
+        self.assertEqual(data["settings"]["congestion_control"], ["reno"])
+        self.assertEqual(set(data["noise"]), {"noisy", "spread", "other_load", "steal", "reasons"})
+
+    def test_pull_of_all_beside_raw(self) -> None:
+        data = document("pull", "--bytes", "1MB", "--all-pull", "3", "--seconds", "0.2", "--blend", "--with-raw")
+        self.check_figures(data)
+        self.assertEqual((data["nodes"], data["pulling_nodes"], data["blend"]), (3, 3, True))
+        self.check_figures(data["raw"])
+        self.assertEqual(set(data["ratio_to_raw"]), RANGE)
+        self.assertGreater(data["ratio_to_raw"]["median"], 0)
+        self.assertEqual(set(data["latency_ratio_to_raw"]), RANGE)
+        self.assertIsNotNone(data["memory_beyond_parameters_mib"])
+
+    def test_pull_without_checksums(self) -> None:
+        data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--checksum", "off", "--chunk-bytes", "4KiB")
+        self.check_figures(data)
+        self.assertEqual((data["checksum"], data["settings"]["chunk_bytes"]), ("off", 4096))
+
+    def test_raw(self) -> None:
+        for mode in (["--mode", "in_place"], ["--mode", "landing"], ["--ping-pong"]):
+            with self.subTest(mode):
+                data = document("raw", "--bytes", "1MB", "--seconds", "0.1", *mode)
+                self.check_figures(data)
+                self.assertEqual((data["kind"], data["mode"]), ("raw", mode[-1].strip("-").replace("-", "_")))
+
+    def test_a_size_that_ends_within_a_chunk_and_a_page(self) -> None:
+        for command in ("pull", "raw"):
+            data = document(command, "--bytes", "1234567", "--seconds", "0.1", "--all-pull", "2")
+            self.assertEqual(data["bytes"], 1234564)
+            self.check_figures(data)
+
+    def test_memory(self) -> None:
+        data = document("memory", "--bytes", "1MB", "--threads", "2")
+        names = {one["name"] for one in data["results"]}
+        self.assertLessEqual({"memcpy", "publish_copy", "delta", "lerp", "land_difference", "new_buffer"}, names)
+        dtypes = {one["dtype"] for one in data["results"] if one["name"] == "delta"}
+        self.assertEqual(dtypes, {"float32", "float64", "float16", "bfloat16"})
+        self.assertEqual({one["threads"] for one in data["results"]}, {1, 2})
+        self.assertTrue(all(one["gb_per_s"] > 0 for one in data["results"]))
+
+    def test_human_text(self) -> None:
+        done = bench("pull", "--bytes", "10KB", "--seconds", "0.1", "--with-raw")
+        self.assertIn("throughput", done.stdout)
+        self.assertIn("bare sockets", done.stdout)
+
+    def test_compare(self) -> None:
+        data = document("pull", "--bytes", "10KB", "--seconds", "0.1")
+        with tempfile.TemporaryDirectory() as folder:
+            old, new = Path(folder, "old.json"), Path(folder, "new.json")
+            old.write_text(json.dumps(data), encoding="utf-8")
+            self.assertIn("1.00", bench("compare", str(old), str(old)).stdout)
+            data["gb_per_s"] /= 10
+            for value in RANGE:
+                data["windows"]["gb_per_s"][value] /= 10
+            new.write_text(json.dumps(data), encoding="utf-8")
+            self.assertIn("WORSE", bench("compare", str(old), str(new), code=1).stdout)
+            new.write_text("no JSON", encoding="utf-8")
+            self.assertEqual(bench("compare", str(old), str(new), code=2).stdout, "")
+
+    def test_step(self) -> None:
+        if not HAS_STEP:
+            self.assertIn("LibTorch", bench("step", code=2).stderr)
+            return
+        data = document("step", "--parameters", "1000", "--tensors", "3", "--seconds", "0.2", "--threads", "1")
+        self.assertEqual((data["kind"], data["parameters"], data["tensors"], data["bytes"]), ("step", 1000, 3, 4000))
+        self.assertGreater(data["arrived"]["steps"], 0)
+        for key in ("send_us", "wait_us", "step_us"):
+            self.assertEqual(set(data["arrived"][key]), QUANTILES)
+        self.assertEqual(data["waited_us_max"], 0)
+        self.assertEqual([one["threads"] for one in data["hand_written"]], [1])
+        self.assertEqual(set(data["allocations_per_step"]), {"trainer", "process"})
+        self.assertGreater(data["ratio_to_hand_written"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
