@@ -4,12 +4,14 @@
 #include <mutex>
 #include <utility>
 
+#include "dpwa/snapshot/memory_file.h"
 #include "dpwa/wire/checksum.h"
 
 namespace dpwa {
 
-Snapshot::Snapshot(AlignedBuffer buffer, std::size_t chunk_bytes)
+Snapshot::Snapshot(AlignedBuffer buffer, std::uint32_t index, std::size_t chunk_bytes)
     : buffer_(std::move(buffer)),
+      index_(index),
       chunk_bytes_(chunk_bytes),
       checksums_((buffer_.bytes().size() + chunk_bytes - 1) / chunk_bytes) {}
 
@@ -49,8 +51,10 @@ SnapshotStore::SnapshotStore(std::size_t bytes, std::size_t chunk_bytes,
                              const BufferAllocator& allocate, std::size_t buffers)
     : pool_(std::make_shared<Pool>()) {
   assert(buffers >= 2);
-  for (std::size_t i = 0; i < buffers; ++i) {
-    pool_->add(std::unique_ptr<Snapshot>(new Snapshot(allocate(bytes), chunk_bytes)));
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    auto snapshot = std::unique_ptr<Snapshot>(new Snapshot(allocate(bytes), i, chunk_bytes));
+    shareable_ = shareable_ && snapshot->file() != nullptr;
+    pool_->add(std::move(snapshot));
   }
 }
 
@@ -62,6 +66,7 @@ std::optional<SnapshotStore::Writer> SnapshotStore::begin() {
     skipped_.fetch_add(1, std::memory_order_relaxed);
     return std::nullopt;
   }
+  if (MemoryFile* file = snapshot->buffer_.file()) file->begin_write();
   auto give_back = [pool = pool_](Snapshot* returned) {
     pool->add(std::unique_ptr<Snapshot>(returned));
   };
@@ -70,6 +75,7 @@ std::optional<SnapshotStore::Writer> SnapshotStore::begin() {
 
 void SnapshotStore::publish(Writer writer, const Progress& progress) {
   Snapshot& snapshot = *writer.snapshot_;
+  if (MemoryFile* file = snapshot.buffer_.file()) file->end_write();
   snapshot.progress_ = progress;
   for (auto& checksum : snapshot.checksums_) checksum.store(0, std::memory_order_relaxed);
   std::shared_ptr<const Snapshot> previous = std::move(writer.snapshot_);

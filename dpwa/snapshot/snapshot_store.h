@@ -24,11 +24,16 @@ class Snapshot {
   // it is one of the store's chunks (the last one may be shorter). Any thread.
   std::uint32_t chunk_checksum(std::size_t offset, std::size_t length) const;
 
+  // The memory as other processes of this host can map it; null when they cannot.
+  const MemoryFile* file() const { return buffer_.file(); }
+  std::uint32_t buffer() const { return index_; }  // which of the store's buffers: 0, 1, ...
+
  private:
   friend class SnapshotStore;
-  Snapshot(AlignedBuffer buffer, std::size_t chunk_bytes);
+  Snapshot(AlignedBuffer buffer, std::uint32_t index, std::size_t chunk_bytes);
 
   AlignedBuffer buffer_;
+  const std::uint32_t index_;
   Progress progress_;
   const std::size_t chunk_bytes_;
   // A chunk's length << 32 | checksum; 0 = not computed.
@@ -66,6 +71,7 @@ class SnapshotStore {
 
   std::shared_ptr<const Snapshot> latest() const;  // null before the first publish
   std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
+  bool shareable() const { return shareable_; }  // other processes of this host can map the buffers
 
  private:
   class Pool;
@@ -73,6 +79,7 @@ class SnapshotStore {
   mutable std::mutex latest_mutex_;         // held for a pointer copy only
   std::shared_ptr<const Snapshot> latest_;  // guarded by latest_mutex_
   std::atomic<std::uint64_t> skipped_{0};
+  bool shareable_ = true;  // constant once constructed
 };
 
 }  // namespace dpwa

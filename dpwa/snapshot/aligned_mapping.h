@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+
+namespace dpwa {
+
+// A mapping of `bytes` that begins on a multiple of `alignment` (a power of two): of the file
+// `descriptor` from its beginning on, shared, or of anonymous private memory for -1. Null when the
+// system refuses. The caller unmaps exactly [result, result + bytes).
+std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection,
+                       int descriptor = -1);
+
+}  // namespace dpwa
