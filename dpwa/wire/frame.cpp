@@ -32,7 +32,7 @@ std::uint64_t max_body_bytes(MessageType type) {
     case MessageType::hello:
       return 48 + 2 * text_bytes(max_name_bytes) + crc_bytes;
     case MessageType::welcome:
-      return 32 + text_bytes(max_name_bytes) + crc_bytes;
+      return 32 + text_bytes(max_name_bytes) + text_bytes(max_offer_bytes) + crc_bytes;
     case MessageType::reject:
       return 2 + text_bytes(max_reason_bytes) + crc_bytes;
     case MessageType::manifest:
@@ -49,6 +49,10 @@ std::uint64_t max_body_bytes(MessageType type) {
     case MessageType::busy:
     case MessageType::status_request:
       return crc_bytes;
+    case MessageType::mapped:
+      return 88 + crc_bytes;
+    case MessageType::release:
+      return 4 + crc_bytes;
     case MessageType::snapshot:
       return 0;
   }
@@ -84,7 +88,7 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
   FrameHeader header;
   const unsigned type = in.u8();
   if (type < static_cast<unsigned>(MessageType::hello) ||
-      type > static_cast<unsigned>(MessageType::status)) {
+      type > static_cast<unsigned>(MessageType::release)) {
     return fault(Fault::bad_type, "unknown message type " + std::to_string(type));
   }
   header.type = static_cast<MessageType>(type);

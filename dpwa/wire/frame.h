@@ -41,6 +41,8 @@ enum class MessageType : std::uint8_t {
   error = 11,
   status_request = 12,
   status = 13,
+  mapped = 14,   // same host only
+  release = 15,  // same host only
 };
 
 struct FrameHeader {

@@ -73,6 +73,7 @@ Decoded<Hello> decode_hello(std::span<const std::byte> body) {
 //       16    8  lineage of the latest snapshot, 0 = none yet
 //       24    8  clock of the latest snapshot, IEEE 754 binary64
 //       32       node: u16 length (1 to 255) + UTF-8
+//                same host: u16 length (0 to 255) + UTF-8
 //                CRC32C of the body so far
 std::vector<std::byte> encode(const Welcome& message, std::uint32_t request_id) {
   if (!has_good_clock(message)) throw std::invalid_argument(std::string(clock_fault));
@@ -84,6 +85,7 @@ std::vector<std::byte> encode(const Welcome& message, std::uint32_t request_id) 
   out.u64(message.lineage);
   out.f64(message.clock);
   out.text(message.node, 1, max_name_bytes, "node name");
+  out.text(message.same_host, 0, max_offer_bytes, "offer for the same host");
   out.checksum();
   return std::move(out).finish(MessageType::welcome, request_id);
 }
@@ -99,6 +101,7 @@ Decoded<Welcome> decode_welcome(std::span<const std::byte> body) {
   message.clock = in.f64();
   in.require(has_good_clock(message), Fault::bad_value, clock_fault);
   message.node = in.text(1, max_name_bytes, "node name");
+  message.same_host = in.text(0, max_offer_bytes, "offer for the same host");
   return in.finish(std::move(message));
 }
 

@@ -35,6 +35,7 @@ enum class RejectCode : std::uint16_t {
 };
 
 inline constexpr std::size_t max_name_bytes = 255;
+inline constexpr std::size_t max_offer_bytes = 255;
 inline constexpr std::size_t max_reason_bytes = 1024;
 inline constexpr std::size_t max_status_bytes = 1 << 20;
 inline constexpr std::uint32_t min_chunk_bytes = 4 << 10;
@@ -71,6 +72,7 @@ struct Welcome {
   NodeState state = NodeState::joining;
   std::uint64_t lineage = 0;  // of the latest snapshot; 0 = none yet
   double clock = 0;           // of the latest snapshot
+  std::string same_host{};  // where to have snapshots as memory (same_host/offer.h); empty: nowhere
 };
 
 struct Reject {
@@ -113,6 +115,23 @@ struct ChunkHeader {
   std::uint32_t crc = 0;
 };
 
+// Answers PULL between processes of one host: instead of chunks, memory that holds them.
+struct Mapped {
+  Progress progress;
+  NodeState state = NodeState::ready;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint64_t generation = 2;  // of the memory while it holds this snapshot: even, above 0
+  std::uint32_t buffer = 0;      // which memory, below max_shared_buffers
+  bool with_descriptor = false;  // its descriptor comes with this message, as it does once
+};
+inline constexpr std::uint32_t max_shared_buffers = 64;
+
+// The caller needs the memory of the last MAPPED no longer.
+struct Release {
+  bool landed = false;  // it has read the snapshot in full, and it was whole
+};
+
 // NOT_READY, NOT_MODIFIED, BUSY, MANIFEST_REQUEST, STATUS_REQUEST have no fields.
 struct Status {
   std::string json;  // one JSON object on one line: for people and dashboards
@@ -128,6 +147,8 @@ std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Status& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Error& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Manifest& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Mapped& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Release& message, std::uint32_t request_id);
 std::vector<std::byte> encode_empty(MessageType type, std::uint32_t request_id);
 
 // Frame header and head of a SNAPSHOT, without its chunks, whose payloads have `payload_bytes` in
@@ -147,6 +168,8 @@ Decoded<Pull> decode_pull(std::span<const std::byte> body);
 Decoded<Status> decode_status(std::span<const std::byte> body);
 Decoded<Error> decode_error(std::span<const std::byte> body);
 Decoded<Manifest> decode_manifest(std::span<const std::byte> body);
+Decoded<Mapped> decode_mapped(std::span<const std::byte> body);
+Decoded<Release> decode_release(std::span<const std::byte> body);
 // `head` holds the first snapshot_head_bytes of the body, `body_bytes` is the whole body's length
 // from the frame header: both must agree. With a codec other than raw that is a bound only: what
 // the length must be depends on the manifest, and the caller checks it.

@@ -1,10 +1,8 @@
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/reader.h"
-#include "dpwa/wire/writer.h"
+#include "dpwa/wire/progress.h"
 
 namespace dpwa::wire {
 namespace {
@@ -12,15 +10,9 @@ namespace {
 constexpr std::uint8_t final_flag = 1;
 constexpr std::uint8_t unchecked_chunks_flag = 0x80;
 
-// What is wrong with the values of a head; empty when nothing is. The loss may be anything: the
-// guards of the interpolation see to it.
+// What is wrong with the values of a head; empty when nothing is.
 std::string_view fault_of(const SnapshotHead& head) {
-  if (!std::isfinite(head.progress.clock) || head.progress.clock < 0) {
-    return "clock of the snapshot is negative or not finite";
-  }
-  if (!std::isfinite(head.progress.weight) || head.progress.weight <= 0) {
-    return "weight of the snapshot is not positive and finite";
-  }
+  if (const auto fault = progress_fault(head.progress); !fault.empty()) return fault;
   if (head.offset > max_snapshot_bytes || head.length > max_snapshot_bytes - head.offset) {
     return "range of the snapshot ends beyond 2^48 bytes";
   }
@@ -55,12 +47,7 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
 
 // Head of SNAPSHOT
 //   offset size
-//        0    8  version
-//        8    8  lineage
-//       16    8  clock, IEEE 754 binary64
-//       24    8  loss, binary64, NaN = not known
-//       32    8  push-sum weight, binary64
-//       40    8  time of the publish, signed, microseconds since the epoch
+//        0   48  progress (progress.h)
 //       48    8  offset of the range in the snapshot
 //       56    8  length of the range
 //       64    4  chunk size
@@ -76,12 +63,7 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
   }
   if (!may_carry(head, payload_bytes)) throw std::invalid_argument(std::string(length_fault));
   Writer out;
-  out.u64(head.progress.version);
-  out.u64(head.progress.lineage);
-  out.f64(head.progress.clock);
-  out.f64(head.progress.loss);
-  out.f64(head.progress.weight);
-  out.i64(head.progress.time_us);
+  write_progress(out, head.progress);
   out.u64(head.offset);
   out.u64(head.length);
   out.u32(head.chunk_bytes);
@@ -100,12 +82,7 @@ Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_h
                                            std::uint64_t body_bytes) {
   Reader in = Reader::checked(bytes);
   SnapshotHead head;
-  head.progress.version = in.u64();
-  head.progress.lineage = in.u64();
-  head.progress.clock = in.f64();
-  head.progress.loss = in.f64();
-  head.progress.weight = in.f64();
-  head.progress.time_us = in.i64();
+  head.progress = read_progress(in);
   head.offset = in.u64();
   head.length = in.u64();
   head.chunk_bytes = in.u32();

@@ -108,11 +108,13 @@ TEST_CASE("names that no peer would accept are not sent") {
 TEST_CASE("a WELCOME survives the round trip") {
   for (const NodeState state : {NodeState::joining, NodeState::ready, NodeState::finished}) {
     const std::string name(max_name_bytes, 'n');
-    const auto frame = encode(Welcome{name, ~std::uint64_t{0}, ~0u, state, 99, 1e300}, 1);
+    const std::string offer(max_offer_bytes, 'o');
+    const auto frame = encode(Welcome{name, ~std::uint64_t{0}, ~0u, state, 99, 1e300, offer}, 1);
     CHECK(body_of(frame).size() == max_body_bytes(MessageType::welcome));
     const auto welcome = decode_welcome(body_of(frame));
     REQUIRE(welcome.has_value());
     CHECK(welcome->node == name);
+    CHECK(welcome->same_host == offer);
     CHECK(welcome->incarnation == ~std::uint64_t{0});
     CHECK(welcome->capabilities == ~0u);
     CHECK(welcome->state == state);

@@ -135,7 +135,13 @@ Hello sample_hello() {
 }
 
 Welcome sample_welcome() {
-  return {"w2", 7, 1 << 1, NodeState::ready, 0xA1B2C3D4E5F60718, 3.5};
+  return {"w2",
+          7,
+          1 << 1,
+          NodeState::ready,
+          0xA1B2C3D4E5F60718,
+          3.5,
+          "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/dpwa-4711-00112233445566778899aabbccddeeff"};
 }
 
 SnapshotHead sample_head() {
@@ -147,6 +153,17 @@ SnapshotHead sample_head() {
   head.length = 4096 + 100;
   head.chunk_bytes = min_chunk_bytes;
   return head;
+}
+
+Mapped sample_mapped() {
+  Mapped mapped;
+  mapped.progress = sample_head().progress;
+  mapped.offset = 64;
+  mapped.length = 4196;
+  mapped.generation = 84;
+  mapped.buffer = 2;
+  mapped.with_descriptor = true;
+  return mapped;
 }
 
 std::vector<Sample> samples() {
@@ -165,12 +182,19 @@ std::vector<Sample> samples() {
   last_pull.for_final_average = true;
   Pull encoded_pull = pull;
   encoded_pull.codec = Codec::int8;
+  Mapped mapped_final = sample_mapped();
+  mapped_final.progress = last.progress;
+  mapped_final.state = NodeState::finished;
+  mapped_final.with_descriptor = false;
+  Welcome without_offer = sample_welcome();
+  without_offer.same_host.clear();
   const std::string reason =
       "tensor 3 'fc2.weight' is float32[10,128] here and float32[10,256] there";
   return {
       {"hello_node", encode(sample_hello(), id)},
       {"hello_observer", encode(observer, id)},
       {"welcome", encode(sample_welcome(), id)},
+      {"welcome_without_offer", encode(without_offer, id)},
       {"reject", encode(Reject{RejectCode::model, reason}, id)},
       {"manifest_request", encode_empty(MessageType::manifest_request, id)},
       {"manifest", encode(sample_manifest(), id)},
@@ -188,6 +212,10 @@ std::vector<Sample> samples() {
       {"busy", encode_empty(MessageType::busy, id)},
       {"error", encode(Error{"range is not in the snapshot"}, id)},
       {"status_request", encode_empty(MessageType::status_request, id)},
+      {"mapped", encode(sample_mapped(), id)},
+      {"mapped_final", encode(mapped_final, id)},
+      {"release", encode(Release{true}, id)},
+      {"release_unread", encode(Release{false}, id)},
       {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, id)},
   };
 }
@@ -219,6 +247,10 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
       return again(decode_status(body), request_id);
     case MessageType::error:
       return again(decode_error(body), request_id);
+    case MessageType::mapped:
+      return again(decode_mapped(body), request_id);
+    case MessageType::release:
+      return again(decode_release(body), request_id);
     case MessageType::snapshot:
       return transcode_snapshot(request_id, body);
     default:
