@@ -51,7 +51,7 @@ constexpr const char* security_loopback = R"(
 
 constexpr const char* tail = R"(
 transport:
-  same_host: auto                # auto | off: a faster path between nodes of one machine, TCP until there is one
+  same_host: auto                # auto: nodes of one user and machine read each other's memory; off: TCP always
   encoding: fp32                 # fp32 | fp16 | bf16 | int8: of parameters on the wire
   congestion_control: auto       # auto: reno on loopback, else the system's own; or a name such as cubic, bbr
   chunk_bytes: 512KiB            # checksummed unit of a reply; a multiple of 64 from 4KiB to 16MiB

@@ -1,4 +1,5 @@
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -50,6 +51,16 @@ std::string megabytes(const Json& document, const char* key) {
   return text;
 }
 
+// How many of its peers a node reads from memory, such as "2/3".
+std::string peers_on_same_host(const Json& document) {
+  const auto peers = document.find("peers");
+  if (peers == document.end() || !peers->is_array()) return "-";
+  const auto count = std::count_if(peers->begin(), peers->end(), [](const Json& peer) {
+    return peer.is_object() && field(peer, "transport") == "same_host";
+  });
+  return std::to_string(count) + "/" + std::to_string(peers->size());
+}
+
 Json parse(const StatusAnswer& answer) {
   const Json document = Json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
   return document.is_object() ? document : Json::object();
@@ -58,7 +69,7 @@ Json parse(const StatusAnswer& answer) {
 void print_table(const Config& config, const std::vector<StatusAnswer>& answers,
                  std::ostream& out) {
   TextTable table({"node", "address", "state", "clock", "loss", "published", "pulls ok", "failed",
-                   "served", "MB in", "MB out", "errors"});
+                   "served", "same host", "MB in", "MB out", "errors"});
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const NodeEntry& node = config.nodes[i];
     const std::string address = node.host + ":" + std::to_string(node.port);
@@ -70,8 +81,8 @@ void print_table(const Config& config, const std::vector<StatusAnswer>& answers,
     table.add({node.name, address, field(status, "state"), field(status, "clock", 1),
                field(status, "loss", 4), field(status, "published"), field(status, "pulls_ok"),
                field(status, "pulls_failed"), field(status, "snapshots_served"),
-               megabytes(status, "bytes_received"), megabytes(status, "bytes_served"),
-               field(status, "protocol_errors")});
+               peers_on_same_host(status), megabytes(status, "bytes_received"),
+               megabytes(status, "bytes_served"), field(status, "protocol_errors")});
   }
   table.print(out);
 }

@@ -58,7 +58,8 @@ struct SecurityConfig {
 };
 
 struct TransportConfig {
-  Codec encoding = Codec::raw;              // in which peers are asked for their parameters
+  bool same_host = true;        // peers of this host read each other's memory where they can
+  Codec encoding = Codec::raw;  // in which peers are asked for their parameters
   std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
   std::uint32_t chunk_bytes = 512 * 1024;   // unit of a reply, with a checksum of its own
   bool checksum = true;                     // of chunks; false: none between nodes that both say so

@@ -71,7 +71,7 @@ void emit_interpolation(YAML::Emitter& out, const InterpolationConfig& interpola
 
 void emit_transport(YAML::Emitter& out, const TransportConfig& transport) {
   out << YAML::Key << "transport" << YAML::Value << YAML::BeginMap;
-  pair(out, "same_host", "off");
+  pair(out, "same_host", transport.same_host ? "auto" : "off");
   pair(out, "encoding", std::string(name_of(transport.encoding)));
   pair(out, "congestion_control", transport.congestion_control);
   pair(out, "chunk_bytes", transport.chunk_bytes);

@@ -54,8 +54,8 @@ const std::vector<std::string>& transport_keys() {
 
 void read_transport(const Section& section, TransportConfig& transport) {
   section.accept_only(transport_keys());
-  // Peers of one host talk TCP either way until there is a faster path for `auto` to take.
-  if (const Field* field = section.find("same_host")) field->choice({"auto", "off"});
+  if (const Field* field = section.find("same_host"))
+    transport.same_host = field->choice({"auto", "off"}) == "auto";
   if (const Field* field = section.find("encoding")) transport.encoding = read_encoding(*field);
   if (const Field* field = section.find("congestion_control")) {
     transport.congestion_control = read_congestion_control(*field);

@@ -44,8 +44,8 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
       random_(options_.seed),
       landing_(local.manifest, options_.allocate) {
   for (auto& peer : peers) {
-    channels_.push_back(std::make_unique<PeerChannel>(io, local, std::move(peer),
-                                                      options_.congestion_control, staging_));
+    channels_.push_back(std::make_unique<PeerChannel>(
+        io, local, std::move(peer), options_.congestion_control, staging_, options_.same_host));
   }
 }
 
@@ -104,6 +104,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     local_.traffic.bytes_received += result.bytes;
     if (result.incarnation != 0) table_.returned(*peer, result.incarnation);
     if (!result.failure) {
+      if (result.same_host) ++local_.traffic.same_host_pulls;
       arrival.stats = landing_.stats();
       arrival.own = compared_;
       arrival.block = spec.block;

@@ -30,6 +30,7 @@ struct ClientOptions {
   StalenessOptions staleness;
   std::uint64_t seed = 0;    // of the peer choice
   BufferAllocator allocate;  // of the landing buffer
+  bool same_host = true;     // read the memory of peers of this host that offer it
 };
 
 // What one peer said of itself when greeted.
@@ -62,6 +63,7 @@ class Client {
   // --- Tx thread
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return table_; }
+  bool same_host(PeerId peer) const { return channels_[peer]->same_host(); }
   void stop();  // ends a pull under way; every later begin() is refused
 
  private:

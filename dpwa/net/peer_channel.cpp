@@ -11,15 +11,17 @@ namespace dpwa {
 namespace asio = boost::asio;
 using wire::MessageType;
 
-PeerChannel::PeerChannel(asio::io_context& io, const LocalNode& local, PeerAddress address,
-                         std::string congestion_control, AlignedBuffer& staging)
+PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress address,
+                         std::string congestion_control, AlignedBuffer& staging, bool same_host)
     : local_(local),
       address_(std::move(address)),
       congestion_control_(std::move(congestion_control)),
       socket_(io),
-      reader_(socket_, staging) {}
+      reader_(socket_, staging),
+      same_host_(io, local, address_.name, same_host) {}
 
 void PeerChannel::close() {
+  same_host_.close();
   boost::system::error_code ignored;
   socket_.close(ignored);
 }
@@ -66,6 +68,7 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
     greeting.welcome = *welcome;
     incarnation_ = welcome->incarnation;
     capabilities_ = welcome->capabilities;
+    same_host_.offered(*welcome);
   }
   co_return greeting;
 }
@@ -91,6 +94,9 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
         co_return result;
       }
     }
+    PullRequest for_memory = request;
+    auto from_memory = co_await same_host_.pull(std::move(for_memory), landing);
+    if (from_memory) co_return std::move(*from_memory);
     const std::uint32_t request_id = next_request_id_++;
     PullRequest asked = request;
     if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;

@@ -11,6 +11,7 @@
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/reply_reader.h"
+#include "dpwa/net/same_host/path.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/wire/messages.h"
@@ -18,13 +19,15 @@
 namespace dpwa {
 
 // The one kept connection to a peer, for requests one at a time: connects and shakes hands when
-// needed, and closes after any failure, since the stream may then hold half a reply. Deadlines are
-// the caller's: it closes the channel, and the pending call returns. Tx thread only.
+// needed, and closes after any failure, since the stream may then hold half a reply. A peer that
+// offers its memory to this host is pulled from that way while it works (same_host/path.h).
+// Deadlines are the caller's: it closes the channel, and the pending call returns. Tx thread only.
 class PeerChannel {
  public:
   // `staging` holds one reply chunk while it is hot in cache; shared by all channels of the thread.
-  PeerChannel(boost::asio::io_context& io, const LocalNode& local, PeerAddress address,
-              std::string congestion_control, AlignedBuffer& staging);
+  // `same_host`: take up such offers.
+  PeerChannel(boost::asio::io_context& io, LocalNode& local, PeerAddress address,
+              std::string congestion_control, AlignedBuffer& staging, bool same_host);
 
   boost::asio::awaitable<PullResult> pull(PullRequest request, Landing& landing);
   // A fresh handshake: what the peer says of itself.
@@ -37,6 +40,7 @@ class PeerChannel {
   void close();
 
   const std::string& name() const { return address_.name; }
+  bool same_host() const { return same_host_.in_use(); }  // how the next pull goes
 
  private:
   boost::asio::awaitable<Greeting> shake_hands();
@@ -46,6 +50,7 @@ class PeerChannel {
   const std::string congestion_control_;
   boost::asio::ip::tcp::socket socket_;
   ReplyReader reader_;
+  same_host::Path same_host_;       // open only while socket_ is
   std::uint64_t incarnation_ = 0;   // of the peer, on this connection
   std::uint32_t capabilities_ = 0;  // likewise
   std::uint32_t next_request_id_ = 1;

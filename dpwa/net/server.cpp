@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "dpwa/log/log.h"
+#include "dpwa/net/same_host/listener.h"
+#include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/server_session.h"
 #include "dpwa/net/socket_options.h"
 
@@ -40,10 +42,21 @@ std::uint16_t Server::listen() {
                              options_.bind_address + " port " + std::to_string(options_.port) +
                              ": " + error.message());
   }
+  if (options_.same_host && local_.store.shareable()) {
+    same_host_ = std::make_unique<same_host::Listener>(
+        io_, local_, options_, events_, replies_in_flight_,
+        [this](const std::string& address, const std::string& what) { report(address, what); });
+    if (!same_host_->listen()) same_host_.reset();
+  }
   return acceptor_.local_endpoint().port();
 }
 
+std::string Server::offer_to(const tcp::socket& caller) const {
+  return same_host_ && same_host::is_local(caller) ? same_host_->offer() : std::string();
+}
+
 void Server::serve() {
+  if (same_host_) same_host_->serve();
   accept_next();
 }
 
@@ -83,6 +96,7 @@ void Server::forget(ServerSession& session) {
 void Server::stop() {
   if (stopping_) return;
   stopping_ = true;
+  if (same_host_) same_host_->stop();
   boost::system::error_code ignored;
   acceptor_.close(ignored);
   accept_retry_.cancel();

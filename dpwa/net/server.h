@@ -27,6 +27,7 @@ struct ServerOptions {
   Duration max_reply_time =
       std::chrono::seconds(10);  // bounds the deadline that a caller may state
   Duration drain_time = std::chrono::milliseconds(300);  // for replies in flight at stop
+  bool same_host = true;  // callers of this host may have the snapshots' memory, if it is shareable
 };
 
 // What the server tells the node. Called on the Rx thread; must not block.
@@ -38,6 +39,9 @@ struct ServerEvents {
 };
 
 class ServerSession;
+namespace same_host {
+class Listener;
+}
 
 // The Rx side: accepts connections and serves this node's latest snapshot, one coroutine per
 // connection, each reply straight from the snapshot's memory or encoded chunk by chunk. A slow
@@ -60,6 +64,8 @@ class Server {
   void accept_next();
   void admit(boost::asio::ip::tcp::socket socket);
   void forget(ServerSession& session);
+  // Where the caller on this connection can have snapshots as memory; empty = nowhere.
+  std::string offer_to(const boost::asio::ip::tcp::socket& caller) const;
   void report(const std::string& address, const std::string& what);  // rate-limited warning
 
   boost::asio::io_context& io_;
@@ -70,7 +76,8 @@ class Server {
   boost::asio::steady_timer accept_retry_;
   StagingPool staging_;  // outlives the sessions
   std::list<std::shared_ptr<ServerSession>> sessions_;
-  std::uint32_t replies_in_flight_ = 0;
+  std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
+  std::uint32_t replies_in_flight_ = 0;             // over TCP and as memory together
   bool stopping_ = false;
   LogLimiter limiter_;
 };

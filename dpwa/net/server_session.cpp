@@ -13,6 +13,7 @@
 #include "dpwa/log/log.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/deadline.h"
+#include "dpwa/net/pull_admission.h"
 #include "dpwa/net/server.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 
@@ -112,6 +113,7 @@ asio::awaitable<bool> ServerSession::handshake() {
     welcome.clock = latest->progress().clock;
     welcome.lineage = latest->progress().lineage;
   }
+  if (is_node) welcome.same_host = server_.offer_to(socket_);
   auto encoded = wire::encode(welcome, request_id);
   co_return co_await send(std::move(encoded));
 }
@@ -162,41 +164,23 @@ asio::awaitable<bool> ServerSession::answer(net::Frame request) {
 }
 
 asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::uint32_t request_id) {
-  const auto snapshot = local_.store.latest();
-  const auto state = local_.state.load();
-  MessageType refusal{};
-  if (snapshot == nullptr || state == wire::NodeState::joining) {
-    refusal = MessageType::not_ready;
-  } else if (pull.known_version != 0 && pull.known_version == snapshot->progress().version) {
-    refusal = MessageType::not_modified;
-  } else if (server_.replies_in_flight_ >= server_.options_.max_replies) {
-    refusal = MessageType::busy;
-  }
-  if (refusal != MessageType{}) {
-    auto frame = wire::encode_empty(refusal, request_id);
+  const bool busy = server_.replies_in_flight_ >= server_.options_.max_replies;
+  const auto answer = examine_pull(pull, local_, busy);
+  if (const auto* refusal = std::get_if<PullRefusal>(&answer)) {
+    auto frame = encode(*refusal, request_id);
     co_return co_await send(std::move(frame));
   }
-
-  const std::uint64_t available =
-      pull.full ? local_.manifest.total_bytes() : local_.manifest.exchange_bytes();
-  const std::uint64_t length =
-      pull.length != 0 ? pull.length : available - std::min(pull.offset, available);
-  if (pull.offset % 64 != 0 || pull.offset > available || length > available - pull.offset) {
-    wire::Error refused{"the range " + std::to_string(pull.offset) + "+" + std::to_string(length) +
-                        " is not within " + std::to_string(available) +
-                        " bytes or does not begin on a multiple of 64"};
-    auto frame = wire::encode(refused, request_id);
-    co_return co_await send(std::move(frame));
-  }
-  if (!holds_whole_elements(local_.manifest, pull.codec, {pull.offset, length})) {
-    wire::Error refused{"the range " + std::to_string(pull.offset) + "+" + std::to_string(length) +
+  const auto& [snapshot, state, range] = std::get<PullGrant>(answer);
+  if (!holds_whole_elements(local_.manifest, pull.codec, range)) {
+    wire::Error refused{"the range " + std::to_string(range.offset) + "+" +
+                        std::to_string(range.length) +
                         " ends within an element, which cannot be encoded"};
     auto frame = wire::encode(refused, request_id);
     co_return co_await send(std::move(frame));
   }
   std::optional<StagingPool::Lease> staging;
   if (pull.codec != Codec::raw) {
-    staging = server_.staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, length));
+    staging = server_.staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, range.length));
     if (!staging) {
       auto frame = wire::encode_empty(MessageType::busy, request_id);
       co_return co_await send(std::move(frame));
@@ -207,8 +191,8 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   head.progress = snapshot->progress();
   head.state = state;
   head.codec = pull.codec;
-  head.offset = pull.offset;
-  head.length = length;
+  head.offset = range.offset;
+  head.length = range.length;
   head.chunk_bytes = pull.chunk_bytes;
   head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),

@@ -16,6 +16,13 @@ struct Traffic {
   Counter bytes_served{0};
   Counter bytes_received{0};
   Counter pulls_begun{0};
+  // Of the above, as memory handed over on one host:
+  Counter same_host_pulls{0};   // snapshots received
+  Counter same_host_served{0};  // snapshots read by peers
+  // Readers that kept a snapshot longer than allowed; its buffer was then taken back.
+  Counter same_host_leases_expired{0};
+  // Own reads thrown away because the peer had taken the buffer back meanwhile.
+  Counter same_host_reads_discarded{0};
 };
 
 }  // namespace dpwa

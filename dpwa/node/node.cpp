@@ -42,6 +42,7 @@ ServerOptions server_options(const Config& config) {
   options.port = self.port;
   options.max_connections = config.transport.max_connections;
   options.max_replies = config.transport.max_replies;
+  options.same_host = config.transport.same_host;
   options.congestion_control = config.transport.congestion_control;
   return options;
 }
@@ -54,6 +55,7 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
   options.staleness = {config.gossip.max_staleness, config.gossip.max_frozen};
   options.seed = node.seed;
   options.allocate = node.allocate;
+  options.same_host = config.transport.same_host;
   return options;
 }
 
@@ -62,9 +64,11 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
 class Node::Threads {
  public:
   Threads(const Config& config, Manifest manifest, Options options)
-      : local_(config.cluster, config.self, options.incarnation, peer_names(config),
-               std::move(manifest), config.transport.chunk_bytes, options.allocate,
-               config.transport.checksum),
+      : local_(
+            config.cluster, config.self, options.incarnation, peer_names(config),
+            std::move(manifest), config.transport.chunk_bytes,
+            config.transport.same_host ? shared_where_possible(options.allocate) : options.allocate,
+            config.transport.checksum),
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
         server_(rx_io_, local_, server_options(config),
                 server_events(std::move(options.on_served))) {
@@ -115,7 +119,9 @@ class Node::Threads {
 
   asio::awaitable<std::string> describe() {
     auto on_tx = [](Threads* self) -> asio::awaitable<std::string> {
-      co_return status_document(self->local_, self->client_.table(),
+      const Client& client = self->client_;
+      const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
+      co_return status_document(self->local_, client.table(), same_host,
                                 std::chrono::steady_clock::now());
     };
     return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);

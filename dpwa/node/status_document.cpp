@@ -50,9 +50,10 @@ std::string_view name_of(PeerFailure failure) {
   return "unknown";
 }
 
-Json describe(const PeerRecord& peer, double score, TimePoint now) {
+Json describe(const PeerRecord& peer, double score, bool same_host, TimePoint now) {
   Json out;
   out["name"] = peer.name;
+  out["transport"] = same_host ? "same_host" : "tcp";
   out["score"] = number(score);
   out["pulls_ok"] = peer.pulls_ok;
   out["pulls_failed"] = peer.pulls_failed;
@@ -66,7 +67,8 @@ Json describe(const PeerRecord& peer, double score, TimePoint now) {
 
 }  // namespace
 
-std::string status_document(const LocalNode& local, const PeerTable& table, TimePoint now) {
+std::string status_document(const LocalNode& local, const PeerTable& table,
+                            const std::function<bool(PeerId)>& same_host, TimePoint now) {
   Json out;
   out["schema"] = 1;
   out["version"] = version();
@@ -87,6 +89,10 @@ std::string status_document(const LocalNode& local, const PeerTable& table, Time
   out["bytes_received"] = traffic.bytes_received.load();
   out["snapshots_served"] = traffic.snapshots_served.load();
   out["bytes_served"] = traffic.bytes_served.load();
+  out["same_host_pulls"] = traffic.same_host_pulls.load();
+  out["same_host_served"] = traffic.same_host_served.load();
+  out["same_host_leases_expired"] = traffic.same_host_leases_expired.load();
+  out["same_host_reads_discarded"] = traffic.same_host_reads_discarded.load();
   out["connections_accepted"] = traffic.connections_accepted.load();
   out["connections_refused"] = traffic.connections_refused.load();
   out["protocol_errors"] = traffic.protocol_errors.load();
@@ -96,7 +102,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table, Time
   for (PeerId peer = 0; peer < table.size(); ++peer) {
     ok += table.at(peer).pulls_ok;
     failed += table.at(peer).pulls_failed;
-    peers.push_back(describe(table.at(peer), table.score(peer, now), now));
+    peers.push_back(describe(table.at(peer), table.score(peer, now), same_host(peer), now));
   }
   out["pulls_ok"] = ok;
   out["pulls_failed"] = failed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "dpwa/core/peer_table.h"
@@ -8,7 +9,9 @@
 namespace dpwa {
 
 // A node's answer to STATUS: one JSON object, described in docs/PROTOCOL.md. Numbers that are not
-// finite are null. Called on the thread that owns `table`.
-std::string status_document(const LocalNode& local, const PeerTable& table, TimePoint now);
+// finite are null. `same_host`: whether pulls from a peer go through its memory. Called on the
+// thread that owns `table`.
+std::string status_document(const LocalNode& local, const PeerTable& table,
+                            const std::function<bool(PeerId)>& same_host, TimePoint now);
 
 }  // namespace dpwa

@@ -19,7 +19,7 @@ TEST_CASE("the settings of a benchmark reach the nodes") {
   const Config config = load_config(file.path(), "w2");
   CHECK(config.nodes.size() == 2);
   CHECK(config.self_node().port == 45002);
-  CHECK(config.transport.encoding == "fp32");
+  CHECK(config.transport.encoding == Codec::raw);
   CHECK_FALSE(config.transport.checksum);
   CHECK(config.security.mode == "insecure");
 }

@@ -2,11 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "dpwa/cli/text_table.h"
 #include "test/dpwa/cli/run_cli.h"
+#include "test/support/eventually.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
@@ -60,6 +63,37 @@ TEST_CASE("status shows a running node and a row for one that does not answer") 
   CHECK(document["nodes"][0]["status"]["encoding"] == "int8");
   CHECK(document["nodes"][0]["status"]["peers"][0]["name"] == "w2");
   CHECK(document["nodes"][1]["answered"] == false);
+}
+
+TEST_CASE("status shows which peers are read from memory, and which over TCP") {
+  bool same_host = true;
+  SUBCASE("from memory") {}
+  SUBCASE("switched off") {
+    same_host = false;
+  }
+  const auto ports = test::free_ports(2);
+  std::vector<std::unique_ptr<test::VectorNode>> nodes;
+  for (std::size_t i = 0; i < 2; ++i) {
+    Config config = test::loopback_config(ports, i);
+    config.transport.same_host = same_host;
+    config.gossip.step_budget = test::patience;
+    nodes.push_back(std::make_unique<test::VectorNode>(config, 8));
+  }
+  std::thread first([&] { nodes[0]->gossip().start(); });
+  nodes[1]->gossip().start();
+  first.join();
+  nodes[0]->gossip().update_send([] { return 0.5; });
+  nodes[1]->gossip().update_send([] { return 0.5; });
+  REQUIRE(nodes[0]->gossip().update_wait().outcome == Outcome::mixed);
+
+  const ClusterFile file(ports);
+  const auto json = test::run_cli({"status", "--config", file.path(), "--json"});
+  const auto status = nlohmann::json::parse(json.out)["nodes"][0]["status"];
+  CHECK(status["peers"][0]["transport"] == (same_host ? "same_host" : "tcp"));
+  CHECK((status["same_host_pulls"] >= 1) == same_host);
+  CHECK(status["pulls_ok"] >= 1);
+  const auto table = test::run_cli({"status", "--config", file.path()});
+  CHECK(table.out.find(same_host ? " 1/1 " : " 0/1 ") != std::string::npos);
 }
 
 TEST_CASE("a text table lines its columns up and lets a short row run on") {

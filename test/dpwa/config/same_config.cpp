@@ -42,6 +42,7 @@ void check_same(const Config& a, const Config& b) {
   CHECK(a.interpolation.parameters == b.interpolation.parameters);
   CHECK(a.interpolation.divergence_threshold == b.interpolation.divergence_threshold);
   CHECK(a.security.mode == b.security.mode);
+  CHECK(a.transport.same_host == b.transport.same_host);
   CHECK(a.transport.encoding == b.transport.encoding);
   CHECK(a.transport.congestion_control == b.transport.congestion_control);
   CHECK(a.transport.chunk_bytes == b.transport.chunk_bytes);

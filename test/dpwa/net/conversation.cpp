@@ -24,13 +24,15 @@ bool introduce(RawSocket& socket, std::size_t elements) {
   return frame && frame->header.type == wire::MessageType::welcome;
 }
 
-bool welcome(RawSocket& socket, const std::string& name, std::uint32_t capabilities) {
+bool welcome(RawSocket& socket, const std::string& name, std::uint32_t capabilities,
+             const std::string& same_host) {
   const auto hello = socket.read_frame();
   if (!hello || hello->header.type != wire::MessageType::hello) return false;
   wire::Welcome answer;
   answer.node = name;
   answer.incarnation = 11;
   answer.capabilities = capabilities;
+  answer.same_host = same_host;
   return socket.send(wire::encode(answer, hello->header.request_id));
 }
 

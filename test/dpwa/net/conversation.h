@@ -18,9 +18,11 @@ wire::Hello sound_hello(std::size_t elements = 16);
 // Says hello and is made welcome.
 bool introduce(RawSocket& socket, std::size_t elements = 16);
 
-// Reads a HELLO and answers it as `name`, a node that has no weights to start from.
+// Reads a HELLO and answers it as `name`, a node that has no weights to start from. `same_host`:
+// its offer.
 bool welcome(RawSocket& socket, const std::string& name,
-             std::uint32_t capabilities = sound_hello().capabilities);
+             std::uint32_t capabilities = sound_hello().capabilities,
+             const std::string& same_host = "");
 struct PullSeen {
   std::uint32_t request_id = 0;
   wire::Pull pull;

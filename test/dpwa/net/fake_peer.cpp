@@ -30,6 +30,11 @@ FakePeer::FakePeer(Script script, std::uint16_t port)
   thread_ = std::thread([this] { run(); });
 }
 
+FakePeer::FakePeer(Script script, Listener listener)
+    : script_(std::move(script)), listener_(listener.descriptor) {
+  thread_ = std::thread([this] { run(); });
+}
+
 FakePeer::~FakePeer() {
   {
     const std::lock_guard lock(mutex_);

@@ -10,14 +10,19 @@
 
 namespace dpwa::test {
 
-// A listening socket on loopback whose every connection is handed to a script, one after the other,
-// on a thread of its own. The connection closes when the script returns. At the end every blocking
-// call of the script fails, so that it returns.
+// A listening socket, by default on loopback, whose every connection is handed to a script, one
+// after the other, on a thread of its own. The connection closes when the script returns. At the
+// end every blocking call of the script fails, so that it returns.
 class FakePeer {
  public:
   using Script = std::function<void(RawSocket& connection)>;
 
   explicit FakePeer(Script script, std::uint16_t port = 0);
+  // Takes over a descriptor that listens.
+  struct Listener {
+    int descriptor;
+  };
+  FakePeer(Script script, Listener listener);
   ~FakePeer();
 
   std::uint16_t port() const { return port_; }

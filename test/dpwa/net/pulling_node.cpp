@@ -20,8 +20,9 @@ AlignedBuffer allocate(std::size_t bytes) {
   return AlignedBuffer(bytes);
 }
 
-ClientOptions client_options(std::uint64_t seed) {
+ClientOptions client_options(std::uint64_t seed, bool same_host) {
   ClientOptions options;
+  options.same_host = same_host;
   options.seed = seed;
   options.allocate = allocate;
   return options;
@@ -29,9 +30,10 @@ ClientOptions client_options(std::uint64_t seed) {
 
 }  // namespace
 
-PullingNode::PullingNode(std::vector<PeerAddress> peers, std::size_t elements, std::uint64_t seed)
+PullingNode::PullingNode(std::vector<PeerAddress> peers, std::size_t elements, std::uint64_t seed,
+                         bool same_host)
     : local_("test", "w2", 3, names_of(peers), vector_manifest(elements), 4096, allocate),
-      client_(io_, local_, std::move(peers), client_options(seed)),
+      client_(io_, local_, std::move(peers), client_options(seed, same_host)),
       work_(io_.get_executor()),
       thread_([this] { io_.run(); }) {
   Progress progress;

@@ -17,7 +17,7 @@ namespace dpwa::test {
 class PullingNode {
  public:
   explicit PullingNode(std::vector<PeerAddress> peers, std::size_t elements = 16,
-                       std::uint64_t seed = 1);
+                       std::uint64_t seed = 1, bool same_host = true);
   ~PullingNode();  // stops
 
   void stop();

@@ -23,12 +23,16 @@ ServerEvents quiet_events() {
   return events;
 }
 
+AlignedBuffer plain_memory(std::size_t bytes) {
+  return AlignedBuffer(bytes);
+}
+
 }  // namespace
 
-ServedNode::ServedNode(std::size_t elements, ServerOptions options, bool chunk_checksums)
-    : local_(
-          "test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
-          [](std::size_t bytes) { return AlignedBuffer(bytes); }, chunk_checksums),
+ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAllocator allocate,
+                       bool chunk_checksums)
+    : local_("test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
+             allocate ? std::move(allocate) : BufferAllocator(plain_memory), chunk_checksums),
       server_(io_, local_, std::move(options), quiet_events()) {
   port_ = server_.listen();
   server_.serve();

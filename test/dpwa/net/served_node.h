@@ -13,8 +13,9 @@ namespace dpwa::test {
 // serving a float32 vector 'x' that the test publishes.
 class ServedNode {
  public:
+  // `allocate`: the memory of its snapshots; plain memory when it is empty.
   explicit ServedNode(std::size_t elements = 16, ServerOptions options = {},
-                      bool chunk_checksums = true);
+                      BufferAllocator allocate = {}, bool chunk_checksums = true);
   ~ServedNode();  // stops
 
   void stop();

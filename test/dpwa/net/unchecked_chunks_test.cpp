@@ -45,7 +45,7 @@ void turn_checksums_off(Config& config) {
 
 TEST_CASE("a node leaves checksums out only when it is set so and the pull says so") {
   ServedNode checked;
-  ServedNode unchecked(16, {}, /*chunk_checksums=*/false);
+  ServedNode unchecked(16, {}, {}, /*chunk_checksums=*/false);
   CHECK(first_checksum(pull_from(unchecked, true)) == 0);
   CHECK(first_checksum(pull_from(unchecked, false)) != 0);
   CHECK(first_checksum(pull_from(checked, true)) != 0);

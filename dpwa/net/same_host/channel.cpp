@@ -1,0 +1,230 @@
+#include "dpwa/net/same_host/channel.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "dpwa/net/same_host/credentials.h"
+
+namespace dpwa::same_host {
+
+namespace asio = boost::asio;
+using asio::local::stream_protocol;
+using wire::MessageType;
+
+namespace {
+
+// Read at a stretch: long enough to cost nothing, short enough for deadlines to be kept between.
+constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
+
+// Connecting to a Unix socket ends at once; asynchronously, Asio would take a full backlog for
+// success.
+FileDescriptor connect_to(const std::string& name) {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (!socket.valid() || name.size() >= sizeof address.sun_path) return {};
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // after a 0: abstract
+  const auto size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  const int error = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+                              static_cast<socklen_t>(size));
+  if (error != 0) return {};
+  return socket;
+}
+
+PullResult taken_back(const Progress& progress) {
+  PullResult result = failed(PeerFailure::timed_out, "took its memory back while it was read");
+  result.progress = progress;
+  return result;
+}
+
+}  // namespace
+
+Channel::Channel(asio::io_context& io, LocalNode& local, std::string peer)
+    : io_(io), local_(local), peer_(std::move(peer)) {}
+
+void Channel::close() {
+  if (socket_) socket_->close();
+  mappings_.clear();
+}
+
+asio::awaitable<std::string> Channel::connect(Offer offer, std::uint64_t incarnation) {
+  close();
+  FileDescriptor descriptor = connect_to(offer.socket);
+  if (!descriptor.valid()) co_return std::string("cannot connect: ") + std::strerror(errno);
+  if (!is_same_user(descriptor.get())) co_return std::string("belongs to another user");
+  stream_protocol::socket socket(io_);
+  boost::system::error_code error;
+  socket.assign(stream_protocol(), descriptor.get(), error);
+  if (error) co_return error.message();
+  descriptor.release();
+  socket_ = std::make_shared<FrameSocket>(std::move(socket), FrameSocket::Descriptors::accepted);
+  watching_ = false;
+  busy_ = true;
+  std::string why = co_await shake_hands(incarnation);
+  busy_ = false;
+  if (!why.empty()) close();
+  co_return why;
+}
+
+asio::awaitable<std::string> Channel::shake_hands(std::uint64_t incarnation) {
+  const wire::Hello hello{wire::Role::node,   wire::capability(Codec::raw),
+                          local_.cluster,     local_.name,
+                          local_.incarnation, local_.manifest.fingerprint()};
+  const auto encoded = wire::encode(hello, next_request_id_++);
+  const auto written = co_await socket_->write(encoded);
+  if (written) co_return written.message();
+  constexpr auto replies = net::types(MessageType::welcome, MessageType::reject);
+  const auto frame = co_await socket_->read_frame(replies);
+  if (!frame) co_return frame.error().detail;
+  if (frame->header.type == MessageType::reject) {
+    const PullResult refused = declined(frame->header.type, frame->body);
+    co_return refused.detail;
+  }
+  const auto welcome = wire::decode_welcome(frame->body);
+  if (!welcome) co_return welcome.error().detail;
+  if (welcome->node != peer_ || welcome->incarnation != incarnation)
+    co_return std::string("another node answers there");
+  incarnation_ = incarnation;
+  co_return std::string();
+}
+
+asio::awaitable<PullResult> Channel::pull(PullRequest request, Landing& landing) {
+  busy_ = true;
+  PullResult result = co_await exchange(request, landing);
+  busy_ = false;
+  result.incarnation = incarnation_;
+  const bool whole =
+      !result.failure || declined_in_order(*result.failure) || result.failure == PeerFailure::stale;
+  if (!whole) close();
+  if (is_open()) watch();
+  co_return result;
+}
+
+asio::awaitable<PullResult> Channel::exchange(const PullRequest& request, Landing& landing) {
+  wire::Pull message;
+  message.full = request.full;
+  message.for_final_average = request.for_final_average;
+  if (request.known_incarnation == incarnation_) message.known_version = request.known_version;
+  message.offset = request.range.offset;
+  message.length = request.range.length;
+  message.deadline_ms = request.deadline_ms;
+  const std::uint32_t request_id = next_request_id_++;
+  const auto encoded = wire::encode(message, request_id);
+  const auto written = co_await socket_->write(encoded);
+  if (written) co_return failed(PeerFailure::unreachable, written.message());
+  constexpr auto replies =
+      net::types(MessageType::mapped, MessageType::not_modified, MessageType::not_ready,
+                 MessageType::busy, MessageType::error);
+  const auto frame = co_await socket_->read_frame(replies);
+  if (!frame) co_return failed(frame.error());
+  if (frame->header.request_id != request_id)
+    co_return failed(PeerFailure::protocol, "answered another request");
+  if (frame->header.type != MessageType::mapped)
+    co_return declined(frame->header.type, frame->body);
+  const auto reply = wire::decode_mapped(frame->body);
+  if (!reply) co_return failed(reply.error());
+  co_return co_await read(request, *reply, landing);
+}
+
+asio::awaitable<PullResult> Channel::read(const PullRequest& request, wire::Mapped reply,
+                                          Landing& landing) {
+  const bool fits = ByteRange{reply.offset, reply.length} == request.range &&
+                    request.range.end() <= local_.manifest.total_bytes();
+  if (!fits) co_return failed(PeerFailure::protocol, "handed over a range not asked for");
+  std::string why;
+  auto mapping = mapping_of(reply, why);
+  if (mapping == nullptr) co_return failed(PeerFailure::protocol, why);
+  if (const auto verdict = request.judge ? request.judge(reply.progress) : std::nullopt) {
+    PullResult result = failed(*verdict, "is too far behind or stands still, at clock " +
+                                             std::to_string(reply.progress.clock));
+    result.progress = reply.progress;
+    co_await release(false);
+    co_return result;
+  }
+  if (request.begin_landing) request.begin_landing();
+  PullResult result = co_await land(std::move(mapping), reply, landing);
+  if (!result.failure) co_await release(true);
+  co_return result;
+}
+
+std::shared_ptr<Mapping> Channel::mapping_of(const wire::Mapped& reply, std::string& why) {
+  if (mappings_.size() <= reply.buffer) mappings_.resize(reply.buffer + 1);
+  std::shared_ptr<Mapping>& mapping = mappings_[reply.buffer];
+  if (reply.with_descriptor) {
+    auto opened = Mapping::open(socket_->take_descriptor(), local_.manifest.total_bytes());
+    if (opened) {
+      mapping = std::move(*opened);
+    } else {
+      mapping = nullptr;
+      why = opened.error();
+    }
+  } else if (mapping == nullptr) {
+    why = "named memory that it has not sent";
+  }
+  return mapping;
+}
+
+// Lets the thread do its other work between two pieces; a deadline may close the channel there.
+asio::awaitable<PullResult> Channel::land(std::shared_ptr<Mapping> mapping, wire::Mapped reply,
+                                          Landing& landing) {
+  PullResult result;
+  result.progress = reply.progress;
+  const ByteRange range{reply.offset, reply.length};
+  while (result.bytes < range.length) {
+    const ByteRange piece{range.offset + result.bytes,
+                          std::min(piece_bytes, range.length - result.bytes)};
+    if (!mapping->populate(piece))
+      co_return failed(PeerFailure::protocol, "sent memory that cannot be read");
+    landing.consume(piece.offset, mapping->bytes(piece));
+    result.bytes += piece.length;
+    if (mapping->generation() != reply.generation) {
+      ++local_.traffic.same_host_reads_discarded;
+      co_return taken_back(reply.progress);
+    }
+    if (result.bytes == range.length) break;
+    co_await asio::post(io_, asio::use_awaitable);
+    if (!is_open()) {
+      result.failure = PeerFailure::unreachable;
+      result.detail = "the connection was closed";
+      co_return result;
+    }
+  }
+  result.same_host = true;
+  co_return result;
+}
+
+// What has landed stays so when this fails; the connection is then found broken by the next pull.
+asio::awaitable<void> Channel::release(bool landed) {
+  const auto frame = wire::encode(wire::Release{landed}, next_request_id_++);
+  const auto broken = co_await socket_->write(frame);
+  if (broken) close();
+}
+
+// Lets the memory of a peer that dies go at once, not with the next pull from it.
+void Channel::watch() {
+  if (watching_) return;
+  watching_ = true;
+  auto socket = socket_;
+  socket->socket().async_wait(stream_protocol::socket::wait_read,
+                              [this, socket](const boost::system::error_code& error) {
+                                if (socket != socket_) return;
+                                watching_ = false;
+                                if (error || busy_)
+                                  return;  // the end of the next pull watches again
+                                if (socket->quiet()) {
+                                  watch();  // that was an answer long read
+                                } else {
+                                  close();
+                                }
+                              });
+}
+
+}  // namespace dpwa::same_host

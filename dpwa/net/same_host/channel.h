@@ -1,0 +1,56 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/pull_result.h"
+#include "dpwa/net/same_host/frame_socket.h"
+#include "dpwa/net/same_host/mapping.h"
+#include "dpwa/net/same_host/offer.h"
+#include "dpwa/snapshot/landing.h"
+
+namespace dpwa::same_host {
+
+// The kept connection to a peer of this host, and its snapshot buffers, each mapped once. Requests
+// one at a time. Closed by any failure, by the caller (a deadline) and when the peer ends; the
+// mappings go with it. Tx thread only.
+class Channel {
+ public:
+  Channel(boost::asio::io_context& io, LocalNode& local, std::string peer);
+
+  // Connects and shakes hands with the peer in its `incarnation`. Empty: done; else why not.
+  boost::asio::awaitable<std::string> connect(Offer offer, std::uint64_t incarnation);
+  // As PeerChannel::pull, over an open connection.
+  boost::asio::awaitable<PullResult> pull(PullRequest request, Landing& landing);
+  bool is_open() const { return socket_ != nullptr && socket_->is_open(); }
+  void close();
+
+ private:
+  boost::asio::awaitable<std::string> shake_hands(std::uint64_t incarnation);
+  boost::asio::awaitable<PullResult> exchange(const PullRequest& request, Landing& landing);
+  boost::asio::awaitable<PullResult> read(const PullRequest& request, wire::Mapped reply,
+                                          Landing& landing);
+  boost::asio::awaitable<PullResult> land(std::shared_ptr<Mapping> mapping, wire::Mapped reply,
+                                          Landing& landing);
+  boost::asio::awaitable<void> release(bool landed);
+  // The memory that `reply` names; null: `why` says what is wrong with it.
+  std::shared_ptr<Mapping> mapping_of(const wire::Mapped& reply, std::string& why);
+  void watch();
+
+  boost::asio::io_context& io_;
+  LocalNode& local_;
+  const std::string peer_;
+  std::shared_ptr<FrameSocket> socket_;  // null before the first connect; shared with watch()
+  std::vector<std::shared_ptr<Mapping>> mappings_;  // by number of the peer's buffer
+  std::uint64_t incarnation_ = 0;                   // of the peer, on this connection
+  std::uint32_t next_request_id_ = 1;
+  bool busy_ = false;      // a request is under way
+  bool watching_ = false;  // for the end of the connection
+};
+
+}  // namespace dpwa::same_host

@@ -1,0 +1,160 @@
+#include "dpwa/net/same_host/frame_socket.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace dpwa::same_host {
+
+namespace asio = boost::asio;
+using asio::local::stream_protocol;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
+
+error_code last_error() {
+  return {errno, boost::system::system_category()};
+}
+
+bool would_block(const error_code& error) {
+  return error == asio::error::would_block || error == asio::error::try_again;
+}
+
+}  // namespace
+
+void FrameSocket::close() {
+  error_code ignored;
+  socket_.close(ignored);
+  begin_ = end_ = 0;
+  descriptor_ = FileDescriptor();
+}
+
+bool FrameSocket::quiet() {
+  std::byte next{};
+  const ssize_t count = ::recv(socket_.native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return begin_ == end_ && count < 0 && would_block(last_error());
+}
+
+ssize_t FrameSocket::receive() {
+  iovec room{buffer_.data() + end_, buffer_.size() - end_};
+  // Room for one descriptor: the kernel closes more. CMSG_SPACE would take two.
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &room;
+  message.msg_iovlen = 1;
+  if (descriptors_ == Descriptors::accepted) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_LEN(sizeof(int));
+  }
+  const ssize_t count =
+      ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (count < 0) return count;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    descriptor_ = FileDescriptor(descriptor);
+  }
+  return count;
+}
+
+asio::awaitable<error_code> FrameSocket::fill() {
+  if (begin_ > 0) {
+    std::copy(buffer_.begin() + begin_, buffer_.begin() + end_, buffer_.begin());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  while (true) {
+    const ssize_t count = receive();
+    if (count > 0) {
+      end_ += static_cast<std::size_t>(count);
+      co_return error_code();
+    }
+    if (count == 0) co_return asio::error::eof;
+    const error_code error = last_error();
+    if (error == asio::error::interrupted) continue;
+    if (!would_block(error)) co_return error;
+    const auto [failed] =
+        co_await socket_.async_wait(stream_protocol::socket::wait_read, as_result);
+    if (failed) co_return failed;
+  }
+}
+
+asio::awaitable<net::IoResult<net::Frame>> FrameSocket::read_frame(net::TypeSet expected) {
+  net::Frame frame;
+  for (bool have_header = false;;) {
+    const auto bytes = std::span(buffer_).first(end_).subspan(begin_);
+    if (!have_header && bytes.size() >= wire::header_bytes) {
+      const auto header = wire::decode_header(bytes.first<wire::header_bytes>(), 0);
+      if (!header) {
+        const bool version = header.error().fault == wire::Fault::bad_version;
+        net::IoFailure failure{true, version, header.error().detail};
+        co_return failure;
+      }
+      frame.header = *header;
+      have_header = true;
+      if ((expected & net::types(header->type)) == 0 ||
+          header->body_bytes > buffer_.size() - wire::header_bytes) {
+        net::IoFailure failure{true, false,
+                               "message type " + std::to_string(static_cast<int>(header->type)) +
+                                   " is not expected here"};
+        co_return failure;
+      }
+    }
+    if (have_header && bytes.size() >= wire::header_bytes + frame.header.body_bytes) {
+      const auto body = bytes.subspan(wire::header_bytes, frame.header.body_bytes);
+      frame.body.assign(body.begin(), body.end());
+      begin_ += wire::header_bytes + body.size();
+      co_return frame;
+    }
+    const error_code error = co_await fill();
+    if (error) {
+      net::IoFailure failure{
+          false, false,
+          error == asio::error::eof ? std::string("the connection was closed") : error.message()};
+      co_return failure;
+    }
+  }
+}
+
+asio::awaitable<error_code> FrameSocket::write(std::span<const std::byte> frame, int descriptor) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  while (!frame.empty()) {
+    iovec bytes{const_cast<std::byte*>(frame.data()), frame.size()};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    if (descriptor >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof descriptor);
+      std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+    }
+    const ssize_t count = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count >= 0) {
+      frame = frame.subspan(static_cast<std::size_t>(count));
+      descriptor = -1;  // it went with the first byte
+      continue;
+    }
+    const error_code error = last_error();
+    if (error == asio::error::interrupted) continue;
+    if (!would_block(error)) co_return error;
+    const auto [failed] =
+        co_await socket_.async_wait(stream_protocol::socket::wait_write, as_result);
+    if (failed) co_return failed;
+  }
+  co_return error_code();
+}
+
+}  // namespace dpwa::same_host

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/server.h"
+
+namespace dpwa::same_host {
+
+class Session;
+
+// The Rx side for peers of this host: a Unix socket in the abstract namespace, so nothing is left
+// behind however the process ends, where processes of the same user get the memory of the latest
+// snapshot itself. Owned by the Server, and used as it is: listen() before its thread starts, the
+// rest on that thread.
+class Listener {
+ public:
+  using Report = std::function<void(const std::string& address, const std::string& what)>;
+
+  // `replies_in_flight`: of the server, against ServerOptions::max_replies. All outlive this.
+  Listener(boost::asio::io_context& io, LocalNode& local, const ServerOptions& options,
+           const ServerEvents& events, std::uint32_t& replies_in_flight, Report report);
+  ~Listener();
+
+  bool listen();  // false, and logged, when the system does not allow it: nothing is offered then
+  const std::string& offer() const { return offer_; }  // for WELCOME
+  void serve();                                        // begins to accept
+  void stop();  // no new connections; leases get drain_time, idle connections none
+
+ private:
+  friend class Session;
+  using Socket = boost::asio::local::stream_protocol::socket;
+  void accept_next();
+  void admit(Socket socket);
+  void forget(Session& session);
+
+  LocalNode& local_;
+  const ServerOptions& options_;
+  const ServerEvents& events_;
+  std::uint32_t& replies_in_flight_;
+  const Report report_;
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  boost::asio::steady_timer timer_;  // after a failed accept, and while draining
+  std::string offer_;
+  std::list<std::shared_ptr<Session>> sessions_;
+  bool stopping_ = false;
+};
+
+}  // namespace dpwa::same_host

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <optional>
+#include <string>
+
+namespace dpwa::same_host {
+
+// Where a node hands out its snapshots' memory: the text in WELCOME, "BOOT_ID/SOCKET".
+struct Offer {
+  std::string boot_id;  // of the host since its last start
+  std::string socket;   // name of a Unix socket in the abstract namespace, without the leading 0
+
+  bool operator==(const Offer&) const = default;
+};
+
+std::string to_text(const Offer& offer);
+// None: not such a text, or names that no socket can have. Pure.
+std::optional<Offer> parse_offer(const std::string& text);
+
+// Of this host; empty when it is not known, and then nothing is offered or taken.
+const std::string& boot_id();
+// A socket name that nobody else has or can guess.
+std::string unique_socket_name();
+
+// Whether the other end of a connection is on this host, as far as its addresses tell.
+bool is_local(const boost::asio::ip::tcp::socket& socket);
+
+}  // namespace dpwa::same_host

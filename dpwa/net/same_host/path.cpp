@@ -1,0 +1,77 @@
+#include "dpwa/net/same_host/path.h"
+
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "dpwa/log/log.h"
+
+namespace dpwa::same_host {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+
+Path::Path(asio::io_context& io, LocalNode& local, std::string peer, bool enabled)
+    : local_(local), peer_(std::move(peer)), enabled_(enabled), channel_(io, local, peer_) {}
+
+void Path::close() {
+  closed_ = true;
+  channel_.close();
+}
+
+void Path::offered(const wire::Welcome& welcome) {
+  if (!enabled_ || boot_id().empty()) return;
+  auto offer = parse_offer(welcome.same_host);
+  if (offer && offer->boot_id != boot_id()) offer.reset();
+  if (offer != offer_) retry_at_ = TimePoint::min();
+  offer_ = std::move(offer);
+  incarnation_ = welcome.incarnation;
+}
+
+void Path::give_up(const std::string& why) {
+  channel_.close();
+  retry_at_ = SteadyClock::now() + pause_after_failure;
+  log(LogLevel::debug, "tx", "'" + peer_ + "' over TCP, not through its memory: " + why);
+}
+
+asio::awaitable<bool> Path::open() {
+  if (channel_.is_open()) co_return true;
+  if (!offer_ || SteadyClock::now() < retry_at_) co_return false;
+  Offer offer = *offer_;
+  const std::string why = co_await channel_.connect(std::move(offer), incarnation_);
+  if (!why.empty()) {
+    if (!closed_) give_up(why);
+    co_return false;
+  }
+  if (announced_ != offer_) {
+    announced_ = offer_;
+    log(LogLevel::info, "tx", "reads snapshots of '" + peer_ + "' from its memory, on this host");
+  }
+  co_return true;
+}
+
+asio::awaitable<std::optional<PullResult>> Path::pull(PullRequest request, Landing& landing) {
+  closed_ = false;
+  std::optional<PullResult> result;
+  bool kept = channel_.is_open();  // it may have died unnoticed: that costs one fresh try
+  while (true) {
+    const bool ready = co_await open();
+    if (closed_) {
+      result = failed(PeerFailure::unreachable, "the connection was closed");
+      co_return result;
+    }
+    if (!ready) co_return std::nullopt;
+    PullRequest copy = request;
+    result = co_await channel_.pull(std::move(copy), landing);
+    // Taken back: too slow for the peer, as an answer over TCP would be.
+    const bool final_word = closed_ || !result->failure || channel_.is_open() ||
+                            result->failure == PeerFailure::timed_out;
+    if (final_word) co_return result;
+    if (!kept || result->failure != PeerFailure::unreachable) break;
+    kept = false;
+  }
+  if (result->failure == PeerFailure::protocol) ++local_.traffic.protocol_errors;
+  give_up(result->detail);
+  co_return std::nullopt;
+}
+
+}  // namespace dpwa::same_host

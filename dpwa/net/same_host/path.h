@@ -1,0 +1,50 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dpwa/core/time.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/pull_result.h"
+#include "dpwa/net/same_host/channel.h"
+#include "dpwa/net/same_host/offer.h"
+#include "dpwa/snapshot/landing.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::same_host {
+
+// When to pull from a peer through its memory: after it has offered that in its WELCOME, from the
+// same host, and unless it failed lately. Whatever goes wrong means TCP for the pull, and a
+// new try after some time or when the peer makes another offer (it has restarted). Tx thread only.
+class Path {
+ public:
+  static constexpr Duration pause_after_failure = std::chrono::seconds(30);
+
+  // `enabled` false: never.
+  Path(boost::asio::io_context& io, LocalNode& local, std::string peer, bool enabled);
+
+  void offered(const wire::Welcome& welcome);
+  // None: TCP is to be used.
+  boost::asio::awaitable<std::optional<PullResult>> pull(PullRequest request, Landing& landing);
+  bool in_use() const { return channel_.is_open(); }
+  void close();
+
+ private:
+  boost::asio::awaitable<bool> open();
+  void give_up(const std::string& why);
+
+  LocalNode& local_;
+  const std::string peer_;
+  const bool enabled_;
+  Channel channel_;
+  std::optional<Offer> offer_;
+  std::uint64_t incarnation_ = 0;  // of the peer that made it
+  TimePoint retry_at_ = TimePoint::min();
+  std::optional<Offer> announced_;  // in the log
+  bool closed_ = false;             // by the caller, since the pull began
+};
+
+}  // namespace dpwa::same_host

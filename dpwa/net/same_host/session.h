@@ -1,0 +1,51 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dpwa/core/time.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/pull_admission.h"
+#include "dpwa/net/same_host/frame_socket.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::same_host {
+
+class Listener;
+
+// One peer of this host: handshake under a deadline, then pulls, each answered with the memory of
+// the latest snapshot. The session holds that snapshot as the reader's lease until the reader
+// releases it, its connection ends (as it does when the reader dies), or the lease expires: then
+// the buffer may be written again, and the reader finds out by the generation. Rx thread only.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(boost::asio::local::stream_protocol::socket socket, Listener& listener);
+
+  void start();
+  void close() { socket_.close(); }
+  bool lending() const { return lending_; }
+
+ private:
+  boost::asio::awaitable<void> run();
+  boost::asio::awaitable<bool> handshake();
+  boost::asio::awaitable<bool> answer(net::Frame request);
+  boost::asio::awaitable<bool> lend(PullGrant grant, wire::Pull pull, std::uint32_t request_id);
+  // None: the reader left, or did not release the memory in time.
+  boost::asio::awaitable<net::IoResult<wire::Release>> lend_until_released(
+      std::vector<std::byte> frame, int descriptor);
+  boost::asio::awaitable<bool> send(std::vector<std::byte> frame);
+  void protocol_error(const std::string& what);
+
+  FrameSocket socket_;
+  Listener& listener_;
+  LocalNode& local_;
+  std::string peer_ = "a process of this host";  // its name, once known
+  std::uint64_t handed_over_ = 0;                // bit b: buffer b was sent on this connection
+  bool lending_ = false;
+};
+
+}  // namespace dpwa::same_host

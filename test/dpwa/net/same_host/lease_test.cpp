@@ -1,0 +1,169 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/served_node.h"
+#include "test/support/eventually.h"
+#include "test/support/memory_reader.h"
+
+// How long a reader may keep the memory of a snapshot, and what happens then.
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+using test::MemoryReader;
+using test::ServedNode;
+
+constexpr std::size_t elements = 1000;
+constexpr std::size_t bytes = 4 * elements;
+
+AlignedBuffer shared(std::size_t size) {
+  return AlignedBuffer::shared(size);
+}
+
+MemoryReader reader_of(ServedNode& node) {
+  return MemoryReader(node.port(), test::sound_hello(elements));
+}
+
+std::size_t data_bytes(ServedNode& node) {
+  return node.local().manifest.total_bytes();
+}
+
+// What the reader sees of the snapshot that it was handed.
+bool holds(const MemoryReader& reader, float value) {
+  const auto mapped = reader.mapping().bytes({0, bytes});
+  const std::span values(reinterpret_cast<const float*>(mapped.data()), elements);
+  return std::ranges::all_of(values, [=](float seen) { return seen == value; });
+}
+
+}  // namespace
+
+TEST_CASE("a buffer is not used again while a reader holds it, and is as soon as it is released") {
+  ServedNode node(elements, {}, shared);
+  MemoryReader reader = reader_of(node);
+  const auto mapped = reader.pull(10s, data_bytes(node));
+  REQUIRE(mapped);
+  for (int version = 2; version < 10; ++version) {
+    REQUIRE(node.publish(static_cast<float>(version)));  // the publisher is not held up
+    CHECK(holds(reader, 1.0F));
+    CHECK(reader.mapping().generation() == mapped->generation);
+  }
+  CHECK(node.free_buffers() == 1);
+  REQUIRE(reader.release(true));
+  CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
+  CHECK(node.local().traffic.same_host_served == 1);
+  CHECK(node.local().traffic.same_host_leases_expired == 0);
+  CHECK(reader.mapping().generation() != mapped->generation);  // begun and abandoned just now
+}
+
+TEST_CASE("a snapshot that the reader did not take in full does not count as served") {
+  ServedNode node(elements, {}, shared);
+  MemoryReader reader = reader_of(node);
+  REQUIRE(reader.pull(10s, data_bytes(node)));
+  REQUIRE(reader.release(false));
+  REQUIRE(reader.pull(10s, data_bytes(node)));
+  CHECK(node.local().traffic.same_host_served == 0);
+  CHECK(node.local().traffic.snapshots_served == 0);
+}
+
+TEST_CASE("the descriptor of a buffer comes once on a connection") {
+  ServedNode node(elements, {}, shared);
+  MemoryReader reader = reader_of(node);
+  std::vector<std::uint32_t> sent;
+  for (int version = 1; version < 12; ++version) {
+    const auto mapped = reader.pull(10s, data_bytes(node));
+    REQUIRE(mapped);
+    CHECK(mapped->progress.version == version);
+    CHECK(holds(reader, static_cast<float>(version)));
+    const bool first = std::ranges::find(sent, mapped->buffer) == sent.end();
+    CHECK(mapped->with_descriptor == first);
+    if (first) sent.push_back(mapped->buffer);
+    REQUIRE(reader.release(true));
+    REQUIRE(test::eventually([&] { return node.publish(static_cast<float>(version + 1)); }));
+  }
+  CHECK(sent.size() <= SnapshotStore::default_buffers);
+}
+
+TEST_CASE("the lease of a reader that stands still expires, and the reader can tell") {
+  ServerOptions options;
+  std::chrono::milliseconds stated = 150ms;
+  SUBCASE("at the deadline that it stated") {}
+  SUBCASE("at the longest time that the server allows") {
+    options.max_reply_time = 150ms;
+    stated = std::chrono::hours(24);
+  }
+  ServedNode node(elements, options, shared);
+  MemoryReader reader = reader_of(node);
+  const auto mapped = reader.pull(stated, data_bytes(node));
+  REQUIRE(mapped);
+  REQUIRE(node.publish(2.0F));
+  CHECK(node.free_buffers() == 1);
+  CHECK(holds(reader, 1.0F));
+  CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
+  CHECK(node.local().traffic.same_host_leases_expired == 1);
+  CHECK(node.local().traffic.same_host_served == 0);
+  CHECK(reader.mapping().generation() != mapped->generation);
+  CHECK(reader.socket().ended_by_other_side());
+}
+
+TEST_CASE("the lease of a reader that dies ends at once") {
+  ServedNode node(elements, {}, shared);
+  {
+    MemoryReader reader = reader_of(node);
+    REQUIRE(reader.pull(10s, data_bytes(node)));
+    REQUIRE(node.publish(2.0F));
+    CHECK(node.free_buffers() == 1);
+  }
+  CHECK(test::eventually([&] { return node.free_buffers() == 2; }, 5s));
+  CHECK(node.local().traffic.same_host_leases_expired == 0);
+}
+
+TEST_CASE("readers of every snapshot cost publishes, never the publisher's time") {
+  ServedNode node(elements, {}, shared);
+  std::vector<MemoryReader> readers;
+  for (int version = 1; version <= 3; ++version) {
+    readers.push_back(reader_of(node));
+    REQUIRE(readers.back().pull(10s, data_bytes(node)));
+    if (version < 3) REQUIRE(node.publish(static_cast<float>(version + 1)));
+  }
+  CHECK_FALSE(node.publish(4.0F));
+  CHECK(node.local().store.skipped() == 1);
+  for (int version = 1; version <= 3; ++version)
+    CHECK(holds(readers[static_cast<std::size_t>(version - 1)], static_cast<float>(version)));
+  REQUIRE(readers[0].release(true));
+  CHECK(test::eventually([&] { return node.publish(4.0F); }));
+}
+
+TEST_CASE("more readers at once than replies are allowed are told to come back") {
+  ServerOptions options;
+  options.max_replies = 1;
+  ServedNode node(elements, options, shared);
+  MemoryReader first = reader_of(node);
+  MemoryReader second = reader_of(node);
+  REQUIRE(first.pull(10s, data_bytes(node)));
+  CHECK_FALSE(second.pull(10s, data_bytes(node)));
+  CHECK(second.last_reply() == wire::MessageType::busy);
+  REQUIRE(first.release(true));
+  CHECK(test::eventually([&] { return second.pull(10s, data_bytes(node)).has_value(); }));
+}
+
+TEST_CASE("a server that stops gives a reader a moment, and the reader keeps what it was handed") {
+  ServerOptions options;
+  options.drain_time = 50ms;
+  std::optional<ServedNode> node;
+  node.emplace(elements, options, shared);
+  MemoryReader reader = reader_of(*node);
+  const auto mapped = reader.pull(10s, data_bytes(*node));
+  REQUIRE(mapped);
+  const auto from = std::chrono::steady_clock::now();
+  node.reset();
+  CHECK(std::chrono::steady_clock::now() - from < 5s);
+  CHECK(reader.socket().ended_by_other_side());
+  CHECK(holds(reader, 1.0F));
+  CHECK(reader.mapping().generation() == mapped->generation);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,187 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "dpwa/net/same_host/offer.h"
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/pulling_node.h"
+#include "test/dpwa/net/served_node.h"
+#include "test/support/eventually.h"
+#include "test/support/free_ports.h"
+#include "test/support/memory_reader.h"
+
+// Pulls through shared memory, between two nodes in one process.
+
+namespace dpwa {
+namespace {
+
+using test::PullingNode;
+using test::ServedNode;
+
+AlignedBuffer shared(std::size_t bytes) {
+  return AlignedBuffer::shared(bytes);
+}
+
+std::vector<PeerAddress> at(std::uint16_t port) {
+  return {{"w1", {"127.0.0.1"}, port}};
+}
+
+bool landed_all(const PullingNode& node, float value) {
+  return std::ranges::all_of(node.landed(), [=](float landed) { return landed == value; });
+}
+
+// Mappings of snapshots that only read.
+int reader_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    const bool snapshot = line.find("memfd:dpwa-snapshot") != std::string::npos;
+    if (snapshot && line.find(" r--s ") != std::string::npos) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a peer of this host is pulled from through its memory, every snapshot in full") {
+  for (const std::size_t elements : {16UL, 1000UL, 3000000UL}) {  // less than a piece, and more
+    CAPTURE(elements);
+    ServedNode served(elements, {}, shared);
+    PullingNode node(at(served.port()), elements);
+    for (int round = 1; round <= 5; ++round) {
+      const Arrival arrival = node.pull();
+      REQUIRE(arrival.outcome == Outcome::mixed);
+      CHECK(arrival.progress.version == round);
+      CHECK(arrival.bytes == 4 * elements);
+      CHECK(landed_all(node, static_cast<float>(round)));
+      CHECK(arrival.stats.finite);
+      REQUIRE(test::eventually([&] { return served.publish(static_cast<float>(round + 1)); }));
+    }
+    CHECK(node.client().same_host(0));
+    CHECK(node.local().traffic.same_host_pulls == 5);
+    CHECK(node.local().traffic.bytes_received == 5 * 4 * elements);
+    CHECK(test::eventually([&] { return served.local().traffic.same_host_served == 5; }));
+    CHECK(served.local().traffic.snapshots_served == 5);
+    CHECK(served.local().traffic.bytes_served == 5 * 4 * elements);
+    CHECK(served.local().traffic.protocol_errors == 0);
+    CHECK(node.local().traffic.protocol_errors == 0);
+    CHECK(test::eventually([&] { return served.free_buffers() == 2; }));  // no lease is left
+  }
+}
+
+TEST_CASE("what a peer declines over TCP it declines through its memory, on one connection") {
+  ServedNode served(16, {}, shared);
+  PullingNode node(at(served.port()));
+  REQUIRE(node.pull().outcome == Outcome::mixed);
+  const auto connections = served.local().traffic.connections_accepted.load();
+  CHECK(connections == 2);                         // TCP and Unix
+  CHECK(node.pull().outcome == Outcome::skipped);  // nothing new
+  served.local().state = wire::NodeState::joining;
+  CHECK(node.pull().outcome == Outcome::not_ready);
+  served.local().state = wire::NodeState::ready;
+  REQUIRE(served.publish(2.0F));
+  const bool mixed = test::eventually([&] { return node.pull().outcome == Outcome::mixed; });
+  CHECK(mixed);  // after its brief back-off
+  CHECK(landed_all(node, 2.0F));
+  CHECK(served.local().traffic.connections_accepted == connections);
+  CHECK(node.local().traffic.same_host_pulls == 2);
+}
+
+TEST_CASE("a block of a snapshot is read from memory alone, the rest of the landing stays") {
+  constexpr std::size_t elements = 1 << 20;
+  ServedNode served(elements, {}, shared);
+  PullingNode node(at(served.port()), elements);
+  PullSpec spec;
+  spec.timeout = test::patience;
+  spec.range = ByteRange{64, 2 * elements};
+  const Arrival arrival = node.pull(spec);
+  REQUIRE(arrival.outcome == Outcome::mixed);
+  CHECK(arrival.bytes == 2 * elements);
+  CHECK(node.local().traffic.same_host_pulls == 1);
+  const auto landed = node.landed();
+  CHECK(landed[15] == 0.0F);
+  CHECK(landed[16] == 1.0F);
+  CHECK(landed[16 + elements / 2 - 1] == 1.0F);
+  CHECK(landed[16 + elements / 2] == 0.0F);
+}
+
+TEST_CASE("nothing is handed over when either side has it off, or cannot share its memory") {
+  ServerOptions server;
+  bool client = true;
+  BufferAllocator allocate = shared;
+  SUBCASE("the server has it off") {
+    server.same_host = false;
+  }
+  SUBCASE("the caller has it off") {
+    client = false;
+  }
+  SUBCASE("plain memory") {
+    allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
+  }
+  SUBCASE("memory from elsewhere") {
+    allocate = [](std::size_t bytes) {
+      const auto owner = std::make_shared<std::vector<float>>(bytes / sizeof(float));
+      return AlignedBuffer({owner, reinterpret_cast<std::byte*>(owner->data())}, bytes);
+    };
+  }
+  ServedNode served(16, server, allocate);
+  PullingNode node(at(served.port()), 16, 1, client);
+  REQUIRE(node.pull().outcome == Outcome::mixed);
+  CHECK(landed_all(node, 1.0F));
+  CHECK_FALSE(node.client().same_host(0));
+  CHECK(node.local().traffic.same_host_pulls == 0);
+  CHECK(test::eventually([&] { return served.local().traffic.snapshots_served == 1; }));
+  CHECK(served.local().traffic.same_host_served == 0);
+  CHECK(served.local().traffic.connections_accepted == 1);
+  CHECK(reader_mappings() == 0);
+  if (client) CHECK(test::offer_of(served.port(), test::sound_hello()).empty());
+}
+
+TEST_CASE("an observer is offered nothing") {
+  ServedNode served(16, {}, shared);
+  CHECK_FALSE(test::offer_of(served.port(), test::sound_hello()).empty());
+  wire::Hello observer;
+  observer.role = wire::Role::observer;
+  observer.cluster = "test";
+  CHECK(test::offer_of(served.port(), observer).empty());
+}
+
+TEST_CASE("the memory of a peer that has gone is let go at once, and taken again when it is back") {
+  ServerOptions options;
+  options.port = test::free_ports(1)[0];
+  std::optional<ServedNode> served;
+  served.emplace(16, options, shared);
+  PullingNode node(at(options.port));
+  REQUIRE(node.pull().outcome == Outcome::mixed);
+  REQUIRE(served->publish(2.0F));
+  REQUIRE(node.pull().outcome == Outcome::mixed);
+  CHECK(reader_mappings() == 2);
+  served.reset();
+  CHECK(test::eventually([] { return reader_mappings() == 0; }));
+  CHECK(node.pull().outcome == Outcome::unreachable);
+
+  served.emplace(16, options, shared);
+  REQUIRE(served->publish(3.0F));
+  REQUIRE(served->publish(4.0F));
+  const bool mixed = test::eventually([&] { return node.pull().outcome == Outcome::mixed; });
+  REQUIRE(mixed);
+  CHECK(landed_all(node, 4.0F));
+  CHECK(node.local().traffic.same_host_pulls == 3);
+}
+
+TEST_CASE("a node that stops pulling lets the memory of its peers go") {
+  ServedNode served(16, {}, shared);
+  {
+    PullingNode node(at(served.port()));
+    REQUIRE(node.pull().outcome == Outcome::mixed);
+    CHECK(reader_mappings() == 1);
+    node.stop();
+    CHECK(reader_mappings() == 0);
+  }
+  CHECK(served.serves_an_honest_peer());
+}
+
+}  // namespace dpwa

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dpwa/net/same_host/mapping.h"
+#include "dpwa/wire/messages.h"
+#include "test/support/raw_socket.h"
+
+namespace dpwa::test {
+
+// A peer of this host that asks a node for its memory and then keeps it for as long as the test
+// likes, as one that was stopped does. Blocking; one thread. Throws std::runtime_error where the
+// node does not answer as it should.
+class MemoryReader {
+ public:
+  // Introduces itself over TCP and at the Unix socket that it is then offered.
+  MemoryReader(std::uint16_t port, const wire::Hello& hello);
+
+  // None: declined; the reply is in last_reply().
+  std::optional<wire::Mapped> pull(std::chrono::milliseconds deadline, std::size_t data_bytes);
+  wire::MessageType last_reply() const { return last_reply_; }
+  const same_host::Mapping& mapping() const { return *mapping_; }  // of the last pull
+  bool release(bool landed);
+  RawSocket& socket() { return *socket_; }
+
+ private:
+  std::optional<RawSocket> socket_;
+  std::vector<std::shared_ptr<same_host::Mapping>> mappings_;
+  std::shared_ptr<same_host::Mapping> mapping_;
+  wire::MessageType last_reply_{};
+};
+
+// The offer in the WELCOME that a node gives to `hello` over TCP; empty when it makes none.
+std::string offer_of(std::uint16_t port, const wire::Hello& hello);
+
+}  // namespace dpwa::test
