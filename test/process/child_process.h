@@ -21,6 +21,7 @@ class ChildProcess {
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
 
+  pid_t id() const { return pid_; }
   void signal(int number) const;
   bool running();
   // The exit code, or minus the signal that ended it; none when it still runs after `limit`.

@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
+#include "dpwa/net/status_query.h"
 #include "test/support/free_ports.h"
 
 namespace dpwa::test {
@@ -94,6 +96,13 @@ std::size_t ClusterRun::count(const std::string& name, std::size_t from, const s
     if (all[i]["outcome"] == outcome && (peer.empty() || all[i]["peer"] == peer)) ++count;
   }
   return count;
+}
+
+nlohmann::json ClusterRun::status(const std::string& name) const {
+  const auto index = static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin());
+  const std::vector<PeerAddress> node{{name, {"127.0.0.1"}, ports_.at(index)}};
+  const auto answers = query_status("dpwa", node, std::chrono::seconds(10));
+  return nlohmann::json::parse(answers[0].json, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string ClusterRun::log(const std::string& name) const {

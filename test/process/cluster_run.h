@@ -45,6 +45,8 @@ class ClusterRun {
   // How many steps, from index `from` on, ended as `outcome` with `peer` (empty: any).
   std::size_t count(const std::string& name, std::size_t from, const std::string& outcome,
                     const std::string& peer = "") const;
+  // Its status document; null when it does not answer.
+  nlohmann::json status(const std::string& name) const;
   std::string log(const std::string& name) const;  // what it printed
   std::string logs() const;                        // of all, for a failed test
 

@@ -11,9 +11,11 @@ namespace {
 
 using test::ClusterRun;
 
-// The defaults, but for waits that a loaded machine needs.
+// Over TCP, as between hosts (same_host_test.cpp has the other path); else the defaults, but for
+// waits that a loaded machine needs.
 constexpr const char* settings =
-    "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s}";
+    "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s}\n"
+    "transport: {same_host: off}";
 
 bool all(const std::vector<std::string>& names, const std::function<bool(const std::string&)>& is) {
   return std::ranges::all_of(names, is);
@@ -126,7 +128,9 @@ TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again w
 
 TEST_CASE("with a step budget, no step waits for a dead or stuck peer much longer than that") {
   constexpr double budget_ms = 10;
-  ClusterRun run(3, "gossip: {timeout_ms: 200, step_budget_ms: 10, start_wait_ms: 60s}");
+  ClusterRun run(3,
+                 "gossip: {timeout_ms: 200, step_budget_ms: 10, start_wait_ms: 60s}\n"
+                 "transport: {same_host: off}");
   run.start_all({"--step-ms", "4"});
   REQUIRE(eventually([&] { return run.count("w1", 0, "mixed") > 10; }));
   run.process("w2").signal(SIGKILL);
