@@ -50,7 +50,7 @@ class SnapshotStore::Pool {
 SnapshotStore::SnapshotStore(std::size_t bytes, std::size_t chunk_bytes,
                              const BufferAllocator& allocate, std::size_t buffers)
     : pool_(std::make_shared<Pool>()) {
-  assert(buffers >= 2);
+  assert(buffers >= 2 && buffers <= max_buffers);
   for (std::uint32_t i = 0; i < buffers; ++i) {
     auto snapshot = std::unique_ptr<Snapshot>(new Snapshot(allocate(bytes), i, chunk_bytes));
     shareable_ = shareable_ && snapshot->file() != nullptr;

@@ -47,6 +47,7 @@ class SnapshotStore {
  public:
   // Three suffice: the published one, the one that a pull of ours compares with, and a free one.
   static constexpr std::size_t default_buffers = 3;
+  static constexpr std::size_t max_buffers = 64;
 
   // `chunk_bytes`: the unit in which snapshots are sent and checksummed.
   SnapshotStore(std::size_t bytes, std::size_t chunk_bytes, const BufferAllocator& allocate,

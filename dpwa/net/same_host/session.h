@@ -34,7 +34,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<bool> handshake();
   boost::asio::awaitable<bool> answer(net::Frame request);
   boost::asio::awaitable<bool> lend(PullGrant grant, wire::Pull pull, std::uint32_t request_id);
-  // None: the reader left, or did not release the memory in time.
+  // A failure: the reader left, or did not release the memory in time.
   boost::asio::awaitable<net::IoResult<wire::Release>> lend_until_released(
       std::vector<std::byte> frame, int descriptor);
   boost::asio::awaitable<bool> send(std::vector<std::byte> frame);

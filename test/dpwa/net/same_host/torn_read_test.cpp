@@ -1,0 +1,126 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <exception>
+#include <optional>
+#include <thread>
+
+#include "dpwa/net/same_host/channel.h"
+#include "dpwa/net/same_host/offer.h"
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/served_node.h"
+#include "test/support/eventually.h"
+#include "test/support/memory_reader.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+
+constexpr std::size_t elements = 3 << 20;  // 12 MiB: several pieces
+
+AlignedBuffer shared(std::size_t bytes) {
+  return AlignedBuffer::shared(bytes);
+}
+
+AlignedBuffer plain(std::size_t bytes) {
+  return AlignedBuffer(bytes);
+}
+
+// One reader of node w1, without the rounds and back-off of a client.
+class Reader {
+ public:
+  explicit Reader(std::uint16_t port)
+      : offer_(test::offer_of(port, test::sound_hello(elements))),
+        local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), 4096, plain),
+        landing_(local_.manifest, plain),
+        channel_(io_, local_, "w1") {
+    local_.store.publish(*local_.store.begin(), test::sound_progress());
+  }
+  ~Reader() {
+    channel_.close();
+    io_.restart();
+    io_.run();
+  }
+
+  PullResult pull() {
+    PullResult result;
+    io_.restart();
+    asio::co_spawn(io_, pull_once(result), [&](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+      io_.stop();  // the watch for the end of the connection goes on
+    });
+    io_.run();
+    return result;
+  }
+  bool landed_whole() const {
+    const auto bytes = landing_.bytes();
+    const std::span values(reinterpret_cast<const float*>(bytes.data()), elements);
+    return std::ranges::all_of(values, [&](float value) { return value == values[0]; });
+  }
+
+ private:
+  asio::awaitable<void> pull_once(PullResult& result) {
+    if (!channel_.is_open()) {
+      same_host::Offer offer = *same_host::parse_offer(offer_);
+      const std::string why = co_await channel_.connect(std::move(offer), 7);
+      if (!why.empty()) {
+        result = failed(PeerFailure::unreachable, why);
+        co_return;
+      }
+    }
+    PullRequest request;
+    request.range = {0, local_.manifest.total_bytes()};
+    request.deadline_ms = 10000;
+    request.begin_landing = [this, range = request.range] {
+      landing_.begin(LandingMode::difference, local_.store.latest(), range);
+    };
+    result = co_await channel_.pull(std::move(request), landing_);
+  }
+
+  const std::string offer_;
+  asio::io_context io_;
+  LocalNode local_;
+  Landing landing_;
+  same_host::Channel channel_;
+};
+
+}  // namespace
+
+TEST_CASE("a reader whose lease ends while it reads lands whole snapshots, or throws them away") {
+  ServerOptions options;
+  options.max_reply_time = 1ms;  // about as long as a read takes: some are in time
+  test::ServedNode node(elements, options, shared);
+  std::atomic<bool> done{false};
+  std::thread publisher([&] {
+    for (float value = 2; !done; ++value) node.publish(value);
+  });
+  Reader reader(node.port());
+  int landed = 0;
+  int torn = 0;
+  int discarded = 0;
+  const bool seen = test::eventually([&] {
+    const PullResult result = reader.pull();
+    if (!result.failure) {
+      ++landed;
+      if (!reader.landed_whole()) ++torn;
+    } else if (result.failure == PeerFailure::timed_out) {
+      ++discarded;
+    }
+    return landed >= 20 && discarded >= 5;
+  });
+  done = true;
+  publisher.join();
+  CAPTURE(landed);
+  CAPTURE(discarded);
+  CHECK(seen);
+  CHECK(torn == 0);
+  CHECK(node.local().traffic.same_host_leases_expired >= 5);
+}
+
+}  // namespace dpwa
