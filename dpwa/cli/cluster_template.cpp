@@ -30,7 +30,8 @@ gossip:
   start_wait_ms: 10000           # longest wait at the start for nodes that do not answer
   finish_wait_ms: 10000          # longest wait at the end for nodes that still train
   # Scores of peers; the best score plus a random number is chosen.
-  flow_control: {initial: 1000, min: 10, max: 1000, on_success: 10, on_failure: -100}
+  flow_control:
+    {initial: 1000, min: 10, max: 1000, on_success: 10, on_failure: -100, recovery_per_second: 10}
 
 # How far a node moves towards its peer, 0 to 1. Methods and their parameters:
 #   constant {value} | clock | loss | linear {start, end, target} | loss_divergence {target}

@@ -58,6 +58,7 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   pair(out, "max", number_text(flow.max));
   pair(out, "on_success", number_text(flow.on_success));
   pair(out, "on_failure", number_text(flow.on_failure));
+  pair(out, "recovery_per_second", number_text(flow.recovery_per_second));
   out << YAML::EndMap << YAML::EndMap;
 }
 

@@ -9,7 +9,7 @@ namespace {
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 void read_flow_control(const Section& section, FlowControl& flow) {
-  section.accept_only({"initial", "min", "max", "on_success", "on_failure"});
+  section.accept_only({"initial", "min", "max", "on_success", "on_failure", "recovery_per_second"});
   if (const Field* field = section.find("min")) flow.min = field->number(0, unbounded);
   if (const Field* field = section.find("max")) flow.max = field->number(0, unbounded);
   if (const Field* field = section.find("initial")) flow.initial = field->number(0, unbounded);
@@ -17,6 +17,8 @@ void read_flow_control(const Section& section, FlowControl& flow) {
     flow.on_success = field->number(0, unbounded);
   if (const Field* field = section.find("on_failure"))
     flow.on_failure = field->number(-unbounded, 0);
+  if (const Field* field = section.find("recovery_per_second"))
+    flow.recovery_per_second = field->number(0, unbounded);
 }
 
 void check_flow_control(const Field& field, const FlowControl& flow) {

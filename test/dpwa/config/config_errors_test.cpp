@@ -90,6 +90,9 @@ TEST_CASE("a value out of range names line, key and the range") {
        "2: gossip.max_staleness: '-1' is out of range; accepted: a number of at least 0"},
       {"gossip:\n  flow_control:\n    on_failure: 5\n",
        "4: gossip.flow_control.on_failure: '5' is out of range; accepted: a number of at most 0"},
+      {"gossip:\n  flow_control: {recovery_per_second: -1}\n",
+       "3: gossip.flow_control.recovery_per_second: '-1' is out of range; accepted: a number of at "
+       "least 0"},
       {"gossip:\n  flow_control: {min: 2000}\n",
        "3: gossip.flow_control: the bounds do not hold together; accepted: min <= initial <= max"},
       {"interpolation: {method: constant, value: 1.01}\n",

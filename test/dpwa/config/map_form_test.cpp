@@ -24,7 +24,7 @@ gossip:
   final_average: false
   start_wait_ms: 3000
   finish_wait_ms: 4s
-  flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50}
+  flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50, recovery_per_second: 2.5}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
 transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, checksum: off, max_connections: 9, max_replies: 8}
@@ -59,6 +59,7 @@ log: {level: debug, file: out.log}
   CHECK(config.gossip.flow_control.max == 600);
   CHECK(config.gossip.flow_control.on_success == 5);
   CHECK(config.gossip.flow_control.on_failure == -50);
+  CHECK(config.gossip.flow_control.recovery_per_second == 2.5);
   CHECK(config.interpolation.method == "linear");
   CHECK(config.interpolation.parameters ==
         InterpolationParameters{{"start", 0.1}, {"target", 100}});

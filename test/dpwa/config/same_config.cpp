@@ -20,6 +20,7 @@ void check_same_gossip(const GossipConfig& a, const GossipConfig& b) {
   CHECK(a.flow_control.max == b.flow_control.max);
   CHECK(a.flow_control.on_success == b.flow_control.on_success);
   CHECK(a.flow_control.on_failure == b.flow_control.on_failure);
+  CHECK(a.flow_control.recovery_per_second == b.flow_control.recovery_per_second);
 }
 
 }  // namespace
