@@ -3,10 +3,9 @@
 #include <torch/cuda.h>
 
 #include <chrono>
-#include <exception>
-#include <thread>
 
 #include "test/adapters/doctest_with_torch.h"
+#include "test/support/at_once.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
@@ -57,24 +56,12 @@ void for_every_back_end(const std::function<void(const BackEnd&, at::Device)>& c
 void run_nodes(const BackEnd& back_end, const std::function<void(Participant&)>& body) {
   const auto ports = free_ports(back_end.nodes);
   std::barrier<> barrier(static_cast<std::ptrdiff_t>(back_end.nodes));
-  std::vector<std::exception_ptr> failures(back_end.nodes);
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < back_end.nodes; ++i) {
+  at_once(back_end.nodes, [&](std::size_t i) {
     Config config = loopback_config(ports, i);
     back_end.tune(config);
-    threads.emplace_back([&, i, config] {
-      Participant node(i, config, barrier);
-      try {
-        body(node);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  for (const auto& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+    Participant node(i, config, barrier);
+    body(node);
+  });
 }
 
 }  // namespace dpwa::test

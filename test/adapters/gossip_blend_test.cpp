@@ -4,12 +4,11 @@
 #include <torch/types.h>
 
 #include <chrono>
-#include <exception>
 #include <stdexcept>
-#include <thread>
 
 #include "adapters/gossip/gossip_adapter.h"
 #include "test/adapters/doctest_with_torch.h"
+#include "test/support/at_once.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
@@ -62,21 +61,7 @@ class Lockstep {
 
  private:
   void at_once(const std::function<void(GossipAdapter&)>& body) {
-    std::vector<std::thread> threads;
-    std::vector<std::exception_ptr> failures(adapters_.size());
-    for (std::size_t i = 0; i < adapters_.size(); ++i) {
-      threads.emplace_back([&, i] {
-        try {
-          body(*adapters_[i]);
-        } catch (...) {
-          failures[i] = std::current_exception();
-        }
-      });
-    }
-    for (auto& thread : threads) thread.join();
-    for (const auto& failure : failures) {
-      if (failure) std::rethrow_exception(failure);
-    }
+    test::at_once(adapters_.size(), [&](std::size_t i) { body(*adapters_[i]); });
   }
 
   std::vector<std::shared_ptr<Module>> models_;

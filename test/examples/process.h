@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -37,6 +39,18 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void signal(int number) const { ::kill(pid_, number); }
+
+  // A signal to the process that none of its threads has taken yet.
+  bool pending(int number) const {
+    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+    for (std::string word; status >> word;) {
+      if (word != "ShdPnd:") continue;
+      std::uint64_t set = 0;
+      status >> std::hex >> set;
+      return (set >> (number - 1) & 1) != 0;
+    }
+    return false;
+  }
 
   // The exit code, or minus the signal that ended it.
   int wait() {

@@ -2,16 +2,18 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "test/examples/process.h"
 #include "test/examples/temporary_directory.h"
+#include "test/support/eventually.h"
 
 using namespace dpwa;
 using nlohmann::json;
 using Arguments = std::vector<std::string>;
 
 namespace {
+
+constexpr std::chrono::seconds patience(60);  // until a program with LibTorch trains
 
 constexpr const char* one_node = "nodes: [{name: w1, port: 45999}]\nbackend: \"null\"\n";
 
@@ -116,9 +118,7 @@ TEST_CASE_FIXTURE(Trainer,
     const Arguments options{"--steps", "100000", "--step-time", "5", "--checkpoint", checkpoints};
     test::Process process(command(run, options), dir / "output");
     const auto metrics = dir / run / "w1.metrics.jsonl";
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (test::read_text(metrics).empty() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, patience));
     process.signal(number);
     CHECK(process.wait() == 128 + number);
     const json outcome = result(run);
@@ -135,13 +135,11 @@ TEST_CASE_FIXTURE(Trainer,
 
 TEST_CASE_FIXTURE(Trainer, "a second signal ends the process at once") {
   test::Process process(command("run", {"--steps", "10", "--step-time", "60000"}), dir / "output");
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   // The metrics file is opened just before training starts.
-  while (!std::filesystem::exists(dir / "run/w1.metrics.jsonl") &&
-         std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto metrics = dir / "run/w1.metrics.jsonl";
+  REQUIRE(test::eventually([&] { return std::filesystem::exists(metrics); }, patience));
   process.signal(SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // two pending ones would merge
+  REQUIRE(test::eventually([&] { return !process.pending(SIGINT); }));  // two would merge
   process.signal(SIGINT);
   CHECK(process.wait() == 130);
 }

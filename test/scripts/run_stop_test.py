@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 
 from scripts_path import SCRIPTS
@@ -24,14 +25,23 @@ cat "$3"
 FAKE_TRAINER = """#!/bin/bash
 trap 'exit 143' TERM
 [[ "$*" != *--deaf* ]] || trap '' TERM
+exec 3<> <(:)
 echo "arguments $*"
 echo "threads $OMP_NUM_THREADS cores $(taskset -pc $$ | sed 's/.*: //')"
 echo ready
 [[ "$*" != *--at-once* ]] || exit 0
 [[ "$*" != *"--name w2"*--break-w2* ]] || exit 1
 [[ "$*" != *--break-w2* ]] || exit 0
-while :; do sleep 0.05; done
+read -r -u 3  # nothing ever comes
 """
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what the test waits for does not happen")
+        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:
@@ -80,10 +90,8 @@ class RunStop(unittest.TestCase):
     def log(self, node: str, word: str) -> str:
         """The log of a node, once it holds `word`."""
         file = self.run_dir / f"{node}.log"
-        deadline = time.monotonic() + 10
-        while word not in (text := file.read_text(encoding="utf-8")) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return text
+        wait_until(lambda: word in file.read_text(encoding="utf-8"))
+        return file.read_text(encoding="utf-8")
 
     def test_nodes_get_their_name_their_cores_and_as_many_threads(self) -> None:
         self.assertEqual(self.start("--detach", "--", "--epochs", "2").returncode, 0)
@@ -132,8 +140,7 @@ class RunStop(unittest.TestCase):
         self.start("--detach")
         first, second = self.pid("w1"), self.pid("w2")
         os.kill(second, signal.SIGKILL)
-        while alive(second):
-            time.sleep(0.02)
+        wait_until(lambda: not alive(second))
         self.assertEqual(self.start("--only", "w2", "--detach").returncode, 0)
         self.assertTrue(alive(first))
         self.assertNotEqual(self.pid("w2"), second)
@@ -147,8 +154,7 @@ class RunStop(unittest.TestCase):
     def test_a_signal_to_run_ends_the_nodes_first(self) -> None:
         command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
         with subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL) as runner:
-            while not self.run_dir.joinpath(".started").exists():
-                time.sleep(0.02)
+            wait_until(self.run_dir.joinpath(".started").exists)
             pids = [self.pid("w1"), self.pid("w2")]
             runner.send_signal(signal.SIGTERM)
             self.assertEqual(runner.wait(timeout=30), 143)

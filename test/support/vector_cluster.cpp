@@ -1,10 +1,9 @@
 #include "test/support/vector_cluster.h"
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 #include <utility>
 
+#include "test/support/at_once.h"
 #include "test/support/free_ports.h"
 
 namespace dpwa::test {
@@ -60,21 +59,7 @@ void VectorCluster::start() {
 }
 
 void VectorCluster::for_all_at_once(const std::function<void(VectorNode&)>& body) {
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> failures(nodes_.size());
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        body(*nodes_[i]);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  for (const auto& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  at_once(nodes_.size(), [&](std::size_t i) { body(*nodes_[i]); });
 }
 
 }  // namespace dpwa::test

@@ -1,0 +1,195 @@
+#include <torch/types.h>
+
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+
+#include "adapters/adapter.h"
+#include "test/adapters/contract.h"
+#include "test/adapters/doctest_with_torch.h"
+#include "test/adapters/small_net.h"
+
+// What a training loop may rely on, whatever back end the cluster file names: how it begins and
+// ends.
+namespace dpwa {
+namespace {
+
+using test::BackEnd;
+using test::backward;
+using test::Circle;
+using test::equal;
+using test::finite;
+using test::for_every_back_end;
+using test::momentum_sgd;
+using test::Net;
+using test::Participant;
+using test::run_nodes;
+
+// True when `body` throws std::logic_error, false when it does nothing of the kind.
+bool is_logic_error(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::logic_error&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("nodes begin with the first one's weights") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    const Net first(10, device);
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(10 + node.index, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      CHECK(equal(model, first));
+      adapter->finish();
+    });
+  });
+}
+
+TEST_CASE("finish is idempotent, and a step after it trains on alone") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(node.index, device);
+      const auto optimizer = momentum_sgd(model);
+      Circle circle(node.index, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      adapter->step(*optimizer, backward(*optimizer, model, circle));
+      const FinishReport finished = adapter->finish();
+      const auto weights = model.out->weight.detach().clone();
+      const FinishReport again = adapter->finish();
+      CHECK(again.averaged == finished.averaged);
+      CHECK(again.participants == finished.participants);
+      CHECK(torch::equal(model.out->weight, weights));
+      const auto report = adapter->step(*optimizer, backward(*optimizer, model, circle));
+      CHECK(report.outcome == Outcome::skipped);
+      CHECK_FALSE(torch::equal(model.out->weight, weights));
+      adapter->leave();
+    });
+  });
+}
+
+TEST_CASE("a node may leave at any moment, and its trainer goes on") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    for (int moment = 0; moment < 4; ++moment) {
+      CAPTURE(moment);
+      run_nodes(back_end, [&](Participant& node) {
+        Net model(node.index, device);
+        const auto optimizer = momentum_sgd(model);
+        Circle circle(node.index, device);
+        const auto adapter = make_adapter(node.config, model);
+        if (moment == 0) return adapter->leave();
+        adapter->start();
+        node.wait_for_all();
+        if (moment == 1) adapter->leave();
+        auto loss = backward(*optimizer, model, circle);
+        adapter->update_send(loss);
+        if (moment == 2) adapter->leave();
+        optimizer->step();
+        adapter->update_wait(loss);
+        adapter->leave();
+        adapter->leave();
+        const auto weights = model.out->weight.detach().clone();
+        adapter->step(*optimizer, backward(*optimizer, model, circle));
+        CHECK_FALSE(torch::equal(model.out->weight, weights));
+        CHECK_FALSE(adapter->finish().averaged);
+      });
+    }
+  });
+}
+
+TEST_CASE("an adapter may be destroyed in any state, and the model outlives it") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    for (int moment = 0; moment < 4; ++moment) {
+      CAPTURE(moment);
+      run_nodes(back_end, [&](Participant& node) {
+        Net model(node.index, device);
+        const auto optimizer = momentum_sgd(model);
+        Circle circle(node.index, device);
+        auto adapter = make_adapter(node.config, model);
+        if (moment >= 1) adapter->start();
+        node.wait_for_all();
+        if (moment >= 2) adapter->update_send(backward(*optimizer, model, circle));
+        if (moment >= 3) adapter->update_wait(torch::Tensor());
+        adapter.reset();
+        const auto loss = backward(*optimizer, model, circle);
+        optimizer->step();
+        CHECK(std::isfinite(loss.item<double>()));
+        CHECK(finite(model));
+      });
+    }
+  });
+}
+
+TEST_CASE("a checkpoint's state comes back") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(3, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->restore({17, 99, 5});
+      CHECK(adapter->resume_state().clock == 17);
+      CHECK(adapter->resume_state().lineage == 99);
+      CHECK(adapter->resume_state().incarnation >= 5);
+      adapter->start();
+      node.wait_for_all();
+      CHECK(equal(model, Net(3, device)));
+      CHECK(adapter->resume_state().lineage == 99);
+      const auto optimizer = momentum_sgd(model);
+      Circle circle(1, device);
+      if (back_end.nodes == 1) {
+        CHECK(adapter->step(*optimizer, backward(*optimizer, model, circle)).clock == 18);
+        CHECK(adapter->resume_state().clock == 18);
+      }
+      adapter->finish();
+    });
+  });
+}
+
+TEST_CASE("starting twice, or stepping before the start, is a clear error or does no harm") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(node.index, device);
+      const auto optimizer = momentum_sgd(model);
+      Circle circle(node.index, device);
+      const auto adapter = make_adapter(node.config, model);
+      const auto step = [&] { adapter->step(*optimizer, backward(*optimizer, model, circle)); };
+      const bool refuses = is_logic_error(step);
+      CHECK(is_logic_error([&] { adapter->update_wait(torch::Tensor()); }) == refuses);
+      adapter->start();
+      node.wait_for_all();
+      CHECK(is_logic_error([&] { adapter->start(); }) == refuses);
+      step();
+      CHECK(adapter->finish().participants == back_end.nodes);
+    });
+  });
+}
+
+TEST_CASE("a model that is moved or loaded after make_adapter is refused at the next step") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1) return;
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(3, device);
+      const auto optimizer = momentum_sgd(model);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      model.to(torch::kDouble);
+      CHECK_THROWS_AS(adapter->step(*optimizer, torch::Tensor()), std::logic_error);
+    });
+  });
+}
+
+TEST_CASE("a back end that this build lacks is refused by name") {
+  Net model(3);
+  Config config;
+  config.backend = Backend::kvstore;
+  CHECK_THROWS_WITH_AS(make_adapter(config, model), doctest::Contains("'kvstore'"), ConfigError);
+}
+
+}  // namespace dpwa

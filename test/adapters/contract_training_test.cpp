@@ -1,0 +1,226 @@
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "adapters/adapter.h"
+#include "test/adapters/contract.h"
+#include "test/adapters/doctest_with_torch.h"
+#include "test/adapters/small_net.h"
+
+// What a training loop may rely on, whatever back end the cluster file names: the model trains.
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+using test::BackEnd;
+using test::backward;
+using test::Circle;
+using test::close;
+using test::equal;
+using test::finite;
+using test::for_every_back_end;
+using test::momentum_sgd;
+using test::Net;
+using test::Participant;
+using test::run_nodes;
+using test::tensors_of;
+
+}  // namespace
+
+TEST_CASE("the contract runs on the CPU, and on a GPU where there is one") {
+  if (test::devices().size() == 1) MESSAGE("skipped on a GPU: there is none");
+  CHECK(test::devices().front().is_cpu());
+}
+
+TEST_CASE("making an adapter keeps every bit and tensor and moves the model into one memory") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(3, device);
+      const Net same(3, device);
+      std::vector<const void*> identities;
+      for (const auto& tensor : tensors_of(model))
+        identities.push_back(tensor.unsafeGetTensorImpl());
+      const auto adapter = make_adapter(node.config, model);
+      CHECK(equal(model, same));
+      const std::byte* low = nullptr;
+      const std::byte* high = nullptr;
+      std::size_t bytes = 0;
+      std::size_t index = 0;
+      for (const auto& tensor : tensors_of(model)) {
+        CHECK(tensor.unsafeGetTensorImpl() == identities[index++]);
+        const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
+        low = low == nullptr ? data : std::min(low, data);
+        high = std::max(high, data + tensor.nbytes());
+        bytes += tensor.nbytes();
+      }
+      CHECK(static_cast<std::size_t>(high - low) <= bytes + 2 * 64);  // two dtypes
+    });
+  });
+}
+
+TEST_CASE("one node trains as torch does, with an optimizer that was made and used before") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1) return;
+    run_nodes(back_end, [&](Participant& node) {
+      const auto trains_as_torch = [&](const auto& make_optimizer) {
+        Net model(3, device);
+        Net plain(3, device);
+        Circle circle(5, device);
+        Circle plain_circle(5, device);
+        const auto optimizer = make_optimizer(model);
+        const auto plain_optimizer = make_optimizer(plain);
+        const auto plain_step = [&] {
+          backward(*plain_optimizer, plain, plain_circle);
+          plain_optimizer->step();
+        };
+        backward(*optimizer, model, circle);
+        optimizer->step();  // so that it has state
+        plain_step();
+        const auto adapter = make_adapter(node.config, model);
+        adapter->start();
+        node.wait_for_all();
+        for (int i = 1; i <= 20; ++i) {
+          const auto loss = backward(*optimizer, model, circle);
+          const StepReport report = adapter->step(*optimizer, loss);
+          CHECK(report.clock == i);
+          CHECK((report.outcome == Outcome::skipped || report.outcome == Outcome::pending));
+          plain_step();
+        }
+        CHECK(close(model, plain));
+        const FinishReport finished = adapter->finish();
+        CHECK(finished.participants == 1);
+        CHECK_FALSE(finished.averaged);
+        CHECK(close(model, plain));
+      };
+      trains_as_torch(momentum_sgd);
+      trains_as_torch([](Net& model) {
+        return std::make_unique<torch::optim::Adam>(model.parameters(),
+                                                    torch::optim::AdamOptions(0.01));
+      });
+    });
+  });
+}
+
+TEST_CASE("update_send, the optimizer's step and update_wait make a step") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1) return;
+    run_nodes(back_end, [&](Participant& node) {
+      Net whole(3, device);
+      {
+        Circle circle(5, device);
+        const auto optimizer = momentum_sgd(whole);
+        const auto adapter = make_adapter(node.config, whole);
+        adapter->start();
+        node.wait_for_all();
+        for (int i = 0; i < 10; ++i) {
+          const auto loss = backward(*optimizer, whole, circle);
+          adapter->step(*optimizer, loss);
+        }
+      }
+      Net halves(3, device);
+      Circle circle(5, device);
+      const auto optimizer = momentum_sgd(halves);
+      const auto adapter = make_adapter(node.config, halves);
+      adapter->start();
+      node.wait_for_all();
+      for (int i = 1; i <= 10; ++i) {
+        const auto loss = backward(*optimizer, halves, circle);
+        adapter->update_send(loss);
+        optimizer->step();
+        CHECK(adapter->update_wait(loss).clock == i);
+      }
+      CHECK(close(whole, halves));
+    });
+  });
+}
+
+TEST_CASE("the training loop lowers the loss on every node, with sane reports and one end") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    std::vector<std::unique_ptr<Net>> models(back_end.nodes);
+    std::vector<std::uint64_t> mixed(back_end.nodes);
+    run_nodes(back_end, [&](Participant& node) {
+      models[node.index] = std::make_unique<Net>(10 + node.index, device);
+      Net& model = *models[node.index];
+      const auto optimizer = momentum_sgd(model);
+      Circle circle(node.index, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      double last = 0;
+      StepReport report;
+      StepReport before;
+      for (int step = 0; step < 300; ++step) {
+        const auto loss = backward(*optimizer, model, circle);
+        report = adapter->step(*optimizer, loss);
+        if (step >= 200) last += loss.item<double>() / 100;
+        const bool blended = report.outcome == Outcome::mixed;
+        CHECK(report.waited >= 0ns);
+        CHECK(report.waited <=
+              node.config.gossip.step_budget + 100ms);  // and what a busy machine adds
+        CHECK(report.factor == (blended ? 0.5 : 0.0));
+        CHECK((report.peer.empty() ||
+               (report.peer.starts_with("w") && report.peer != node.config.self)));
+        CHECK((!blended || (report.bytes > 0 && !report.peer.empty())));
+        CHECK(report.pulls_ok == before.pulls_ok + (blended ? 1 : 0));
+        CHECK(report.pulls_failed >= before.pulls_failed);
+        before = report;
+      }
+      CHECK(report.clock > 50);
+      CHECK(report.clock == adapter->resume_state().clock);
+      CHECK(last < 0.5);  // untrained: 0.7
+      mixed[node.index] = report.pulls_ok;
+      const FinishReport finished = adapter->finish();
+      CHECK(finished.participants == back_end.nodes);
+      CHECK(finished.averaged == (back_end.nodes > 1));
+      CHECK(finite(model));
+    });
+    for (const auto& model : models) CHECK(equal(*model, *models.front()));
+    const std::uint64_t blends = std::accumulate(mixed.begin(), mixed.end(), std::uint64_t{0});
+    CHECK((blends > 0) == (back_end.nodes > 1));
+  });
+}
+
+TEST_CASE("a loss that is NaN, infinite, undefined or of another dtype does no harm") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    BackEnd weighted = back_end;
+    weighted.tune = [&](Config& config) {
+      back_end.tune(config);
+      config.interpolation.method = "loss";
+    };
+    run_nodes(weighted, [&](Participant& node) {
+      Net model(node.index, device);
+      const auto optimizer = momentum_sgd(model);
+      Circle circle(node.index, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      const auto options = torch::TensorOptions().device(device);
+      const std::vector<torch::Tensor> losses = {
+          torch::tensor(std::numeric_limits<double>::quiet_NaN(), options),
+          torch::tensor(std::numeric_limits<double>::infinity(), options),
+          torch::tensor(-1.0, options),
+          torch::Tensor(),
+          torch::ones({1, 1}, options.dtype(torch::kBFloat16)),
+          torch::ones({}, options.dtype(torch::kDouble)).requires_grad_(),
+          torch::ones({3}, options)};
+      for (int round = 0; round < 5; ++round) {
+        for (const auto& loss : losses) {
+          backward(*optimizer, model, circle);
+          const StepReport report = adapter->step(*optimizer, loss);
+          CHECK(report.factor >= 0);
+          CHECK(report.factor <= 1);
+        }
+      }
+      CHECK(finite(model));
+      adapter->finish();
+    });
+  });
+}
+
+}  // namespace dpwa

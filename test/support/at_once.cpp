@@ -1,0 +1,27 @@
+#include "test/support/at_once.h"
+
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace dpwa::test {
+
+void at_once(std::size_t count, const std::function<void(std::size_t)>& body) {
+  std::vector<std::exception_ptr> failures(count);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        body(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace dpwa::test
