@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -27,22 +28,36 @@ HostParameters::HostParameters(Manifest manifest, std::span<std::byte> memory, u
   assert(memory_.size() == manifest_.total_bytes());
 }
 
+template <class Pass>
+void HostParameters::run(SharingChoice& choice, ByteRange bytes, const Pass& pass) {
+  if (passes_.threads() == 1 || bytes.length < threads_from_bytes) return pass(bytes);
+  const bool share = choice.share();
+  const auto from = std::chrono::steady_clock::now();
+  if (share) {
+    passes_.run(bytes, pass);
+  } else {
+    pass(bytes);
+  }
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - from;
+  choice.took(taken.count() / static_cast<double>(bytes.length));
+}
+
 void HostParameters::copy_out(std::span<std::byte> snapshot) {
-  passes_.run({0, memory_.size()}, [&](ByteRange piece) {
+  run(copies_, {0, memory_.size()}, [&](ByteRange piece) {
     kernels::copy(snapshot.subspan(piece.offset, piece.length),
                   memory_.subspan(piece.offset, piece.length), stores_);
   });
 }
 
 void HostParameters::blend(const Landing& landing, double factor) {
-  passes_.run(landing.range(), [&](ByteRange piece) {
+  run(blends_, landing.range(), [&](ByteRange piece) {
     blend_regions(manifest_, piece, memory_, landing.bytes(), landing.mode(), factor);
   });
 }
 
 void HostParameters::blend_and_copy_out(const Landing& landing, double factor,
                                         std::span<std::byte> snapshot) {
-  passes_.run({0, memory_.size()}, [&](ByteRange piece) {
+  run(blends_with_copy_, {0, memory_.size()}, [&](ByteRange piece) {
     blend_and_copy_regions(manifest_, piece, memory_, landing.bytes(), landing.range(),
                            landing.mode(), factor, snapshot, stores_);
   });

@@ -8,6 +8,7 @@
 
 #include "adapters/gossip/gossip_adapter.h"
 #include "test/adapters/doctest_with_torch.h"
+#include "test/support/allocations.h"
 #include "test/support/at_once.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
@@ -286,6 +287,35 @@ TEST_CASE("a model of ten thousand tensors blends as one") {
   }
   nodes.round();
   for (const auto& parameter : first->parameters()) REQUIRE(parameter.eq(2).all().item<bool>());
+}
+
+TEST_CASE(
+    "the two halves of a step allocate once, for the publish, however many tensors there are") {
+  const auto ports = test::free_ports(2);
+  std::vector<std::shared_ptr<Module>> models;
+  std::vector<std::unique_ptr<GossipAdapter>> adapters;
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto module = std::make_shared<Module>("many");
+    for (int p = 0; p < 500; ++p)
+      module->register_parameter("p" + std::to_string(p), torch::ones({3}));
+    Config config = test::loopback_config(ports, i);
+    wait_for_pulls(config);
+    models.push_back(std::move(module));
+    adapters.push_back(std::make_unique<GossipAdapter>(std::move(config), *models.back()));
+  }
+  test::at_once(2, [&](std::size_t i) { adapters[i]->start(); });
+  const auto loss = torch::ones({}).requires_grad_();
+  constexpr int warm_up = 10, steps = 50;
+  std::uint64_t allocated = 0;
+  for (int step = -warm_up; step < steps; ++step) {
+    adapters[1]->gossip().publish([] { return 1.0; });
+    const auto before = test::allocations();
+    adapters[0]->update_send(loss);
+    const StepReport report = adapters[0]->update_wait(loss);
+    if (step >= 0) allocated += test::allocations() - before;
+    REQUIRE(report.outcome == Outcome::mixed);
+  }
+  CHECK(allocated == steps);
 }
 
 }  // namespace dpwa

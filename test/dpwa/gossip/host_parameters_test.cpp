@@ -130,6 +130,32 @@ TEST_CASE("it does with stores past the cache and pieces shared among threads") 
   check_passes(HostParameters::threads_from_bytes / 4 + 3, 3);
 }
 
+TEST_CASE("the bits do not depend on where the pieces of a pass begin") {
+  const Manifest manifest = manifest_of_every_kind(10007);
+  const AlignedBuffer own = model(manifest, 1), peer = model(manifest, 2);
+  for (const LandingMode mode : {LandingMode::difference, LandingMode::values}) {
+    for (const ByteRange range : ranges_of(manifest)) {
+      const Landed landed(manifest, own.bytes(), peer.bytes(), mode, range);
+      Bytes expected = bytes_of(model(manifest, 3));
+      blend_regions(manifest, range, expected, landed.landing.bytes(), mode, 0.3);
+      for (const std::uint64_t size : {64, 192, 4096, 70016}) {
+        CAPTURE(range.offset);
+        CAPTURE(size);
+        AlignedBuffer memory = model(manifest, 3);
+        AlignedBuffer snapshot(manifest.total_bytes());
+        std::ranges::fill(snapshot.bytes(), std::byte{0xa5});
+        for (std::uint64_t at = 0; at < manifest.total_bytes(); at += size) {
+          const ByteRange piece = overlap({at, size}, {0, manifest.total_bytes()});
+          blend_and_copy_regions(manifest, piece, memory.bytes(), landed.landing.bytes(), range,
+                                 mode, 0.3, snapshot.bytes(), kernels::Stores::streaming);
+        }
+        CHECK((bytes_of(memory) == expected));
+        CHECK((bytes_of(snapshot) == expected));
+      }
+    }
+  }
+}
+
 TEST_CASE("a large model uses as many threads as are allowed and usable, a small one its own") {
   const auto threads_of = [](std::uint64_t bytes, unsigned max_threads) {
     AlignedBuffer memory(bytes);
