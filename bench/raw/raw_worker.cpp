@@ -30,6 +30,13 @@ Mode mode_of(const std::string& text) {
   throw std::invalid_argument("unknown mode " + text);
 }
 
+// Filled before a server offers it.
+AlignedBuffer filled_buffer(std::size_t bytes, std::size_t seed) {
+  AlignedBuffer buffer(bytes);
+  fill_with_values(buffer.bytes(), seed);
+  return buffer;
+}
+
 // The same pull by bare sockets: receive up to 512 KiB into one staging buffer, make use of it
 // while it is hot in cache, and again. Job: {"mode", "bytes", "index", "ports", "peer": index or
 // null, "pulls": bool}
@@ -40,11 +47,10 @@ class RawNode : public Worker {
         index_(job.at("index")),
         ports_(job.at("ports").get<std::vector<std::uint16_t>>()),
         random_(index_ + 1),
-        served_(job.at("bytes").get<std::size_t>()),
+        served_(filled_buffer(job.at("bytes").get<std::size_t>(), index_ + 1)),
         target_(job.at("pulls") ? served_.bytes().size() : 0),
         staging_(job.at("pulls") ? staging_bytes : 0),
         server_(ports_.at(index_), served_.bytes()) {
-    fill_with_values(served_.bytes(), index_ + 1);
     if (!job.at("peer").is_null()) only_ = job.at("peer").get<std::size_t>();
     peers_.resize(ports_.size());
   }
