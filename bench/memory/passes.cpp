@@ -49,13 +49,14 @@ void add_dtype_passes(DType dtype, std::vector<Pass>& passes) {
                       kernels::land_difference(dtype, v.snapshots[2].bytes(), v.peer.bytes(),
                                                v.parameters.bytes());
                     }});
-  passes.push_back({"land_difference_hot", "land, peer in cache", dtype, [dtype](Vectors& v) {
-                      by_staging(v, [&](std::size_t at, std::size_t count) {
-                        kernels::land_difference(dtype, v.snapshots[2].bytes().subspan(at, count),
-                                                 v.staging.bytes().first(count),
-                                                 v.parameters.bytes().subspan(at, count));
-                      });
-                    }});
+  passes.push_back(
+      {"land_difference_hot", "land past the cache, peer in cache", dtype, [dtype](Vectors& v) {
+         by_staging(v, [&](std::size_t at, std::size_t count) {
+           kernels::land_difference(
+               dtype, v.snapshots[2].bytes().subspan(at, count), v.staging.bytes().first(count),
+               v.parameters.bytes().subspan(at, count), kernels::Stores::streaming);
+         });
+       }});
 }
 
 }  // namespace

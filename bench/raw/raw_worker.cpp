@@ -109,7 +109,7 @@ class RawNode : public Worker {
       kernels::lerp(DType::float32, target, received, factor);
     } else {
       const auto own = std::span<const std::byte>(served_.bytes()).subspan(at, received.size());
-      kernels::land_difference(DType::float32, target, received, own);
+      kernels::land_difference(DType::float32, target, received, own, kernels::Stores::streaming);
     }
   }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "dpwa/net/chunk_intake.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/snapshot/encoded_chunk.h"
-#include "dpwa/wire/checksum.h"
 
 namespace dpwa {
 
@@ -19,6 +19,9 @@ namespace {
 //   [0, pad) unused | reply lead (header, head, first chunk header) | payload at payload_offset
 constexpr std::size_t payload_offset = (ReplyReader::reply_lead_bytes + 63) / 64 * 64;
 constexpr std::size_t lead_offset = payload_offset - ReplyReader::reply_lead_bytes;
+
+// Fewer bytes are not worth a turn of the reactor.
+constexpr std::size_t least_read_bytes = std::size_t{64} << 10;
 
 std::string words_for(ByteRange range, std::uint32_t chunk_bytes, Codec codec) {
   return std::to_string(range.length) + " bytes from byte " + std::to_string(range.offset) +
@@ -119,8 +122,18 @@ asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
         static_cast<std::uint32_t>(payload_bytes(landing.manifest(), head.codec, part));
     const auto chunk = staging.subspan(payload_offset - wire::chunk_header_bytes,
                                        wire::chunk_header_bytes + expected);
-    if (have < chunk.size()) {
-      const auto more = co_await net::read_some(socket_, chunk.subspan(have), chunk.size() - have);
+    ChunkIntake intake(landing, head.codec, part, chunk.subspan(wire::chunk_header_bytes),
+                       !head.unchecked_chunks);
+    if (have > chunk.size()) {
+      result.failure = PeerFailure::protocol;
+      result.detail = "sent more bytes than it announced";
+      co_return result;
+    }
+    while (true) {
+      if (have >= wire::chunk_header_bytes) intake.arrived(have - wire::chunk_header_bytes);
+      if (have == chunk.size()) break;
+      const std::size_t least = std::min(chunk.size() - have, least_read_bytes);
+      const auto more = co_await net::read_some(socket_, chunk.subspan(have), least);
       if (!more) {
         PullResult broken = failed(more.error());
         broken.bytes = result.bytes;
@@ -128,25 +141,17 @@ asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
       }
       have += *more;
     }
-    if (have > chunk.size()) {
-      result.failure = PeerFailure::protocol;
-      result.detail = "sent more bytes than it announced";
-      co_return result;
-    }
     const auto header =
         wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), expected);
     if (!header) co_return failed(header.error());
-    const auto payload = chunk.subspan(wire::chunk_header_bytes);
-    const std::uint32_t checksum = head.unchecked_chunks ? 0 : wire::crc32c(payload);
-    if (checksum != header->crc) {
+    if (intake.checksum() != header->crc) {
       result.failure = PeerFailure::protocol;
       result.detail = "sent a chunk with a wrong checksum at byte " + std::to_string(at);
       co_return result;
     }
-    landing.consume(head.codec, part, payload);
     at += part.length;
     have = 0;
-    result.bytes += payload.size();
+    result.bytes += expected;
   }
   co_return result;
 }

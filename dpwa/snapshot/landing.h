@@ -23,11 +23,16 @@ enum class LandingMode { difference, values };
 // consume) and the trainer (everything const); the hand-over is the caller's.
 class Landing {
  public:
+  // Longer landings are not in the cache any more when the trainer comes to read them.
+  static constexpr std::size_t stream_from_bytes = std::size_t{16} << 20;
+
   Landing(const Manifest& manifest,
           const BufferAllocator& allocate);  // the manifest must outlive it
 
   // `range`: what is about to land; all else in the buffer is left over from before.
   void begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteRange range);
+  // Begins to bring the own values of `chunk` into the cache; a hint, for up to some KiB.
+  void prefetch(ByteRange chunk) const;
   // Bytes [offset, offset + peer.size()) of the peer's snapshot; offset and size are multiples of
   // 64 but for the last piece. Throws nothing; the caller has checked the bounds.
   void consume(std::uint64_t offset, std::span<const std::byte> peer);
@@ -45,6 +50,7 @@ class Landing {
  private:
   const Manifest& manifest_;
   AlignedBuffer buffer_;
+  const kernels::Stores stores_;
   LandingMode mode_ = LandingMode::difference;
   ByteRange range_;
   std::shared_ptr<const Snapshot> own_;

@@ -56,11 +56,14 @@ bool streams(Stores stores, const std::byte* target) {
 }  // namespace
 
 PassStats land_difference(DType dtype, std::span<std::byte> landing,
-                          std::span<const std::byte> peer, std::span<const std::byte> own) {
+                          std::span<const std::byte> peer, std::span<const std::byte> own,
+                          Stores stores) {
   const FloatingKernels& passes = passes_for(dtype);
   elements(dtype, landing.size(), own.size());
   const std::size_t count = elements(dtype, landing.size(), peer.size());
-  const RawStats stats = passes.land_difference(landing.data(), peer.data(), own.data(), count);
+  const auto pass =
+      streams(stores, landing.data()) ? passes.land_difference_streaming : passes.land_difference;
+  const RawStats stats = pass(landing.data(), peer.data(), own.data(), count);
   return {stats.squared_distance, stats.finite};
 }
 

@@ -35,9 +35,16 @@ struct PassStats {
   }
 };
 
+// How a pass stores. `streaming` goes past the cache, for a target that is too large to be in it
+// when it is read: its lines need not be read first and evict nothing. Takes effect on a processor
+// that has such stores; in a pass that computes, for a target at a multiple of 64 bytes. The
+// thread's later stores are ordered behind it either way.
+enum class Stores { cached, streaming };
+
 // landing = peer - own. Floating-point dtypes only.
 PassStats land_difference(DType dtype, std::span<std::byte> landing,
-                          std::span<const std::byte> peer, std::span<const std::byte> own);
+                          std::span<const std::byte> peer, std::span<const std::byte> own,
+                          Stores stores = Stores::cached);
 
 // landing = peer bit for bit, with the same statistics. Floating-point dtypes only.
 PassStats land_copy(DType dtype, std::span<std::byte> landing, std::span<const std::byte> peer,
@@ -52,12 +59,6 @@ void delta(DType dtype, std::span<std::byte> x, std::span<const std::byte> diffe
 // Lerp blend of the original dpwa: x = (1 - factor) * x + factor * peer. Factor 0 leaves every bit
 // of x, factor 1 copies the peer. Floating-point dtypes only.
 void lerp(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer, double factor);
-
-// How a copy is stored. `streaming` goes past the cache, for a target that is too large to be in it
-// when it is read: its lines need not be read first and evict nothing. Takes effect on a processor
-// that has such stores; in a blend, for a copy at a multiple of 64 bytes. The thread's later stores
-// are ordered behind the copy either way.
-enum class Stores { cached, streaming };
 
 // delta() or lerp(), then copy = x, in one pass over memory and with the same bits.
 void delta_copy(DType dtype, std::span<std::byte> x, std::span<const std::byte> difference,

@@ -39,14 +39,18 @@ inline void add_lanes(Vector vector, Scalar& sum) {
   for (const Scalar lane : lanes) sum += lane;
 }
 
-// Lands `blocks` whole blocks, at most kFlushBlocks of them.
-template <class Element, bool kDifference>
+// Lands `blocks` whole blocks, at most kFlushBlocks of them. Streaming stores go by way of a block
+// on the stack, which stays in registers or in the nearest cache.
+template <class Element, bool kDifference, Copy kStores>
 void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own,
                  std::size_t blocks, LandTotals<Element>& totals) {
   using Vector = typename Element::Vector;
   Vector low_squares[kPacks] = {}, high_squares[kPacks] = {};
   Vector peer_check = {}, own_check = {}, landed_check = {};
+  constexpr bool kStreams = kStores == Copy::streaming;
+  std::byte landed_block[kStride<Element>];
   for (; blocks > 0; --blocks) {
+    std::byte* const target = kStreams ? landed_block : landing;
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kPacks; ++i) {
       const auto theirs = Element::load(peer, i);
@@ -57,12 +61,15 @@ void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own
       high_squares[i] += high * high;
       peer_check += (theirs.low - theirs.low) + (theirs.high - theirs.high);
       if constexpr (kDifference) {
-        const auto landed = Element::store(landing, i, {low, high});
+        const auto landed = Element::store(target, i, {low, high});
         own_check += (ours.low - ours.low) + (ours.high - ours.high);
         landed_check += (landed.low - landed.low) + (landed.high - landed.high);
       }
     }
-    if constexpr (!kDifference) copy_block<kStride<Element>, Copy::cached>(landing, peer);
+    if constexpr (!kDifference) copy_block<kStride<Element>, kStores>(landing, peer);
+    if constexpr (kDifference && kStreams) {
+      copy_block<kStride<Element>, kStores>(landing, landed_block);
+    }
     landing += kStride<Element>;
     peer += kStride<Element>;
     own += kStride<Element>;
@@ -76,13 +83,13 @@ void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own
   add_lanes(landed_check, totals.landed);
 }
 
-template <class Element, bool kDifference>
+template <class Element, bool kDifference, Copy kStores>
 RawStats land(std::byte* landing, const std::byte* peer, const std::byte* own, std::size_t count) {
   LandTotals<Element> totals;
   std::size_t blocks = count / kBlock<Element>;
   while (blocks > 0) {
     const std::size_t step = blocks < kFlushBlocks ? blocks : kFlushBlocks;
-    land_blocks<Element, kDifference>(landing, peer, own, step, totals);
+    land_blocks<Element, kDifference, kStores>(landing, peer, own, step, totals);
     landing += step * kStride<Element>;
     peer += step * kStride<Element>;
     own += step * kStride<Element>;
@@ -96,9 +103,10 @@ RawStats land(std::byte* landing, const std::byte* peer, const std::byte* own, s
     std::byte own_block[kStride<Element>] = {};
     __builtin_memcpy(peer_block, peer, rest);
     __builtin_memcpy(own_block, own, rest);
-    land_blocks<Element, kDifference>(landed_block, peer_block, own_block, 1, totals);
+    land_blocks<Element, kDifference, Copy::cached>(landed_block, peer_block, own_block, 1, totals);
     __builtin_memcpy(landing, landed_block, rest);
   }
+  if constexpr (kStores == Copy::streaming) stream_fence();
   return totals.stats();
 }
 

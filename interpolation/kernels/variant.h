@@ -28,6 +28,9 @@ struct FloatingKernels {
                      double factor, bool streaming);
   void (*lerp_copy)(std::byte* x, const std::byte* peer, std::byte* copy, std::size_t count,
                     double factor, bool streaming);
+  // With stores past the cache; `landing` at a multiple of 64.
+  RawStats (*land_difference_streaming)(std::byte* landing, const std::byte* peer,
+                                        const std::byte* own, std::size_t count);
 };
 
 // The passes of encoding.h.

@@ -14,8 +14,13 @@ namespace {
 
 template <class Element>
 constexpr FloatingKernels floating_kernels() {
-  return {land<Element, true>, land<Element, false>,     delta_pass<Element>,
-          lerp_pass<Element>,  delta_copy_pass<Element>, lerp_copy_pass<Element>};
+  return {land<Element, true, Copy::cached>,
+          land<Element, false, Copy::cached>,
+          delta_pass<Element>,
+          lerp_pass<Element>,
+          delta_copy_pass<Element>,
+          lerp_copy_pass<Element>,
+          land<Element, true, Copy::streaming>};
 }
 
 template <class Element, class Code>
@@ -32,8 +37,12 @@ constexpr EncodedTable encoded_table() {
 }
 
 constexpr KernelTable kernel_table() {
-  return {floating_kernels<Float32>(), floating_kernels<Float64>(), floating_kernels<Float16>(),
-          floating_kernels<BFloat16>(), encoded_table(), streaming_copy_pass};
+  return {floating_kernels<Float32>(),
+          floating_kernels<Float64>(),
+          floating_kernels<Float16>(),
+          floating_kernels<BFloat16>(),
+          encoded_table(),
+          streaming_copy_pass};
 }
 
 }  // namespace

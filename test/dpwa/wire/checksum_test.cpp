@@ -25,6 +25,17 @@ TEST_CASE("CRC32C of nothing is zero") {
   CHECK(crc_of("") == 0u);
 }
 
+TEST_CASE("CRC32C of data in parts is that of the whole") {
+  std::vector<std::byte> data(5000);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7);
+  Crc32c checksum;
+  CHECK(checksum.value() == 0u);
+  for (std::size_t at = 0, part = 0; at < data.size(); at += part++) {
+    checksum.update(std::span(data).subspan(at, std::min(part, data.size() - at)));
+  }
+  CHECK(checksum.value() == crc32c(data));
+}
+
 TEST_CASE("CRC32C does not depend on the alignment of the data") {
   std::vector<std::byte> data(1000 + 64);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7);

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
@@ -59,6 +60,26 @@ TEST_CASE("landing a difference gives the scalar result at any size and address"
     CHECK(landing.surroundings_untouched());
     CHECK((count > 0 || stats.squared_distance == 0));
     CHECK((count > 0 || stats.finite));
+  });
+}
+
+TEST_CASE("landing past the cache gives the bits and statistics of landing into it") {
+  for_each_case([](const kernels::FloatingKernels& passes, DType dtype, const Bytes& peer,
+                   const Bytes& own, std::size_t offset) {
+    Placed cached(Bytes(peer.size()), 0), from(peer, 2 * offset), mine(own, 3 * offset);
+    const std::size_t count = peer.size() / size_of(dtype);
+    const auto want = passes.land_difference(cached.data(), from.data(), mine.data(), count);
+    Bytes room(peer.size() + 64 + 64, std::byte{0x5A});
+    const std::size_t to_line = 64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64;
+    std::byte* landing = room.data() + to_line;
+    const auto got = passes.land_difference_streaming(landing, from.data(), mine.data(), count);
+    CHECK(std::equal(landing, landing + peer.size(), cached.bytes().begin()));
+    CHECK(std::all_of(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(to_line),
+                      [](std::byte value) { return value == std::byte{0x5A}; }));
+    CHECK(std::all_of(room.begin() + static_cast<std::ptrdiff_t>(to_line + peer.size()), room.end(),
+                      [](std::byte value) { return value == std::byte{0x5A}; }));
+    CHECK(got.squared_distance == want.squared_distance);
+    CHECK(got.finite == want.finite);
   });
 }
 
