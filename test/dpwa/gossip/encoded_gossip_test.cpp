@@ -19,7 +19,8 @@ class EncodedCluster {
       : cluster_(nodes, elements, [codec](Config& config) {
           config.gossip.step_budget = config.gossip.timeout;
           config.transport.encoding = codec;
-          config.transport.same_host = false;  // between the memories of one host nothing is encoded
+          config.transport.same_host =
+              false;  // between the memories of one host nothing is encoded
         }) {
     cluster_.start();
   }

@@ -128,7 +128,7 @@ TEST_CASE("an unusable chunk size is refused") {
 }
 
 TEST_CASE("unknown states, codecs, flags and reserved bytes of a SNAPSHOT are refused") {
-  const std::pair<std::size_t, int> faults[] = {{68, 0}, {68, 4}, {69, 0}, {69, 5},
+  const std::pair<std::size_t, int> faults[] = {{68, 0}, {68, 4},    {69, 0}, {69, 5},
                                                 {70, 2}, {70, 0x41}, {71, 1}, {91, 0x80}};
   for (const auto& [offset, value] : faults) {
     CHECK(fault_of(decode_altered(offset, static_cast<std::uint8_t>(value))) == Fault::bad_value);
