@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Averages a float32 vector over processes on loopback by c10d's Gloo all-reduce, for comparison with dpwa.
+
+usage: c10d_allreduce.py --nodes N --bytes BYTES [--seconds S]
+
+Prints one JSON document. gb_per_s: bytes of vectors averaged, all nodes together, per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import socket
+import statistics
+import sys
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+
+WINDOWS = 5
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def processor_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def average(vector: torch.Tensor, nodes: int) -> None:
+    dist.all_reduce(vector)
+    vector.div_(nodes)
+
+
+def window(vector: torch.Tensor, nodes: int, count: int) -> tuple[float, float]:
+    """Seconds and processor seconds of `count` averages; the same count on every node."""
+    dist.barrier()
+    began, used = time.monotonic(), processor_seconds()
+    for _ in range(count):
+        average(vector, nodes)
+    return time.monotonic() - began, processor_seconds() - used
+
+
+def node(rank: int, nodes: int, size: int, seconds: float, port: int, results: Connection) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=nodes)
+    vector = torch.full((size // 4,), 0.1)
+    average(vector, nodes)  # connections are made, pages are there
+    took = torch.tensor([window(vector, nodes, 2)[0] / 2])
+    dist.all_reduce(took, dist.ReduceOp.MAX)
+    count = max(1, int(seconds / WINDOWS / took.item()))
+    results.send([(count, *window(vector, nodes, count)) for _ in range(WINDOWS)])
+    dist.destroy_process_group()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--bytes", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=3)
+    options = parser.parse_args()
+    context = processes.get_context("spawn")
+    port = free_port()
+    pipes = [context.Pipe(duplex=False) for _ in range(options.nodes)]
+    arguments = (options.nodes, options.bytes, options.seconds, port)
+    children = [
+        context.Process(target=node, args=(rank, *arguments, pipe[1]), daemon=True) for rank, pipe in enumerate(pipes)
+    ]
+    for child in children:
+        child.start()
+    for _, end_of_child in pipes:
+        end_of_child.close()
+    windows = [pipe.recv() for pipe, _ in pipes]
+    for child in children:
+        child.join()
+    rates, costs = [], []
+    for index in range(WINDOWS):
+        count = windows[0][index][0]
+        moved = count * options.nodes * options.bytes / 1e9
+        rates.append(moved / max(node[index][1] for node in windows))
+        costs.append(sum(node[index][2] for node in windows) / moved)
+    algorithm = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text(encoding="ascii").strip()
+    document = {
+        "kind": "peer",
+        "name": "c10d Gloo all-reduce",
+        "bytes": options.bytes,
+        "nodes": options.nodes,
+        "gb_per_s": statistics.median(rates),
+        "cpu_s_per_gb": statistics.median(costs),
+        "windows": {
+            "count": WINDOWS,
+            "gb_per_s": {"min": min(rates), "median": statistics.median(rates), "max": max(rates)},
+        },
+        "congestion_control": algorithm,
+        "torch": torch.__version__,
+    }
+    print(json.dumps(document, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+// Averages a float32 vector with the next process's by Open MPI, for comparison with dpwa: every
+// rank sends its vector to the rank before and receives that of the rank behind, then blends it in.
+//   mpirun -np N mpi_sendrecv NAME BYTES SECONDS
+// Rank 0 prints one JSON document. gb_per_s: bytes of vectors received and blended, all ranks
+// together, per second.
+#include <mpi.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int windows = 5;
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// On huge pages and touched, as dpwa's buffers are.
+std::span<float> make_vector(std::size_t count) {
+  constexpr std::size_t alignment = std::size_t{2} << 20;
+  const std::size_t bytes = (count * sizeof(float) + alignment - 1) / alignment * alignment;
+  auto* memory = static_cast<float*>(std::aligned_alloc(alignment, bytes));
+  if (memory == nullptr) MPI_Abort(MPI_COMM_WORLD, 1);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  std::fill_n(memory, count, 0.1F);
+  return {memory, count};
+}
+
+struct Ring {
+  int before;
+  int behind;
+  std::span<float> own;
+  std::span<float> received;
+
+  void average() const {
+    const int count = static_cast<int>(own.size());
+    MPI_Sendrecv(own.data(), count, MPI_FLOAT, before, 0, received.data(), count, MPI_FLOAT, behind,
+                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    float* __restrict x = own.data();
+    const float* __restrict y = received.data();
+    for (std::size_t i = 0; i < own.size(); ++i) x[i] += 0.5F * (y[i] - x[i]);
+  }
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  int nodes = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &nodes);
+  if (argc != 4) {
+    if (rank == 0) std::fprintf(stderr, "usage: mpi_sendrecv NAME BYTES SECONDS\n");
+    MPI_Finalize();
+    return 2;
+  }
+  const std::size_t bytes = std::strtoull(argv[2], nullptr, 10);
+  const double seconds = std::strtod(argv[3], nullptr);
+  const Ring ring{(rank + nodes - 1) % nodes, (rank + 1) % nodes, make_vector(bytes / 4),
+                  make_vector(bytes / 4)};
+  ring.average();
+  double took = -MPI_Wtime();
+  for (int i = 0; i < 2; ++i) ring.average();
+  took = (took + MPI_Wtime()) / 2;
+  MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  const int count = std::max(1, static_cast<int>(seconds / windows / took));
+  std::vector<double> rates;
+  std::vector<double> costs;
+  for (int window = 0; window < windows; ++window) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double used = -processor_seconds();
+    double elapsed = -MPI_Wtime();
+    for (int i = 0; i < count; ++i) ring.average();
+    elapsed += MPI_Wtime();
+    used += processor_seconds();
+    MPI_Allreduce(MPI_IN_PLACE, &elapsed, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &used, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    const double moved = static_cast<double>(count) * nodes * static_cast<double>(bytes) / 1e9;
+    rates.push_back(moved / elapsed);
+    costs.push_back(used / moved);
+  }
+  if (rank == 0) {
+    std::string algorithm;
+    std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> algorithm;
+    const auto [low, high] = std::minmax_element(rates.begin(), rates.end());
+    std::printf(
+        "{\"kind\": \"peer\", \"name\": \"Open MPI %s sendrecv and blend\", \"bytes\": %zu, "
+        "\"nodes\": %d, "
+        "\"gb_per_s\": %g, \"cpu_s_per_gb\": %g, \"windows\": {\"count\": %d, \"gb_per_s\": "
+        "{\"min\": %g, \"median\": %g, \"max\": %g}}, \"congestion_control\": \"%s\"}\n",
+        argv[1], bytes, nodes, median(rates), median(costs), windows, *low, median(rates), *high,
+        algorithm.c_str());
+  }
+  MPI_Finalize();
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs the benchmarks: what the memory gives, bare sockets, dpwa's pulls beside them
+# window by window, the cost of a step, and peers as far as they are installed. Writes bench.json, report.md
+# and bench.png into runs/bench/TIME.
+#
+# usage: scripts/bench.sh [--quick | --full] [--peers] [--update-docs] [--against BENCH.json]
+#
+#   --quick         fewer sizes and shorter windows: about two minutes on two cores
+#   --full          also 1 GB and 100 million parameters, and longer windows
+#   --peers         installs Open MPI first, where it is missing (apt)
+#   --update-docs   also writes the measured part of docs/PERFORMANCE.md
+#   --against FILE  compares with an earlier bench.json at the end; exit code 1 when something got worse
+#
+# Close other programs first: the report says when the machine was not quiet.
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/run_folder.sh
+source "$repository/scripts/lib/run_folder.sh"
+# shellcheck source=lib/system_packages.sh
+source "$repository/scripts/lib/system_packages.sh"
+# shellcheck source=lib/torch.sh
+source "$repository/scripts/lib/torch.sh"
+
+mode=default peers=no update_docs=no against=''
+while (($# > 0)); do
+  case $1 in
+    -h | --help) show_help; exit 0 ;;
+    --quick) mode=quick ;;
+    --full) mode=full ;;
+    --peers) peers=yes ;;
+    --update-docs) update_docs=yes ;;
+    --against) needs_value "$1" $#; against=$2; shift ;;
+    *) usage_error "unknown argument '$1'" ;;
+  esac
+  shift
+done
+[[ -z $against || -f $against ]] || usage_error "--against: there is no file $against"
+
+"$repository/scripts/setup.sh"
+"$repository/scripts/build.sh" release --target dpwa_bench --target dpwa_bench_step
+python=$venv/bin/python
+bench=$repository/build/release/bin/dpwa-bench
+run_dir=$(new_run_folder bench)
+options=(--mode "$mode" --bench "$bench")
+
+# build_mpi_peer: the Open MPI program, when its compiler is there.
+build_mpi_peer() {
+  command -v mpicxx >/dev/null && command -v mpirun >/dev/null || return 1
+  run_logged 'building the Open MPI peer' bench-mpi \
+    mpicxx -O3 -march=native -std=c++20 -o "$run_dir/mpi_sendrecv" "$repository/bench/peers/mpi_sendrecv.cpp"
+}
+
+heading 'peers'
+if [[ $peers == yes ]] && ! command -v mpicxx >/dev/null; then
+  run_logged 'apt-get install openmpi-bin libopenmpi-dev' apt-openmpi apt_install openmpi-bin libopenmpi-dev ||
+    warn 'Open MPI could not be installed'
+fi
+if build_mpi_peer; then
+  options+=(--mpi "$run_dir/mpi_sendrecv")
+else
+  say 'Open MPI: not installed, left out (scripts/bench.sh --peers installs it)'
+fi
+torch_python=''
+for candidate in "$python" python3; do
+  if torch_of_python "$candidate" >/dev/null; then torch_python=$candidate; break; fi
+done
+if [[ -n $torch_python ]]; then
+  options+=(--torch-python "$torch_python")
+else
+  say 'c10d: no Python with torch, left out'
+fi
+
+heading "benchmarks: $mode"
+"$python" "$repository/scripts/bench_suite.py" "$run_dir" "${options[@]}" || die "the benchmarks failed; see $run_dir"
+rm -f "$run_dir/mpi_sendrecv"
+
+heading 'result'
+report=("$run_dir")
+[[ $update_docs == no ]] || report+=(--docs "$repository/docs/PERFORMANCE.md")
+"$python" "$repository/scripts/bench_report.py" "${report[@]}"
+"$python" "$repository/scripts/plot_bench.py" "$run_dir"
+ok "benchmarks complete ($SECONDS s); everything is in $run_dir"
+[[ -z $against ]] || "$bench" compare "$against" "$run_dir/bench.json"

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Runs the measurements of a benchmark one after the other and gathers them in bench.json.
+
+usage: bench_suite.py RUN_FOLDER --bench DPWA_BENCH [--mode quick|default|full] [--mpi PROGRAM]
+                      [--torch-python PYTHON]
+
+A measurement that this build or machine refuses is noted with its reason and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lib.bench_results import GB, KB, MB, Document, size_text
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 300  # seconds for one measurement
+
+
+@dataclass
+class Measurement:
+    title: str
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Plan:
+    """What to run, by mode."""
+
+    bench: str
+    mode: str
+    mpi: str | None = None
+    torch_python: str | None = None
+
+    @property
+    def seconds(self) -> str:
+        return {"quick": "1", "default": "3", "full": "5"}[self.mode]
+
+    @property
+    def sizes(self) -> list[int]:
+        sizes = [200, 10 * KB, MB, 10 * MB, 100 * MB]
+        return sizes + [GB] if self.mode == "full" else sizes
+
+    def pull(self, size: int, nodes: int, *options: str) -> Measurement:
+        who = ["--pairs", "1"] if nodes == 2 else ["--all-pull", str(nodes)]
+        command = [self.bench, "pull", "--bytes", str(size), *who, "--seconds", self.seconds, "--json", *options]
+        # At 1 GB the nodes of both kinds together would not fit into the memory of a small machine.
+        if size < GB or nodes == 2:
+            command.append("--with-raw")
+        title = f"pull {size_text(size)}, {nodes} nodes {' '.join(options).replace('--', '')}"
+        return Measurement(title.strip(), command)
+
+    def raw(self, size: int, nodes: int, *options: str) -> Measurement:
+        who = ["--pairs", "1"] if nodes == 2 else ["--all-pull", str(nodes)]
+        command = [self.bench, "raw", "--bytes", str(size), *who, "--seconds", self.seconds, "--json", *options]
+        return Measurement(f"raw {size_text(size)}, {nodes} nodes {' '.join(options).replace('--', '')}", command)
+
+    def step(self, parameters: str, tensors: int) -> Measurement:
+        command = [self.bench, "step", "--parameters", parameters, "--tensors", str(tensors)]
+        seconds = str(2 * int(self.seconds)) if parameters == "100M" else self.seconds
+        return Measurement(f"step {parameters} in {tensors} tensors", [*command, "--seconds", seconds, "--json"])
+
+    def peers(self, size: int, nodes: int) -> list[Measurement]:
+        found = []
+        arguments = ["--nodes", str(nodes), "--bytes", str(size), "--seconds", self.seconds]
+        if self.torch_python:
+            script = str(ROOT / "bench/peers/c10d_allreduce.py")
+            title = f"c10d Gloo all-reduce {size_text(size)}, {nodes} nodes"
+            found.append(Measurement(title, [self.torch_python, script, *arguments]))
+        for name, layer in (("tcp", "tcp,self"), ("shared memory", "sm,vader,self")) if self.mpi else ():
+            environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            options = ["--mca", "pml", "ob1", "--mca", "btl", layer, "--mca", "btl_base_warn_component_unused", "0"]
+            options += ["--mca", "btl_tcp_if_include", "lo"] if name == "tcp" else []
+            command = ["mpirun", "-np", str(nodes), "--oversubscribe", "--bind-to", "none", *options, str(self.mpi)]
+            command += [name, str(size), self.seconds]
+            title = f"Open MPI {name} {size_text(size)}, {nodes} nodes"
+            found.append(Measurement(title, command, environment))
+        return found
+
+    def pulls(self) -> list[Measurement]:
+        large, all_of_them = [10 * MB, 100 * MB], self.mode != "quick"
+        plan = []
+        for size in self.sizes:
+            for nodes in (2, 4) if all_of_them or size == 100 * MB else (2,):
+                plan.append(self.pull(size, nodes))
+                if size >= MB or nodes == 2:
+                    plan.append(self.pull(size, nodes, "--transport", "same_host"))
+                if size in large and (all_of_them or size == 100 * MB):
+                    plan += self.peers(size, nodes)
+        for size in large if all_of_them else large[1:]:
+            for nodes in (2, 4) if all_of_them else (2,):
+                plan.append(self.pull(size, nodes, "--checksum", "off"))
+                plan += [self.pull(size, nodes, "--encoding", one) for one in ("fp16", "bf16", "int8")]
+        plan += [self.pull(100 * MB, nodes, "--security", "psk") for nodes in ((2, 4) if all_of_them else (2,))]
+        plan.append(self.pull(100 * MB, 2, "--blend"))
+        return plan
+
+    def measurements(self) -> list[Measurement]:
+        plan = [Measurement("memory", [self.bench, "memory", "--bytes", "100MB", "--json"])]
+        plan += [self.raw(200, 2, "--ping-pong"), self.raw(10 * KB, 2, "--ping-pong")]
+        plan.append(self.raw(100 * MB, 2, "--mode", "landing"))
+        plan += self.pulls()
+        steps = [("100k", 2), ("100k", 100), ("10M", 2), ("10M", 100)]
+        if self.mode == "quick":
+            steps = [("100k", 100), ("10M", 100)]
+        if self.mode == "full":
+            steps += [("100M", 2), ("100M", 100)]
+        return plan + [self.step(*one) for one in steps]
+
+
+def run(one: Measurement) -> tuple[Document | None, str]:
+    """The document, or why there is none."""
+    environment = {**os.environ, **one.environment}
+    try:
+        done = subprocess.run(
+            one.command, capture_output=True, text=True, timeout=LONGEST, env=environment, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    if done.returncode != 0:
+        return None, last or f"exit code {done.returncode}"
+    try:
+        return json.loads(done.stdout[done.stdout.index("{") :]), ""
+    except ValueError:
+        return None, "its output is no JSON document"
+
+
+def brief(document: Document) -> str:
+    """The result in a few words, for the progress line."""
+    if document["kind"] == "step":
+        arrived = document["arrived"].get("step_us", {}).get("median")
+        return "no pull arrived" if arrived is None else f"{arrived / 1000:.3g} ms a step with a pull"
+    if document["kind"] == "memory":
+        return f"{len(document['results'])} rates"
+    words = f"{document['gb_per_s']:.2f} GB/s"
+    if "ratio_to_raw" in document:
+        words += f", {document['ratio_to_raw']['median']:.2f} of bare sockets"
+    return words
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
+    parser.add_argument("--bench", required=True)
+    parser.add_argument("--mode", choices=("quick", "default", "full"), default="default")
+    parser.add_argument("--mpi", help="the built bench/peers/mpi_sendrecv.cpp")
+    parser.add_argument("--torch-python", help="a Python that has torch")
+    options = parser.parse_args()
+    plan = Plan(options.bench, options.mode, options.mpi, options.torch_python).measurements()
+    began = time.monotonic()
+    results: list[Document] = []
+    skipped: list[Document] = []
+    for index, one in enumerate(plan, start=1):
+        document, reason = run(one)
+        place = f"   {index:2}/{len(plan)} {time.monotonic() - began:4.0f} s  {one.title}"
+        if document is None:
+            skipped.append({"title": one.title, "reason": reason})
+            print(f"{place}: left out: {reason}", file=sys.stderr, flush=True)
+            continue
+        results.append(document)
+        noisy = " (the machine was noisy)" if document.get("noise", {}).get("noisy") else ""
+        print(f"{place}: {brief(document)}{noisy}", file=sys.stderr, flush=True)
+    output = {
+        "schema": 1,
+        "time": time.strftime("%Y-%m-%d %H:%M"),
+        "mode": options.mode,
+        "seconds": round(time.monotonic() - began),
+        "results": results,
+        "skipped": skipped,
+    }
+    options.folder.joinpath("bench.json").write_text(json.dumps(output, indent=1) + "\n", encoding="utf-8")
+    return 0 if results else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
