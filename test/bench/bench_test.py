@@ -96,6 +96,8 @@ class Documents(unittest.TestCase):
 
     def test_compare(self) -> None:
         data = document("pull", "--bytes", "10KB", "--seconds", "0.1")
+        data["gb_per_s"] = 1.0
+        data["windows"]["gb_per_s"] = {"min": 0.9, "median": 1.0, "max": 1.1}
         with tempfile.TemporaryDirectory() as folder:
             old, new = Path(folder, "old.json"), Path(folder, "new.json")
             old.write_text(json.dumps(data), encoding="utf-8")
