@@ -210,6 +210,7 @@ void Gossip::absorb(Arrival arrival) {
   } else {
     blend(arrival);
   }
+  report_.same_host = arrival.same_host;
   ++pulls_ok_;
 }
 

@@ -20,6 +20,7 @@ struct StepReport {
   double distance = 0;         // ||x_peer - x_own|| over what was interpolated; 0 unless mixed
   unsigned block = 0;          // which of `blocks` parts of the model was blended; 0 unless mixed
   unsigned blocks = 1;         // gossip.blocks, or fewer when the model has fewer tensors
+  bool same_host = false;      // blended from the memory of a peer on this host, not over TCP
   std::uint64_t pulls_ok = 0;  // since start()
   std::uint64_t pulls_failed = 0;  // since start(), all kinds of failure
 };

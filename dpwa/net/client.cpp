@@ -108,6 +108,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
       arrival.stats = landing_.stats();
       arrival.own = compared_;
       arrival.block = spec.block;
+      arrival.same_host = result.same_host;
       if (spec.range) {
         seen_[*peer].took(result.incarnation, result.progress.version, spec.block);
       } else {

@@ -48,6 +48,7 @@ struct Arrival {
   Progress own;        // of the own snapshot that it was compared with
   kernels::PassStats stats;
   std::uint64_t bytes = 0;
+  bool same_host = false;  // it came from the peer's memory
   // On the Tx thread, from the first peer asked to the last byte landed; the delay not counted.
   Duration took{};
 };

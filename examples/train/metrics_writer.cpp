@@ -57,6 +57,9 @@ void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double
   number(", \"waited_ms\": ", static_cast<double>(report.waited.count()) / 1e6);
   number(", \"step_ms\": ", std::round(step_ms * 1e4) / 1e4);
   whole(", \"bytes\": ", report.bytes);
+  if (report.outcome == Outcome::mixed) {
+    text(", \"transport\": ", report.same_host ? "same_host" : "tcp");
+  }
   if (report.blocks > 1 && report.outcome == Outcome::mixed) whole(", \"block\": ", report.block);
   whole(", \"pulls_ok\": ", report.pulls_ok);
   whole(", \"pulls_failed\": ", report.pulls_failed);

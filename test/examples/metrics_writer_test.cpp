@@ -50,7 +50,8 @@ TEST_CASE("a step and an evaluation are JSON lines with the promised keys") {
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == nlohmann::json::parse(R"({"t": 1.5, "step": 42, "loss": 0.1, "clock": 41.25,
     "outcome": "mixed", "peer": "w2", "factor": 0.5, "staleness": -1.5, "distance": 3.5,
-    "waited_ms": 0.25, "step_ms": 3.125, "bytes": 407080, "pulls_ok": 40, "pulls_failed": 2})"));
+    "waited_ms": 0.25, "step_ms": 3.125, "bytes": 407080, "transport": "tcp",
+    "pulls_ok": 40, "pulls_failed": 2})"));
   CHECK(lines[1] == nlohmann::json::parse(
                         R"({"t": 2, "step": 42, "test_accuracy": 0.9707, "test_loss": 0.25})"));
 }
