@@ -229,12 +229,16 @@ TEST_CASE("a process stopped again and again in the middle of things blends noth
     for (const auto& name : others) from[name] = run.steps(name).size();
     run.process("w3").signal(SIGSTOP);
     std::this_thread::sleep_for(600ms);  // longer than its leases
-    for (const auto& name : others) CHECK(run.steps(name).size() > from[name] + 10);
+    CHECK(eventually([&] {
+      return all(others, [&](auto& name) { return run.steps(name).size() > from[name] + 10; });
+    }));
     run.process("w3").signal(SIGCONT);
     const auto mixed = run.count("w3", 0, "mixed");
     REQUIRE(eventually([&] { return run.count("w3", 0, "mixed") > mixed + 5; }));
   }
   for (const auto& name : run.names()) CHECK(run.status(name)["protocol_errors"] == 0);
+  CHECK(eventually(
+      [&] { return all(run.names(), [&](auto& name) { return run.steps(name).size() > 300; }); }));
   run.finish();
   const bool well = run.all_finished_well();
   INFO(run.logs());
