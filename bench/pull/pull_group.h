@@ -25,9 +25,10 @@ class PullGroup {
 // Full-size buffers of a node: three snapshots, the landing, and the parameters when it blends.
 std::uint64_t pull_node_buffers(bool blend);
 
-// Bytes that a node takes beside its full-size buffers, most of all nodes: its peak resident size,
-// less the buffers, less the peak of the same node with a model of 200 bytes (so that the code does
-// not count), plus the staging buffer, which both have.
+// Bytes that a node takes beside its full-size buffers, most of all nodes: its peak resident size
+// without the pages that it maps of its peers' snapshots, which are not its own, less the buffers,
+// less the same of a node with a model of 200 bytes (so that the code does not count), plus the
+// staging buffer, which both have.
 double memory_beyond_buffers(const std::vector<Json>& reports, const std::vector<Json>& small,
                              std::uint64_t buffers, std::uint64_t bytes, std::uint32_t chunk_bytes);
 

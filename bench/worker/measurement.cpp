@@ -62,14 +62,17 @@ Measurement measure(std::vector<Series>& series, double seconds, std::ostream& p
 Json figures_of(const Series& series, const std::vector<Json>& reports) {
   std::uint64_t pulls = 0;
   double peak_kib = 0;
+  double mapped_kib = 0;
   Json failed = Json::object();
   for (const GroupWindow& window : series.windows) {
     pulls += window.pulls;
     for (const auto& [outcome, count] : window.failed.items())
       failed[outcome] = failed.value(outcome, 0) + count.get<int>();
   }
-  for (const Json& report : reports)
+  for (const Json& report : reports) {
     peak_kib = std::max(peak_kib, report.at("peak_rss_kib").get<double>());
+    mapped_kib = std::max(mapped_kib, report.at("peers_mapped_kib").get<double>());
+  }
   Json figures;
   figures["pulls"] = pulls;
   figures["failed"] = failed;
@@ -79,6 +82,7 @@ Json figures_of(const Series& series, const std::vector<Json>& reports) {
   if (trainer.at("median") != 0) figures["trainer_latency_us"] = trainer;
   figures["cpu_s_per_gb"] = series.range(cpu_s_per_gb).median;
   figures["peak_rss_mib"] = peak_kib / 1024;
+  figures["peers_mapped_mib"] = mapped_kib / 1024;
   return figures;
 }
 
@@ -119,7 +123,10 @@ void print_figures(const Json& figures, std::ostream& out) {
   if (figures.contains("trainer_latency_us"))
     out << "  as trainer sees   " << latency("trainer_latency_us") << '\n';
   out << "  processor         " << number_text(figures.at("cpu_s_per_gb"), 3) << " s/GB\n";
-  out << "  peak memory       " << number_text(figures.at("peak_rss_mib"), 1) << " MiB a node\n";
+  out << "  peak memory       " << number_text(figures.at("peak_rss_mib"), 1) << " MiB a node";
+  if (const double mapped = figures.at("peers_mapped_mib"); mapped > 0)
+    out << ", " << number_text(mapped, 1) << " of it mapped from peers";
+  out << '\n';
 }
 
 void warn_when_noisy(const Noise& noise, std::ostream& err) {

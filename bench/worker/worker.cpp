@@ -45,10 +45,12 @@ class Session {
   }
 
   Json report() const {
+    const MappedMemory mapped = mapped_memory();
     return {{"latency_us", latency_us_},
             {"trainer_latency_us", trainer_latency_us_},
             {"peak_rss_kib", peak_resident_kib()},
-            {"huge_kib", huge_page_kib()},
+            {"peers_mapped_kib", mapped.peers_kib},
+            {"huge_kib", mapped.huge_kib},
             {"congestion_control", open_sockets().congestion_controls}};
   }
 

@@ -50,8 +50,7 @@ bool seal(int descriptor) {
 
 std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes) {
   if (data_bytes == 0 || data_bytes > std::numeric_limits<off_t>::max() / 2) return nullptr;
-  // The name shows in /proc/PID/maps, nowhere else.
-  const std::string name = "dpwa-snapshot-" + std::to_string(::getpid());
+  const std::string name = name_of(::getpid());
   FileDescriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = Layout::file_bytes(data_bytes);
   if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
@@ -62,6 +61,10 @@ std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes) {
   std::shared_ptr<MemoryFile> result(new MemoryFile(std::move(file), data, data_bytes));
   touch_pages(data, bytes);
   return seal(result->descriptor()) ? result : nullptr;
+}
+
+std::string MemoryFile::name_of(std::int64_t pid) {
+  return std::string(name_prefix) + std::to_string(pid);
 }
 
 MemoryFile::~MemoryFile() {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "dpwa/snapshot/file_descriptor.h"
 
@@ -35,6 +37,10 @@ class MemoryFile {
   // Zeroed, every page touched, on huge pages where the system has them. Null when the system
   // gives no such file or not so much memory.
   static std::shared_ptr<MemoryFile> create(std::size_t data_bytes);
+  // Of the files of process `pid`. It shows in /proc/PID/maps, nowhere else.
+  static std::string name_of(std::int64_t pid);
+  static constexpr std::string_view name_prefix = "dpwa-snapshot-";
+
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;

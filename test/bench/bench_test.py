@@ -62,6 +62,16 @@ class Documents(unittest.TestCase):
         self.assertEqual(set(data["latency_ratio_to_raw"]), RANGE)
         self.assertIsNotNone(data["memory_beyond_parameters_mib"])
 
+    def test_pages_mapped_from_peers_are_no_memory_of_a_node(self) -> None:
+        arguments = ("--bytes", "8MB", "--all-pull", "3", "--seconds", "0.2")
+        data = document("pull", *arguments, "--transport", "same_host")
+        self.check_figures(data)
+        if data["transport"] != "same_host":
+            self.skipTest("this system does not hand over memory")
+        self.assertGreater(data["peers_mapped_mib"], 7)
+        self.assertLess(data["memory_beyond_parameters_mib"], 7)
+        self.assertEqual(document("pull", *arguments)["peers_mapped_mib"], 0)
+
     def test_pull_without_checksums(self) -> None:
         data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--checksum", "off", "--chunk-bytes", "4KiB")
         self.check_figures(data)
