@@ -8,7 +8,7 @@
 #   --quick         fewer sizes and shorter windows: about two minutes on two cores
 #   --full          also 1 GB and 100 million parameters, and longer windows
 #   --peers         installs Open MPI first, where it is missing (apt)
-#   --update-docs   also writes the measured part of docs/PERFORMANCE.md
+#   --update-docs   also writes the measured part of docs/PERFORMANCE.md, and its plot
 #   --against FILE  compares with an earlier bench.json at the end; exit code 1 when something got worse
 #
 # Close other programs first: the report says when the machine was not quiet.
@@ -53,7 +53,9 @@ build_mpi_peer() {
 
 heading 'peers'
 if [[ $peers == yes ]] && ! command -v mpicxx >/dev/null; then
-  run_logged 'apt-get install openmpi-bin libopenmpi-dev' apt-openmpi apt_install openmpi-bin libopenmpi-dev ||
+  ((EUID == 0)) || sudo -v
+  { run_logged 'apt-get update' apt-update as_root apt-get update &&
+    run_logged 'apt-get install openmpi-bin libopenmpi-dev' apt-openmpi apt_install openmpi-bin libopenmpi-dev; } ||
     warn 'Open MPI could not be installed'
 fi
 if build_mpi_peer; then
@@ -80,5 +82,6 @@ report=("$run_dir")
 [[ $update_docs == no ]] || report+=(--docs "$repository/docs/PERFORMANCE.md")
 "$python" "$repository/scripts/bench_report.py" "${report[@]}"
 "$python" "$repository/scripts/plot_bench.py" "$run_dir"
+[[ $update_docs == no ]] || cp "$run_dir/bench.png" "$repository/docs/images/benchmark.png"
 ok "benchmarks complete ($SECONDS s); everything is in $run_dir"
 [[ -z $against ]] || "$bench" compare "$against" "$run_dir/bench.json"

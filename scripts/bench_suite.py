@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the measurements of a benchmark one after the other and gathers them in bench.json.
 
-usage: bench_suite.py RUN_FOLDER --bench DPWA_BENCH [--mode quick|default|full] [--mpi PROGRAM]
-                      [--torch-python PYTHON]
+usage: bench_suite.py RUN_FOLDER --bench DPWA_BENCH [--mode quick|default|full] [--seconds S]
+                      [--mpi PROGRAM] [--torch-python PYTHON]
 
 A measurement that this build or machine refuses is noted with its reason and left out.
 """
@@ -18,10 +18,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lib.bench_results import GB, KB, MB, Document, size_text
+from lib.bench_results import GB, KB, MB, Document, size_text, time_text
 
 ROOT = Path(__file__).resolve().parent.parent
+NOISY = {"spread": 0.15, "other_load": 0.10, "steal": 0.02}  # shares beyond which it is said
 LONGEST = 300  # seconds for one measurement
+SECONDS = {"quick": 1, "default": 3, "full": 5}  # of the windows of one measurement, by mode
 
 
 @dataclass
@@ -39,24 +41,25 @@ class Plan:
     mode: str
     mpi: str | None = None
     torch_python: str | None = None
+    shorter: float | None = None
 
     @property
     def seconds(self) -> str:
-        return {"quick": "1", "default": "3", "full": "5"}[self.mode]
+        return f"{self.shorter or SECONDS[self.mode]:g}"
 
     @property
     def sizes(self) -> list[int]:
         sizes = [200, 10 * KB, MB, 10 * MB, 100 * MB]
         return sizes + [GB] if self.mode == "full" else sizes
 
-    def pull(self, size: int, nodes: int, *options: str) -> Measurement:
-        who = ["--pairs", "1"] if nodes == 2 else ["--all-pull", str(nodes)]
+    def pull(self, size: int, nodes: int, *options: str, both: bool = False) -> Measurement:
+        who = ["--pairs", "1"] if nodes == 2 and not both else ["--all-pull", str(nodes)]
         command = [self.bench, "pull", "--bytes", str(size), *who, "--seconds", self.seconds, "--json", *options]
         # At 1 GB the nodes of both kinds together would not fit into the memory of a small machine.
         if size < GB or nodes == 2:
             command.append("--with-raw")
-        title = f"pull {size_text(size)}, {nodes} nodes {' '.join(options).replace('--', '')}"
-        return Measurement(title.strip(), command)
+        title = f"pull {size_text(size)}, {nodes} nodes{' both pulling' if both else ''} {' '.join(options)}"
+        return Measurement(title.replace("--", "").strip(), command)
 
     def raw(self, size: int, nodes: int, *options: str) -> Measurement:
         who = ["--pairs", "1"] if nodes == 2 else ["--all-pull", str(nodes)]
@@ -65,7 +68,7 @@ class Plan:
 
     def step(self, parameters: str, tensors: int) -> Measurement:
         command = [self.bench, "step", "--parameters", parameters, "--tensors", str(tensors)]
-        seconds = str(2 * int(self.seconds)) if parameters == "100M" else self.seconds
+        seconds = f"{2 * float(self.seconds):g}" if parameters == "100M" else self.seconds
         return Measurement(f"step {parameters} in {tensors} tensors", [*command, "--seconds", seconds, "--json"])
 
     def peers(self, size: int, nodes: int) -> list[Measurement]:
@@ -83,6 +86,9 @@ class Plan:
             command += [name, str(size), self.seconds]
             title = f"Open MPI {name} {size_text(size)}, {nodes} nodes"
             found.append(Measurement(title, command, environment))
+        if found and nodes == 2:  # peers exchange both ways
+            same_host = ["--transport", "same_host"]
+            found += [self.pull(size, 2, both=True), self.pull(size, 2, *same_host, both=True)]
         return found
 
     def pulls(self) -> list[Measurement]:
@@ -116,9 +122,47 @@ class Plan:
         return plan + [self.step(*one) for one in steps]
 
 
+@dataclass
+class Load:
+    """Processor seconds so far: of the machine, and of measurements that have ended."""
+
+    busy: float
+    steal: float
+    total: float
+    own: float
+
+    @classmethod
+    def now(cls) -> Load:
+        # user nice system idle iowait irq softirq steal; guest times are part of user
+        first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+        ticks = [int(text) / os.sysconf("SC_CLK_TCK") for text in first.split()[1:9]]
+        children = os.times()
+        busy = sum(ticks) - ticks[3] - ticks[4] - ticks[7]
+        return cls(busy, ticks[7], sum(ticks), children.children_user + children.children_system)
+
+
+def noise_of_peer(peer: Document, before: Load, after: Load) -> Document:
+    """As dpwa-bench judges its own measurements."""
+    total = max(after.total - before.total, 1e-9)
+    rates = peer["windows"]["gb_per_s"]
+    shares = {
+        "spread": (rates["max"] - rates["min"]) / rates["median"],
+        "other_load": max(0.0, after.busy - before.busy - (after.own - before.own)) / total,
+        "steal": (after.steal - before.steal) / total,
+    }
+    words = {
+        "spread": "the windows differ by {}",
+        "other_load": "other work took {} of the processors",
+        "steal": "the host took {} of the processors",
+    }
+    reasons = [words[key].format(f"{100 * share:.0f} %") for key, share in shares.items() if share > NOISY[key]]
+    return {"noisy": bool(reasons), **shares, "reasons": reasons}
+
+
 def run(one: Measurement) -> tuple[Document | None, str]:
     """The document, or why there is none."""
     environment = {**os.environ, **one.environment}
+    before = Load.now()
     try:
         done = subprocess.run(
             one.command, capture_output=True, text=True, timeout=LONGEST, env=environment, check=False
@@ -129,18 +173,26 @@ def run(one: Measurement) -> tuple[Document | None, str]:
     if done.returncode != 0:
         return None, last or f"exit code {done.returncode}"
     try:
-        return json.loads(done.stdout[done.stdout.index("{") :]), ""
+        document = json.loads(done.stdout[done.stdout.index("{") :])
     except ValueError:
         return None, "its output is no JSON document"
+    if document["kind"] == "peer":
+        document["noise"] = noise_of_peer(document, before, Load.now())
+    return document, ""
 
 
 def brief(document: Document) -> str:
     """The result in a few words, for the progress line."""
     if document["kind"] == "step":
         arrived = document["arrived"].get("step_us", {}).get("median")
-        return "no pull arrived" if arrived is None else f"{arrived / 1000:.3g} ms a step with a pull"
+        return "no pull arrived" if arrived is None else f"{time_text(arrived)} a step with a pull"
     if document["kind"] == "memory":
         return f"{len(document['results'])} rates"
+    if document["bytes"] < MB:
+        words = f"{time_text(document['latency_us']['median'])} a pull"
+        if "latency_ratio_to_raw" in document:
+            words += f", {document['latency_ratio_to_raw']['median']:.2f} times that of bare sockets"
+        return words
     words = f"{document['gb_per_s']:.2f} GB/s"
     if "ratio_to_raw" in document:
         words += f", {document['ratio_to_raw']['median']:.2f} of bare sockets"
@@ -151,11 +203,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
     parser.add_argument("--bench", required=True)
-    parser.add_argument("--mode", choices=("quick", "default", "full"), default="default")
+    parser.add_argument("--mode", choices=tuple(SECONDS), default="default")
+    parser.add_argument("--seconds", type=float, help="of the windows of one measurement, instead of the mode's")
     parser.add_argument("--mpi", help="the built bench/peers/mpi_sendrecv.cpp")
     parser.add_argument("--torch-python", help="a Python that has torch")
     options = parser.parse_args()
-    plan = Plan(options.bench, options.mode, options.mpi, options.torch_python).measurements()
+    plan = Plan(options.bench, options.mode, options.mpi, options.torch_python, options.seconds).measurements()
     began = time.monotonic()
     results: list[Document] = []
     skipped: list[Document] = []

@@ -24,6 +24,25 @@ def time_text(microseconds: float) -> str:
     return f"{microseconds:.3g} µs"
 
 
+def nodes_text(nodes: int, pulling_nodes: int) -> str:
+    return "1 pair" if (nodes, pulling_nodes) == (2, 1) else f"{nodes} nodes"
+
+
+def fell_back(pull: Document) -> bool:
+    """Whether another path was in force than the one that was asked for."""
+    return pull["settings"].get("requested_transport", pull["transport"]) != pull["transport"]
+
+
+def relative(one: Document | None, other: Document | None) -> float | None:
+    """Throughput of one, of the other's. Where both ran in turn with bare sockets: by those, so that a machine that
+    drifts does not count."""
+    if one is None or other is None:
+        return None
+    if "ratio_to_raw" in one and "ratio_to_raw" in other:
+        return one["ratio_to_raw"]["median"] / other["ratio_to_raw"]["median"]
+    return one["gb_per_s"] / other["gb_per_s"]
+
+
 class Results:
     """The measurements of a run, found by what they measured."""
 
@@ -44,13 +63,31 @@ class Results:
         return found[0] if found else None
 
     def pull(self, **wanted: Any) -> Document | None:
-        """A pull with dpwa's defaults but for what is wanted."""
+        """A pull with dpwa's defaults but for what is wanted; of two nodes one pulls, of more all do."""
         defaults = {"kind": "pull", "transport": "tcp", "encoding": "fp32", "checksum": "on", "security": "insecure"}
-        return self.first(**{**defaults, "blend": False, **wanted})
+        if "nodes" in wanted:
+            defaults["pulling_nodes"] = 1 if wanted["nodes"] == 2 else wanted["nodes"]
+        found = self.select(**{**defaults, "blend": False, **wanted})
+        return next((one for one in found if not fell_back(one)), None)
+
+    def all_pulling(self, **wanted: Any) -> Document | None:
+        """A pull of all nodes at once, as peers exchange."""
+        return self.pull(**{**wanted, "pulling_nodes": wanted["nodes"]})
+
+    @property
+    def pulls(self) -> list[Document]:
+        return [one for one in self.select(kind="pull") if not fell_back(one)]
 
     @property
     def settings(self) -> Document:
-        return next((one["settings"] for one in self.all if "settings" in one), {})
+        """Of the machine; those of the pull of the most bytes by default settings, where there is one."""
+        pulls = sorted(self.pulls, key=lambda one: (-one["bytes"], one["transport"] != "tcp"))
+        with_settings = [*pulls, *(one for one in self.all if "settings" in one)]
+        return with_settings[0]["settings"] if with_settings else {}
+
+    @property
+    def skipped(self) -> list[Document]:
+        return self.document.get("skipped", [])
 
     @property
     def noisy(self) -> list[Document]:

@@ -1,11 +1,12 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
-# Folders of runs: runs/TIME, and the link runs/latest.
+# Folders of runs: runs/TIME, runs/bench/TIME, and the link runs/latest.
 
-# new_run_folder: makes a folder named for the time and prints it.
+# new_run_folder [KIND]: makes a folder named for the time, of a kind in a folder of its own, and prints it.
 new_run_folder() {
   local base folder count=1
-  mkdir -p "$repository/runs"
-  base=$repository/runs/$(date +%Y%m%d-%H%M%S)
+  base=$repository/runs${1:+/$1}
+  mkdir -p "$base"
+  base+=/$(date +%Y%m%d-%H%M%S)
   folder=$base
   until mkdir "$folder" 2>/dev/null; do
     count=$((count + 1))

@@ -1,0 +1,160 @@
+"""What dpwa's data path is held to, and whether a benchmark run met it. Pure: no files, no clock.
+
+All but the costs of small things are ratios of figures of one run, so that they do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lib.bench_results import GB, MB, Document, Results, relative
+
+Measure = Callable[[Results], "float | None"]
+
+MET, MISSED, NOT_MEASURED = "met", "missed", "not measured"
+
+
+def figure(value: float) -> str:
+    """Of three decimals below ten: what is missed by little does not look met."""
+    if value == 0 or value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+
+
+@dataclass(frozen=True)
+class Bar:
+    name: str
+    bound: float
+    measure: Measure
+    at_least: bool = True  # else at most
+    unit: str = ""
+
+    @property
+    def target(self) -> str:
+        bound = f"{self.bound:g}" if self.unit else f"{self.bound:.2f}"
+        return f"{'≥' if self.at_least else '≤'} {bound}{self.unit}"
+
+
+@dataclass(frozen=True)
+class Judged:
+    bar: Bar
+    value: float | None
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None:
+            return NOT_MEASURED
+        met = self.value >= self.bar.bound if self.bar.at_least else self.value <= self.bar.bound
+        return MET if met else MISSED
+
+    @property
+    def text(self) -> str:
+        return "–" if self.value is None else f"{figure(self.value)}{self.bar.unit}"
+
+
+def of_bare_sockets(size: int, nodes: int) -> Measure:
+    def measure(results: Results) -> float | None:
+        pull = results.pull(bytes=size, nodes=nodes)
+        return pull["ratio_to_raw"]["median"] if pull and "ratio_to_raw" in pull else None
+
+    return measure
+
+
+def processor_cost(results: Results) -> float | None:
+    pull = results.pull(bytes=100 * MB, nodes=4)
+    return pull["cpu_s_per_gb"] if pull else None
+
+
+def of_peer(name: str, nodes: int = 4, **settings: str) -> Measure:
+    def measure(results: Results) -> float | None:
+        peer = results.first(kind="peer", name=name, bytes=100 * MB, nodes=nodes)
+        return relative(results.all_pulling(bytes=100 * MB, nodes=nodes, **settings), peer)
+
+    return measure
+
+
+def of_plain(nodes: int, plain: dict[str, str], **settings: str) -> Measure:
+    """100 MB with some settings, of the same with others."""
+
+    def measure(results: Results) -> float | None:
+        size = {"bytes": 100 * MB, "nodes": nodes}
+        return relative(results.pull(**size, **settings), results.pull(**size, **plain))
+
+    return measure
+
+
+def least(*measures: Measure) -> Measure:
+    """The worst of those that were measured, for a bound that is at least something."""
+
+    def measure(results: Results) -> float | None:
+        values = [value for one in measures if (value := one(results)) is not None]
+        return min(values, default=None)
+
+    return measure
+
+
+def memory_beyond(results: Results) -> float | None:
+    values = [one.get("memory_beyond_parameters_mib") for one in results.pulls]
+    return max((value for value in values if value is not None), default=None)
+
+
+def arrived_us(step: Document) -> float | None:
+    return step["arrived"].get("step_us", {}).get("median")
+
+
+def step_of_hand_written(results: Results) -> float | None:
+    """The worst of the models that are large enough for memory to be what counts."""
+    steps = [one for one in results.select(kind="step") if one["parameters"] >= 10 * MB]
+    ratios = [one["ratio_to_hand_written"] for one in steps]
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
+
+
+def small_step(results: Results) -> float | None:
+    step = results.first(kind="step", parameters=100_000, tensors=100)
+    return arrived_us(step) if step else None
+
+
+def longest_wait(results: Results) -> float | None:
+    return max((one["waited_us_max"] for one in results.select(kind="step")), default=None)
+
+
+def small_pull(results: Results) -> float | None:
+    pull = results.pull(bytes=200, nodes=2)
+    return pull["latency_ratio_to_raw"]["median"] if pull and "latency_ratio_to_raw" in pull else None
+
+
+OFF, SAME_HOST = {"checksum": "off"}, {"transport": "same_host"}
+BARS = (
+    Bar("100 MB, 1 pair, of bare sockets", 0.80, of_bare_sockets(100 * MB, 2)),
+    Bar("1 GB, 1 pair, of bare sockets", 0.80, of_bare_sockets(GB, 2)),
+    Bar("100 MB, 4 nodes, of bare sockets", 0.80, of_bare_sockets(100 * MB, 4)),
+    Bar("100 MB, 4 nodes, processor seconds per GB", 0.38, processor_cost, at_least=False),
+    Bar("c10d Gloo all-reduce, 100 MB, 4 nodes: times its throughput", 2.0, of_peer("c10d Gloo all-reduce")),
+    Bar(
+        "Open MPI tcp, 100 MB, 4 nodes, checksum off: times its throughput",
+        1.05,
+        of_peer("Open MPI tcp sendrecv and blend", **OFF),
+    ),
+    Bar("same host, 100 MB, 4 nodes: times dpwa's TCP", 2.0, of_plain(4, {}, **SAME_HOST)),
+    Bar(
+        "same host, 100 MB, 4 nodes: times Open MPI shared memory",
+        1.7,
+        of_peer("Open MPI shared memory sendrecv and blend", **SAME_HOST),
+    ),
+    Bar("checksum on, of off, 100 MB (the worst)", 0.80, least(of_plain(2, OFF), of_plain(4, OFF))),
+    Bar(
+        "encrypted (psk), of plain, 100 MB (the worst)",
+        0.28,
+        least(of_plain(2, {}, security="psk"), of_plain(4, {}, security="psk")),
+    ),
+    Bar("memory beyond parameters, snapshots and landing (the most)", 4.0, memory_beyond, False, " MiB"),
+    Bar("step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)", 0.90, step_of_hand_written),
+    Bar("step with a pull, 100 k parameters in 100 tensors", 100.0, small_step, False, " µs"),
+    Bar("longest wait of a step for the network", 0.0, longest_wait, False, " µs"),
+    Bar("pull of 200 bytes: times the latency of bare sockets", 1.5, small_pull, False),
+)
+
+
+def judge(results: Results) -> list[Judged]:
+    return [Judged(bar, bar.measure(results)) for bar in BARS]

@@ -1,0 +1,120 @@
+"""bench_suite.py: what is measured by mode, what happens to a measurement that is refused, noise of peers."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import scripts_path  # noqa: F401  (before the modules of scripts/)
+import bench_suite
+from bench_suite import Load, Measurement, Plan
+from lib.bench_results import GB
+
+# In place of dpwa-bench: refuses what is encrypted, else answers with a document.
+PRETENDER = """#!/bin/sh
+case "$*" in *psk*) echo "progress" >&2; echo "dpwa-bench: no psk here" >&2; exit 2 ;; esac
+case $1 in
+  memory) echo '{"kind": "memory", "results": []}' ;;
+  step) echo '{"kind": "step", "arrived": {}}' ;;
+  *) echo '{"kind": "pull", "bytes": 200, "gb_per_s": 1, "latency_us": {"median": 5}}' ;;
+esac
+"""
+
+
+def program(text: str) -> Measurement:
+    return Measurement("a trial", [sys.executable, "-c", text])
+
+
+class Plans(unittest.TestCase):
+    def titles(self, *arguments: Any) -> list[str]:
+        return [one.title for one in Plan("dpwa-bench", *arguments).measurements()]
+
+    def test_a_mode_measures_all_that_a_shorter_one_does(self) -> None:
+        quick, default, full = (set(self.titles(mode)) for mode in ("quick", "default", "full"))
+        self.assertLess(quick, default)
+        self.assertLess(default, full)
+        self.assertFalse(any("1 GB" in title for title in default))
+        self.assertTrue(any("1 GB" in title for title in full))
+
+    def test_no_measurement_is_made_twice(self) -> None:
+        for mode in ("quick", "default", "full"):
+            titles = self.titles(mode, "mpi", "python3")
+            self.assertEqual(len(titles), len(set(titles)))
+
+    def test_peers_of_two_nodes_come_with_pulls_of_both(self) -> None:
+        self.assertFalse(any("both pulling" in title for title in self.titles("quick")))
+        titles = self.titles("quick", None, "python3")
+        self.assertIn("c10d Gloo all-reduce 100 MB, 4 nodes", titles)
+        self.assertIn("pull 100 MB, 2 nodes both pulling", titles)
+        both = next(one for one in Plan("b", "quick", "mpi").measurements() if "both pulling" in one.title)
+        self.assertIn("--all-pull", both.command)
+
+    def test_every_pull_runs_in_turn_with_bare_sockets_but_for_four_nodes_of_1_gb(self) -> None:
+        for one in Plan("dpwa-bench", "full").measurements():
+            if one.command[1] == "pull":
+                too_large = str(GB) in one.command and "--all-pull" in one.command
+                self.assertEqual("--with-raw" in one.command, not too_large, one.title)
+
+    def test_other_seconds_hold_for_every_measurement(self) -> None:
+        plan = Plan("dpwa-bench", "full", "mpi", "python3", 0.5).measurements()
+        told = [one.command for one in plan if "--seconds" in one.command]
+        seconds = {command[command.index("--seconds") + 1] for command in told}
+        self.assertEqual(seconds, {"0.5", "1"})  # twice for 100 million parameters
+
+
+class Runs(unittest.TestCase):
+    def test_a_refusal_is_its_last_line(self) -> None:
+        refused = program("import sys; print('progress', file=sys.stderr); sys.exit('tool: not here')")
+        self.assertEqual(bench_suite.run(refused), (None, "tool: not here"))
+        self.assertEqual(bench_suite.run(program("import os; os._exit(3)")), (None, "exit code 3"))
+
+    def test_a_program_that_is_not_there_is_left_out(self) -> None:
+        document, reason = bench_suite.run(Measurement("a trial", ["no-such-program-of-dpwa"]))
+        self.assertIsNone(document)
+        self.assertIn("no-such-program-of-dpwa", reason)
+
+    def test_what_a_program_says_before_its_document_does_not_count(self) -> None:
+        document, _ = bench_suite.run(program("print('hello'); print('{\"kind\": \"raw\"}')"))
+        self.assertEqual(document, {"kind": "raw"})
+        self.assertEqual(bench_suite.run(program("print('hello')"))[1], "its output is no JSON document")
+
+    def test_a_whole_run_notes_what_was_refused_and_keeps_the_rest(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            tool = Path(folder, "dpwa-bench")
+            tool.write_text(PRETENDER, encoding="utf-8")
+            tool.chmod(0o755)
+            arguments = ["bench_suite.py", folder, "--bench", str(tool), "--mode", "quick"]
+            with mock.patch("sys.argv", arguments), contextlib.redirect_stderr(io.StringIO()) as progress:
+                self.assertEqual(bench_suite.main(), 0)
+            written = json.loads(Path(folder, "bench.json").read_text(encoding="utf-8"))
+        self.assertIn("left out: dpwa-bench: no psk here", progress.getvalue())
+        self.assertEqual(written["mode"], "quick")
+        self.assertEqual([one["reason"] for one in written["skipped"]], ["dpwa-bench: no psk here"])
+        self.assertEqual(len(written["results"]), len(Plan("b", "quick").measurements()) - 1)
+
+
+class Noise(unittest.TestCase):
+    PEER = {"windows": {"gb_per_s": {"min": 1.9, "median": 2.0, "max": 2.1}}}
+
+    def judge(self, busy: float, own: float, steal: float, peer: dict[str, Any] = PEER) -> dict[str, Any]:
+        return bench_suite.noise_of_peer(peer, Load(10, 0, 100, 5), Load(10 + busy, steal, 120, 5 + own))
+
+    def test_the_load_of_a_peer_itself_is_no_noise(self) -> None:
+        self.assertFalse(self.judge(busy=18, own=17, steal=0.1)["noisy"])
+
+    def test_other_load_steal_and_spread_are_named(self) -> None:
+        wide = {"windows": {"gb_per_s": {"min": 1.0, "median": 2.0, "max": 2.1}}}
+        noise = self.judge(busy=18, own=10, steal=1, peer=wide)
+        load = ["other work took 40 % of the processors", "the host took 5 % of the processors"]
+        self.assertEqual(noise["reasons"], ["the windows differ by 55 %", *load])
+
+
+if __name__ == "__main__":
+    unittest.main()
