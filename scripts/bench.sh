@@ -63,6 +63,10 @@ if build_mpi_peer; then
 else
   say 'Open MPI: not installed, left out (scripts/bench.sh --peers installs it)'
 fi
+if run_logged 'building what gives peers reno' bench-reno \
+  c++ -std=c++20 -shared -fPIC -O2 -o "$run_dir/reno_sockets.so" "$repository/bench/peers/reno_sockets.cpp" -ldl; then
+  options+=(--reno-sockets "$run_dir/reno_sockets.so")
+fi
 torch_python=''
 for candidate in "$python" python3; do
   if torch_of_python "$candidate" >/dev/null; then torch_python=$candidate; break; fi
@@ -75,7 +79,7 @@ fi
 
 heading "benchmarks: $mode"
 "$python" "$repository/scripts/bench_suite.py" "$run_dir" "${options[@]}" || die "the benchmarks failed; see $run_dir"
-rm -f "$run_dir/mpi_sendrecv"
+rm -f "$run_dir/mpi_sendrecv" "$run_dir/reno_sockets.so"
 
 heading 'result'
 report=("$run_dir")

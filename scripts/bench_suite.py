@@ -2,7 +2,7 @@
 """Runs the measurements of a benchmark one after the other and gathers them in bench.json.
 
 usage: bench_suite.py RUN_FOLDER --bench DPWA_BENCH [--mode quick|default|full] [--seconds S]
-                      [--mpi PROGRAM] [--torch-python PYTHON]
+                      [--mpi PROGRAM] [--torch-python PYTHON] [--reno-sockets LIBRARY]
 
 A measurement that this build or machine refuses is noted with its reason and left out.
 """
@@ -42,6 +42,7 @@ class Plan:
     mpi: str | None = None
     torch_python: str | None = None
     shorter: float | None = None
+    reno_sockets: str | None = None
 
     @property
     def seconds(self) -> str:
@@ -74,18 +75,21 @@ class Plan:
     def peers(self, size: int, nodes: int) -> list[Measurement]:
         found = []
         arguments = ["--nodes", str(nodes), "--bytes", str(size), "--seconds", self.seconds]
+        environment = {"LD_PRELOAD": self.reno_sockets} if self.reno_sockets else {}
         if self.torch_python:
             script = str(ROOT / "bench/peers/c10d_allreduce.py")
             title = f"c10d Gloo all-reduce {size_text(size)}, {nodes} nodes"
-            found.append(Measurement(title, [self.torch_python, script, *arguments]))
-        for name, layer in (("tcp", "tcp,self"), ("shared memory", "sm,vader,self")) if self.mpi else ():
-            environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            found.append(Measurement(title, [self.torch_python, script, *arguments], environment))
+        # Its shared memory is called sm or vader by version; a name that a version lacks may not be asked for.
+        layers = (("tcp", "tcp,self"), ("shared memory", "^tcp,openib,ofi,uct,usnic"))
+        for name, layer in layers if self.mpi else ():
+            as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
             options = ["--mca", "pml", "ob1", "--mca", "btl", layer, "--mca", "btl_base_warn_component_unused", "0"]
             options += ["--mca", "btl_tcp_if_include", "lo"] if name == "tcp" else []
             command = ["mpirun", "-np", str(nodes), "--oversubscribe", "--bind-to", "none", *options, str(self.mpi)]
             command += [name, str(size), self.seconds]
             title = f"Open MPI {name} {size_text(size)}, {nodes} nodes"
-            found.append(Measurement(title, command, environment))
+            found.append(Measurement(title, command, {**environment, **as_root}))
         if found and nodes == 2:  # peers exchange both ways
             same_host = ["--transport", "same_host"]
             found += [self.pull(size, 2, both=True), self.pull(size, 2, *same_host, both=True)]
@@ -178,6 +182,8 @@ def run(one: Measurement) -> tuple[Document | None, str]:
         return None, "its output is no JSON document"
     if document["kind"] == "peer":
         document["noise"] = noise_of_peer(document, before, Load.now())
+        if "LD_PRELOAD" in one.environment:
+            document["congestion_control"] = "reno"
     return document, ""
 
 
@@ -207,8 +213,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="of the windows of one measurement, instead of the mode's")
     parser.add_argument("--mpi", help="the built bench/peers/mpi_sendrecv.cpp")
     parser.add_argument("--torch-python", help="a Python that has torch")
+    parser.add_argument("--reno-sockets", help="the built bench/peers/reno_sockets.cpp: peers use reno, as dpwa does")
     options = parser.parse_args()
-    plan = Plan(options.bench, options.mode, options.mpi, options.torch_python, options.seconds).measurements()
+    peers = (options.mpi, options.torch_python)
+    plan = Plan(options.bench, options.mode, *peers, options.seconds, options.reno_sockets).measurements()
     began = time.monotonic()
     results: list[Document] = []
     skipped: list[Document] = []
@@ -225,7 +233,7 @@ def main() -> int:
     output = {
         "schema": 1,
         "time": time.strftime("%Y-%m-%d %H:%M"),
-        "mode": options.mode,
+        "plan": options.mode,
         "seconds": round(time.monotonic() - began),
         "results": results,
         "skipped": skipped,

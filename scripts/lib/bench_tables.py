@@ -87,7 +87,7 @@ def machine(results: Results) -> list[str]:
         ("chunk", f"{settings['chunk_bytes'] / 1024:g} KiB" if "chunk_bytes" in settings else NONE),
         ("vector instructions", settings.get("instruction_set", NONE)),
         ("version", f"dpwa {settings.get('version', NONE)}"),
-        ("run", f"{results.document['time']}, {results.document['mode']}, {results.document['seconds']} s"),
+        ("run", f"{results.document['time']}, {results.document['plan']}, {results.document['seconds']} s"),
     ]
     return table(["", ""], [[name, str(value)] for name, value in rows])
 

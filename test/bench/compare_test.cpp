@@ -67,6 +67,14 @@ TEST_CASE("a figure without windows is judged by the threshold alone") {
   CHECK(rows[0].worse);
 }
 
+TEST_CASE("bare sockets that ran beside a pull are not compared") {
+  Json before = pull(5, 0.1);
+  before["raw"] = {{"gb_per_s", 6.0}};
+  Json after = pull(5, 0.1);
+  after["raw"] = {{"gb_per_s", 1.0}};
+  for (const Comparison& one : compare(before, after, 0.9)) CHECK(one.ratio == 1);
+}
+
 TEST_CASE("measurements are matched by their settings, in whatever order and company") {
   const Json before = {{"results", {pull(5, 0.1, 1000), pull(8, 0.1, 2000)}}};
   const Json after = {{"results", {pull(8, 0.1, 2000), pull(3, 0.1, 3000), pull(5, 0.1, 1000)}}};

@@ -69,7 +69,7 @@ def memory() -> dict[str, Any]:
 
 
 def results(*measured: dict[str, Any], skipped: tuple[dict[str, str], ...] = ()) -> Results:
-    head = {"schema": 1, "time": "2000-01-01 00:00", "mode": "quick", "seconds": 1}
+    head = {"schema": 1, "time": "2000-01-01 00:00", "plan": "quick", "seconds": 1}
     return Results({**head, "results": list(measured), "skipped": list(skipped)})
 
 

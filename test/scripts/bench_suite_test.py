@@ -15,7 +15,7 @@ from unittest import mock
 import scripts_path  # noqa: F401  (before the modules of scripts/)
 import bench_suite
 from bench_suite import Load, Measurement, Plan
-from lib.bench_results import GB
+from lib.bench_results import GB, MB
 
 # In place of dpwa-bench: refuses what is encrypted, else answers with a document.
 PRETENDER = """#!/bin/sh
@@ -56,6 +56,12 @@ class Plans(unittest.TestCase):
         both = next(one for one in Plan("b", "quick", "mpi").measurements() if "both pulling" in one.title)
         self.assertIn("--all-pull", both.command)
 
+    def test_peers_use_reno_where_that_can_be_set(self) -> None:
+        for library in (None, "/where/reno_sockets.so"):
+            found = Plan("b", "quick", "mpi", "python3", reno_sockets=library).peers(MB, 4)
+            self.assertEqual({one.environment.get("LD_PRELOAD") for one in found}, {library})
+            self.assertEqual(len(found), 3)
+
     def test_every_pull_runs_in_turn_with_bare_sockets_but_for_four_nodes_of_1_gb(self) -> None:
         for one in Plan("dpwa-bench", "full").measurements():
             if one.command[1] == "pull":
@@ -95,7 +101,7 @@ class Runs(unittest.TestCase):
                 self.assertEqual(bench_suite.main(), 0)
             written = json.loads(Path(folder, "bench.json").read_text(encoding="utf-8"))
         self.assertIn("left out: dpwa-bench: no psk here", progress.getvalue())
-        self.assertEqual(written["mode"], "quick")
+        self.assertEqual(written["plan"], "quick")
         self.assertEqual([one["reason"] for one in written["skipped"]], ["dpwa-bench: no psk here"])
         self.assertEqual(len(written["results"]), len(Plan("b", "quick").measurements()) - 1)
 
