@@ -106,8 +106,8 @@ class Plan:
                 if size in large and (all_of_them or size == 100 * MB):
                     plan += self.peers(size, nodes)
         for size in large if all_of_them else large[1:]:
+            plan += [self.pull(size, nodes, "--checksum", "off") for nodes in (2, 4)]
             for nodes in (2, 4) if all_of_them else (2,):
-                plan.append(self.pull(size, nodes, "--checksum", "off"))
                 plan += [self.pull(size, nodes, "--encoding", one) for one in ("fp16", "bf16", "int8")]
         plan += [self.pull(100 * MB, nodes, "--security", "psk") for nodes in ((2, 4) if all_of_them else (2,))]
         plan.append(self.pull(100 * MB, 2, "--blend"))

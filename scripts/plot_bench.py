@@ -48,7 +48,7 @@ def draw_sizes(axes: Axes, results: Results, nodes: int) -> None:
         axes.fill_between(sizes, low, high, color=COLOURS[name], alpha=0.15, linewidth=0)
     axes.set(title="1 pair" if nodes == 2 else f"{nodes} nodes, all pulling")
     axes.set(xscale="log", xlabel="parameters of a pull")
-    axes.set_xticks(SIZES, [size_text(size) for size in SIZES])
+    axes.set_xticks(SIZES, [size_text(size) for size in SIZES], fontsize=8)
     axes.minorticks_off()
     sizes = [one["bytes"] for one in grid(results)]
     axes.set_xlim(min(sizes) / 2, max(sizes) * 2)
@@ -79,7 +79,7 @@ def draw_peers(axes: Axes, results: Results) -> None:
             errors = [[max(one["gb_per_s"] - windows["min"], 0)], [max(windows["max"] - one["gb_per_s"], 0)]]
             axes.barh(place, one["gb_per_s"], xerr=errors, color=colours[name], ecolor="grey", capsize=2)
             axes.text(windows["max"], place, f"  {one['gb_per_s']:.1f}", va="center", fontsize=9)
-            names.append((place, f"{name}, {nodes} nodes"))
+            names.append((place, f"{name.removesuffix(' sendrecv and blend')}, {nodes} nodes"))
             place += 1
         place += 0.6
     axes.set_yticks([at for at, _ in names], [name for _, name in names])
@@ -106,17 +106,17 @@ def draw(folder: Path) -> Path:
     plt.rcParams["axes.axisbelow"] = True
     count = sum(len(bars_of(results, nodes)) for nodes in GROUPS)
     height = 0.9 + 0.32 * count
-    figure = plt.figure(figsize=(10, 4.2 + height), layout="constrained")
+    figure = plt.figure(figsize=(11, 4.2 + height), layout="constrained")
     figure.suptitle(title(results), fontsize=10)
-    rows = figure.add_gridspec(2 if count else 1, len(groups), height_ratios=[4, height] if count else [4])
-    panels = [figure.add_subplot(rows[0, 0])]
-    panels += [figure.add_subplot(rows[0, index], sharey=panels[0]) for index in range(1, len(groups))]
+    # Figures of their own, since the names of the bars need room on the left.
+    parts = figure.subfigures(2, 1, height_ratios=[4, height])
+    panels = parts[0].subplots(1, len(groups), sharey=True, squeeze=False)[0]
     for axes, nodes in zip(panels, groups):
         draw_sizes(axes, results, nodes)
     panels[0].set_ylabel("GB/s, all nodes together")
     panels[0].legend(frameon=False, loc="upper left")
     if count:
-        draw_peers(figure.add_subplot(rows[1, :]), results)
+        draw_peers(parts[1].subplots(), results)
     target = folder / "bench.png"
     figure.savefig(target, dpi=110)
     plt.close(figure)
