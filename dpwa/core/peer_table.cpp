@@ -14,7 +14,7 @@ constexpr unsigned down_failures = 3;
 
 bool declined(PeerFailure failure) {
   return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
-         failure == PeerFailure::stale;
+         failure == PeerFailure::stale || failure == PeerFailure::distant;
 }
 
 // A call shows that the peer runs and can be reached again, not that it would answer differently.
@@ -45,7 +45,8 @@ std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePo
   std::uint64_t ties = 0;
   for (PeerId peer = 0; peer < peers_.size(); ++peer) {
     const PeerRecord& record = peers_[peer];
-    if (record.retry_at > now || std::ranges::find(excluded, peer) != excluded.end()) continue;
+    const bool waits = record.retry_at > now || record.held_until > now;
+    if (waits || std::ranges::find(excluded, peer) != excluded.end()) continue;
     const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
     if (!best || value > best_value) {
       best = peer;

@@ -26,6 +26,7 @@ enum class PeerFailure {
   not_ready,    // answered NOT_READY: no fault, no score lost
   stale,        // lags too far or stands still (staleness.h): no score lost
   unusable,     // sent parameters that are not finite
+  distant,      // sent parameters that are much too far away (firewall.h): no score lost
   unchanged,    // has published nothing since we last took its parameters: not counted as failed
 };
 
@@ -42,7 +43,8 @@ struct PeerRecord {
   unsigned failures = 0;  // in a row
   bool forgiven = false;  // its return has already been rewarded in this row of failures
   TimePoint retry_at = TimePoint::min();
-  std::uint64_t incarnation = 0;  // 0 = never heard of
+  TimePoint held_until = TimePoint::min();  // in quarantine
+  std::uint64_t incarnation = 0;            // 0 = never heard of
   std::uint64_t pulls_ok = 0;
   std::uint64_t pulls_failed = 0;
   std::optional<PeerFailure> last_failure;
@@ -67,10 +69,12 @@ class PeerTable {
 
   // A peer that answers after a row of failures was down and is back: its score starts afresh.
   void succeeded(PeerId peer, const Progress& progress);
-  // Takes score (not for busy, not_ready, stale) and sets the time of the next try; a peer that is
-  // unchanged loses nothing and may be asked again at once. A rejection backs
-  // off by the longest delay at once: the answer will not change by itself.
+  // Takes score (not for busy, not_ready, stale, distant) and sets the time of the next try; a peer
+  // that is unchanged loses nothing and may be asked again at once. A rejection backs off by the
+  // longest delay at once: the answer will not change by itself.
   void failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random);
+  // Quarantine: the peer is not chosen until then, whatever it does meanwhile.
+  void hold(PeerId peer, TimePoint until) { peers_.at(peer).held_until = until; }
   // The peer was heard from by itself. A higher incarnation is a restart: its score starts afresh,
   // and its back-off ends. With the same incarnation (or 0: not known) the back-off ends unless the
   // peer rejected us or said that it is busy or not ready: calling does not change its answer. Its

@@ -19,6 +19,8 @@ Outcome outcome_of(PeerFailure failure) {
       return Outcome::rejected;
     case PeerFailure::unusable:
       return Outcome::rejected;
+    case PeerFailure::distant:
+      return Outcome::rejected;
     case PeerFailure::stale:
       return Outcome::stale;
     case PeerFailure::unchanged:

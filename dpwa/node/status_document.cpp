@@ -44,6 +44,8 @@ std::string_view name_of(PeerFailure failure) {
       return "stale";
     case PeerFailure::unusable:
       return "unusable";
+    case PeerFailure::distant:
+      return "distant";
     case PeerFailure::unchanged:
       return "unchanged";
   }

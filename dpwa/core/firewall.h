@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dpwa/core/distance_bound.h"
+#include "dpwa/core/firewall_options.h"
+#include "dpwa/core/peer_table.h"
+#include "dpwa/core/quarantine.h"
+
+namespace dpwa {
+
+// What is to become of parameters at a given distance.
+struct DistanceVerdict {
+  double bound = 0;      // tau; 0 while there is none
+  double scale = 1;      // of the interpolation factor: tau / distance when clipped
+  bool beyond = false;   // of the bound
+  bool refused = false;  // not to be blended
+  bool gross = false;    // clipped, and so far beyond that it is an offence all the same
+};
+
+// The last decision before a peer's parameters touch the model (docs/FIREWALL.md): whether they are
+// too far away, and which peers are to be left alone. Whether they are finite and how far away they
+// are is known from the pass that landed them. Pure: time is an argument. One owner, one thread.
+class Firewall {
+ public:
+  // So many times the bound is gross: an offence although it is clipped, and what leaves a peer out
+  // of the final average, for which all nodes should keep to the same participants.
+  static constexpr double gross_bounds = 5;
+
+  Firewall(const FirewallOptions& options, std::size_t peers);
+
+  // Of block `block` of the model (0 when it travels whole), 0 to 63; each has distances of its
+  // own. Counts, and goes into the window.
+  DistanceVerdict judge(PeerId peer, unsigned block, double distance);
+  // Of the whole model, for the final average; never clipped.
+  DistanceVerdict judge_final(double distance);
+  // The own parameters were replaced: what was usual before says nothing now.
+  void replaced();
+
+  // A pull brought something to blend, or failed. Offences are parameters that are not finite,
+  // bytes that break the protocol, and a distance that is refused or gross while those of most
+  // other peers are within the bound: where many seem far away, it is this node that is. Until when
+  // to leave the peer alone, if it is to be.
+  std::optional<TimePoint> succeeded(PeerId peer, const DistanceVerdict& verdict, TimePoint now);
+  std::optional<TimePoint> failed(PeerId peer, PeerFailure failure, TimePoint now);
+
+  struct Counters {
+    std::uint64_t warned = 0;      // blended although beyond the bound
+    std::uint64_t clipped = 0;     // blended in part
+    std::uint64_t refused = 0;     // not blended, for their distance
+    std::uint64_t not_finite = 0;  // not blended, for a NaN or an infinity
+  };
+  const Counters& counters() const { return counters_; }
+  const Quarantine::Record& record(PeerId peer) const { return quarantine_.at(peer); }
+
+ private:
+  enum class Standing : std::uint8_t { unknown, within, beyond };
+
+  bool most_others_are_within(PeerId peer) const;
+
+  const FirewallOptions options_;
+  std::vector<DistanceBound> bounds_;  // by block, as they are met
+  std::vector<Standing> standings_;    // by PeerId, as last judged
+  Quarantine quarantine_;
+  Counters counters_;
+};
+
+}  // namespace dpwa
