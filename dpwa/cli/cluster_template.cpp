@@ -32,6 +32,11 @@ gossip:
   # Scores of peers; the best score plus a random number is chosen.
   flow_control:
     {initial: 1000, min: 10, max: 1000, on_success: 10, on_failure: -100, recovery_per_second: 10}
+  # Before anything is blended. distance: off | warn | clip | refuse, of parameters further away than
+  # distance_multiple times the median; three offences in a row: not asked for a while.
+  firewall:
+    {distance: warn, distance_multiple: 2, distance_samples: 8,
+     quarantine_after: 3, quarantine_ms: 2000, quarantine_max_ms: 300000}
 
 # How far a node moves towards its peer, 0 to 1. Methods and their parameters:
 #   constant {value} | clock | loss | linear {start, end, target} | loss_divergence {target}

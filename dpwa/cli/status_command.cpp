@@ -61,6 +61,25 @@ std::string peers_on_same_host(const Json& document) {
   return std::to_string(count) + "/" + std::to_string(peers->size());
 }
 
+std::string firewall_field(const Json& document, const char* key) {
+  const auto firewall = document.find("firewall");
+  if (firewall == document.end() || !firewall->is_object()) return "-";
+  return field(*firewall, key);
+}
+
+// Parameters that the firewall kept out, for whatever reason.
+std::string refused(const Json& document) {
+  const auto firewall = document.find("firewall");
+  if (firewall == document.end() || !firewall->is_object()) return "-";
+  std::uint64_t sum = 0;
+  for (const char* key : {"distance_refused", "not_finite"}) {
+    const auto found = firewall->find(key);
+    if (found == firewall->end() || !found->is_number_unsigned()) return "-";
+    sum += found->get<std::uint64_t>();
+  }
+  return std::to_string(sum);
+}
+
 Json parse(const StatusAnswer& answer) {
   const Json document = Json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
   return document.is_object() ? document : Json::object();
@@ -69,7 +88,8 @@ Json parse(const StatusAnswer& answer) {
 void print_table(const Config& config, const std::vector<StatusAnswer>& answers,
                  std::ostream& out) {
   TextTable table({"node", "address", "state", "clock", "loss", "published", "pulls ok", "failed",
-                   "served", "same host", "MB in", "MB out", "errors"});
+                   "served", "same host", "MB in", "MB out", "errors", "clipped", "refused",
+                   "quarantined"});
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const NodeEntry& node = config.nodes[i];
     const std::string address = node.host + ":" + std::to_string(node.port);
@@ -82,7 +102,9 @@ void print_table(const Config& config, const std::vector<StatusAnswer>& answers,
                field(status, "loss", 4), field(status, "published"), field(status, "pulls_ok"),
                field(status, "pulls_failed"), field(status, "snapshots_served"),
                peers_on_same_host(status), megabytes(status, "bytes_received"),
-               megabytes(status, "bytes_served"), field(status, "protocol_errors")});
+               megabytes(status, "bytes_served"), field(status, "protocol_errors"),
+               firewall_field(status, "distance_clipped"), refused(status),
+               firewall_field(status, "quarantined_peers")});
   }
   table.print(out);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/core/firewall_options.h"
 #include "dpwa/core/flow_control.h"
 #include "dpwa/core/time.h"
 #include "interpolation/interpolation.h"
@@ -45,6 +46,7 @@ struct GossipConfig {
   Duration finish_wait =
       std::chrono::milliseconds(10000);  // longest wait at the end for the others
   FlowControl flow_control;
+  FirewallOptions firewall;
 };
 
 struct InterpolationConfig {

@@ -24,6 +24,20 @@ const char* backend_name(Backend backend) {
   return "";
 }
 
+const char* policy_name(DistancePolicy policy) {
+  switch (policy) {
+    case DistancePolicy::off:
+      return "off";
+    case DistancePolicy::warn:
+      return "warn";
+    case DistancePolicy::clip:
+      return "clip";
+    case DistancePolicy::refuse:
+      return "refuse";
+  }
+  return "";
+}
+
 template <class Value>
 void pair(YAML::Emitter& out, const std::string& key, const Value& value) {
   out << YAML::Key << key << YAML::Value << value;
@@ -36,6 +50,17 @@ void emit_node(YAML::Emitter& out, const NodeEntry& node) {
   if (!node.bind.empty()) pair(out, "bind", node.bind);
   pair(out, "port", node.port);
   if (!node.cores.empty()) out << YAML::Key << "cores" << YAML::Value << YAML::Flow << node.cores;
+  out << YAML::EndMap;
+}
+
+void emit_firewall(YAML::Emitter& out, const FirewallOptions& firewall) {
+  out << YAML::Key << "firewall" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  pair(out, "distance", policy_name(firewall.distance));
+  pair(out, "distance_multiple", number_text(firewall.distance_multiple));
+  pair(out, "distance_samples", firewall.distance_samples);
+  pair(out, "quarantine_after", firewall.quarantine_after);
+  pair(out, "quarantine_ms", milliseconds_text(firewall.quarantine));
+  pair(out, "quarantine_max_ms", milliseconds_text(firewall.quarantine_max));
   out << YAML::EndMap;
 }
 
@@ -59,7 +84,9 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   pair(out, "on_success", number_text(flow.on_success));
   pair(out, "on_failure", number_text(flow.on_failure));
   pair(out, "recovery_per_second", number_text(flow.recovery_per_second));
-  out << YAML::EndMap << YAML::EndMap;
+  out << YAML::EndMap;
+  emit_firewall(out, gossip.firewall);
+  out << YAML::EndMap;
 }
 
 void emit_interpolation(YAML::Emitter& out, const InterpolationConfig& interpolation) {

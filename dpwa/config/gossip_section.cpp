@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "dpwa/config/sections.h"
+#include "dpwa/core/distance_bound.h"
 #include "dpwa/snapshot/blocks.h"
 
 namespace dpwa::config {
@@ -27,6 +28,36 @@ void check_flow_control(const Field& field, const FlowControl& flow) {
   }
 }
 
+void read_firewall(const Section& section, FirewallOptions& firewall) {
+  section.accept_only({"distance", "distance_multiple", "distance_samples", "quarantine_after",
+                       "quarantine_ms", "quarantine_max_ms"});
+  if (const Field* field = section.find("distance")) {
+    const std::string policy = field->choice({"off", "warn", "clip", "refuse"});
+    firewall.distance = policy == "off"    ? DistancePolicy::off
+                        : policy == "warn" ? DistancePolicy::warn
+                        : policy == "clip" ? DistancePolicy::clip
+                                           : DistancePolicy::refuse;
+  }
+  if (const Field* field = section.find("distance_multiple"))
+    firewall.distance_multiple = field->number(1, unbounded);
+  if (const Field* field = section.find("distance_samples")) {
+    firewall.distance_samples =
+        static_cast<std::uint32_t>(field->integer(1, DistanceBound::window, "a count"));
+  }
+  if (const Field* field = section.find("quarantine_after"))
+    firewall.quarantine_after = static_cast<std::uint32_t>(field->integer(0, 1000, "a count"));
+  if (const Field* field = section.find("quarantine_ms"))
+    firewall.quarantine = field->positive_ms();
+  if (const Field* field = section.find("quarantine_max_ms"))
+    firewall.quarantine_max = field->positive_ms();
+}
+
+void check_firewall(const Field& field, const FirewallOptions& firewall) {
+  if (firewall.quarantine > firewall.quarantine_max) {
+    field.fail("the bounds do not hold together; accepted: quarantine_ms <= quarantine_max_ms");
+  }
+}
+
 }  // namespace
 
 double read_probability(const Field& field) {
@@ -35,9 +66,9 @@ double read_probability(const Field& field) {
 
 const std::vector<std::string>& gossip_keys() {
   static const std::vector<std::string> keys = {
-      "pull_probability", "timeout_ms",     "step_budget_ms", "blend",
-      "blocks",           "max_staleness",  "max_frozen_ms",  "final_average",
-      "start_wait_ms",    "finish_wait_ms", "flow_control",   "fetch_probability"};
+      "pull_probability", "timeout_ms",    "step_budget_ms",   "blend",         "blocks",
+      "max_staleness",    "max_frozen_ms", "final_average",    "start_wait_ms", "finish_wait_ms",
+      "flow_control",     "firewall",      "fetch_probability"};
   return keys;
 }
 
@@ -73,6 +104,10 @@ void read_gossip(const Section& section, GossipConfig& gossip) {
   if (const Field* field = section.find("flow_control")) {
     read_flow_control(Section(*field), gossip.flow_control);
     check_flow_control(*field, gossip.flow_control);
+  }
+  if (const Field* field = section.find("firewall")) {
+    read_firewall(Section(*field), gossip.firewall);
+    check_firewall(*field, gossip.firewall);
   }
 }
 

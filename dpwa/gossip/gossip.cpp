@@ -190,6 +190,7 @@ void Gossip::absorb(Arrival arrival) {
   report_.outcome = arrival.outcome;
   report_.peer = std::move(arrival.peer_name);
   report_.bytes += arrival.bytes;
+  report_.refused += arrival.refused;
   if (arrival.outcome != Outcome::mixed) {
     if (arrival.outcome != Outcome::skipped) ++pulls_failed_;
     return;
@@ -218,13 +219,16 @@ void Gossip::blend(const Arrival& arrival) {
   const auto result = interpolation_.factor(
       {clock_, arrival.progress.clock, publisher_->loss(), arrival.progress.loss});
   if (result.fallback) ++factor_fallbacks_;
-  publisher_->blend(node_->client().landing(), result.factor);
+  // Clipping the difference to the bound is the same as cutting the factor, in either blend.
+  const double factor = result.factor * arrival.factor_scale;
+  publisher_->blend(node_->client().landing(), factor);
   const double peer_clock = arrival.progress.clock;
-  const double moved = result.factor * share_of(arrival.block);
+  const double moved = factor * share_of(arrival.block);
   clock_ = config_.gossip.blend == BlendMode::delta
                ? clock_after_delta(clock_, peer_clock, arrival.own.clock, moved)
                : clock_after_lerp(clock_, peer_clock, moved);
-  report_.factor = result.factor;
+  report_.factor = factor;
+  report_.clipped = arrival.factor_scale < 1;
   report_.block = arrival.block;
   report_.distance = std::sqrt(arrival.stats.squared_distance);
   blended_ = true;

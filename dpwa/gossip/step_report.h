@@ -18,6 +18,8 @@ struct StepReport {
   std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
   double clock = 0;                   // own clock after the step
   double distance = 0;         // ||x_peer - x_own|| over what was interpolated; 0 unless mixed
+  bool clipped = false;        // the factor was cut: the peer was too far away (docs/FIREWALL.md)
+  unsigned refused = 0;        // peers whose parameters were not finite, or refused as too far away
   unsigned block = 0;          // which of `blocks` parts of the model was blended; 0 unless mixed
   unsigned blocks = 1;         // gossip.blocks, or fewer when the model has fewer tensors
   bool same_host = false;      // blended from the memory of a peer on this host, not over TCP

@@ -6,6 +6,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cmath>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -29,6 +31,18 @@ std::uint32_t milliseconds_left(TimePoint deadline) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, 1 << 30));
 }
 
+// Arrived whole, and is not fit to be blended.
+bool kept_out(PeerFailure failure) {
+  return failure == PeerFailure::unusable || failure == PeerFailure::distant;
+}
+
+std::string words_for(double distance, double bound) {
+  char text[96];
+  std::snprintf(text, sizeof text, "sent parameters %.3g away, where the bound is %.3g", distance,
+                bound);
+  return text;
+}
+
 }  // namespace
 
 Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> peers,
@@ -41,6 +55,7 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
       seen_(peers.size()),
       delay_(io),
       staleness_(options_.staleness),
+      firewall_(options_.firewall, local.peers.size()),
       random_(options_.seed),
       landing_(local.manifest, options_.allocate) {
   for (auto& peer : peers) {
@@ -105,7 +120,11 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     if (result.incarnation != 0) table_.returned(*peer, result.incarnation);
     if (!result.failure) {
       if (result.same_host) ++local_.traffic.same_host_pulls;
+      const auto until = firewall_.succeeded(*peer, verdict_, SteadyClock::now());
+      hold(*peer, until, "sent parameters that are much too far away");
+      if (spec.full && !spec.for_final_average) firewall_.replaced();
       arrival.stats = landing_.stats();
+      arrival.factor_scale = verdict_.scale;
       arrival.own = compared_;
       arrival.block = spec.block;
       arrival.same_host = result.same_host;
@@ -118,7 +137,10 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
       break;
     }
     if (result.failure == PeerFailure::protocol) ++local_.traffic.protocol_errors;
+    arrival.refused += kept_out(*result.failure) ? 1 : 0;
     report(*peer, result);
+    const auto until = firewall_.failed(*peer, *result.failure, SteadyClock::now());
+    hold(*peer, until, result.detail);
     round_.failed(table_, *result.failure, SteadyClock::now(), random_);
   }
   arrival.outcome = round_.outcome();
@@ -171,15 +193,55 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
     result.failure = PeerFailure::stale;
     result.detail = "has stood still at clock " + std::to_string(known.clock);
   }
-  if (!result.failure && !landing_.stats().finite) {
-    result.failure = PeerFailure::unusable;
-    result.detail = "sent parameters that are not finite";
-  }
-  if (result.failure && deadline.expired()) {
+  if (!result.failure) examine_landing(peer, spec, result);
+  if (result.failure && !kept_out(*result.failure) && deadline.expired()) {
     result.failure = PeerFailure::timed_out;
     result.detail = "no complete answer within the deadline";
   }
   co_return result;
+}
+
+// The pass that landed the parameters has found out all that is asked here.
+void Client::examine_landing(PeerId peer, const PullSpec& spec, PullResult& result) {
+  verdict_ = {};
+  if (!landing_.stats().finite) {
+    result.failure = PeerFailure::unusable;
+    result.detail = "sent parameters that are not finite";
+    return;
+  }
+  // Weights of another descent are not blended, and a full pull replaces the own ones.
+  const bool compares = result.progress.lineage == compared_.lineage;
+  if (!compares || (spec.full && !spec.for_final_average)) return;
+  const double distance = std::sqrt(landing_.stats().squared_distance);
+  verdict_ = spec.for_final_average ? firewall_.judge_final(distance)
+                                    : firewall_.judge(peer, spec.block, distance);
+  if (!verdict_.beyond) return;
+  const std::string detail = words_for(distance, verdict_.bound);
+  if (verdict_.refused) {
+    result.failure = PeerFailure::distant;
+    result.detail = detail;
+  } else {
+    const char* consequence = verdict_.scale < 1 ? "clipped" : "blended all the same";
+    warn(peer, "distance", "'" + channels_[peer]->name() + "' " + detail + ": " + consequence);
+  }
+}
+
+void Client::hold(PeerId peer, std::optional<TimePoint> until, const std::string& why) {
+  if (!until) return;
+  table_.hold(peer, *until);
+  const auto length =
+      std::chrono::ceil<std::chrono::milliseconds>(*until - SteadyClock::now()).count();
+  warn(peer, "quarantine",
+       "'" + channels_[peer]->name() + "' is in quarantine for " + std::to_string(length) +
+           " ms: " + why);
+}
+
+void Client::warn(PeerId peer, const std::string& kind, const std::string& text) {
+  const auto held_back = limiter_.pass(channels_[peer]->name() + kind, SteadyClock::now());
+  if (!held_back) return;
+  const std::string more =
+      *held_back > 0 ? " (" + std::to_string(*held_back) + " times since)" : "";
+  log(LogLevel::warn, "tx", text + more);
 }
 
 void Client::report(PeerId peer, const PullResult& result) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "dpwa/core/firewall.h"
 #include "dpwa/core/peer_table.h"
 #include "dpwa/core/pull_round.h"
 #include "dpwa/core/random.h"
@@ -28,6 +29,7 @@ struct ClientOptions {
   FlowControl flow_control;
   Backoff backoff;
   StalenessOptions staleness;
+  FirewallOptions firewall;
   std::uint64_t seed = 0;    // of the peer choice
   BufferAllocator allocate;  // of the landing buffer
   bool same_host = true;     // read the memory of peers of this host that offer it
@@ -63,6 +65,7 @@ class Client {
   // --- Tx thread
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return table_; }
+  const Firewall& firewall() const { return firewall_; }
   bool same_host(PeerId peer) const { return channels_[peer]->same_host(); }
   void stop();  // ends a pull under way; every later begin() is refused
 
@@ -73,7 +76,10 @@ class Client {
   boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec);
   boost::asio::awaitable<void> greet(PeerId peer, Duration timeout);
   void deliver(Arrival arrival);
+  void examine_landing(PeerId peer, const PullSpec& spec, PullResult& result);
+  void hold(PeerId peer, std::optional<TimePoint> until, const std::string& why);
   void report(PeerId peer, const PullResult& result);
+  void warn(PeerId peer, const std::string& kind, const std::string& text);
 
   boost::asio::io_context& io_;
   LocalNode& local_;
@@ -88,6 +94,8 @@ class Client {
   boost::asio::steady_timer delay_;  // before a round
   Progress compared_;                // of the own snapshot that the last landing compares with
   StalenessGuard staleness_;
+  Firewall firewall_;
+  DistanceVerdict verdict_;  // on what landed last
   Random random_;
   LogLimiter limiter_;
 

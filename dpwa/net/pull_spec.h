@@ -47,6 +47,8 @@ struct Arrival {
   Progress progress;   // the peer's
   Progress own;        // of the own snapshot that it was compared with
   kernels::PassStats stats;
+  double factor_scale = 1;  // by the firewall, of the factor to blend with; below 1: clipped
+  unsigned refused = 0;     // peers whose parameters the firewall kept out before this one
   std::uint64_t bytes = 0;
   bool same_host = false;  // it came from the peer's memory
   // On the Tx thread, from the first peer asked to the last byte landed; the delay not counted.

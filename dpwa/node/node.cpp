@@ -53,6 +53,7 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
   options.congestion_control = config.transport.congestion_control;
   options.flow_control = config.gossip.flow_control;
   options.staleness = {config.gossip.max_staleness, config.gossip.max_frozen};
+  options.firewall = config.gossip.firewall;
   options.seed = node.seed;
   options.allocate = node.allocate;
   options.same_host = config.transport.same_host;
@@ -121,7 +122,7 @@ class Node::Threads {
     auto on_tx = [](Threads* self) -> asio::awaitable<std::string> {
       const Client& client = self->client_;
       const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
-      co_return status_document(self->local_, client.table(), same_host,
+      co_return status_document(self->local_, client.table(), client.firewall(), same_host,
                                 std::chrono::steady_clock::now());
     };
     return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);

@@ -52,7 +52,13 @@ std::string_view name_of(PeerFailure failure) {
   return "unknown";
 }
 
-Json describe(const PeerRecord& peer, double score, bool same_host, TimePoint now) {
+std::int64_t ms_until(TimePoint then, TimePoint now) {
+  if (then <= now) return 0;
+  return std::chrono::ceil<std::chrono::milliseconds>(then - now).count();
+}
+
+Json describe(const PeerRecord& peer, double score, const Quarantine::Record& offender,
+              bool same_host, TimePoint now) {
   Json out;
   out["name"] = peer.name;
   out["transport"] = same_host ? "same_host" : "tcp";
@@ -60,17 +66,30 @@ Json describe(const PeerRecord& peer, double score, bool same_host, TimePoint no
   out["pulls_ok"] = peer.pulls_ok;
   out["pulls_failed"] = peer.pulls_failed;
   out["last_failure"] = peer.last_failure ? Json(name_of(*peer.last_failure)) : Json(nullptr);
-  const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(peer.retry_at - now);
-  out["retry_in_ms"] = peer.retry_at > now ? wait.count() : 0;
+  out["retry_in_ms"] = ms_until(peer.retry_at, now);
+  out["offences"] = offender.offences;
+  out["quarantines"] = offender.quarantines;
+  out["quarantined_ms"] = ms_until(offender.until, now);
   out["incarnation"] = peer.incarnation;
   out["clock"] = number(peer.progress.clock);
+  return out;
+}
+
+Json describe(const Firewall::Counters& counters, std::uint64_t quarantined) {
+  Json out;
+  out["distance_warned"] = counters.warned;
+  out["distance_clipped"] = counters.clipped;
+  out["distance_refused"] = counters.refused;
+  out["not_finite"] = counters.not_finite;
+  out["quarantined_peers"] = quarantined;  // at this moment
   return out;
 }
 
 }  // namespace
 
 std::string status_document(const LocalNode& local, const PeerTable& table,
-                            const std::function<bool(PeerId)>& same_host, TimePoint now) {
+                            const Firewall& firewall, const std::function<bool(PeerId)>& same_host,
+                            TimePoint now) {
   Json out;
   out["schema"] = 1;
   out["version"] = version();
@@ -100,14 +119,18 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   out["protocol_errors"] = traffic.protocol_errors.load();
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
+  std::uint64_t quarantined = 0;
   Json peers = Json::array();
   for (PeerId peer = 0; peer < table.size(); ++peer) {
     ok += table.at(peer).pulls_ok;
     failed += table.at(peer).pulls_failed;
-    peers.push_back(describe(table.at(peer), table.score(peer, now), same_host(peer), now));
+    quarantined += firewall.record(peer).until > now ? 1 : 0;
+    peers.push_back(describe(table.at(peer), table.score(peer, now), firewall.record(peer),
+                             same_host(peer), now));
   }
   out["pulls_ok"] = ok;
   out["pulls_failed"] = failed;
+  out["firewall"] = describe(firewall.counters(), quarantined);
   out["peers"] = std::move(peers);
   return out.dump();
 }

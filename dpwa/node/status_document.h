@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "dpwa/core/firewall.h"
 #include "dpwa/core/peer_table.h"
 #include "dpwa/net/local_node.h"
 
@@ -12,6 +13,7 @@ namespace dpwa {
 // finite are null. `same_host`: whether pulls from a peer go through its memory. Called on the
 // thread that owns `table`.
 std::string status_document(const LocalNode& local, const PeerTable& table,
-                            const std::function<bool(PeerId)>& same_host, TimePoint now);
+                            const Firewall& firewall, const std::function<bool(PeerId)>& same_host,
+                            TimePoint now);
 
 }  // namespace dpwa

@@ -60,6 +60,8 @@ void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double
   if (report.outcome == Outcome::mixed) {
     text(", \"transport\": ", report.same_host ? "same_host" : "tcp");
   }
+  if (report.clipped) whole(", \"clipped\": ", 1);
+  if (report.refused > 0) whole(", \"refused\": ", report.refused);
   if (report.blocks > 1 && report.outcome == Outcome::mixed) whole(", \"block\": ", report.block);
   whole(", \"pulls_ok\": ", report.pulls_ok);
   whole(", \"pulls_failed\": ", report.pulls_failed);

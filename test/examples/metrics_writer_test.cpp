@@ -56,6 +56,23 @@ TEST_CASE("a step and an evaluation are JSON lines with the promised keys") {
                         R"({"t": 2, "step": 42, "test_accuracy": 0.9707, "test_loss": 0.25})"));
 }
 
+TEST_CASE("what the firewall did to a step is in its line, and only then") {
+  const test::TemporaryDirectory directory;
+  {
+    MetricsWriter writer(directory / "m.jsonl", false);
+    StepReport report = mixed_report();
+    report.clipped = true;
+    report.refused = 2;
+    writer.step(1, 1, 0.1F, 1, report, start);
+    writer.step(2, 2, 0.1F, 1, mixed_report(), start);
+  }
+  const auto lines = lines_of(directory / "m.jsonl");
+  CHECK(lines.at(0).at("clipped") == 1);
+  CHECK(lines.at(0).at("refused") == 2);
+  CHECK_FALSE(lines.at(1).contains("clipped"));
+  CHECK_FALSE(lines.at(1).contains("refused"));
+}
+
 TEST_CASE("numbers that are not finite become null") {
   const test::TemporaryDirectory directory;
   {

@@ -20,6 +20,7 @@ PROBES = {
     "nodes": "nodes: [{name: w1, port: 45000, UNKNOWN: 1}]\n",
     "gossip": NODE + "gossip: {UNKNOWN: 1}\n",
     "gossip.flow_control": NODE + "gossip: {flow_control: {UNKNOWN: 1}}\n",
+    "gossip.firewall": NODE + "gossip: {firewall: {UNKNOWN: 1}}\n",
     "security": NODE + "security: {mode: insecure, UNKNOWN: 1}\n",
     "transport": NODE + "transport: {UNKNOWN: 1}\n",
     "log": NODE + "log: {UNKNOWN: 1}\n",

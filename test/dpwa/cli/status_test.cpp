@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -9,6 +11,7 @@
 
 #include "dpwa/cli/text_table.h"
 #include "test/dpwa/cli/run_cli.h"
+#include "test/support/at_once.h"
 #include "test/support/eventually.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
@@ -94,6 +97,50 @@ TEST_CASE("status shows which peers are read from memory, and which over TCP") {
   CHECK(status["pulls_ok"] >= 1);
   const auto table = test::run_cli({"status", "--config", file.path()});
   CHECK(table.out.find(same_host ? " 1/1 " : " 0/1 ") != std::string::npos);
+}
+
+TEST_CASE("a peer that sends NaN is quarantined, seen in the status, and blended once it behaves") {
+  const auto ports = test::free_ports(2);
+  std::vector<std::unique_ptr<test::VectorNode>> nodes;
+  for (std::size_t i = 0; i < 2; ++i) {
+    Config config = test::loopback_config(ports, i);
+    config.gossip.step_budget = std::chrono::milliseconds(200);
+    config.gossip.firewall.quarantine = std::chrono::milliseconds(300);
+    nodes.push_back(std::make_unique<test::VectorNode>(config, 8));
+  }
+  test::at_once(2, [&](std::size_t i) { nodes[i]->gossip().start(); });
+  const ClusterFile file(ports);
+  const auto status = [&] {
+    const auto json = test::run_cli({"status", "--config", file.path(), "--json"});
+    return nlohmann::json::parse(json.out)["nodes"][0]["status"];
+  };
+  const auto step = [&] {
+    nodes[1]->gossip().publish([] { return 0.5; });
+    nodes[0]->gossip().update_send([] { return 0.5; });
+    return nodes[0]->gossip().update_wait();
+  };
+
+  nodes[1]->values()[5] = std::numeric_limits<float>::quiet_NaN();
+  unsigned refused = 0;
+  REQUIRE(test::eventually([&] {
+    refused += step().refused;
+    return status()["firewall"]["quarantined_peers"] == 1;
+  }));
+  CHECK(refused == 3);
+  const auto held = status();
+  CHECK(held["firewall"]["not_finite"] == 3);
+  CHECK(held["peers"][0]["offences"] == 3);
+  CHECK(held["peers"][0]["quarantines"] == 1);
+  CHECK(held["peers"][0]["last_failure"] == "unusable");
+  CHECK(step().bytes == 0);  // not even asked
+  const auto table = test::run_cli({"status", "--config", file.path()});
+  CHECK(table.out.find(" 1\n") != std::string::npos);  // the last column
+  for (const float value : nodes[0]->values()) CHECK(value == 0.0F);
+
+  std::ranges::fill(nodes[1]->values(), 4.0F);
+  CHECK(test::eventually([&] { return step().outcome == Outcome::mixed; }));
+  CHECK(nodes[0]->values()[5] == 2.0F);
+  CHECK(status()["firewall"]["quarantined_peers"] == 0);
 }
 
 TEST_CASE("a text table lines its columns up and lets a short row run on") {

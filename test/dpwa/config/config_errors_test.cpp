@@ -93,6 +93,12 @@ TEST_CASE("a value out of range names line, key and the range") {
       {"gossip:\n  flow_control: {recovery_per_second: -1}\n",
        "3: gossip.flow_control.recovery_per_second: '-1' is out of range; accepted: a number of at "
        "least 0"},
+      {"gossip:\n  firewall: {distance_multiple: 0.5}\n",
+       "3: gossip.firewall.distance_multiple: '0.5' is out of range; accepted: a number of at "
+       "least 1"},
+      {"gossip:\n  firewall:\n    quarantine_ms: 10m\n",
+       "3: gossip.firewall: the bounds do not hold together; accepted: quarantine_ms <= "
+       "quarantine_max_ms"},
       {"gossip:\n  flow_control: {min: 2000}\n",
        "3: gossip.flow_control: the bounds do not hold together; accepted: min <= initial <= max"},
       {"interpolation: {method: constant, value: 1.01}\n",
@@ -120,7 +126,7 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
        "pull_probability, "
        "timeout_ms, step_budget_ms, blend, blocks, max_staleness, max_frozen_ms, final_average, "
        "start_wait_ms, "
-       "finish_wait_ms, flow_control, fetch_probability"},
+       "finish_wait_ms, flow_control, firewall, fetch_probability"},
       {"gosip: {}\n",
        "2: gosip: unknown key, did you mean 'gossip'? accepted: cluster, nodes, backend, gossip, "
        "interpolation, security, transport, log, fetch_probability, pull_probability, timeout_ms, "

@@ -25,6 +25,7 @@ gossip:
   start_wait_ms: 3000
   finish_wait_ms: 4s
   flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50, recovery_per_second: 2.5}
+  firewall: {distance: clip, distance_multiple: 3.5, distance_samples: 5, quarantine_after: 4, quarantine_ms: 7s, quarantine_max_ms: 1h}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
 transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, checksum: off, max_connections: 9, max_replies: 8}
@@ -60,6 +61,12 @@ log: {level: debug, file: out.log}
   CHECK(config.gossip.flow_control.on_success == 5);
   CHECK(config.gossip.flow_control.on_failure == -50);
   CHECK(config.gossip.flow_control.recovery_per_second == 2.5);
+  CHECK(config.gossip.firewall.distance == DistancePolicy::clip);
+  CHECK(config.gossip.firewall.distance_multiple == 3.5);
+  CHECK(config.gossip.firewall.distance_samples == 5);
+  CHECK(config.gossip.firewall.quarantine_after == 4);
+  CHECK(config.gossip.firewall.quarantine == Duration(7s));
+  CHECK(config.gossip.firewall.quarantine_max == Duration(1h));
   CHECK(config.interpolation.method == "linear");
   CHECK(config.interpolation.parameters ==
         InterpolationParameters{{"start", 0.1}, {"target", 100}});

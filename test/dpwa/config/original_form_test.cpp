@@ -38,6 +38,7 @@ void check_means_the_original(const Config& config) {
   CHECK(config.gossip.flow_control.min == 10);
   CHECK(config.gossip.flow_control.on_failure == -100);
   CHECK(config.gossip.flow_control.recovery_per_second == 10);
+  CHECK(config.gossip.firewall.distance == DistancePolicy::warn);
   CHECK(config.interpolation.method == "loss");
   CHECK(config.interpolation.parameters.empty());
   CHECK(config.interpolation.divergence_threshold == 0.2);

@@ -21,6 +21,12 @@ void check_same_gossip(const GossipConfig& a, const GossipConfig& b) {
   CHECK(a.flow_control.on_success == b.flow_control.on_success);
   CHECK(a.flow_control.on_failure == b.flow_control.on_failure);
   CHECK(a.flow_control.recovery_per_second == b.flow_control.recovery_per_second);
+  CHECK(a.firewall.distance == b.firewall.distance);
+  CHECK(a.firewall.distance_multiple == b.firewall.distance_multiple);
+  CHECK(a.firewall.distance_samples == b.firewall.distance_samples);
+  CHECK(a.firewall.quarantine_after == b.firewall.quarantine_after);
+  CHECK(a.firewall.quarantine == b.firewall.quarantine);
+  CHECK(a.firewall.quarantine_max == b.firewall.quarantine_max);
 }
 
 }  // namespace

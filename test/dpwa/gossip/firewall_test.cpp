@@ -1,0 +1,218 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "dpwa/core/random.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa {
+namespace {
+
+using test::VectorCluster;
+using test::VectorNode;
+
+constexpr std::size_t elements = 64;
+
+double norm_to(VectorNode& node, float to) {
+  double sum = 0;
+  for (const float value : node.values()) sum += std::pow(value - to, 2);
+  return std::sqrt(sum);
+}
+
+StepReport step_of(VectorNode& node) {
+  node.gossip().publish([] { return 1.0; });
+  node.gossip().begin_pull();
+  return node.gossip().update_wait();
+}
+
+// Real nodes over real sockets, of which the last one lies.
+class LyingCluster {
+ public:
+  LyingCluster(std::size_t honest, DistancePolicy policy, bool same_host)
+      : honest_(honest), cluster_(honest + 1, elements, [&](Config& config) {
+          config.gossip.step_budget = config.gossip.timeout;
+          config.gossip.firewall.distance = policy;
+          config.transport.same_host = same_host;
+        }) {
+    cluster_.start();
+  }
+
+  // Everybody trains towards 1, publishes, pulls and blends; the liar sends `lie`
+  // everywhere.
+  void run(int rounds, float lie) {
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < honest_; ++i) {
+        for (float& value : cluster_.at(i).values())
+          value += 0.1F * (1 - value) + static_cast<float>(random_.normal(0, 0.05));
+      }
+      std::ranges::fill(liar().values(), lie);
+      for (std::size_t i = 0; i <= honest_; ++i)
+        cluster_.at(i).gossip().publish([] { return 1.0; });
+      for (std::size_t i = 0; i < honest_; ++i) cluster_.at(i).gossip().begin_pull();
+      for (std::size_t i = 0; i < honest_; ++i) {
+        const StepReport report = cluster_.at(i).gossip().update_wait();
+        clipped_ += report.clipped ? 1 : 0;
+        refused_ += report.refused;
+      }
+    }
+  }
+
+  double error() {
+    double worst = 0;
+    for (std::size_t i = 0; i < honest_; ++i)
+      worst = std::max(worst, norm_to(cluster_.at(i), 1.0F));
+    return worst;
+  }
+  VectorNode& liar() { return cluster_.at(honest_); }
+  VectorCluster& cluster() { return cluster_; }
+  int clipped() const { return clipped_; }
+  unsigned refused() const { return refused_; }
+
+ private:
+  const std::size_t honest_;
+  VectorCluster cluster_;
+  Random random_{3};
+  int clipped_ = 0;
+  unsigned refused_ = 0;
+};
+
+// A node whose only peer was at a distance of 8 as often as a bound needs, and then is far away.
+struct FarPeer {
+  explicit FarPeer(const std::function<void(Config&)>& tune, std::size_t tensors = 1)
+      : cluster(
+            2, elements,
+            [&](Config& config) {
+              config.gossip.step_budget = config.gossip.timeout;
+              tune(config);
+            },
+            tensors) {
+    cluster.start();
+  }
+
+  StepReport step_at(float peer_value) {
+    std::ranges::fill(cluster.at(0).values(), 0.0F);
+    std::ranges::fill(cluster.at(1).values(), peer_value);
+    cluster.at(1).gossip().publish([] { return 1.0; });
+    return step_of(cluster.at(0));
+  }
+
+  VectorCluster cluster;
+};
+
+}  // namespace
+
+TEST_CASE("among real nodes a liar of a hundred times is stopped by clip and refuse alone") {
+  DistancePolicy policy{};
+  bool same_host = true;
+  SUBCASE("off") {
+    policy = DistancePolicy::off;
+  }
+  SUBCASE("warn") {
+    policy = DistancePolicy::warn;
+  }
+  SUBCASE("clip") {
+    policy = DistancePolicy::clip;
+  }
+  SUBCASE("clip over TCP") {
+    policy = DistancePolicy::clip;
+    same_host = false;
+  }
+  SUBCASE("refuse") {
+    policy = DistancePolicy::refuse;
+  }
+  SUBCASE("refuse over TCP") {
+    policy = DistancePolicy::refuse;
+    same_host = false;
+  }
+  LyingCluster nodes(4, policy, same_host);
+  nodes.run(40, 1);
+  const double before = nodes.error();
+  nodes.run(60, 100);
+  const bool acts = policy == DistancePolicy::clip || policy == DistancePolicy::refuse;
+  if (acts) {
+    CHECK(nodes.error() < 5 * before + 1);
+  } else {
+    CHECK(nodes.error() > 50 * before);
+  }
+  CHECK((nodes.clipped() > 0) == (policy == DistancePolicy::clip));
+  CHECK((nodes.refused() > 0) == (policy == DistancePolicy::refuse));
+}
+
+TEST_CASE("the final average of honest nodes leaves a liar out, and is the same on all of them") {
+  LyingCluster nodes(3, DistancePolicy::refuse, true);
+  nodes.run(40, 1);
+  std::ranges::fill(nodes.liar().values(), 1e6F);
+  nodes.cluster().for_all_at_once([&](VectorNode& node) {
+    const FinishReport report = node.gossip().finish();
+    if (&node == &nodes.liar()) return;
+    CHECK(report.participants == 3);
+  });
+  CHECK(nodes.error() < 2);
+  for (std::size_t i = 1; i < 3; ++i)
+    CHECK(std::ranges::equal(nodes.cluster().at(i).values(), nodes.cluster().at(0).values()));
+}
+
+TEST_CASE("a refused snapshot leaves every bit of the model and the clock's pace alone") {
+  FarPeer nodes([](Config& config) { config.gossip.firewall.distance = DistancePolicy::refuse; });
+  for (int i = 0; i < 8; ++i) REQUIRE(nodes.step_at(1).outcome == Outcome::mixed);
+  const double clock = nodes.cluster.at(0).gossip().resume_state().clock;
+  for (int i = 0; i < 20; ++i) nodes.cluster.at(1).gossip().publish([] { return 1.0; });
+  const StepReport report = nodes.step_at(2.1F);
+  CHECK(report.outcome == Outcome::rejected);
+  CHECK(report.refused == 1);
+  CHECK_FALSE(report.clipped);
+  CHECK(std::ranges::count(nodes.cluster.at(0).values(), 0.0F) == elements);
+  CHECK(report.clock == clock + 1);
+}
+
+TEST_CASE("a clipped snapshot moves the whole model by the bound's share, in either blend") {
+  for (const BlendMode blend : {BlendMode::delta, BlendMode::lerp}) {
+    FarPeer nodes([blend](Config& config) {
+      config.gossip.firewall.distance = DistancePolicy::clip;
+      config.gossip.blend = blend;
+    });
+    for (int i = 0; i < 8; ++i) REQUIRE(nodes.step_at(1).factor == 0.5);
+    const StepReport report = nodes.step_at(20);  // the bound is at 2
+    CHECK(report.outcome == Outcome::mixed);
+    CHECK(report.clipped);
+    CHECK(report.factor == doctest::Approx(0.05));
+    CHECK(report.distance == doctest::Approx(20 * 8));
+    for (const float value : nodes.cluster.at(0).values()) CHECK(value == doctest::Approx(1.0));
+  }
+}
+
+TEST_CASE("with blocks each one is held to its own bound") {
+  FarPeer nodes(
+      [](Config& config) {
+        config.gossip.firewall.distance = DistancePolicy::clip;
+        config.gossip.blocks = 2;
+      },
+      2);
+  const auto step = [&](float second_half) {
+    VectorNode& peer = nodes.cluster.at(1);
+    std::ranges::fill(nodes.cluster.at(0).values(), 0.0F);
+    std::ranges::fill(peer.values().first(elements / 2), 1.0F);
+    std::ranges::fill(peer.values().last(elements / 2), second_half);
+    peer.gossip().publish([] { return 1.0; });
+    return step_of(nodes.cluster.at(0));
+  };
+  for (int i = 0; i < 16; ++i) REQUIRE_FALSE(step(50).clipped);
+  for (int i = 0; i < 2; ++i) {
+    const StepReport report = step(200);
+    CHECK(report.clipped == (report.block == 1));
+    CHECK(report.factor == doctest::Approx(report.block == 1 ? 0.25 : 0.5));
+  }
+}
+
+TEST_CASE("by default a distant peer is blended all the same") {
+  FarPeer nodes([](Config&) {});
+  for (int i = 0; i < 8; ++i) REQUIRE(nodes.step_at(1).outcome == Outcome::mixed);
+  const StepReport report = nodes.step_at(100);
+  CHECK(report.outcome == Outcome::mixed);
+  CHECK(report.factor == 0.5);
+  CHECK_FALSE(report.clipped);
+}
+
+}  // namespace dpwa
