@@ -16,7 +16,8 @@ constexpr auto announce_every = std::chrono::seconds(2);
 
 StartView view_of(const Greeted& greeted) {
   if (greeted.failure == PeerFailure::rejected) return {PeerStart::refused, 0, 0};
-  if (greeted.failure) return {PeerStart::unreachable, 0, 0};
+  // It has weights that nobody can take over: as good as not there.
+  if (greeted.failure || greeted.quarantined) return {PeerStart::unreachable, 0, 0};
   const bool joining = greeted.welcome.state == wire::NodeState::joining;
   return {joining ? PeerStart::joining : PeerStart::ready, greeted.welcome.clock,
           greeted.welcome.lineage};

@@ -280,7 +280,8 @@ asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
     report(peer, refused);
   }
   const std::lock_guard lock(mutex_);
-  greeted_[peer] = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome)};
+  greeted_[peer] = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
+                    table_.at(peer).held_until > SteadyClock::now()};
   --greetings_pending_;
   changed_.notify_all();
 }

@@ -40,6 +40,7 @@ struct Greeted {
   std::optional<PeerFailure> failure;
   std::string detail;
   wire::Welcome welcome;
+  bool quarantined = false;
 };
 
 // The Tx side: pulls from a peer at a time, into the landing buffer. At most one pull is under way;

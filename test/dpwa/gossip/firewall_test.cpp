@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "dpwa/core/random.h"
+#include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -204,6 +207,29 @@ TEST_CASE("with blocks each one is held to its own bound") {
     CHECK(report.clipped == (report.block == 1));
     CHECK(report.factor == doctest::Approx(report.block == 1 ? 0.25 : 0.5));
   }
+}
+
+TEST_CASE("a joiner passes over a peer that offers NaN as its weights, though it is the furthest") {
+  const auto ports = test::free_ports(3);
+  const auto config_of = [&](std::size_t index) {
+    Config config = test::loopback_config(ports, index);
+    config.gossip.start_wait = std::chrono::milliseconds(index < 2 ? 50 : 20000);
+    config.gossip.timeout = std::chrono::milliseconds(500);
+    return config;
+  };
+  VectorNode broken(config_of(0), elements);
+  VectorNode sound(config_of(1), elements);
+  broken.gossip().start();
+  sound.gossip().start();
+  broken.values()[7] = std::numeric_limits<float>::quiet_NaN();
+  sound.values()[7] = 7;
+  for (int i = 0; i < 9; ++i) broken.gossip().publish([] { return 1.0; });
+  sound.gossip().publish([] { return 1.0; });
+
+  VectorNode joiner(config_of(2), elements);
+  joiner.gossip().start();
+  CHECK(joiner.values()[7] == 7);
+  CHECK(joiner.gossip().resume_state().clock == 1);
 }
 
 TEST_CASE("by default a distant peer is blended all the same") {
