@@ -18,12 +18,12 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance) {
   bounds_[block].observe(peer, distance);
   standings_.at(peer) = verdict.beyond ? Standing::beyond : Standing::within;
   if (!verdict.beyond) return verdict;
+  verdict.gross = distance > gross_bounds * verdict.bound;
   if (options_.distance == DistancePolicy::warn) {
     ++counters_.warned;
   } else if (options_.distance == DistancePolicy::clip && std::isfinite(distance)) {
     ++counters_.clipped;
     verdict.scale = verdict.bound / distance;
-    verdict.gross = distance > gross_bounds * verdict.bound;
   } else {
     ++counters_.refused;
     verdict.refused = true;
@@ -56,7 +56,8 @@ void Firewall::replaced() {
 
 std::optional<TimePoint> Firewall::succeeded(PeerId peer, const DistanceVerdict& verdict,
                                              TimePoint now) {
-  if (verdict.gross) return failed(peer, PeerFailure::distant, now);
+  const bool clipped = verdict.scale < 1;
+  if (clipped && verdict.gross) return failed(peer, PeerFailure::distant, now);
   quarantine_.sound(peer);
   return std::nullopt;
 }

@@ -17,7 +17,7 @@ struct DistanceVerdict {
   double scale = 1;      // of the interpolation factor: tau / distance when clipped
   bool beyond = false;   // of the bound
   bool refused = false;  // not to be blended
-  bool gross = false;    // clipped, and so far beyond that it is an offence all the same
+  bool gross = false;    // so far beyond that it is worth a line, and an offence though clipped
 };
 
 // The last decision before a peer's parameters touch the model (docs/FIREWALL.md): whether they are
@@ -25,8 +25,9 @@ struct DistanceVerdict {
 // are is known from the pass that landed them. Pure: time is an argument. One owner, one thread.
 class Firewall {
  public:
-  // So many times the bound is gross: an offence although it is clipped, and what leaves a peer out
-  // of the final average, for which all nodes should keep to the same participants.
+  // So many times the bound is gross, which honest nodes hardly ever are: worth a line in the log,
+  // an offence although it is clipped, and what leaves a peer out of the final average, for which
+  // all nodes should keep to the same participants.
   static constexpr double gross_bounds = 5;
 
   Firewall(const FirewallOptions& options, std::size_t peers);

@@ -220,7 +220,7 @@ void Client::examine_landing(PeerId peer, const PullSpec& spec, PullResult& resu
   if (verdict_.refused) {
     result.failure = PeerFailure::distant;
     result.detail = detail;
-  } else {
+  } else if (verdict_.gross) {
     const char* consequence = verdict_.scale < 1 ? "clipped" : "blended all the same";
     warn(peer, "distance", "'" + channels_[peer]->name() + "' " + detail + ": " + consequence);
   }

@@ -53,7 +53,10 @@ TEST_CASE("warn lets distant parameters pass and counts them") {
   CHECK(verdict.bound == 2);
   CHECK_FALSE(verdict.refused);
   CHECK(verdict.scale == 1);
+  CHECK(verdict.gross);
   CHECK(firewall.counters().warned == 1);
+  CHECK_FALSE(firewall.judge(0, 0, 9).gross);
+  for (int i = 0; i < 10; ++i) CHECK_FALSE(firewall.succeeded(0, verdict, start));
 }
 
 TEST_CASE("clip scales the factor so that no more than the bound is moved towards") {
