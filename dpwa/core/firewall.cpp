@@ -16,9 +16,11 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance) {
   verdict.bound = bounds_[block].get().value_or(0);
   verdict.beyond = verdict.bound > 0 && distance > verdict.bound;
   bounds_[block].observe(peer, distance);
-  standings_.at(peer) = verdict.beyond ? Standing::beyond : Standing::within;
+  verdict.gross = verdict.beyond && distance > gross_bounds * verdict.bound;
+  standings_.at(peer) = verdict.gross    ? Standing::gross
+                        : verdict.beyond ? Standing::beyond
+                                         : Standing::within;
   if (!verdict.beyond) return verdict;
-  verdict.gross = distance > gross_bounds * verdict.bound;
   if (options_.distance == DistancePolicy::warn) {
     ++counters_.warned;
   } else if (options_.distance == DistancePolicy::clip && std::isfinite(distance)) {
@@ -68,7 +70,8 @@ std::optional<TimePoint> Firewall::failed(PeerId peer, PeerFailure failure, Time
       ++counters_.not_finite;
       return quarantine_.offence(peer, true, now);
     case PeerFailure::distant:
-      if (!most_others_are_within(peer)) return std::nullopt;
+      if (standings_.at(peer) != Standing::gross || !most_others_are_within(peer))
+        return std::nullopt;
       return quarantine_.offence(peer, true, now);
     case PeerFailure::protocol:
       return quarantine_.offence(peer, false, now);

@@ -17,7 +17,7 @@ struct DistanceVerdict {
   double scale = 1;      // of the interpolation factor: tau / distance when clipped
   bool beyond = false;   // of the bound
   bool refused = false;  // not to be blended
-  bool gross = false;    // so far beyond that it is worth a line, and an offence though clipped
+  bool gross = false;    // so far beyond that it is worth a line, and an offence
 };
 
 // The last decision before a peer's parameters touch the model (docs/FIREWALL.md): whether they are
@@ -26,8 +26,8 @@ struct DistanceVerdict {
 class Firewall {
  public:
   // So many times the bound is gross, which honest nodes hardly ever are: worth a line in the log,
-  // an offence although it is clipped, and what leaves a peer out of the final average, for which
-  // all nodes should keep to the same participants.
+  // an offence, and what leaves a peer out of the final average, for which all nodes should keep to
+  // the same participants.
   static constexpr double gross_bounds = 5;
 
   Firewall(const FirewallOptions& options, std::size_t peers);
@@ -41,7 +41,7 @@ class Firewall {
   void replaced();
 
   // A pull brought something to blend, or failed. Offences are parameters that are not finite,
-  // bytes that break the protocol, and a distance that is refused or gross while those of most
+  // bytes that break the protocol, and a gross distance, clipped or refused, while those of most
   // other peers are within the bound: where many seem far away, it is this node that is. Until when
   // to leave the peer alone, if it is to be.
   std::optional<TimePoint> succeeded(PeerId peer, const DistanceVerdict& verdict, TimePoint now);
@@ -57,7 +57,7 @@ class Firewall {
   const Quarantine::Record& record(PeerId peer) const { return quarantine_.at(peer); }
 
  private:
-  enum class Standing : std::uint8_t { unknown, within, beyond };
+  enum class Standing : std::uint8_t { unknown, within, beyond, gross };
 
   bool most_others_are_within(PeerId peer) const;
 

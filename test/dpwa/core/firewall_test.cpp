@@ -137,6 +137,14 @@ TEST_CASE("one peer that is refused again and again is quarantined") {
   CHECK(held);
 }
 
+TEST_CASE("one that is refused by a little, as an honest straggler is, is not quarantined") {
+  Firewall firewall = settled(DistancePolicy::refuse);
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(firewall.judge(2, 0, 9).refused);
+    CHECK_FALSE(firewall.failed(2, PeerFailure::distant, start));
+  }
+}
+
 TEST_CASE("with clip a peer that is grossly far away again and again is quarantined") {
   for (const double distance : {9.0, 11.0}) {
     Firewall firewall = settled(DistancePolicy::clip);
