@@ -101,7 +101,7 @@ class PullWorker : public Worker {
     }
     if (blends_) parameters_.blend(node_.client().landing(), factor);
     ++window.pulls;
-    window.bytes += arrival->bytes;
+    window.bytes += node_.client().landing().range().length;  // whatever travelled for it
     window.latency_us.push_back(microseconds(arrival->took));
     window.trainer_latency_us.push_back(microseconds(landed - begun));
   }
