@@ -52,7 +52,6 @@ def draw_sizes(axes: Axes, results: Results, nodes: int) -> None:
     axes.minorticks_off()
     sizes = [one["bytes"] for one in grid(results)]
     axes.set_xlim(min(sizes) / 2, max(sizes) * 2)
-    axes.set_ylim(bottom=0)
 
 
 def bars_of(results: Results, nodes: int) -> dict[str, Document]:
@@ -113,6 +112,7 @@ def draw(folder: Path) -> Path:
     panels = parts[0].subplots(1, len(groups), sharey=True, squeeze=False)[0]
     for axes, nodes in zip(panels, groups):
         draw_sizes(axes, results, nodes)
+    panels[0].set_ylim(bottom=0)  # of all, once the highest is known
     panels[0].set_ylabel("GB/s, all nodes together")
     panels[0].legend(frameon=False, loc="upper left")
     if count:
