@@ -13,6 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = Path(os.environ.get("DPWA_BENCH", ROOT / "build/release/bin/dpwa-bench"))
 HAS_STEP = os.environ.get("DPWA_BENCH_STEP", "yes") == "yes"
+SANITIZED = bool(os.environ.get("DPWA_SANITIZE"))
 QUANTILES = {"median", "p99"}
 RANGE = {"min", "median", "max"}
 FIGURES = {"pulls", "failed", "gb_per_s", "latency_us", "cpu_s_per_gb", "peak_rss_mib", "windows"}
@@ -76,7 +77,8 @@ class Documents(unittest.TestCase):
         if data["transport"] != "same_host":
             self.skipTest("this system does not hand over memory")
         self.assertGreater(data["peers_mapped_mib"], 30)
-        self.assertLess(data["memory_beyond_parameters_mib"], 30)
+        if not SANITIZED:  # a sanitizer keeps several bytes for each
+            self.assertLess(data["memory_beyond_parameters_mib"], 30)
         self.assertEqual(document("pull", *arguments)["peers_mapped_mib"], 0)
 
     def test_pull_without_checksums(self) -> None:
