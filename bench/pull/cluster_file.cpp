@@ -42,6 +42,7 @@ std::string cluster_file_text(const NodeSettings& settings,
   text += "transport:\n";
   text +=
       std::string("  same_host: ") + (settings.transport == "same_host" ? "auto" : "off") + "\n";
+  text += "  max_requests_per_second: 0\n";  // it asks as fast as it can
   text += "  encoding: " + settings.encoding + "\n";
   text += std::string("  checksum: ") + (settings.checksum ? "on" : "off") + "\n";
   if (settings.chunk_bytes != 0)

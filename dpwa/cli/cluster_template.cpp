@@ -63,7 +63,10 @@ transport:
   chunk_bytes: 512KiB            # checksummed unit of a reply; a multiple of 64 from 4KiB to 16MiB
   checksum: on                   # of chunks of parameters; off: none, for links that keep bytes whole
   max_connections: 256           # inbound, at once
+  max_connections_per_address: 128
+  max_connections_per_peer: 4    # one more closes the one that has been idle longest
   max_replies: 64                # snapshots being sent at once; the next one is told to come back
+  max_requests_per_second: 10000 # on one connection; what is beyond waits; 0: no bound
 
 log: {level: info, file: ""}     # trace | debug | info | warn | error | off; no file = stderr
 )";

@@ -66,7 +66,10 @@ struct TransportConfig {
   std::uint32_t chunk_bytes = 512 * 1024;   // unit of a reply, with a checksum of its own
   bool checksum = true;                     // of chunks; false: none between nodes that both say so
   std::uint32_t max_connections = 256;      // inbound, at once
-  std::uint32_t max_replies = 64;           // snapshots being sent at once; above: BUSY
+  std::uint32_t max_connections_per_address = 128;
+  std::uint32_t max_connections_per_peer = 4;     // by the name that it introduced itself with
+  std::uint32_t max_requests_per_second = 10000;  // on one connection; 0 = no bound
+  std::uint32_t max_replies = 64;                 // snapshots being sent at once; above: BUSY
 };
 
 struct LogConfig {

@@ -105,7 +105,10 @@ void emit_transport(YAML::Emitter& out, const TransportConfig& transport) {
   pair(out, "chunk_bytes", transport.chunk_bytes);
   pair(out, "checksum", transport.checksum ? "on" : "off");
   pair(out, "max_connections", transport.max_connections);
+  pair(out, "max_connections_per_address", transport.max_connections_per_address);
+  pair(out, "max_connections_per_peer", transport.max_connections_per_peer);
   pair(out, "max_replies", transport.max_replies);
+  pair(out, "max_requests_per_second", transport.max_requests_per_second);
   out << YAML::EndMap;
 }
 

@@ -46,9 +46,16 @@ std::uint32_t read_count(const Field& field) {
 }  // namespace
 
 const std::vector<std::string>& transport_keys() {
-  static const std::vector<std::string> keys = {"same_host",   "encoding", "congestion_control",
-                                                "chunk_bytes", "checksum", "max_connections",
-                                                "max_replies"};
+  static const std::vector<std::string> keys = {"same_host",
+                                                "encoding",
+                                                "congestion_control",
+                                                "chunk_bytes",
+                                                "checksum",
+                                                "max_connections",
+                                                "max_connections_per_address",
+                                                "max_connections_per_peer",
+                                                "max_replies",
+                                                "max_requests_per_second"};
   return keys;
 }
 
@@ -66,7 +73,14 @@ void read_transport(const Section& section, TransportConfig& transport) {
     transport.checksum = field->choice({"on", "off"}) == "on";
   if (const Field* field = section.find("max_connections"))
     transport.max_connections = read_count(*field);
+  if (const Field* field = section.find("max_connections_per_address"))
+    transport.max_connections_per_address = read_count(*field);
+  if (const Field* field = section.find("max_connections_per_peer"))
+    transport.max_connections_per_peer = read_count(*field);
   if (const Field* field = section.find("max_replies")) transport.max_replies = read_count(*field);
+  if (const Field* field = section.find("max_requests_per_second"))
+    transport.max_requests_per_second =
+        static_cast<std::uint32_t>(field->integer(0, 1000000, "a rate"));
 }
 
 }  // namespace dpwa::config

@@ -1,6 +1,8 @@
 #include "dpwa/net/server.h"
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -26,7 +28,8 @@ Server::Server(asio::io_context& io, LocalNode& local, ServerOptions options, Se
       options_(std::move(options)),
       events_(std::move(events)),
       acceptor_(io),
-      accept_retry_(io) {}
+      accept_retry_(io),
+      readers_(options_.max_replies) {}
 
 Server::~Server() = default;
 
@@ -44,7 +47,7 @@ std::uint16_t Server::listen() {
   }
   if (options_.same_host && local_.store.shareable()) {
     same_host_ = std::make_unique<same_host::Listener>(
-        io_, local_, options_, events_, replies_in_flight_,
+        io_, local_, options_, events_, readers_,
         [this](const std::string& address, const std::string& what) { report(address, what); });
     if (!same_host_->listen()) same_host_.reset();
   }
@@ -77,16 +80,44 @@ void Server::accept_next() {
 }
 
 void Server::admit(tcp::socket socket) {
-  if (sessions_.size() >= options_.max_connections) {
+  boost::system::error_code gone;
+  const auto remote = socket.remote_endpoint(gone);
+  if (gone) return;
+  const std::string address = remote.address().to_string();
+  const auto verdict = examine_connection(connections(), address, options_.connections);
+  if (!verdict.reason.empty()) {
     ++local_.traffic.connections_refused;
-    report("accept", "more than " + std::to_string(options_.max_connections) +
-                         " connections (transport.max_connections)");
-    return;  // the socket closes here
+    report("accept " + address, verdict.reason);
   }
+  if (!verdict.admitted) return;  // the socket closes here
+  if (verdict.closes) make_room(*verdict.closes);
   ++local_.traffic.connections_accepted;
   net::tune(socket, options_.congestion_control);
   sessions_.push_back(std::make_shared<ServerSession>(std::move(socket), *this));
   sessions_.back()->start();
+}
+
+bool Server::introduce(const ServerSession& session, const std::string& peer) {
+  const auto self = std::find_if(sessions_.begin(), sessions_.end(),
+                                 [&](const auto& held) { return held.get() == &session; });
+  const auto index = static_cast<std::size_t>(std::distance(sessions_.begin(), self));
+  ConnectionLimits limits = options_.connections;
+  if (peer == observers) limits.per_peer *= 4;
+  const auto verdict = examine_introduction(connections(), index, peer, limits);
+  if (!verdict.reason.empty()) report("'" + peer + "'", verdict.reason);
+  if (verdict.closes) make_room(*verdict.closes);
+  return verdict.admitted;
+}
+
+std::vector<ConnectionFacts> Server::connections() const {
+  std::vector<ConnectionFacts> facts;
+  for (const auto& session : sessions_) facts.push_back(session->facts());
+  return facts;
+}
+
+// The session is forgotten once its coroutine has ended.
+void Server::make_room(std::size_t index) {
+  (*std::next(sessions_.begin(), static_cast<std::ptrdiff_t>(index)))->close();
 }
 
 void Server::forget(ServerSession& session) {

@@ -9,9 +9,12 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "dpwa/core/readers.h"
 #include "dpwa/core/time.h"
 #include "dpwa/log/log_limiter.h"
+#include "dpwa/net/connection_limits.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/staging_pool.h"
 
@@ -20,12 +23,15 @@ namespace dpwa {
 struct ServerOptions {
   std::string bind_address = "127.0.0.1";  // numeric
   std::uint16_t port = 0;                  // 0 = any free port
-  std::uint32_t max_connections = 256;     // inbound, at once; one more is closed
+  ConnectionLimits connections;            // inbound, at once
   std::uint32_t max_replies = 64;  // snapshots being sent at once; one more is answered BUSY
+  double max_requests_per_second = 10000;  // on one connection; what is beyond waits. 0 = no bound
   std::string congestion_control = "auto";
   Duration handshake_timeout = std::chrono::seconds(5);
-  Duration max_reply_time =
-      std::chrono::seconds(10);  // bounds the deadline that a caller may state
+  // Bounds of the deadline that a caller may state, of ordinary and of full pulls.
+  Duration max_reply_time = std::chrono::seconds(10);
+  Duration max_full_reply_time = std::chrono::seconds(10);
+  Duration longest_reply(bool full) const { return full ? max_full_reply_time : max_reply_time; }
   Duration drain_time = std::chrono::milliseconds(300);  // for replies in flight at stop
   bool same_host = true;  // callers of this host may have the snapshots' memory, if it is shareable
 };
@@ -63,6 +69,10 @@ class Server {
   friend class ServerSession;
   void accept_next();
   void admit(boost::asio::ip::tcp::socket socket);
+  // The caller of `session` calls itself `peer`. False: it has too many connections already.
+  bool introduce(const ServerSession& session, const std::string& peer);
+  std::vector<ConnectionFacts> connections() const;  // in the order of sessions_
+  void make_room(std::size_t index);
   void forget(ServerSession& session);
   // Where the caller on this connection can have snapshots as memory; empty = nowhere.
   std::string offer_to(const boost::asio::ip::tcp::socket& caller) const;
@@ -77,7 +87,7 @@ class Server {
   StagingPool staging_;  // outlives the sessions
   std::list<std::shared_ptr<ServerSession>> sessions_;
   std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
-  std::uint32_t replies_in_flight_ = 0;             // over TCP and as memory together
+  Readers readers_;                                 // over TCP and of memory together
   bool stopping_ = false;
   LogLimiter limiter_;
 };

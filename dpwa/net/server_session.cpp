@@ -24,10 +24,20 @@ using asio::ip::tcp;
 using wire::MessageType;
 
 ServerSession::ServerSession(tcp::socket socket, Server& server)
-    : socket_(std::move(socket)), server_(server), local_(server.local_) {
+    : socket_(std::move(socket)),
+      server_(server),
+      local_(server.local_),
+      requests_(server.options_.max_requests_per_second, after({})),
+      pause_(socket_.get_executor()) {
   boost::system::error_code error;
   const auto remote = socket_.remote_endpoint(error);
-  address_ = error ? "peer" : remote.address().to_string();
+  facts_.address = error ? "peer" : remote.address().to_string();
+  enter(ConnectionFacts::Phase::handshake);
+}
+
+void ServerSession::enter(ConnectionFacts::Phase phase) {
+  facts_.phase = phase;
+  facts_.since = std::chrono::steady_clock::now();
 }
 
 void ServerSession::start() {
@@ -37,7 +47,7 @@ void ServerSession::start() {
       try {
         std::rethrow_exception(failure);
       } catch (const std::exception& error) {
-        self->server_.report(self->address_, error.what());
+        self->server_.report(self->facts_.address, error.what());
       }
     }
     self->close();
@@ -48,11 +58,12 @@ void ServerSession::start() {
 void ServerSession::close() {
   boost::system::error_code ignored;
   socket_.close(ignored);
+  pause_.cancel();
 }
 
 void ServerSession::protocol_error(const std::string& what) {
   ++local_.traffic.protocol_errors;
-  server_.report(address_, "connection closed: " + what);
+  server_.report(facts_.address, "connection closed: " + what);
 }
 
 asio::awaitable<void> ServerSession::run() {
@@ -65,6 +76,7 @@ asio::awaitable<void> ServerSession::run() {
       co_return;
     }
   }
+  enter(ConnectionFacts::Phase::idle);
   constexpr auto requests = net::types(MessageType::pull, MessageType::status_request);
   while (!server_.stopping_) {
     auto request = co_await net::read_frame(socket_, requests);
@@ -72,10 +84,18 @@ asio::awaitable<void> ServerSession::run() {
       if (request.error().protocol) protocol_error(request.error().detail);
       co_return;
     }
+    co_await keep_to_rate();
     net::Frame frame = std::move(*request);
     const bool answered = co_await answer(std::move(frame));
     if (!answered) co_return;
   }
+}
+
+asio::awaitable<void> ServerSession::keep_to_rate() {
+  const Duration wait = requests_.take(after({}));
+  if (wait == Duration::zero()) co_return;
+  pause_.expires_after(wait);
+  co_await pause_.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
 asio::awaitable<bool> ServerSession::handshake() {
@@ -103,6 +123,8 @@ asio::awaitable<bool> ServerSession::handshake() {
   }
   peer_ = hello->node;
   const bool is_node = hello->role == wire::Role::node;
+  facts_.peer = is_node ? peer_ : observers;
+  if (!server_.introduce(*this, facts_.peer)) co_return false;
   if (is_node && hello->fingerprint != local_.manifest.fingerprint())
     co_return co_await explain_model(request_id);
   if (is_node) server_.events_.on_contact(peer_, hello->incarnation);
@@ -139,9 +161,9 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
 
 // Always false: the connection ends with a REJECT.
 asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t request_id) {
-  server_.report(address_, "refused " +
-                               (peer_.empty() ? std::string("a caller") : "'" + peer_ + "'") +
-                               ": " + reject.reason);
+  server_.report(facts_.address, "refused " +
+                                     (peer_.empty() ? std::string("a caller") : "'" + peer_ + "'") +
+                                     ": " + reject.reason);
   auto frame = wire::encode(reject, request_id);
   co_await send(std::move(frame));
   co_return false;
@@ -164,7 +186,7 @@ asio::awaitable<bool> ServerSession::answer(net::Frame request) {
 }
 
 asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::uint32_t request_id) {
-  const bool busy = server_.replies_in_flight_ >= server_.options_.max_replies;
+  const bool busy = !server_.readers_.may_begin(peer_, after({}));
   const auto answer = examine_pull(pull, local_, busy);
   if (const auto* refusal = std::get_if<PullRefusal>(&answer)) {
     auto frame = encode(*refusal, request_id);
@@ -196,15 +218,16 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   head.chunk_bytes = pull.chunk_bytes;
   head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
-                                           server_.options_.max_reply_time);
+                                           server_.options_.longest_reply(pull.full));
   const net::Deadline deadline(socket_.get_executor(), after(time), [this] { close(); });
-  ++server_.replies_in_flight_;
-  replying_ = true;
+  server_.readers_.begin(peer_);
+  enter(ConnectionFacts::Phase::replying);
+  const TimePoint begun = facts_.since;
   ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
                       std::move(staging));
   const bool sent = co_await send_snapshot(std::move(chunks), head, request_id);
-  replying_ = false;
-  --server_.replies_in_flight_;
+  enter(ConnectionFacts::Phase::idle);
+  server_.readers_.end(peer_, facts_.since - begun, sent, facts_.since);
   if (sent && !peer_.empty())
     server_.events_.on_served(peer_, head.progress, pull.for_final_average);
   co_return sent;

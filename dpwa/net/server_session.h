@@ -2,10 +2,13 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <string>
 
 #include "dpwa/core/time.h"
+#include "dpwa/core/token_bucket.h"
+#include "dpwa/net/connection_limits.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/served_chunks.h"
@@ -15,6 +18,9 @@ namespace dpwa {
 
 class Server;
 
+// What callers that are no nodes are called where connections are counted: no name of a node.
+inline const std::string observers = "observers of the cluster";
+
 // One inbound connection: handshake under a deadline, then requests until the peer leaves, breaks
 // the protocol or misses a reply's deadline. Rx thread only.
 class ServerSession : public std::enable_shared_from_this<ServerSession> {
@@ -23,12 +29,14 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
 
   void start();
   void close();
-  bool replying() const { return replying_; }
+  bool replying() const { return facts_.phase == ConnectionFacts::Phase::replying; }
+  const ConnectionFacts& facts() const { return facts_; }
 
  private:
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<bool> handshake();
   boost::asio::awaitable<bool> explain_model(std::uint32_t request_id);
+  boost::asio::awaitable<void> keep_to_rate();
   boost::asio::awaitable<bool> answer(net::Frame request);
   boost::asio::awaitable<bool> answer_pull(const wire::Pull& pull, std::uint32_t request_id);
   boost::asio::awaitable<bool> send_snapshot(ServedChunks chunks, wire::SnapshotHead head,
@@ -36,14 +44,16 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   boost::asio::awaitable<bool> send(std::vector<std::byte> frame);
   boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id);
   TimePoint after(Duration time) const { return std::chrono::steady_clock::now() + time; }
+  void enter(ConnectionFacts::Phase phase);
   void protocol_error(const std::string& what);
 
   boost::asio::ip::tcp::socket socket_;
   Server& server_;
   LocalNode& local_;
-  std::string address_;  // for the log
-  std::string peer_;     // empty for an observer
-  bool replying_ = false;
+  std::string peer_;  // empty for an observer
+  ConnectionFacts facts_;
+  TokenBucket requests_;
+  boost::asio::steady_timer pause_;  // of a caller that asks too fast
 };
 
 }  // namespace dpwa

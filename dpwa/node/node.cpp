@@ -1,5 +1,6 @@
 #include "dpwa/node/node.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -35,12 +36,22 @@ std::vector<PeerAddress> peer_addresses(const Config& config) {
   return peers;
 }
 
+// Nodes of one file state the same deadline. A caller that states a longer one (to hold on to a
+// snapshot) is given what an honest one of another file could need.
+constexpr Duration shortest_reply_bound = std::chrono::seconds(2);
+
 ServerOptions server_options(const Config& config) {
   const NodeEntry& self = config.self_node();
   ServerOptions options;
   options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
   options.port = self.port;
-  options.max_connections = config.transport.max_connections;
+  options.connections.in_all = config.transport.max_connections;
+  options.connections.per_address = config.transport.max_connections_per_address;
+  options.connections.per_peer = config.transport.max_connections_per_peer;
+  options.max_requests_per_second = config.transport.max_requests_per_second;
+  options.max_reply_time = std::max(shortest_reply_bound, 4 * config.gossip.timeout);
+  options.max_full_reply_time =
+      std::max({options.max_reply_time, config.gossip.start_wait, config.gossip.finish_wait / 2});
   options.max_replies = config.transport.max_replies;
   options.same_host = config.transport.same_host;
   options.congestion_control = config.transport.congestion_control;

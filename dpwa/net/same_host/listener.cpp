@@ -17,11 +17,11 @@ constexpr auto accept_pause = std::chrono::milliseconds(100);  // e.g. out of de
 }
 
 Listener::Listener(asio::io_context& io, LocalNode& local, const ServerOptions& options,
-                   const ServerEvents& events, std::uint32_t& replies_in_flight, Report report)
+                   const ServerEvents& events, Readers& readers, Report report)
     : local_(local),
       options_(options),
       events_(events),
-      replies_in_flight_(replies_in_flight),
+      readers_(readers),
       report_(std::move(report)),
       acceptor_(io),
       timer_(io) {}
@@ -65,11 +65,11 @@ void Listener::accept_next() {
 }
 
 void Listener::admit(Socket socket) {
-  if (sessions_.size() >= options_.max_connections || !is_same_user(socket.native_handle())) {
+  const bool full = sessions_.size() >= options_.connections.in_all;
+  if (full || !is_same_user(socket.native_handle())) {
     ++local_.traffic.connections_refused;
-    report_("same host", sessions_.size() >= options_.max_connections
-                             ? "more connections than transport.max_connections"
-                             : "refused a process of another user");
+    report_("same host", full ? "more connections than transport.max_connections"
+                              : "refused a process of another user");
     return;  // the socket closes here
   }
   ++local_.traffic.connections_accepted;

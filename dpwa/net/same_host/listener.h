@@ -24,9 +24,9 @@ class Listener {
  public:
   using Report = std::function<void(const std::string& address, const std::string& what)>;
 
-  // `replies_in_flight`: of the server, against ServerOptions::max_replies. All outlive this.
+  // `readers`: those of the server, of either path. All outlive this.
   Listener(boost::asio::io_context& io, LocalNode& local, const ServerOptions& options,
-           const ServerEvents& events, std::uint32_t& replies_in_flight, Report report);
+           const ServerEvents& events, Readers& readers, Report report);
   ~Listener();
 
   bool listen();  // false, and logged, when the system does not allow it: nothing is offered then
@@ -44,7 +44,7 @@ class Listener {
   LocalNode& local_;
   const ServerOptions& options_;
   const ServerEvents& events_;
-  std::uint32_t& replies_in_flight_;
+  Readers& readers_;
   const Report report_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::steady_timer timer_;  // after a failed accept, and while draining

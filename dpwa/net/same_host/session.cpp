@@ -1,7 +1,9 @@
 #include "dpwa/net/same_host/session.h"
 
 #include <algorithm>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <utility>
 
@@ -26,7 +28,14 @@ TimePoint after(Duration time) {
 Session::Session(asio::local::stream_protocol::socket socket, Listener& listener)
     : socket_(std::move(socket), FrameSocket::Descriptors::refused),
       listener_(listener),
-      local_(listener.local_) {}
+      local_(listener.local_),
+      requests_(listener.options_.max_requests_per_second, after({})),
+      pause_(socket_.socket().get_executor()) {}
+
+void Session::close() {
+  socket_.close();
+  pause_.cancel();
+}
 
 void Session::start() {
   auto self = shared_from_this();
@@ -65,10 +74,18 @@ asio::awaitable<void> Session::run() {
       if (request.error().protocol) protocol_error(request.error().detail);
       co_return;
     }
+    co_await keep_to_rate();
     net::Frame frame = std::move(*request);
     const bool answered = co_await answer(std::move(frame));
     if (!answered) co_return;
   }
+}
+
+asio::awaitable<void> Session::keep_to_rate() {
+  const Duration wait = requests_.take(after({}));
+  if (wait == Duration::zero()) co_return;
+  pause_.expires_after(wait);
+  co_await pause_.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
 // The caller was welcomed over TCP before, where a refusal is explained at length.
@@ -114,7 +131,7 @@ asio::awaitable<bool> Session::answer(net::Frame request) {
     co_return false;
   }
   const std::uint32_t request_id = request.header.request_id;
-  const bool busy = listener_.replies_in_flight_ >= listener_.options_.max_replies;
+  const bool busy = !listener_.readers_.may_begin(peer_, after({}));
   auto admission = examine_pull(*pull, local_, busy);
   if (const auto* refusal = std::get_if<PullRefusal>(&admission)) {
     auto frame = encode(*refusal, request_id);
@@ -139,16 +156,18 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
   auto frame = wire::encode(message, request_id);
 
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
-                                           listener_.options_.max_reply_time);
+                                           listener_.options_.longest_reply(pull.full));
   const net::Deadline deadline(socket_.socket().get_executor(), after(time), [this] {
     ++local_.traffic.same_host_leases_expired;
     close();
   });
-  ++listener_.replies_in_flight_;
+  listener_.readers_.begin(peer_);
   lending_ = true;
+  const TimePoint begun = after({});
   const auto released = co_await lend_until_released(std::move(frame), descriptor);
   lending_ = false;
-  --listener_.replies_in_flight_;
+  const TimePoint ended = after({});
+  listener_.readers_.end(peer_, ended - begun, released.has_value(), ended);
   if (!released) {
     if (released.error().protocol) protocol_error(released.error().detail);
     co_return false;

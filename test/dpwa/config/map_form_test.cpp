@@ -28,7 +28,7 @@ gossip:
   firewall: {distance: clip, distance_multiple: 3.5, distance_samples: 5, quarantine_after: 4, quarantine_ms: 7s, quarantine_max_ms: 1h}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
-transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, checksum: off, max_connections: 9, max_replies: 8}
+transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, checksum: off, max_connections: 9, max_connections_per_address: 7, max_connections_per_peer: 6, max_replies: 8, max_requests_per_second: 5}
 log: {level: debug, file: out.log}
 )");
   const Config config = load_cluster(file.path());
@@ -77,7 +77,10 @@ log: {level: debug, file: out.log}
   CHECK(config.transport.chunk_bytes == 1024 * 1024);
   CHECK_FALSE(config.transport.checksum);
   CHECK(config.transport.max_connections == 9);
+  CHECK(config.transport.max_connections_per_address == 7);
+  CHECK(config.transport.max_connections_per_peer == 6);
   CHECK(config.transport.max_replies == 8);
+  CHECK(config.transport.max_requests_per_second == 5);
   CHECK(config.log.level == "debug");
   CHECK(config.log.file == "out.log");
 }

@@ -55,7 +55,10 @@ void check_same(const Config& a, const Config& b) {
   CHECK(a.transport.chunk_bytes == b.transport.chunk_bytes);
   CHECK(a.transport.checksum == b.transport.checksum);
   CHECK(a.transport.max_connections == b.transport.max_connections);
+  CHECK(a.transport.max_connections_per_address == b.transport.max_connections_per_address);
+  CHECK(a.transport.max_connections_per_peer == b.transport.max_connections_per_peer);
   CHECK(a.transport.max_replies == b.transport.max_replies);
+  CHECK(a.transport.max_requests_per_second == b.transport.max_requests_per_second);
   CHECK(a.log.level == b.log.level);
   CHECK(a.log.file == b.log.file);
 }

@@ -11,7 +11,7 @@ namespace dpwa::test {
 
 ServerOptions OneCaller::options() {
   ServerOptions options;
-  options.max_connections = 1;
+  options.connections.in_all = 1;
   return options;
 }
 

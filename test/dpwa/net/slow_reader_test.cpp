@@ -66,6 +66,27 @@ TEST_CASE("no caller may keep a reply for longer than the server allows") {
   CHECK(stalled.ended_by_other_side());
 }
 
+TEST_CASE("a peer that held a snapshot in vain is told BUSY for a while, others are served") {
+  ServedNode node(elements);
+  {
+    RawSocket stalled = stalled_reader(node, 300ms);
+    REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
+    REQUIRE(test::eventually([&] { return node.free_buffers() == 2; }));
+  }
+  RawSocket again(node.port());
+  REQUIRE(test::introduce(again, elements));
+  REQUIRE(again.send(wire::encode(pull_within(10s), 3)));
+  const auto frame = again.read_frame();
+  REQUIRE(frame);
+  CHECK(frame->header.type == wire::MessageType::busy);
+  const bool forgiven = test::eventually([&] {
+    if (!again.send(wire::encode(pull_within(10s), 4))) return false;
+    const auto reply = again.read_frame();
+    return reply && reply->header.type == wire::MessageType::snapshot;
+  });
+  CHECK(forgiven);
+}
+
 TEST_CASE("more replies at once than allowed are answered BUSY, and served after the others") {
   ServerOptions options;
   options.max_replies = 1;

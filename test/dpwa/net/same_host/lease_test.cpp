@@ -24,8 +24,10 @@ AlignedBuffer shared(std::size_t size) {
   return AlignedBuffer::shared(size);
 }
 
-MemoryReader reader_of(ServedNode& node) {
-  return MemoryReader(node.port(), test::sound_hello(elements));
+MemoryReader reader_of(ServedNode& node, const std::string& name = "w2") {
+  wire::Hello hello = test::sound_hello(elements);
+  hello.node = name;
+  return MemoryReader(node.port(), hello);
 }
 
 std::size_t data_bytes(ServedNode& node) {
@@ -125,7 +127,7 @@ TEST_CASE("readers of every snapshot cost publishes, never the publisher's time"
   ServedNode node(elements, {}, shared);
   std::vector<MemoryReader> readers;
   for (int version = 1; version <= 3; ++version) {
-    readers.push_back(reader_of(node));
+    readers.push_back(reader_of(node, version < 3 ? "w2" : "w3"));
     REQUIRE(readers.back().pull(10s, data_bytes(node)));
     if (version < 3) REQUIRE(node.publish(static_cast<float>(version + 1)));
   }

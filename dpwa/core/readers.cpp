@@ -1,0 +1,35 @@
+#include "dpwa/core/readers.h"
+
+#include <algorithm>
+
+namespace dpwa {
+
+bool Readers::may_begin(const std::string& peer, TimePoint now) const {
+  if (in_flight_ >= most_) return false;
+  const auto account = accounts_.find(peer);
+  if (account == accounts_.end()) return true;
+  return account->second.in_flight < per_peer && account->second.busy_until <= now;
+}
+
+void Readers::begin(const std::string& peer) {
+  ++in_flight_;
+  ++accounts_[peer].in_flight;
+}
+
+void Readers::end(const std::string& peer, Duration held, bool whole, TimePoint now) {
+  Account& account = accounts_[peer];
+  --in_flight_;
+  --account.in_flight;
+  if (whole) {
+    account.in_vain = 0;
+  } else {
+    const Duration pause = 3 * std::min(held, longest_pause);
+    const unsigned doublings = std::min(account.in_vain, 6U);
+    account.busy_until =
+        std::max(account.busy_until, now + std::min(longest_pause, pause * (1U << doublings)));
+    ++account.in_vain;
+  }
+  if (account.in_flight == 0 && account.in_vain == 0) accounts_.erase(peer);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,79 @@
+#include "dpwa/net/connection_limits.h"
+
+#include <algorithm>
+#include <map>
+
+namespace dpwa {
+namespace {
+
+using Phase = ConnectionFacts::Phase;
+
+template <typename Fits>
+std::optional<std::size_t> longest_waiting(std::span<const ConnectionFacts> present, Fits fits) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    if (fits(i) && (!found || present[i].since < present[*found].since)) found = i;
+  }
+  return found;
+}
+
+std::optional<std::size_t> oldest_handshake(std::span<const ConnectionFacts> present,
+                                            const std::string& address) {
+  return longest_waiting(present, [&](std::size_t i) {
+    return present[i].phase == Phase::handshake && present[i].address == address;
+  });
+}
+
+ConnectionVerdict refused(std::uint32_t bound, const std::string& what) {
+  return {false, std::nullopt, "more than " + std::to_string(bound) + " " + what};
+}
+
+}  // namespace
+
+ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
+                                     const std::string& address, const ConnectionLimits& limits) {
+  std::map<std::string, std::uint32_t> handshakes;  // by address
+  std::uint32_t handshakes_in_all = 0;
+  std::uint32_t from_address = 0;
+  for (const ConnectionFacts& connection : present) {
+    if (connection.address == address) ++from_address;
+    if (connection.phase != Phase::handshake) continue;
+    ++handshakes[connection.address];
+    ++handshakes_in_all;
+  }
+  ConnectionVerdict verdict;
+  if (from_address >= limits.per_address) {
+    verdict.closes = oldest_handshake(present, address);
+    verdict.reason = "more than " + std::to_string(limits.per_address) +
+                     " connections from one address (transport.max_connections_per_address)";
+    verdict.admitted = verdict.closes.has_value();
+    return verdict;
+  }
+  const bool full = present.size() >= limits.in_all;
+  if (!full && handshakes_in_all < limits.handshakes) return verdict;
+  if (handshakes.empty()) return refused(limits.in_all, "connections (transport.max_connections)");
+  const auto most = std::max_element(
+      handshakes.begin(), handshakes.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  verdict.closes = oldest_handshake(present, most->first);
+  verdict.reason = full ? refused(limits.in_all, "connections (transport.max_connections)").reason
+                        : refused(limits.handshakes, "handshakes at once").reason;
+  return verdict;
+}
+
+ConnectionVerdict examine_introduction(std::span<const ConnectionFacts> present, std::size_t self,
+                                       const std::string& peer, const ConnectionLimits& limits) {
+  std::uint32_t others = 0;
+  for (std::size_t i = 0; i < present.size(); ++i)
+    others += i != self && present[i].peer == peer ? 1 : 0;
+  if (others < limits.per_peer) return {};
+  ConnectionVerdict verdict =
+      refused(limits.per_peer, "connections of one peer (transport.max_connections_per_peer)");
+  verdict.closes = longest_waiting(present, [&](std::size_t i) {
+    return i != self && present[i].peer == peer && present[i].phase == Phase::idle;
+  });
+  verdict.admitted = verdict.closes.has_value();
+  return verdict;
+}
+
+}  // namespace dpwa

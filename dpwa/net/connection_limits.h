@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "dpwa/core/time.h"
+
+namespace dpwa {
+
+// How many inbound connections a node keeps at once. Every bound is at least 1.
+struct ConnectionLimits {
+  std::uint32_t in_all = 256;
+  std::uint32_t per_address = 128;
+  std::uint32_t per_peer = 4;     // by the name that it introduced itself with
+  std::uint32_t handshakes = 64;  // not yet introduced
+};
+
+// What is known of one inbound connection.
+struct ConnectionFacts {
+  enum class Phase { handshake, idle, replying };
+  std::string address;
+  std::string peer;  // observers are one peer; empty during the handshake
+  Phase phase = Phase::handshake;
+  TimePoint since{};  // when the phase began
+};
+
+// The answer to a new connection: it is taken, perhaps in the place of an older one, or not.
+struct ConnectionVerdict {
+  bool admitted = true;
+  std::optional<std::size_t> closes;  // index of the connection that makes room
+  std::string reason;                 // why it is not taken or what had to make room
+};
+
+// A new connection from `address`. Where a bound is reached, the handshake that has waited longest
+// makes room, of the address that has most of them: a flood of silent connections displaces itself,
+// for an honest handshake takes a few round trips. An introduced peer never makes room. Pure.
+ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
+                                     const std::string& address, const ConnectionLimits& limits);
+
+// The connection at `self` has introduced itself as `peer`. Beyond the bound the peer's own
+// connection that has been idle longest makes room; all replying: it is not taken. Pure.
+ConnectionVerdict examine_introduction(std::span<const ConnectionFacts> present, std::size_t self,
+                                       const std::string& peer, const ConnectionLimits& limits);
+
+}  // namespace dpwa

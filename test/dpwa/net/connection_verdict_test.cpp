@@ -1,0 +1,105 @@
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "dpwa/net/connection_limits.h"
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+using Phase = ConnectionFacts::Phase;
+constexpr TimePoint start = TimePoint() + std::chrono::hours(1);
+
+ConnectionLimits small_limits() {
+  ConnectionLimits limits;
+  limits.in_all = 8;
+  limits.per_address = 4;
+  limits.per_peer = 2;
+  limits.handshakes = 3;
+  return limits;
+}
+
+ConnectionFacts handshake(const std::string& address, Duration age) {
+  return {address, "", Phase::handshake, start - age};
+}
+
+ConnectionFacts introduced(const std::string& address, const std::string& peer, Duration age,
+                           Phase phase = Phase::idle) {
+  return {address, peer, phase, start - age};
+}
+
+}  // namespace
+
+TEST_CASE("below every bound a connection is taken, and nothing makes room") {
+  const std::vector<ConnectionFacts> present{handshake("a", 1s), introduced("a", "w2", 5s)};
+  const auto verdict = examine_connection(present, "a", small_limits());
+  CHECK(verdict.admitted);
+  CHECK_FALSE(verdict.closes);
+  CHECK(verdict.reason.empty());
+}
+
+TEST_CASE("too many handshakes: the oldest of the address with most of them makes room") {
+  const std::vector<ConnectionFacts> present{handshake("honest", 9s), handshake("flood", 1s),
+                                             handshake("flood", 2s)};
+  const auto verdict = examine_connection(present, "other", small_limits());
+  CHECK(verdict.admitted);
+  REQUIRE(verdict.closes);
+  CHECK(*verdict.closes == 2);
+  CHECK(verdict.reason == "more than 3 handshakes at once");
+}
+
+TEST_CASE("too many of one address: its own handshake makes room, never another's") {
+  std::vector<ConnectionFacts> present{handshake("b", 9s), introduced("a", "w2", 5s),
+                                       introduced("a", "w3", 5s), introduced("a", "w4", 5s),
+                                       handshake("a", 1s)};
+  auto verdict = examine_connection(present, "a", small_limits());
+  CHECK(verdict.admitted);
+  REQUIRE(verdict.closes);
+  CHECK(*verdict.closes == 4);
+
+  present.back() = introduced("a", "w5", 1s);
+  verdict = examine_connection(present, "a", small_limits());
+  CHECK_FALSE(verdict.admitted);
+  CHECK(verdict.reason ==
+        "more than 4 connections from one address (transport.max_connections_per_address)");
+  CHECK(examine_connection(present, "c", small_limits()).admitted);
+}
+
+TEST_CASE("a full node makes room from handshakes alone: introduced peers stay") {
+  std::vector<ConnectionFacts> present;
+  for (int i = 0; i < 7; ++i)
+    present.push_back(introduced("10.0.0." + std::to_string(i), "w" + std::to_string(i), 60s));
+  present.push_back(handshake("10.0.1.1", 1ms));
+  auto verdict = examine_connection(present, "10.0.2.2", small_limits());
+  CHECK(verdict.admitted);
+  REQUIRE(verdict.closes);
+  CHECK(*verdict.closes == 7);
+  present.back() = introduced("10.0.1.1", "w9", 1ms);
+  verdict = examine_connection(present, "10.0.2.2", small_limits());
+  CHECK_FALSE(verdict.admitted);
+  CHECK(verdict.reason == "more than 8 connections (transport.max_connections)");
+}
+
+TEST_CASE("one more connection of a peer closes the one that was idle longest") {
+  const std::vector<ConnectionFacts> present{introduced("a", "w2", 9s, Phase::replying),
+                                             introduced("a", "w2", 5s), introduced("a", "w3", 60s),
+                                             handshake("a", 0s)};
+  const auto verdict = examine_introduction(present, 3, "w2", small_limits());
+  CHECK(verdict.admitted);
+  REQUIRE(verdict.closes);
+  CHECK(*verdict.closes == 1);
+  CHECK_FALSE(examine_introduction(present, 3, "w3", small_limits()).closes);
+}
+
+TEST_CASE("a peer that is being served on all its connections gets no more of them") {
+  const std::vector<ConnectionFacts> present{introduced("a", "w2", 9s, Phase::replying),
+                                             introduced("a", "w2", 5s, Phase::replying),
+                                             handshake("a", 0s)};
+  const auto verdict = examine_introduction(present, 2, "w2", small_limits());
+  CHECK_FALSE(verdict.admitted);
+  CHECK(verdict.reason ==
+        "more than 2 connections of one peer (transport.max_connections_per_peer)");
+}
+
+}  // namespace dpwa
