@@ -16,38 +16,37 @@ PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress add
     : local_(local),
       address_(std::move(address)),
       congestion_control_(std::move(congestion_control)),
-      socket_(io),
-      reader_(socket_, staging),
+      stream_(io),
+      reader_(stream_, staging),
       same_host_(io, local, address_.name, same_host) {}
 
 void PeerChannel::close() {
   same_host_.close();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  stream_.close();
 }
 
 asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
-  const auto error = co_await net::connect(socket_, address_);
+  const auto error = co_await net::connect(stream_.socket(), address_);
   if (error) {
     Greeting greeting{PeerFailure::unreachable, error.message(), {}};
     co_return greeting;
   }
-  net::tune(socket_, congestion_control_);
+  net::tune(stream_.socket(), congestion_control_);
   const wire::Hello hello{wire::Role::node, local_.capabilities(), local_.cluster,
                           local_.name,      local_.incarnation,    local_.manifest.fingerprint()};
   const auto encoded = wire::encode(hello, next_request_id_++);
-  const auto written = co_await net::write_all(socket_, encoded);
+  const auto written = co_await stream_.write_all(encoded);
   if (written) {
     Greeting greeting{PeerFailure::unreachable, written.message(), {}};
     co_return greeting;
   }
   constexpr auto replies =
       net::types(MessageType::welcome, MessageType::reject, MessageType::manifest_request);
-  auto frame = co_await net::read_frame(socket_, replies);
+  auto frame = co_await net::read_frame(stream_, replies);
   if (frame && frame->header.type == MessageType::manifest_request) {
     const auto manifest = wire::encode(local_.manifest, frame->header.request_id);
-    const auto sent = co_await net::write_all(socket_, manifest);
-    if (!sent) frame = co_await net::read_frame(socket_, replies);
+    const auto sent = co_await stream_.write_all(manifest);
+    if (!sent) frame = co_await net::read_frame(stream_, replies);
   }
   Greeting greeting;
   if (!frame) {
@@ -83,9 +82,9 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::greet() {
 asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& landing) {
   PullResult result;
   // A kept connection may have died unnoticed: the first failure on it costs one fresh try.
-  const bool kept = socket_.is_open();
+  const bool kept = stream_.is_open();
   for (int attempt = kept ? 0 : 1; attempt < 2; ++attempt) {
-    if (!socket_.is_open()) {
+    if (!stream_.is_open()) {
       const auto greeting = co_await shake_hands();
       if (greeting.failure) {
         close();
@@ -112,7 +111,7 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
         (capabilities_ & local_.capabilities() & wire::unchecked_chunks_capability) != 0;
     message.deadline_ms = request.deadline_ms;
     const auto encoded = wire::encode(message, request_id);
-    const auto error = co_await net::write_all(socket_, encoded);
+    const auto error = co_await stream_.write_all(encoded);
     if (error) {
       result.failure = PeerFailure::unreachable;
       result.detail = error.message();
@@ -124,7 +123,7 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     if (!result.failure || declined_in_order(*result.failure)) {
       co_return result;  // the stream is whole
     }
-    const bool closed_by_caller = !socket_.is_open();
+    const bool closed_by_caller = !stream_.is_open();
     close();
     const bool broke_before_reply = result.failure == PeerFailure::unreachable && result.bytes == 0;
     if (closed_by_caller || !broke_before_reply) break;

@@ -2,7 +2,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <optional>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/reply_reader.h"
 #include "dpwa/net/same_host/path.h"
+#include "dpwa/net/stream.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/wire/messages.h"
@@ -48,9 +48,9 @@ class PeerChannel {
   const LocalNode& local_;
   const PeerAddress address_;
   const std::string congestion_control_;
-  boost::asio::ip::tcp::socket socket_;
+  net::Stream stream_;
   ReplyReader reader_;
-  same_host::Path same_host_;       // open only while socket_ is
+  same_host::Path same_host_;       // open only while stream_ is
   std::uint64_t incarnation_ = 0;   // of the peer, on this connection
   std::uint32_t capabilities_ = 0;  // likewise
   std::uint32_t next_request_id_ = 1;

@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "dpwa/net/chunk_intake.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 
 namespace dpwa {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using wire::MessageType;
 
 namespace {
@@ -48,7 +46,7 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
           ? window
           : window.first(reply_lead_bytes + payload_bytes(landing.manifest(), request.codec,
                                                           {asked.offset, chunk_bytes()}));
-  const auto first = co_await net::read_some(socket_, lead_and_chunk, wire::header_bytes);
+  const auto first = co_await stream_.read_some(lead_and_chunk, wire::header_bytes);
   if (!first) co_return failed(first.error());
   std::size_t buffered = *first;
 
@@ -67,7 +65,7 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
   }
   if (buffered < wanted) {
     const auto target = (is_snapshot ? lead_and_chunk : window).subspan(buffered);
-    const auto more = co_await net::read_some(socket_, target, wanted - buffered);
+    const auto more = co_await stream_.read_some(target, wanted - buffered);
     if (!more) co_return failed(more.error());
     buffered += *more;
   }
@@ -133,7 +131,7 @@ asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
       if (have >= wire::chunk_header_bytes) intake.arrived(have - wire::chunk_header_bytes);
       if (have == chunk.size()) break;
       const std::size_t least = std::min(chunk.size() - have, least_read_bytes);
-      const auto more = co_await net::read_some(socket_, chunk.subspan(have), least);
+      const auto more = co_await stream_.read_some(chunk.subspan(have), least);
       if (!more) {
         PullResult broken = failed(more.error());
         broken.bytes = result.bytes;

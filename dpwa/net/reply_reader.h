@@ -1,11 +1,11 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
 
 #include "dpwa/net/pull_result.h"
+#include "dpwa/net/stream.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/wire/messages.h"
@@ -16,9 +16,8 @@ namespace dpwa {
 // is hot in cache. After a failure the stream may hold half a reply. Tx thread only.
 class ReplyReader {
  public:
-  // `staging` holds one chunk at a time; it and the socket outlive the reader.
-  ReplyReader(boost::asio::ip::tcp::socket& socket, AlignedBuffer& staging)
-      : socket_(socket), staging_(staging) {}
+  // `staging` holds one chunk at a time; it and the stream outlive the reader.
+  ReplyReader(net::Stream& stream, AlignedBuffer& staging) : stream_(stream), staging_(staging) {}
 
   boost::asio::awaitable<PullResult> receive(PullRequest request, std::uint32_t request_id,
                                              Landing& landing);
@@ -34,7 +33,7 @@ class ReplyReader {
   boost::asio::awaitable<PullResult> receive_chunks(wire::SnapshotHead head, std::size_t buffered,
                                                     Landing& landing);
 
-  boost::asio::ip::tcp::socket& socket_;
+  net::Stream& stream_;
   AlignedBuffer& staging_;
 };
 

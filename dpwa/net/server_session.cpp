@@ -6,7 +6,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <exception>
 #include <utility>
 
@@ -24,13 +23,13 @@ using asio::ip::tcp;
 using wire::MessageType;
 
 ServerSession::ServerSession(tcp::socket socket, Server& server)
-    : socket_(std::move(socket)),
+    : stream_(std::move(socket)),
       server_(server),
       local_(server.local_),
       requests_(server.options_.max_requests_per_second, after({})),
-      pause_(socket_.get_executor()) {
+      pause_(stream_.get_executor()) {
   boost::system::error_code error;
-  const auto remote = socket_.remote_endpoint(error);
+  const auto remote = stream_.socket().remote_endpoint(error);
   facts_.address = error ? "peer" : remote.address().to_string();
   enter(ConnectionFacts::Phase::handshake);
 }
@@ -42,7 +41,7 @@ void ServerSession::enter(ConnectionFacts::Phase phase) {
 
 void ServerSession::start() {
   auto self = shared_from_this();
-  asio::co_spawn(socket_.get_executor(), run(), [self](std::exception_ptr failure) {
+  asio::co_spawn(stream_.get_executor(), run(), [self](std::exception_ptr failure) {
     if (failure) {
       try {
         std::rethrow_exception(failure);
@@ -56,8 +55,7 @@ void ServerSession::start() {
 }
 
 void ServerSession::close() {
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  stream_.close();
   pause_.cancel();
 }
 
@@ -68,7 +66,7 @@ void ServerSession::protocol_error(const std::string& what) {
 
 asio::awaitable<void> ServerSession::run() {
   {
-    const net::Deadline deadline(socket_.get_executor(), after(server_.options_.handshake_timeout),
+    const net::Deadline deadline(stream_.get_executor(), after(server_.options_.handshake_timeout),
                                  [this] { close(); });
     const bool admitted = co_await handshake();
     if (!admitted) {
@@ -79,7 +77,7 @@ asio::awaitable<void> ServerSession::run() {
   enter(ConnectionFacts::Phase::idle);
   constexpr auto requests = net::types(MessageType::pull, MessageType::status_request);
   while (!server_.stopping_) {
-    auto request = co_await net::read_frame(socket_, requests);
+    auto request = co_await net::read_frame(stream_, requests);
     if (!request) {
       if (request.error().protocol) protocol_error(request.error().detail);
       co_return;
@@ -100,7 +98,7 @@ asio::awaitable<void> ServerSession::keep_to_rate() {
 
 asio::awaitable<bool> ServerSession::handshake() {
   constexpr auto expected = net::types(MessageType::hello);
-  const auto frame = co_await net::read_frame(socket_, expected);
+  const auto frame = co_await net::read_frame(stream_, expected);
   if (!frame) {
     if (!frame.error().protocol) co_return false;
     protocol_error(frame.error().detail);
@@ -135,7 +133,7 @@ asio::awaitable<bool> ServerSession::handshake() {
     welcome.clock = latest->progress().clock;
     welcome.lineage = latest->progress().lineage;
   }
-  if (is_node) welcome.same_host = server_.offer_to(socket_);
+  if (is_node) welcome.same_host = server_.offer_to(stream_.socket());
   auto encoded = wire::encode(welcome, request_id);
   co_return co_await send(std::move(encoded));
 }
@@ -145,7 +143,7 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
   const bool asked = co_await send(std::move(request));
   if (!asked) co_return false;
   constexpr auto expected = net::types(MessageType::manifest);
-  const auto frame = co_await net::read_frame(socket_, expected);
+  const auto frame = co_await net::read_frame(stream_, expected);
   if (!frame) {
     if (frame.error().protocol) protocol_error(frame.error().detail);
     co_return false;
@@ -219,7 +217,7 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
                                            server_.options_.longest_reply(pull.full));
-  const net::Deadline deadline(socket_.get_executor(), after(time), [this] { close(); });
+  const net::Deadline deadline(stream_.get_executor(), after(time), [this] { close(); });
   server_.readers_.begin(peer_);
   enter(ConnectionFacts::Phase::replying);
   const TimePoint begun = facts_.since;
@@ -239,9 +237,6 @@ asio::awaitable<bool> ServerSession::send_snapshot(ServedChunks chunks, wire::Sn
   const auto lead = wire::encode(
       head, request_id, payload_bytes(local_.manifest, head.codec, range, head.chunk_bytes));
   std::size_t lead_bytes = lead.size();  // frame header and head leave with the first chunk
-  const auto condition = [](const boost::system::error_code& error, std::size_t) {
-    return error ? std::size_t{0} : net::max_transfer_bytes;
-  };
   for (std::uint64_t at = 0; at < range.length || lead_bytes > 0;) {
     const auto size = std::min<std::uint64_t>(head.chunk_bytes, range.length - at);
     const ServedChunks::Chunk chunk = chunks.get({range.offset + at, size});
@@ -252,10 +247,9 @@ asio::awaitable<bool> ServerSession::send_snapshot(ServedChunks chunks, wire::Sn
         asio::buffer(lead.data(), lead_bytes),
         asio::buffer(chunk_header.data(), size == 0 ? 0 : chunk_header.size()),
         asio::buffer(chunk.payload.data(), chunk.payload.size())};
-    const auto [error, written] = co_await asio::async_write(socket_, buffers, condition,
-                                                             asio::as_tuple(asio::use_awaitable));
+    const auto error = co_await stream_.write_all(buffers);
     if (error) co_return false;
-    local_.traffic.bytes_served += written;
+    local_.traffic.bytes_served += asio::buffer_size(buffers);
     at += size;
     lead_bytes = 0;
   }
@@ -264,7 +258,7 @@ asio::awaitable<bool> ServerSession::send_snapshot(ServedChunks chunks, wire::Sn
 }
 
 asio::awaitable<bool> ServerSession::send(std::vector<std::byte> frame) {
-  const auto error = co_await net::write_all(socket_, frame);
+  const auto error = co_await stream_.write_all(frame);
   co_return !error;
 }
 

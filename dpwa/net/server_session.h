@@ -47,7 +47,7 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   void enter(ConnectionFacts::Phase phase);
   void protocol_error(const std::string& what);
 
-  boost::asio::ip::tcp::socket socket_;
+  net::Stream stream_;
   Server& server_;
   LocalNode& local_;
   std::string peer_;  // empty for an observer

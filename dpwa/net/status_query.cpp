@@ -2,7 +2,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
@@ -16,21 +15,20 @@ namespace dpwa {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using wire::MessageType;
 
 // Sends `request` and reads the reply of type `wanted`; a REJECT or any failure becomes `error`.
-asio::awaitable<std::vector<std::byte>> exchange(tcp::socket& socket,
+asio::awaitable<std::vector<std::byte>> exchange(net::Stream& stream,
                                                  std::vector<std::byte> request, MessageType wanted,
                                                  std::string& error) {
-  const auto written = co_await net::write_all(socket, request);
+  const auto written = co_await stream.write_all(request);
   std::vector<std::byte> body;
   if (written) {
     error = written.message();
     co_return body;
   }
   const net::TypeSet replies = net::types(wanted, MessageType::reject);
-  auto frame = co_await net::read_frame(socket, replies);
+  auto frame = co_await net::read_frame(stream, replies);
   if (!frame) {
     error = frame.error().detail;
   } else if (frame->header.type == MessageType::reject) {
@@ -44,13 +42,10 @@ asio::awaitable<std::vector<std::byte>> exchange(tcp::socket& socket,
 
 asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, Duration timeout,
                           StatusAnswer& answer) {
-  tcp::socket socket(co_await asio::this_coro::executor);
+  net::Stream stream(co_await asio::this_coro::executor);
   const TimePoint when = std::chrono::steady_clock::now() + timeout;
-  const net::Deadline deadline(socket.get_executor(), when, [&socket] {
-    boost::system::error_code ignored;
-    socket.close(ignored);
-  });
-  const auto unreachable = co_await net::connect(socket, node);
+  const net::Deadline deadline(stream.get_executor(), when, [&stream] { stream.close(); });
+  const auto unreachable = co_await net::connect(stream.socket(), node);
   if (unreachable) {
     answer.error = unreachable.message();
   } else {
@@ -59,12 +54,12 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
     hello.capabilities = net::types(wire::Codec::raw);
     hello.cluster = cluster;
     auto greeting = wire::encode(hello, 1);
-    co_await exchange(socket, std::move(greeting), MessageType::welcome, answer.error);
+    co_await exchange(stream, std::move(greeting), MessageType::welcome, answer.error);
   }
   if (answer.error.empty()) {
     auto request = wire::encode_empty(MessageType::status_request, 2);
     const auto body =
-        co_await exchange(socket, std::move(request), MessageType::status, answer.error);
+        co_await exchange(stream, std::move(request), MessageType::status, answer.error);
     if (answer.error.empty()) {
       const auto status = wire::decode_status(body);
       if (status) answer.json = status->json;
