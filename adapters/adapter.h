@@ -36,6 +36,10 @@ class Adapter {
   virtual void update_send(const torch::Tensor& loss) = 0;
   virtual StepReport update_wait(const torch::Tensor& loss) = 0;
 
+  // Between two steps: takes over what may change while it runs (other nodes, waits, chances, log,
+  // keys) of the cluster file loaded anew for this node; logs that, and what needs a restart.
+  virtual void reload(const Config& fresh) = 0;
+
   // Drains and leaves the network in order; takes the final global average when configured. A
   // second call does nothing and reports the same.
   virtual FinishReport finish() = 0;

@@ -59,6 +59,10 @@ StepReport GossipAdapter::update_wait(const torch::Tensor&) {
   return report;
 }
 
+void GossipAdapter::reload(const Config& fresh) {
+  gossip_->reload(fresh);
+}
+
 FinishReport GossipAdapter::finish() {
   if (phase_ == Phase::running) finished_ = gossip_->finish();
   leave();

@@ -19,6 +19,7 @@ class GossipAdapter : public Adapter {
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
+  void reload(const Config& fresh) override;
   FinishReport finish() override;
   void leave() override;
   ResumeState resume_state() const override;

@@ -3,6 +3,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "dpwa/core/clock.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa {
 
@@ -21,6 +22,11 @@ StepReport NullAdapter::update_wait(const torch::Tensor&) {
   StepReport report;
   report.clock = state_.clock;
   return report;
+}
+
+void NullAdapter::reload(const Config& fresh) {
+  configure_log(fresh.log.level, fresh.log.file, fresh.self);
+  log(LogLevel::info, "config", "reloaded the log settings; nothing else applies to backend null");
 }
 
 }  // namespace dpwa

@@ -15,6 +15,7 @@ class NullAdapter : public Adapter {
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
+  void reload(const Config& fresh) override;
   FinishReport finish() override { return {}; }
   void leave() override {}
   ResumeState resume_state() const override { return state_; }

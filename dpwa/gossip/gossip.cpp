@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/config/reload.h"
 #include "dpwa/core/clock.h"
 #include "dpwa/core/lineage.h"
 #include "dpwa/gossip/final_average.h"
@@ -245,6 +246,18 @@ void Gossip::adopt(const Arrival& arrival) {
   parameters_.assign(node_->client().landing().bytes());
   clock_ = arrival.progress.clock;
   lineage_ = arrival.progress.lineage;
+}
+
+void Gossip::reload(const Config& fresh) {
+  const ReloadPlan plan = plan_reload(config_, fresh);
+  config_ = plan.config;
+  configure_log(config_.log.level, config_.log.file, config_.self);  // opens its file anew
+  for (const auto& change : plan.applied)
+    log(LogLevel::info, "config", "reloaded: " + to_text(change));
+  for (const auto& change : plan.kept)
+    log(LogLevel::warn, "config", "needs a restart, not taken over: " + to_text(change));
+  if (plan.applied.empty() && plan.kept.empty())
+    log(LogLevel::info, "config", "reloaded: the cluster file has not changed");
 }
 
 FinishReport Gossip::finish() {

@@ -32,7 +32,7 @@ namespace dpwa {
 // pull outstanding.
 class Gossip {
  public:
-  // Both references must outlive it. Throws ConfigError for an interpolation that does not exist.
+  // `parameters` must outlive it. Throws ConfigError for an interpolation that does not exist.
   Gossip(const Config& config, Parameters& parameters);
   ~Gossip();
 
@@ -46,6 +46,10 @@ class Gossip {
   // `loss` is read when the snapshot is complete: a device tensor's value may arrive with it.
   void update_send(const std::function<double()>& loss);
   StepReport update_wait();
+
+  // Takes over what may change while it runs of a file loaded anew for this node, between two
+  // steps, and logs what it took over and what needs a restart.
+  void reload(const Config& fresh);
 
   // Takes the final global average when configured, serves the last snapshot to those that still
   // want it, and leaves the network. Bounded by twice gossip.finish_wait.
@@ -72,7 +76,7 @@ class Gossip {
   void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
   Progress progress() const;           // of now, but for version and loss
 
-  const Config& config_;
+  Config config_;
   Parameters& parameters_;
   GuardedInterpolation interpolation_;
   const std::vector<ByteRange> blocks_;  // what the pulls ask for in turn; one: the whole

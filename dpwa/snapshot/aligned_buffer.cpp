@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -13,6 +15,21 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
+// Memory was refused: says how much, without asking for more.
+class BufferRefused : public std::bad_alloc {
+ public:
+  explicit BufferRefused(std::size_t bytes) {
+    std::snprintf(text_.data(), text_.size(),
+                  "no memory for a buffer of %.1f MiB; a node needs five times the size of its "
+                  "parameters",
+                  static_cast<double>(bytes) / (1 << 20));
+  }
+  const char* what() const noexcept override { return text_.data(); }
+
+ private:
+  std::array<char, 128> text_{};
+};
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -26,7 +43,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
   const std::size_t mapped = round_up(bytes, page_bytes);
   std::byte* data =
       map_aligned(mapped, huge ? huge_page_bytes : page_bytes, PROT_READ | PROT_WRITE);
-  if (data == nullptr) throw std::bad_alloc();
+  if (data == nullptr) throw BufferRefused(bytes);
   memory_ =
       std::shared_ptr<std::byte>(data, [mapped](std::byte* mapping) { ::munmap(mapping, mapped); });
   if (huge) ::madvise(data, mapped, MADV_HUGEPAGE);  // a hint: failure costs speed only

@@ -39,7 +39,9 @@ class Program {
 
  private:
   void resume();
+  void reload();
   bool save(const RunPosition& position);
+  bool write(const RunResult& result) const;
   RunResult result_of(const Trainer& trainer) const;
   std::optional<Evaluation> evaluate_own();
   void leave(RunResult& result);
@@ -103,6 +105,15 @@ void Program::resume() {
       "resumed from " + loaded->file.string() + " at step " + std::to_string(position_.step));
 }
 
+// A file that is wrong changes nothing: the run goes on as it is.
+void Program::reload() {
+  try {
+    adapter_->reload(load_config(options_.config, options_.name));
+  } catch (const ConfigError& error) {
+    log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
+  }
+}
+
 // A checkpoint that cannot be written is no reason to stop training; the older ones are still
 // there.
 bool Program::save(const RunPosition& position) {
@@ -113,6 +124,17 @@ bool Program::save(const RunPosition& position) {
     return true;
   } catch (const std::system_error& error) {
     log(LogLevel::error, "train", std::string("no checkpoint written: ") + error.what());
+    return false;
+  }
+}
+
+// Nor to leave the others without this node at the final average.
+bool Program::write(const RunResult& result) const {
+  try {
+    report_->write(result);
+    return true;
+  } catch (const std::system_error& error) {
+    log(LogLevel::error, "train", std::string("no result written: ") + error.what());
     return false;
   }
 }
@@ -156,6 +178,9 @@ int Program::run() {
       trainer_options,
       {*model_, *optimizer_, *adapter_, data_.train, data_.test, *samples_, report_->metrics(),
        report_->progress(), [] { return stop_signal::received() != 0; },
+       [this] {
+         if (stop_signal::take_reload()) reload();
+       },
        [this](const RunPosition& position) { save(position); }},
       position_);
   const LoopEnd end = trainer.run();
@@ -169,13 +194,13 @@ int Program::run() {
   if (result.interrupted) stop_signal::limit(stop_limit_seconds);
   result.own = evaluate_own();
   report_->own_model(result);
-  report_->write(result);
+  write(result);
   stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes
   leave(result);
-  report_->write(result);
+  const bool written = write(result);
   report_->close(result);
   if (result.interrupted) return 128 + stop_signal::received();
-  return saved ? 0 : 1;
+  return saved && written ? 0 : 1;
 }
 
 }  // namespace

@@ -10,12 +10,17 @@ namespace {
 
 std::atomic<int> noted{0};
 std::atomic<bool> deferred{false};
+std::atomic<bool> reload_wanted{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int number) {
   int none = 0;
   const bool first = noted.compare_exchange_strong(none, number);
   if (!first || !deferred) ::_exit(128 + number);
+}
+
+void on_hang_up(int) {
+  reload_wanted = true;
 }
 
 void on_alarm(int) {
@@ -34,6 +39,7 @@ void handle(int number, void (*handler)(int)) {
 void install() {
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
+  handle(SIGHUP, on_hang_up);
 }
 
 void defer(bool on) {
@@ -42,6 +48,10 @@ void defer(bool on) {
 
 int received() {
   return noted;
+}
+
+bool take_reload() {
+  return reload_wanted.exchange(false);
 }
 
 void limit(unsigned seconds) {

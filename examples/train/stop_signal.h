@@ -2,14 +2,15 @@
 
 namespace dpwa::train {
 
-// SIGINT and SIGTERM. While deferred, the first one is noted, for the training loop to end after
-// its step; any other ends the process at once with exit code 128 + signal. Process-wide, as
-// signals are; called by the main thread.
+// SIGHUP: read the cluster file again. SIGINT and SIGTERM: stop. While deferred, the first one is
+// noted, for the training loop to end after its step; any other ends the process at once with exit
+// code 128 + signal. Process-wide, as signals are; called by the main thread.
 namespace stop_signal {
 
 void install();                // from here on a signal ends the process with its exit code
 void defer(bool on);           // from here on the first signal is only noted; or no longer
 int received();                // its number; 0 = none. Any thread.
+bool take_reload();            // whether SIGHUP came since the last call
 void limit(unsigned seconds);  // ends the process with 128 + received() after so long
 
 }  // namespace stop_signal

@@ -29,6 +29,7 @@ LoopEnd Trainer::run() {
   parts_.model.train();
   while (position_.samples < options_.total_samples) {
     if (!step()) return LoopEnd::diverged;
+    parts_.between_steps();
     if (due(position_.step, options_.eval_every)) evaluate_now();
     position_.train_seconds = seconds(Clock::now());
     if (due(position_.step, options_.checkpoint_every)) {

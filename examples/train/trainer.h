@@ -39,6 +39,7 @@ struct TrainerParts {
   MetricsWriter* metrics = nullptr;  // may be null
   ProgressLine* progress = nullptr;  // may be null
   std::function<bool()> stop_requested = [] { return false; };
+  std::function<void()> between_steps = [] {};
   std::function<void(const RunPosition&)> checkpoint = [](const RunPosition&) {};
 };
 

@@ -30,6 +30,7 @@ class RecordingAdapter final : public Adapter {
   }
   void update_send(const torch::Tensor&) override {}
   StepReport update_wait(const torch::Tensor&) override { return {}; }
+  void reload(const Config&) override {}
   FinishReport finish() override { return {}; }
   void leave() override {}
   ResumeState resume_state() const override { return {}; }

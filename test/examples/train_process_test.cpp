@@ -180,6 +180,56 @@ TEST_CASE_FIXTURE(Trainer,
   CHECK_FALSE(std::filesystem::exists(dir / "run"));
 }
 
+TEST_CASE_FIXTURE(Trainer,
+                  "on a full disk training goes on to its end, which says what was not written") {
+  const std::string run = (dir / "run").string();
+  const Arguments train = command("run", {"--steps", "30", "--checkpoint-every", "10",
+                                          "--checkpoint", (dir / "run/checkpoints").string()});
+  std::string line;
+  for (const std::string& word : train) line += " '" + word + "'";
+  // A file system of 64 KiB where that is allowed; else no file may grow beyond 32 KiB.
+  const std::string full =
+      "mkdir -p '" + run +
+      "'; if unshare -rm true 2>/dev/null; then exec unshare -rm sh -c \"mount "
+      "-t tmpfs -o size=64k none '" +
+      run + "' && exec " + line +
+      "\"; fi; trap '' XFSZ; ulimit -f "
+      "64; exec" +
+      line;
+  CHECK(test::Process({"/bin/sh", "-c", full}, dir / "output").wait() == 1);
+  INFO(output());
+  CHECK(said("no checkpoint written: "));
+  CHECK(said("finished step 30"));
+}
+
+TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs checkpoints alone") {
+  test::write_text(dir / "file", "");
+  CHECK(train("run", {"--steps", "5", "--checkpoint", (dir / "file/checkpoints").string()}) == 1);
+  INFO(output());
+  CHECK(said("no checkpoint written: "));
+  CHECK(said("finished step 5"));
+  CHECK(result("run")["steps"] == 5);
+}
+
+TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again; a wrong one changes nothing") {
+  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: 45998}]\n");
+  const Arguments endless{"--steps", "1000000", "--step-time", "5"};
+  test::Process process(command("run", endless), dir / "output");
+  const auto metrics = dir / "run/w1.metrics.jsonl";
+  REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, patience));
+  test::write_text(dir / "cluster.yaml",
+                   "nodes: [{name: w1, port: 45997}]\ngossip: {timeout_ms: 800}\n");
+  process.signal(SIGHUP);
+  CHECK(test::eventually([&] { return said("reloaded: gossip.timeout_ms: 500 -> 800"); }));
+  CHECK(test::eventually(
+      [&] { return said("needs a restart, not taken over: nodes[w1].port: 45998 -> 45997"); }));
+  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: none}]\n");
+  process.signal(SIGHUP);
+  CHECK(test::eventually([&] { return said("not reloaded: "); }));
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 143);
+}
+
 TEST_CASE_FIXTURE(Trainer, "training that diverges ends with exit code 1 and says so") {
   CHECK(train("run", {"--steps", "200", "--lr", "1e30", "--quiet"}) == 1);
   INFO(output());

@@ -76,6 +76,7 @@ Options parse(const std::vector<std::string>& words) {
 }
 
 std::atomic<bool> terminated{false};
+std::atomic<bool> reload_wanted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 double optimum(std::size_t element) {
@@ -109,6 +110,14 @@ json describe(const dpwa::StepReport& report, std::uint64_t step, double loss) {
           {"ok", report.pulls_ok}, {"failed", report.pulls_failed}};
 }
 
+void reload(const Options& options, dpwa::test::VectorNode& node) {
+  try {
+    node.gossip().reload(dpwa::load_config(options.cluster_file, options.name));
+  } catch (const dpwa::ConfigError& error) {
+    dpwa::log(dpwa::LogLevel::error, "config", std::string("not reloaded: ") + error.what());
+  }
+}
+
 int train(const Options& options) {
   constexpr float learning_rate = 0.05F;
   const dpwa::Config config = dpwa::load_config(options.cluster_file, options.name);
@@ -130,6 +139,7 @@ int train(const Options& options) {
     for (std::size_t e = 0; e < gradient.size(); ++e)
       node.values()[e] -= learning_rate * gradient[e];
     write(describe(node.gossip().update_wait(), step, loss));
+    if (reload_wanted.exchange(false)) reload(options, node);
     if (terminated) {
       node.gossip().leave();
       return 128 + SIGTERM;
@@ -152,6 +162,8 @@ int main(int argc, char** argv) {
   struct sigaction action {};
   action.sa_handler = [](int) { terminated = true; };
   ::sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = [](int) { reload_wanted = true; };
+  ::sigaction(SIGHUP, &action, nullptr);
   try {
     return train(parse({argv + 1, argv + argc}));
   } catch (const dpwa::ConfigError& error) {

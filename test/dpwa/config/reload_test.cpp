@@ -1,0 +1,72 @@
+#include "dpwa/config/reload.h"
+
+#include <doctest/doctest.h>
+
+namespace dpwa {
+namespace {
+
+Config cluster(const std::string& more = "", const std::string& nodes = "") {
+  const std::string listed = nodes.empty() ? "[{name: w1, port: 1}, {name: w2, port: 2}]" : nodes;
+  Config config = parse_cluster("cluster: c\nnodes: " + listed + "\n" + more, "c.yaml");
+  config.self = "w1";
+  return config;
+}
+
+std::vector<std::string> lines(const std::vector<ReloadPlan::Change>& changes) {
+  std::vector<std::string> text;
+  for (const auto& change : changes) text.push_back(to_text(change));
+  return text;
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the same file again changes nothing") {
+  const ReloadPlan plan = plan_reload(cluster(), cluster());
+  CHECK(plan.applied.empty());
+  CHECK(plan.kept.empty());
+  CHECK(to_yaml(plan.config) == to_yaml(cluster()));
+}
+
+TEST_CASE("waits, chances and the log are taken over, and named") {
+  const ReloadPlan plan = plan_reload(
+      cluster(), cluster("gossip: {timeout_ms: 2s, pull_probability: 0.25, step_budget_ms: 5}\n"
+                         "log: {level: debug}\n"));
+  CHECK(lines(plan.applied) == Lines{"gossip.pull_probability: 1 -> 0.25",
+                                     "gossip.timeout_ms: 500 -> 2000",
+                                     "gossip.step_budget_ms: 0 -> 5", "log.level: info -> debug"});
+  CHECK(plan.kept.empty());
+  CHECK(plan.config.gossip.timeout == Duration(std::chrono::seconds(2)));
+  CHECK(plan.config.gossip.pull_probability == 0.25);
+  CHECK(plan.config.log.level == "debug");
+}
+
+TEST_CASE("what a run is made of stays, and is named") {
+  const ReloadPlan plan =
+      plan_reload(cluster(), cluster("gossip: {blend: lerp}\ninterpolation: {value: 0.25}\n"
+                                     "transport: {encoding: bf16, max_replies: 7}\n"));
+  CHECK(plan.applied.empty());
+  CHECK(lines(plan.kept) ==
+        Lines{"gossip.blend: delta -> lerp", "interpolation.value: none -> 0.25",
+              "transport.encoding: fp32 -> bf16", "transport.max_replies: 64 -> 7"});
+  CHECK(to_yaml(plan.config) == to_yaml(cluster()));
+}
+
+TEST_CASE("other nodes may join, move and go; the own entry stays") {
+  const ReloadPlan plan =
+      plan_reload(cluster("", "[{name: w1, port: 1}, {name: w2, port: 2}, {name: w3, port: 3}]"),
+                  cluster("", "[{name: w1, port: 9}, {name: w2, port: 20}, {name: w4, port: 4}]"));
+  REQUIRE(plan.joined.size() == 1);
+  CHECK(plan.joined[0].name == "w4");
+  CHECK(plan.joined[0].port == 4);
+  REQUIRE(plan.moved.size() == 1);
+  CHECK(plan.moved[0].name == "w2");
+  CHECK(plan.moved[0].port == 20);
+  CHECK(plan.gone == Lines{"w3"});
+  CHECK(lines(plan.kept) == Lines{"nodes[w1].port: 1 -> 9"});
+  CHECK(plan.config.nodes.size() == 3);
+  CHECK(plan.config.nodes[0].port == 1);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <list>
+
+#include "test/process/cluster_run.h"
+#include "test/support/eventually.h"
+#include "test/support/raw_socket.h"
+
+namespace dpwa {
+namespace {
+
+using test::ClusterRun;
+
+constexpr const char* settings =
+    "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s}\n"
+    "transport: {same_host: off}";
+
+bool eventually(const std::function<bool()>& condition) {
+  return test::eventually(condition, test::run_patience);
+}
+
+bool said(const ClusterRun& run, const std::string& name, const std::string& text) {
+  return run.log(name).find(text) != std::string::npos;
+}
+
+std::size_t open_descriptors(pid_t pid) {
+  const auto folder = std::filesystem::path("/proc") / std::to_string(pid) / "fd";
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+
+void limit_descriptors(pid_t pid, std::size_t count) {
+  rlimit limit{};
+  REQUIRE(::prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) == 0);
+  limit.rlim_cur = std::min<rlim_t>(count, limit.rlim_max);
+  REQUIRE(::prlimit(pid, RLIMIT_NOFILE, &limit, nullptr) == 0);
+}
+
+void write_cluster_file(const ClusterRun& run, const std::string& more) {
+  // Into place as a whole: the node may read it at any moment.
+  const auto next = run.directory() / "next.yaml";
+  std::ofstream file(next);
+  file << "nodes:\n";
+  for (std::size_t i = 0; i < run.names().size(); ++i)
+    file << "  - {name: " << run.names()[i] << ", port: " << run.ports()[i] << "}\n";
+  file << more << "\n";
+  file.close();
+  std::filesystem::rename(next, run.file());
+}
+
+}  // namespace
+
+TEST_CASE("SIGHUP takes over what may change, names what may not, and survives a wrong file") {
+  ClusterRun run(2, settings);
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(eventually([&] { return run.count("w1", 0, "mixed") > 5; }));
+  write_cluster_file(run,
+                     "gossip: {timeout_ms: 900, pull_probability: 0, start_wait_ms: 60s, "
+                     "finish_wait_ms: 30s, blend: lerp}\ntransport: {same_host: off}");
+  run.process("w1").signal(SIGHUP);
+  CHECK(eventually([&] { return said(run, "w1", "reloaded: gossip.timeout_ms: 500 -> 900"); }));
+  CHECK(said(run, "w1", "reloaded: gossip.pull_probability: 1 -> 0"));
+  CHECK(eventually([&] {
+    return said(run, "w1", "needs a restart, not taken over: gossip.blend: delta -> lerp");
+  }));
+  // It pulls no more, and is pulled from as before.
+  const std::size_t from = run.steps("w1").size() + 20;
+  const std::size_t from_2 = run.steps("w2").size();
+  REQUIRE(eventually([&] { return run.steps("w1").size() > from + 50; }));
+  CHECK(run.count("w1", from, "mixed") == 0);
+  CHECK(eventually([&] { return run.count("w2", from_2, "mixed", "w1") > 5; }));
+
+  write_cluster_file(run, "gossip: {timeout_ms: soon}");
+  run.process("w1").signal(SIGHUP);
+  CHECK(eventually([&] { return said(run, "w1", "not reloaded: "); }));
+  CHECK(said(run, "w1", "gossip.timeout_ms"));
+  run.finish();
+  const bool well = run.all_finished_well();
+  INFO(run.logs());
+  CHECK(well);
+}
+
+TEST_CASE("a node without free descriptors goes on training, and serves again once it has some") {
+  ClusterRun run(3, settings);
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(eventually(
+      [&] { return run.count("w1", 0, "mixed") > 5 && run.count("w2", 0, "mixed", "w1") > 0; }));
+  const pid_t pid = run.process("w1").id();
+  limit_descriptors(pid, open_descriptors(pid) + 2);
+  {
+    std::list<test::RawSocket> flood;
+    for (int i = 0; i < 40; ++i) flood.emplace_back(run.ports()[0]);
+    CHECK(eventually([&] { return said(run, "w1", "Too many open files"); }));
+    const std::size_t from = run.steps("w1").size();
+    CHECK(eventually([&] { return run.steps("w1").size() > from + 50; }));
+  }
+  const std::size_t from = run.steps("w2").size();
+  const std::size_t own = run.steps("w1").size();
+  CHECK(eventually([&] { return run.count("w2", from, "mixed", "w1") > 2; }));
+  CHECK(eventually([&] { return run.count("w1", own, "mixed") > 2; }));
+  run.finish();
+  const bool well = run.all_finished_well();
+  INFO(run.logs());
+  CHECK(well);
+}
+
+TEST_CASE("a node that is refused its memory says how much, and nothing is left of it") {
+  ClusterRun run(2, settings);
+  // 4 TiB of parameters: no machine has four times that beside it.
+  run.start("w1", {"--elements", "1099511627776"});
+  CHECK(run.wait("w1") == 1);
+  INFO(run.log("w1"));
+  CHECK(said(run, "w1", "no memory"));
+}
+
+}  // namespace dpwa
