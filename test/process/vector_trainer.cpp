@@ -1,14 +1,21 @@
 // A node that trains a vector, for tests of whole clusters without torch:
 //   dpwa_vector_trainer CLUSTER_FILE NAME OUTPUT [--steps N] [--until FILE] [--step-ms T]
-//                       [--elements D]
-// Minimises the mean of a_e (x_e - sin e)^2 / 2, with curvatures a_e from 0.5 to 1, by SGD with
+//                       [--elements D] [--spread PERCENT]
+// Minimises the mean of a_e (x_e - b_e)^2 / 2, with curvatures a_e from 0.5 to 1, by SGD with
 // noisy gradients, averaging by gossip. Ends after N steps or once FILE exists. Writes to OUTPUT
 // one JSON object a line: the start, every step, the end. Exit codes: 0 done; 1 failed; 2 wrong
 // usage or configuration; 143 ended by SIGTERM.
+//
+// The optimum b_e is sin e, for each node moved by a normal deviate of PERCENT / 100: nodes that
+// are kept apart then drift apart, as with unequal shards.
+//
+// The second half of the vector repeats the first: same optimum, curvature and noise. Every blend
+// keeps twins equal, so a vector that is torn anywhere but in its very middle shows as `twin_gap`.
 
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -40,6 +47,7 @@ struct Options {
   std::string until;  // empty = never
   std::uint64_t step_ms = 1;
   std::uint64_t elements = 1000;
+  std::uint64_t spread_percent = 0;
 };
 
 std::uint64_t number(const std::string& text) {
@@ -68,6 +76,8 @@ Options parse(const std::vector<std::string>& words) {
       options.step_ms = number(value);
     } else if (words[i] == "--elements") {
       options.elements = number(value);
+    } else if (words[i] == "--spread") {
+      options.spread_percent = number(value);
     } else {
       throw std::invalid_argument("unknown option '" + words[i] + "'");
     }
@@ -79,35 +89,84 @@ std::atomic<bool> terminated{false};
 std::atomic<bool> reload_wanted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-double optimum(std::size_t element) {
-  return std::sin(static_cast<double>(element));
+// The element of the first half that `e` is or repeats; the last one of an odd number has no twin.
+std::size_t first_twin(std::size_t e, std::size_t elements) {
+  const std::size_t half = elements / 2;
+  return e >= half && e < 2 * half ? e - half : e;
 }
 
-double root_mean_square_error(std::span<const float> x) {
+// Where the loss of a node is least, element by element.
+std::vector<double> optimum(const Options& options, std::size_t rank) {
+  const double spread = static_cast<double>(options.spread_percent) / 100;
+  dpwa::Random random(dpwa::derive_seed(11, {rank}));
+  std::vector<double> best(options.elements);
+  for (std::size_t e = 0; e < best.size(); ++e) {
+    const std::size_t twin = first_twin(e, best.size());
+    best[e] = twin < e ? best[twin] : std::sin(static_cast<double>(e));
+    if (spread > 0 && twin == e) best[e] += random.normal(0, spread);
+  }
+  return best;
+}
+
+double root_mean_square_error(std::span<const float> x, const std::vector<double>& best) {
   double sum = 0;
-  for (std::size_t e = 0; e < x.size(); ++e) sum += std::pow(x[e] - optimum(e), 2);
+  for (std::size_t e = 0; e < x.size(); ++e) sum += std::pow(x[e] - best[e], 2);
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
 // Takes the gradients at x and returns the loss there.
-double gradients(std::span<const float> x, std::vector<float>& gradient, dpwa::Random& random) {
+double gradients(std::span<const float> x, const std::vector<double>& best,
+                 std::vector<float>& gradient, dpwa::Random& random) {
+  std::vector<double> noise(x.size());
   double loss = 0;
   for (std::size_t e = 0; e < x.size(); ++e) {
-    const double curvature = 0.5 + 0.5 * static_cast<double>(e % 8) / 7;
-    const double distance = x[e] - optimum(e);
+    const std::size_t twin = first_twin(e, x.size());
+    noise[e] = twin < e ? noise[twin] : random.normal(0, 0.1);
+    const double curvature = 0.5 + 0.5 * static_cast<double>(twin % 8) / 7;
+    const double distance = x[e] - best[e];
     loss += curvature * distance * distance / 2;
-    gradient[e] = static_cast<float>(curvature * distance + random.normal(0, 0.1));
+    gradient[e] = static_cast<float>(curvature * distance + noise[e]);
   }
   return loss / static_cast<double>(x.size());
 }
 
-json describe(const dpwa::StepReport& report, std::uint64_t step, double loss) {
-  const std::chrono::duration<double, std::milli> waited = report.waited;
-  return {{"step", step},          {"loss", loss},
-          {"clock", report.clock}, {"outcome", to_string(report.outcome)},
-          {"peer", report.peer},   {"factor", report.factor},
-          {"bytes", report.bytes}, {"waited_ms", waited.count()},
-          {"ok", report.pulls_ok}, {"failed", report.pulls_failed}};
+// What a watcher of the whole cluster needs of the parameters.
+struct Probe {
+  bool finite = true;
+  double twin_gap = 0;        // the largest difference of twins, relative to 1 + their size
+  std::vector<float> values;  // at most 16, spread over the first half
+};
+
+Probe probe(std::span<const float> x) {
+  Probe seen;
+  for (const float value : x) seen.finite = seen.finite && std::isfinite(value);
+  const std::size_t half = x.size() / 2;
+  for (std::size_t e = 0; e < half; ++e) {
+    const double gap = std::abs(double{x[e]} - x[e + half]) / (1 + std::abs(double{x[e]}));
+    seen.twin_gap = std::max(seen.twin_gap, gap);
+  }
+  const std::size_t stride = std::max<std::size_t>(1, half / 16);
+  for (std::size_t e = 0; e < half && seen.values.size() < 16; e += stride)
+    seen.values.push_back(x[e]);
+  return seen;
+}
+
+double milliseconds(SteadyClock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+// `gossip_ms`: the time that the step gave to gossip, waiting included; `at_ms`: when it ended, on
+// the monotonic clock of the host.
+json describe(const dpwa::StepReport& report, std::uint64_t step, double loss, double gossip_ms,
+              const Probe& seen) {
+  return {{"step", step},           {"loss", loss},
+          {"clock", report.clock},  {"outcome", to_string(report.outcome)},
+          {"peer", report.peer},    {"factor", report.factor},
+          {"bytes", report.bytes},  {"waited_ms", milliseconds(report.waited)},
+          {"ok", report.pulls_ok},  {"failed", report.pulls_failed},
+          {"gossip_ms", gossip_ms}, {"at_ms", milliseconds(SteadyClock::now().time_since_epoch())},
+          {"finite", seen.finite},  {"twin_gap", seen.twin_gap},
+          {"probe", seen.values}};
 }
 
 void reload(const Options& options, dpwa::test::VectorNode& node) {
@@ -128,17 +187,25 @@ int train(const Options& options) {
   const auto write = [&output](const json& line) { output << line.dump() << std::endl; };
 
   node.gossip().start();
-  write(
-      {{"started", true}, {"clock", node.gossip().resume_state().clock}, {"x", node.values()[0]}});
+  write({{"started", true},
+         {"clock", node.gossip().resume_state().clock},
+         {"x", node.values()[0]},
+         {"at_ms", milliseconds(SteadyClock::now().time_since_epoch())}});
   dpwa::Random random(dpwa::derive_seed(7, {rank}));
+  const std::vector<double> best = optimum(options, rank);
   std::vector<float> gradient(options.elements);
   for (std::uint64_t step = 1; step <= options.steps; ++step) {
     const auto begun = SteadyClock::now();
-    const double loss = gradients(node.values(), gradient, random);
+    const double loss = gradients(node.values(), best, gradient, random);
+    const auto sending = SteadyClock::now();
     node.gossip().update_send([loss] { return loss; });
+    auto in_gossip = SteadyClock::now() - sending;
     for (std::size_t e = 0; e < gradient.size(); ++e)
       node.values()[e] -= learning_rate * gradient[e];
-    write(describe(node.gossip().update_wait(), step, loss));
+    const auto waiting = SteadyClock::now();
+    const dpwa::StepReport report = node.gossip().update_wait();
+    in_gossip += SteadyClock::now() - waiting;
+    write(describe(report, step, loss, milliseconds(in_gossip), probe(node.values())));
     if (reload_wanted.exchange(false)) reload(options, node);
     if (terminated) {
       node.gossip().leave();
@@ -151,7 +218,7 @@ int train(const Options& options) {
   write({{"finished", true},
          {"participants", finished.participants},
          {"distance", finished.distance_to_average},
-         {"error", root_mean_square_error(node.values())},
+         {"error", root_mean_square_error(node.values(), best)},
          {"checksum", dpwa::wire::crc32c(std::as_bytes(node.values()))}});
   return 0;
 }
