@@ -129,6 +129,12 @@ void PeerTable::returned(PeerId peer, std::uint64_t incarnation) {
   }
 }
 
+void PeerTable::introduced(PeerId peer, std::uint64_t incarnation) {
+  PeerRecord& record = peers_.at(peer);
+  if (incarnation < record.incarnation) record.incarnation = incarnation;
+  returned(peer, incarnation);
+}
+
 std::optional<PeerId> PeerTable::find(const std::string& name) const {
   const auto found = std::ranges::find(peers_, name, &PeerRecord::name);
   if (found == peers_.end()) return std::nullopt;

@@ -81,6 +81,9 @@ class PeerTable {
   // score starts afresh if it seemed down, once until it answers again: a peer that can call but
   // not be reached, or is always too slow, must not win favour by calling. An older one is ignored.
   void returned(PeerId peer, std::uint64_t incarnation);
+  // What the peer said of itself when we called it. Believed even if it is lower: a caller may have
+  // used its name, or its wall clock was set back before it was restarted.
+  void introduced(PeerId peer, std::uint64_t incarnation);
 
   std::size_t size() const { return peers_.size(); }
   const PeerRecord& at(PeerId peer) const { return peers_.at(peer); }

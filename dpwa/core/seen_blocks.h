@@ -9,6 +9,9 @@ namespace dpwa {
 // sending the same parameters again. Pure; one per peer.
 class SeenBlocks {
  public:
+  // Of the peer's process that it was taken from; 0 = nothing taken yet.
+  std::uint64_t incarnation() const { return incarnation_; }
+
   // The version to state when asking for `block` (0 to 63); 0 = nothing to state.
   std::uint64_t known_version(std::uint64_t incarnation, unsigned block) const {
     const bool known = incarnation == incarnation_ && (blocks_ >> block & 1) != 0;

@@ -117,7 +117,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     arrival.progress = result.progress;
     arrival.bytes += result.bytes;
     local_.traffic.bytes_received += result.bytes;
-    if (result.incarnation != 0) table_.returned(*peer, result.incarnation);
+    if (result.incarnation != 0) table_.introduced(*peer, result.incarnation);
     if (!result.failure) {
       if (result.same_host) ++local_.traffic.same_host_pulls;
       const auto until = firewall_.succeeded(*peer, verdict_, SteadyClock::now());
@@ -170,7 +170,8 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
       ByteRange{0, spec.full ? local_.manifest.total_bytes() : local_.manifest.exchange_bytes()});
   if (!spec.full) {
     request.codec = local_.codec;
-    request.known_incarnation = table_.at(peer).incarnation;
+    // Not the table's incarnation: any caller may raise that.
+    request.known_incarnation = seen_[peer].incarnation();
     request.known_version = seen_[peer].known_version(request.known_incarnation, spec.block);
   }
   request.deadline_ms = milliseconds_left(round_.deadline());

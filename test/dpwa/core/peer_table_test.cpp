@@ -170,6 +170,20 @@ TEST_CASE_FIXTURE(Fixture, "a restarted peer starts afresh, whatever it did befo
   CHECK(table.at(0).incarnation == 11);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "what a peer answers of itself outweighs what callers in its name said") {
+  table.introduced(0, 7);
+  table.returned(0, ~std::uint64_t{0});
+  table.introduced(0, 7);
+  CHECK(table.at(0).incarnation == 7);
+  fail(3, PeerFailure::unreachable);
+  REQUIRE(waits());
+  table.returned(0, 7);  // no call of an older incarnation any more
+  CHECK_FALSE(waits());
+  table.introduced(0, 8);
+  CHECK(table.at(0).incarnation == 8);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a restart forgets the progress of the last process") {
   Progress progress;
   progress.version = 12;
