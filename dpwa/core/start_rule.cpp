@@ -13,12 +13,18 @@ double rank(const StartView& view) {
 
 // What the views say, own entry left out.
 struct Survey {
-  std::optional<std::size_t> ready;  // the one with the highest clock; the first of equals
+  std::optional<std::size_t> ready;  // the best to pull from; the first of equals
   bool all_answered = true;
   bool first = true;  // no joining node comes before this one in file order
 };
 
-Survey survey(const std::vector<StartView>& nodes, std::size_t self) {
+bool better(const StartView& one, const StartView& other) {
+  if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
+  return rank(one) > rank(other);
+}
+
+Survey survey(const std::vector<StartView>& nodes, std::size_t self,
+              const StartRuleOptions& options) {
   Survey result;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (i == self) continue;
@@ -32,7 +38,11 @@ Survey survey(const std::vector<StartView>& nodes, std::size_t self) {
         if (i < self) result.first = false;
         break;
       case PeerStart::ready:
-        if (!result.ready || rank(view) > rank(nodes[*result.ready])) result.ready = i;
+        if (view.failed_pulls >= options.failed_pulls) {
+          result.all_answered = false;
+        } else if (!result.ready || better(view, nodes[*result.ready])) {
+          result.ready = i;
+        }
         break;
       case PeerStart::refused:
         break;
@@ -46,13 +56,14 @@ Survey survey(const std::vector<StartView>& nodes, std::size_t self) {
 StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self,
                            std::optional<double> resumed_clock, Duration elapsed,
                            const StartRuleOptions& options) {
-  const Survey seen = survey(nodes, self);
+  const Survey seen = survey(nodes, self, options);
   if (seen.ready) {
     const bool up_to_date = resumed_clock && rank(nodes[*seen.ready]) <= *resumed_clock + 1;
     if (up_to_date) return {StartAction::begin, 0};
     return {StartAction::pull_from, *seen.ready};
   }
-  const bool source = resumed_clock || seen.first;
+  const bool first = seen.first || elapsed >= options.wait * options.joining_waits;
+  const bool source = resumed_clock || first;
   const bool waited = seen.all_answered || elapsed >= options.wait;
   return {source && waited ? StartAction::begin : StartAction::wait, 0};
 }

@@ -15,12 +15,12 @@ constexpr auto pause = std::chrono::milliseconds(25);  // between two looks arou
 constexpr auto announce_every = std::chrono::seconds(2);
 
 StartView view_of(const Greeted& greeted) {
-  if (greeted.failure == PeerFailure::rejected) return {PeerStart::refused, 0, 0};
+  if (greeted.failure == PeerFailure::rejected) return {PeerStart::refused};
   // It has weights that nobody can take over: as good as not there.
-  if (greeted.failure || greeted.quarantined) return {PeerStart::unreachable, 0, 0};
+  if (greeted.failure || greeted.quarantined) return {PeerStart::unreachable};
   const bool joining = greeted.welcome.state == wire::NodeState::joining;
   return {joining ? PeerStart::joining : PeerStart::ready, greeted.welcome.clock,
-          greeted.welcome.lineage};
+          greeted.welcome.lineage, 0};
 }
 
 bool refused_by_all(const std::vector<StartView>& views, std::size_t self, bool waited) {
@@ -42,19 +42,24 @@ void StartUp::run() {
   const std::size_t self = config.self_index();
   const auto begun = SteadyClock::now();
   announced_ = begun;
+  failed_pulls_.assign(config.nodes.size(), 0);
   gossip_.publish_now(false);  // a full pull needs an own snapshot; nobody is served before `ready`
   const auto resumed_clock = gossip_.resumed_ ? std::optional(gossip_.clock_) : std::nullopt;
   while (true) {
     const auto views = look_around();
     const Duration elapsed = SteadyClock::now() - begun;
-    const StartRuleOptions options{config.gossip.start_wait};
+    StartRuleOptions options;
+    options.wait = config.gossip.start_wait;
     if (refused_by_all(views, self, elapsed >= options.wait)) {
       throw std::runtime_error("node '" + config.self +
                                "' was refused by every node that answered: " + refusal_);
     }
     const StartDecision decision = decide_start(views, self, resumed_clock, elapsed, options);
     if (decision.action == StartAction::begin) break;
-    if (decision.action == StartAction::pull_from && pull_from(decision.peer)) break;
+    if (decision.action == StartAction::pull_from) {
+      if (pull_from(decision.peer)) break;
+      ++failed_pulls_[decision.peer];
+    }
     announce_waiting(views);
     std::this_thread::sleep_for(pause);
   }
@@ -71,6 +76,7 @@ std::vector<StartView> StartUp::look_around() {
   const auto greeted = gossip_.node_->client().greet_all(config.gossip.timeout);
   for (std::size_t peer = 0; peer < greeted.size(); ++peer) {
     views[indices[peer]] = view_of(greeted[peer]);
+    views[indices[peer]].failed_pulls = failed_pulls_[indices[peer]];
     if (greeted[peer].failure == PeerFailure::rejected) refusal_ = greeted[peer].detail;
   }
   return views;

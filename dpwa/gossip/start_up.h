@@ -21,7 +21,8 @@ class StartUp {
   void announce_waiting(const std::vector<StartView>& views);
 
   Gossip& gossip_;
-  std::string refusal_;  // the last reason that a peer gave for refusing this node
+  std::vector<unsigned> failed_pulls_;  // by place in the file
+  std::string refusal_;                 // the last reason that a peer gave for refusing this node
   TimePoint announced_{};
 };
 

@@ -16,16 +16,16 @@ using dpwa::StartView;
 namespace {
 
 const StartView unknown{};
-const StartView unreachable{PeerStart::unreachable, 0, 0};
-const StartView joining{PeerStart::joining, 0, 0};
-const StartView refused{PeerStart::refused, 0, 0};
-StartView ready(double clock) {
-  return {PeerStart::ready, clock, 1};
+const StartView unreachable{PeerStart::unreachable};
+const StartView joining{PeerStart::joining};
+const StartView refused{PeerStart::refused};
+StartView ready(double clock, unsigned failed_pulls = 0) {
+  return {PeerStart::ready, clock, 1, failed_pulls};
 }
 
 StartDecision decide(const std::vector<StartView>& nodes, std::size_t self, Duration elapsed = 0ns,
                      std::optional<double> resumed = std::nullopt) {
-  return decide_start(nodes, self, resumed, elapsed, StartRuleOptions{10s});
+  return decide_start(nodes, self, resumed, elapsed, {.wait = 10s});
 }
 StartAction action(const std::vector<StartView>& nodes, std::size_t self, Duration elapsed = 0ns,
                    std::optional<double> resumed = std::nullopt) {
@@ -50,9 +50,20 @@ TEST_CASE("the first node waits for silent nodes, up to the limit") {
   }
 }
 
-TEST_CASE("a node waits for one before it, however long that takes") {
+TEST_CASE("a node waits for one before it, but not for ever: it may never begin") {
   CHECK(action({joining, unknown, joining}, 1) == StartAction::wait);
-  CHECK(action({joining, unknown, unreachable}, 1, 1h) == StartAction::wait);
+  CHECK(action({joining, unknown, unreachable}, 1, 30s - 1ns) == StartAction::wait);
+  CHECK(action({joining, unknown, unreachable}, 1, 30s) == StartAction::begin);
+}
+
+TEST_CASE("a ready peer that gives nothing is asked after the others, and in the end no more") {
+  CHECK(decide({ready(9, 1), unknown, ready(5)}, 1).peer == 2);
+  CHECK(decide({ready(9, 1), unknown, ready(5, 2)}, 1).peer == 0);
+  CHECK(decide({ready(9, 2), unknown, ready(5, 2)}, 1).peer == 0);
+  CHECK(decide({ready(9, 3), unknown, ready(5, 2)}, 1).peer == 2);
+  CHECK(action({ready(9, 3), unknown, joining}, 1, 9s) == StartAction::wait);
+  CHECK(action({ready(9, 3), unknown, joining}, 1, 10s) == StartAction::begin);
+  CHECK(action({ready(9, 3), unknown, joining}, 1, 0s, 4.0) == StartAction::wait);
 }
 
 TEST_CASE("with the first node dead the next running one begins after the wait") {
@@ -87,7 +98,7 @@ TEST_CASE("a clock that is not finite does not hide a sound one") {
 TEST_CASE("the own entry is ignored whatever it holds") {
   for (const StartView& own : {unknown, unreachable, joining, refused, ready(100)}) {
     CHECK(action({own, joining}, 0) == StartAction::begin);
-    CHECK(action({joining, own}, 1, 1h) == StartAction::wait);
+    CHECK(action({joining, own}, 1, 29s) == StartAction::wait);
     CHECK(decide({own, ready(5)}, 0).peer == 1);
   }
 }
