@@ -12,7 +12,7 @@ import wire
 from tasks import end_all
 
 CALLER_BEHAVIOURS = ("half_open", "connections", "requests", "noise", "slow_hello", "never_reads", "impersonate",
-                     "huge_frame")
+                     "huge_frame", "hoard")
 RAW = 1 << 1  # capabilities: codec 1
 
 
@@ -86,7 +86,8 @@ class Attacker:
         if self.behaviour in ("", *CALLER_BEHAVIOURS):
             welcome = wire.Welcome(wire.JOINING, 0, 0.0, self.name, capabilities=RAW)
         else:
-            welcome = wire.Welcome(wire.READY, self.lineage, self._clock(), self.name, capabilities=RAW)
+            # Ahead of everybody: a node that starts pulls from the highest clock.
+            welcome = wire.Welcome(wire.READY, self.lineage, self._clock() + 1000, self.name, capabilities=RAW)
         data = welcome.encode(request)
         if self.behaviour == "endless_welcome":
             data = wire.header(wire.WELCOME, request, 550) + bytes(100)
@@ -218,6 +219,18 @@ class Attacker:
         try:
             for _ in range(80):
                 _, writer = await asyncio.open_connection(*address)
+                held.append(writer)
+            await asyncio.sleep(1)
+        finally:
+            for writer in held:
+                writer.transport.abort()
+
+    async def _hoard(self) -> None:
+        """As _connections, but with the handshake done: nothing makes the node close these."""
+        held: list[asyncio.StreamWriter] = []
+        try:
+            for _ in range(80):
+                _, writer, _ = await self._greeted(self.name, 1)
                 held.append(writer)
             await asyncio.sleep(1)
         finally:

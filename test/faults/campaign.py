@@ -52,6 +52,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
                         help="every node in a network namespace of its own; its interface goes down and up. Needs root")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep files and logs of the runs there")
     parser.add_argument("--print-schedule", action="store_true", help="print the faults of the seeds, run nothing")
+    parser.add_argument("--schedule", type=Path, metavar="FILE",
+                        help="these faults, in place of the seed's: lines as --print-schedule --json writes them")
     parser.add_argument("--json", action="store_true", help="with --print-schedule: one JSON object a line")
     chosen = parser.parse_args(arguments)
     if chosen.seconds < 2:
@@ -68,17 +70,24 @@ def settings_for(chosen: argparse.Namespace, seed: int, sanitizer: str) -> Setti
                     firewall=chosen.firewall or ("warn", "warn", "warn", "refuse", "clip")[seed % 5])
 
 
+def schedule_of(chosen: argparse.Namespace, settings: Settings) -> list[schedule.Fault]:
+    if chosen.schedule is None:
+        return make_schedule(settings)
+    return schedule.from_json(chosen.schedule.read_text(encoding="utf-8"))
+
+
 def repeat_command(chosen: argparse.Namespace, settings: Settings) -> str:
     parts = ["test/faults/campaign.py", f"--seed {settings.seed}", f"--nodes {settings.nodes}",
              f"--seconds {settings.seconds:g}", f"--build {settings.build}", f"--encoding {settings.encoding}",
              f"--firewall {settings.firewall}"]
+    parts += [f"--schedule {chosen.schedule}"] if chosen.schedule is not None else []
     parts += ["--netns"] if settings.netns else []
     parts += [f"--security {settings.security}"] if settings.security != "insecure" else []
     return " ".join(parts)
 
 
 def run_one(chosen: argparse.Namespace, settings: Settings) -> tuple[judgement.Verdict, float]:
-    faults = make_schedule(settings)
+    faults = schedule_of(chosen, settings)
     print(f"\nseed {settings.seed}: {settings.describe()}, {len(faults)} faults in {settings.seconds:g} s", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="dpwa-faults-"))
     network: Network = netns.Namespaces() if settings.netns else ProxyMesh()
@@ -113,14 +122,14 @@ def _print_log_ends(folder: Path) -> None:
         print("\n".join(lines[-12:]))
 
 
-HEADINGS = ("seed", "nodes", "verdict", "rounds to recover", "s to recover", "longest gossip ms", "longest wait ms",
+HEADINGS = ("seed", "nodes", "verdict", "rounds to recover", "steps", "seconds", "longest gossip ms", "longest wait ms",
             "MiB", "descriptors", "pulls ok", "failed", "restarts", "took s")
 
 
 def row(settings: Settings, result: judgement.Verdict, took: float) -> list[str]:
     rounds = result.recovery.rounds
     return [str(settings.seed), str(settings.nodes), "FAILED" if result.violations else "held",
-            "-" if rounds is None else str(rounds), f"{result.recovery.seconds:.2f}",
+            "-" if rounds is None else str(rounds), str(result.recovery.steps), f"{result.recovery.seconds:.2f}",
             f"{result.longest_gossip_ms:.0f}", f"{result.longest_wait_ms:.0f}", f"{result.resident_mib:.0f}",
             str(result.descriptors), str(result.pulls_ok), str(result.pulls_failed), str(result.restarts),
             f"{took:.0f}"]

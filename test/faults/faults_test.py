@@ -15,7 +15,7 @@ from campaign import seeds_of
 from schedule import Fault
 
 NAMES = ["w1", "w2", "w3", "w4"]
-KINDS = ("kill", "stop", "attack", *schedule.LINK_KINDS)
+KINDS = ("kill", "stop", "flap", "kill_most", "attack", *schedule.LINK_KINDS)
 GOLDEN = Path(__file__).resolve().parents[1] / "dpwa" / "wire" / "golden"
 
 
@@ -35,6 +35,7 @@ class Schedules(unittest.TestCase):
             return schedule.to_json(schedule.generate(seed, NAMES, ["m1"], 20, KINDS))
         self.assertEqual(make(3), make(3))
         self.assertNotEqual(make(3), make(4))
+        self.assertEqual(schedule.to_json(schedule.from_json(make(3))), make(3))
 
     def test_faults_are_over_in_time_and_half_of_the_nodes_are_always_left(self) -> None:
         for seed in range(100):
@@ -44,9 +45,9 @@ class Schedules(unittest.TestCase):
             for fault in faults:
                 self.assertGreaterEqual(fault.at, 0)
                 beside = [one for one in faults if one.at <= fault.at < one.end]
-                away = {name for one in beside if one.kind in ("kill", "stop", "partition") for name in one.targets}
+                away = {name for one in beside if one.kind in ("kill", "stop", "flap", "partition") for name in one.targets}
                 self.assertLessEqual(len(away), 2)
-                killed = [name for one in beside if one.kind in ("kill", "stop") for name in one.targets]
+                killed = [name for one in beside if one.kind in schedule.PROCESS_KINDS for name in one.targets]
                 self.assertEqual(len(killed), len(set(killed)))
 
     def test_all_kinds_and_behaviours_occur_over_the_seeds(self) -> None:
@@ -133,6 +134,11 @@ class Invariants(unittest.TestCase):
         self.assertEqual(invariants.hangs("w1", [0, 100, 200], 300, [], 1000), [])
         self.assertTrue(invariants.hangs("w1", [0, 100], 5000, [], 1000))
         self.assertEqual(invariants.hangs("w1", [0, 100], 5000, [(150, 4900)], 1000), [])
+
+    def test_late_start(self) -> None:
+        self.assertEqual(invariants.late_start("w1", [0, 900, 2000], 3000, [], 1000), [])
+        self.assertTrue(invariants.late_start("w1", [0, 1100, 2000], 3000, [], 1000))
+        self.assertTrue(invariants.late_start("w1", [0], 3000, [], 1000))
 
     def test_step_beyond_its_budget_but_not_under_sigstop(self) -> None:
         budget = invariants.Budget(20, allowance_ms=100, usual_ms=10)

@@ -41,10 +41,21 @@ def hangs(name: str, times_ms: Sequence[float], until_ms: float, excused: Iterab
     excused = [*excused]
     found = []
     for begin, end in zip(times_ms, [*times_ms[1:], until_ms]):
-        gap = end - begin - sum(max(0.0, min(end, b) - max(begin, a)) for a, b in excused)
+        gap = _running_ms(begin, end, excused)
         if gap > patience_ms:
             found.append(f"{name}: no step for {gap / 1000:.1f} s")
     return found
+
+
+def late_start(name: str, times_ms: Sequence[float], until_ms: float, excused: Iterable[Interval],
+               patience_ms: float) -> list[str]:
+    """The first of `times_ms` is when the process was started, the second when it had common weights."""
+    taken = _running_ms(times_ms[0], times_ms[1] if len(times_ms) > 1 else until_ms, [*excused])
+    return [f"{name}: did not train {taken / 1000:.1f} s after its start"] if taken > patience_ms else []
+
+
+def _running_ms(begin: float, end: float, excused: Sequence[Interval]) -> float:
+    return end - begin - sum(max(0.0, min(end, b) - max(begin, a)) for a, b in excused)
 
 
 # No step beyond its budget.

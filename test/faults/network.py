@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from typing import Protocol
 
@@ -38,15 +39,21 @@ class Network(Protocol):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody had a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Ports that nobody has, below those that the kernel gives to outgoing connections: a node that is started again
+    must find its port as it left it."""
+    found: list[int] = []
+    candidates = list(range(12000, 32000))
+    random.shuffle(candidates)
+    for port in candidates:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise OSError("no free ports")
 
 
 class ProxyMesh:

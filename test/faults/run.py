@@ -160,17 +160,24 @@ class Run:
             attacker.begin(str(fault.values["behaviour"]))
             await asyncio.sleep(max(0.0, end - now_ms() / 1000))
             await attacker.end()
-        elif fault.kind == "kill":
-            node = self.nodes[fault.targets[0]]
-            self._must_run(node)
-            node.kill()
+        elif fault.kind in ("kill", "kill_most"):
+            nodes = [self.nodes[name] for name in fault.targets]
+            for node in nodes:
+                self._must_run(node)
+                node.kill()
             await asyncio.sleep(max(0.0, end - now_ms() / 1000))
-            node.read_lines()
-            self._launch(node)
-        elif fault.kind == "stop":
+            for node in nodes:
+                node.read_lines()
+                self._launch(node)
+        elif fault.kind in ("stop", "flap"):
             node = self.nodes[fault.targets[0]]
             self._must_run(node)
             node.stop()
+            while fault.kind == "flap" and now_ms() / 1000 < end:
+                await asyncio.sleep(0.03)
+                node.go_on()
+                await asyncio.sleep(0.03)
+                node.stop()
             await asyncio.sleep(max(0.0, end - now_ms() / 1000))
             node.go_on()
         else:
@@ -236,7 +243,7 @@ class Run:
 
 
 def make_schedule(settings: Settings) -> list[Fault]:
-    kinds = ("kill", "stop", "attack", "attack", "attack")
+    kinds = ("kill", "stop", "flap", "kill_most", "attack", "attack", "attack", "attack")
     kinds += ("interface", "delay") if settings.netns else schedule.LINK_KINDS
     return schedule.generate(settings.seed, settings.names, settings.attackers, settings.seconds, kinds,
                              settings.left_out)

@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import asdict, dataclass, field
 
-PROCESS_KINDS = ("kill", "stop")
+PROCESS_KINDS = ("kill", "stop", "flap", "kill_most")
 LINK_KINDS = ("reset", "throttle", "delay", "blackhole", "partition", "corrupt", "truncate")
 BEHAVIOURS = (
     # answers of a node that lies
@@ -14,7 +14,7 @@ BEHAVIOURS = (
     "chunk_length", "replay", "replay_renumbered", "silent", "trickle", "noise_reply", "other_lineage", "bad_checksum",
     "wrong_request", "endless_welcome",
     # callers that misbehave
-    "half_open", "connections", "requests", "noise", "slow_hello", "never_reads", "impersonate", "huge_frame",
+    "half_open", "connections", "requests", "noise", "slow_hello", "never_reads", "impersonate", "huge_frame", "hoard",
 )
 
 
@@ -36,9 +36,12 @@ class Fault:
 def generate(seed: int, nodes: list[str], attackers: list[str], seconds: float, kinds: tuple[str, ...],
              left_out: tuple[str, ...] = ()) -> list[Fault]:
     """Faults from time 0 on, all over by `seconds`, in order of time. One process fault a node, one fault a link and
-    one behaviour an attacker at a time; at least half of the nodes run and are connected to each other."""
+    one behaviour an attacker at a time; at least half of the nodes run and are connected to each other, but for `kill_most`."""
     rng = random.Random(f"dpwa-faults-{seed}-{len(nodes)}")
     faults = [_last(rng, nodes, seconds, kinds)]
+    if "kill_most" in kinds and rng.random() < 0.4:
+        down = round(rng.uniform(0.1, 1.5), 3)  # first come: it fits beside no other process fault
+        faults.append(Fault(round(rng.uniform(0, seconds * 0.3), 3), down, "kill_most", _most(rng, nodes)))
     bag: list[str] = []
     behaviours: list[str] = []
     # About one and a half faults a second for four nodes, twice as many for sixteen.
@@ -53,7 +56,8 @@ def generate(seed: int, nodes: list[str], attackers: list[str], seconds: float, 
             behaviours = [one for one in BEHAVIOURS if one not in left_out]
             rng.shuffle(behaviours)
         kind = bag.pop()
-        length = round(min(rng.uniform(0.4, 3.0), seconds * 0.6), 3)
+        longest = 20.0 if kind == "attack" and rng.random() < 0.3 else 3.0
+        length = round(min(rng.uniform(0.4, longest), seconds * 0.6), 3)
         at = round(rng.uniform(0, seconds - length), 3)
         fault = _draw(rng, kind, at, length, nodes, attackers, behaviours)
         if fault is not None and _fits(fault, faults, nodes):
@@ -80,6 +84,8 @@ def _draw(rng: random.Random, kind: str, at: float, length: float, nodes: list[s
         if not attackers:
             return None
         return Fault(at, length, kind, (rng.choice(attackers),), {"behaviour": behaviours.pop()})
+    if kind == "kill_most":
+        return Fault(at, length, kind, _most(rng, nodes))
     if kind in PROCESS_KINDS or kind == "interface":
         return Fault(at, length, kind, (rng.choice(nodes),))
     if kind == "partition":
@@ -101,6 +107,10 @@ def _draw(rng: random.Random, kind: str, at: float, length: float, nodes: list[s
     return Fault(at, length, kind, (caller, called), values)
 
 
+def _most(rng: random.Random, nodes: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(rng.sample(nodes, rng.randint(2, len(nodes) - 1))))
+
+
 def _nodes_away(fault: Fault) -> set[str]:
     return set(fault.targets) if fault.kind in (*PROCESS_KINDS, "partition", "interface") else set()
 
@@ -119,12 +129,26 @@ def _fits(new: Fault, others: list[Fault], nodes: list[str]) -> bool:
                 return False
         elif new.kind not in LINK_KINDS and one.kind not in LINK_KINDS and set(new.targets) & set(one.targets):
             return False
+    if any("kill_most" in (new.kind, one.kind) and _nodes_away(new) and _nodes_away(one) for one in beside):
+        return False
+    if new.kind == "kill_most":
+        return True
     away = _nodes_away(new).union(*(_nodes_away(one) for one in beside))
     return len(away) * 2 <= len(nodes) if _nodes_away(new) else True
 
 
 def to_json(faults: list[Fault]) -> str:
     return "\n".join(json.dumps(asdict(one), sort_keys=True) for one in faults)
+
+
+def from_json(text: str) -> list[Fault]:
+    faults = []
+    for line in text.splitlines():
+        if line.strip():
+            entry = json.loads(line)
+            faults.append(Fault(entry["at"], entry["seconds"], entry["kind"], tuple(entry["targets"]),
+                                entry.get("values", {})))
+    return faults
 
 
 def table(faults: list[Fault]) -> str:

@@ -55,6 +55,15 @@ class Settings:
         return 4096
 
     @property
+    def attackers_first(self) -> bool:
+        """Whether the attackers come first in the cluster file: all others then wait for them at the start."""
+        return self.seed % 8 == 5
+
+    @property
+    def start_wait_ms(self) -> int:
+        return int(4000 * self.slowness)
+
+    @property
     def timeout_ms(self) -> int:
         return int(300 * max(1.0, self.slowness / 2))
 
@@ -92,12 +101,13 @@ def cluster_file(settings: Settings, own: str, addresses: dict[str, tuple[str, i
     """For node `own`; `addresses`: where it listens and where it reaches each of the others."""
     memory = "auto" if settings.same_host and settings.names.index(own) % 2 == 0 else "off"
     lines = [f"cluster: {CLUSTER}", "nodes:"]
-    lines += [f"  - {{name: {name}, host: {host}, port: {port}}}" for name, (host, port) in addresses.items()]
+    order = sorted(addresses, key=lambda name: settings.attackers_first and name not in settings.attackers)
+    lines += [f"  - {{name: {name}, host: {addresses[name][0]}, port: {addresses[name][1]}}}" for name in order]
     lines += [
         "gossip:",
         f"  timeout_ms: {settings.timeout_ms}",
         f"  step_budget_ms: {settings.step_budget_ms}",
-        "  start_wait_ms: 20s",
+        f"  start_wait_ms: {settings.start_wait_ms}",
         "  finish_wait_ms: 30s",
         # Short, so that a healed link is used again within the rounds that the campaign looks at.
         f"  firewall: {{distance: {settings.firewall}, quarantine_ms: 200, quarantine_max_ms: 1s}}",

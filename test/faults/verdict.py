@@ -54,8 +54,8 @@ def _judge_node(settings: Settings, seen: Observed, node: Node, verdict: Verdict
         until = life.ended_ms or seen.watched_ms
         if until:
             times = [life.began_ms, *(time for time in times if time <= until)]
-            patience = 10_000 if len(times) > 1 else 30_000
-            found += invariants.hangs(node.name, times, until, node.stops, patience * settings.slowness)
+            found += invariants.late_start(node.name, times, until, node.stops, 4 * settings.start_wait_ms)
+            found += invariants.hangs(node.name, times[1:], until, node.stops, 10_000 * settings.slowness)
     found += invariants.slow_steps(node.name, steps, node.stops, budget_of(settings))
     found += invariants.bad_parameters(node.name, steps)
     found += invariants.silent(node.name, node.longest_silent_status, 2)
