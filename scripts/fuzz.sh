@@ -9,14 +9,14 @@
 #   --seconds   time of each target
 #   --jobs      targets that run at once
 #   --grow      merges what was found to reach new code into the checked-in corpora
-#   TARGET      frame_decoder, handshake, messages, cluster_file, checkpoint, idx; all when none is given
+#   TARGET      frame_decoder, handshake, messages, cluster_file, key_file, checkpoint, idx; all when none is given
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 # shellcheck source=lib/system_packages.sh
 source "$repository/scripts/lib/system_packages.sh"
 
-all=(frame_decoder handshake messages cluster_file checkpoint idx)
+all=(frame_decoder handshake messages cluster_file key_file checkpoint idx)
 seconds=60 jobs=2 grow=''
 targets=()
 while (($# > 0)); do

@@ -55,8 +55,13 @@ struct InterpolationConfig {
   double divergence_threshold = 0;     // 0 = no damping
 };
 
+// Paths are absolute; "{name}" in them stands for the name of the node.
 struct SecurityConfig {
-  std::string mode;  // "insecure"; empty = not given, which allows loopback only
+  std::string mode;      // insecure, psk, mtls; empty = not given, which allows loopback only
+  std::string key_file;  // of psk: the cluster's key
+  std::string ca;        // of mtls, in PEM: the authorities that nodes' certificates are checked by
+  std::string cert;      // the certificate of this node, naming it
+  std::string key;       // and its private key
 };
 
 struct TransportConfig {

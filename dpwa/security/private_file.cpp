@@ -1,0 +1,120 @@
+#include "dpwa/security/private_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "dpwa/config/text.h"
+#include "dpwa/snapshot/file_descriptor.h"
+
+namespace dpwa {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string words_for(int error) {
+  return std::generic_category().message(error);
+}
+
+std::string line(const fs::path& file, const std::string& problem) {
+  return config::one_line(file.string()) + ": " + problem;
+}
+
+std::optional<std::string> fault_of(const struct stat& status, const fs::path& file) {
+  if (!S_ISREG(status.st_mode)) return "is not a regular file";
+  if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
+    return "belongs to another user (" + std::to_string(status.st_uid) +
+           "); accepted: a file of this user or of root";
+  }
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    char mode[8];
+    std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777U);
+    return std::string("may be used by others (mode ") + mode + "); remedy: chmod 600 " +
+           config::one_line(file.string());
+  }
+  return std::nullopt;
+}
+
+void fail(const fs::path& file, const std::string& what, int error) {
+  throw std::runtime_error(line(file, what + ": " + words_for(error)));
+}
+
+// 0, or the error of what could not be done.
+int fill(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return ::fsync(descriptor) == 0 ? 0 : errno;
+}
+
+// A new name survives a crash of the host only when its folder is synced too.
+void sync_folder(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.get() >= 0) ::fsync(descriptor.get());
+}
+
+}  // namespace
+
+FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_bytes) {
+  // Not blocking, so that a pipe under this name does not hold up the program.
+  const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) return line(file, "cannot be read: " + words_for(errno));
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) != 0)
+    return line(file, "cannot be read: " + words_for(errno));
+  if (const auto fault = fault_of(status, file)) return line(file, *fault);
+  SecretText secret(max_bytes + 1);
+  std::size_t have = 0;
+  while (have < secret.text().size()) {
+    const ssize_t got =
+        ::read(descriptor.get(), secret.text().data() + have, secret.text().size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return line(file, "cannot be read: " + words_for(errno));
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  if (have > max_bytes)
+    return line(file, "is too large; accepted: at most " + std::to_string(max_bytes) + " bytes");
+  secret.text().resize(have);
+  return secret;
+}
+
+void create_private_file(const fs::path& file, const SecretText& text) {
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  FileDescriptor descriptor(::open(file.c_str(), flags, S_IRUSR | S_IWUSR));
+  if (descriptor.get() < 0 && errno == EEXIST)
+    throw std::runtime_error(line(file, "exists; it is never overwritten"));
+  if (descriptor.get() < 0) fail(file, "cannot be created", errno);
+  if (const int error = fill(descriptor.get(), text.text()); error != 0) {
+    ::unlink(file.c_str());
+    fail(file, "cannot be written", error);
+  }
+  sync_folder(file);
+}
+
+void replace_private_file(const fs::path& file, const SecretText& text) {
+  std::string temporary = file.string() + ".XXXXXX";
+  const FileDescriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
+  if (descriptor.get() < 0) fail(file, "cannot be replaced", errno);
+  int error = fill(descriptor.get(), text.text());
+  if (error == 0 && std::rename(temporary.c_str(), file.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    fail(file, "cannot be replaced", error);
+  }
+  sync_folder(file);
+}
+
+}  // namespace dpwa

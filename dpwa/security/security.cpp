@@ -1,0 +1,81 @@
+#include "dpwa/security/security.h"
+
+#include <exception>
+#include <utility>
+
+namespace dpwa {
+namespace {
+
+std::string replaced(std::string path, const std::string& name) {
+  const std::string placeholder = "{name}";
+  for (auto at = path.find(placeholder); at != std::string::npos;
+       at = path.find(placeholder, at + name.size()))
+    path.replace(at, placeholder.size(), name);
+  return path;
+}
+
+SecurityConfig for_node(SecurityConfig config, const std::string& name) {
+  for (std::string* path : {&config.key_file, &config.ca, &config.cert, &config.key})
+    *path = replaced(std::move(*path), name);
+  return config;
+}
+
+bool is_secure(const SecurityConfig& config) {
+  return config.mode == "psk" || config.mode == "mtls";
+}
+
+}  // namespace
+
+Security::Security(const SecurityConfig& config, const std::string& place, std::string name)
+    : config_(for_node(config, place)), name_(std::move(name)) {
+  const auto loaded = load();
+  if (!loaded) throw ConfigError("security: " + loaded.error());
+  context_ = *loaded;
+}
+
+FileResult<std::shared_ptr<const TlsContext>> Security::load() const {
+  try {
+    if (config_.mode == "mtls")
+      return TlsContext::load({config_.ca, config_.cert, config_.key, name_});
+    const auto keys = read_key_file(config_.key_file);
+    if (!keys) return keys.error();
+    return std::shared_ptr<const TlsContext>(std::make_shared<const TlsContext>(*keys));
+  } catch (const std::exception& error) {
+    return std::string(error.what());
+  }
+}
+
+std::shared_ptr<const TlsContext> Security::context() const {
+  const std::lock_guard lock(mutex_);
+  return context_;
+}
+
+std::optional<std::string> Security::reload() {
+  auto loaded = load();
+  if (!loaded) return loaded.error();
+  const std::lock_guard lock(mutex_);
+  context_.swap(*loaded);
+  return std::nullopt;
+}
+
+std::shared_ptr<Security> make_security(const Config& config) {
+  if (!is_secure(config.security)) return nullptr;
+  return std::make_shared<Security>(config.security, config.self, config.self);
+}
+
+std::shared_ptr<Security> make_observer_security(const Config& config, const std::string& name) {
+  if (!is_secure(config.security)) return nullptr;
+  if (!name.empty()) return std::make_shared<Security>(config.security, name, "");
+  std::optional<ConfigError> first;
+  for (const NodeEntry& node : config.nodes) {
+    try {
+      return std::make_shared<Security>(config.security, node.name, "");
+    } catch (const ConfigError& error) {
+      if (!first) first = error;
+    }
+  }
+  if (first) throw ConfigError(*first);
+  return nullptr;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "dpwa/config/config.h"
+#include "dpwa/security/tls_context.h"
+
+namespace dpwa {
+
+// How a node proves who it is, and asks others to: the files of the security section, and the TLS
+// context made of them. Any thread.
+class Security {
+ public:
+  // `place`: what "{name}" in the paths stands for. `name`: of the node that the own certificate
+  // must name; empty: any. Throws ConfigError, one line, when a file cannot be used. The mode is
+  // psk or mtls.
+  Security(const SecurityConfig& config, const std::string& place, std::string name);
+
+  // For the connections that begin now.
+  std::shared_ptr<const TlsContext> context() const;
+  // Reads the files again. None: new connections use what they hold now, those that stand go on.
+  // Else why not, in one line, and all stays as it was.
+  std::optional<std::string> reload();
+
+ private:
+  FileResult<std::shared_ptr<const TlsContext>> load() const;
+
+  const SecurityConfig config_;  // with "{name}" replaced
+  const std::string name_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const TlsContext> context_;  // guarded by mutex_
+};
+
+// Null with the mode insecure, or none.
+std::shared_ptr<Security> make_security(const Config& config);
+// For a program that is no node of the file, such as dpwa status. "{name}" in a path becomes
+// `name`, or, when that is empty, the first node of the file whose files can be used.
+std::shared_ptr<Security> make_observer_security(const Config& config, const std::string& name);
+
+}  // namespace dpwa
