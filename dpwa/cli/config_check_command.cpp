@@ -5,6 +5,7 @@
 
 #include "dpwa/cli/commands.h"
 #include "dpwa/config/config.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa::cli {
 namespace {
@@ -17,6 +18,7 @@ struct CheckOptions {
 void check(const CheckOptions& options, CommandContext& context) {
   const Config config =
       options.name.empty() ? load_cluster(options.file) : load_config(options.file, options.name);
+  if (!config.self.empty()) make_security(config);  // a ConfigError when its files are no good
   context.out << to_yaml(config);
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", "
               << config.nodes.size() << (config.nodes.size() == 1 ? " node" : " nodes");

@@ -12,6 +12,7 @@
 #include "dpwa/cli/text_table.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/status_query.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa::cli {
 namespace {
@@ -20,6 +21,7 @@ using Json = nlohmann::ordered_json;
 
 struct StatusOptions {
   std::string file;
+  std::string name;
   bool json = false;
   unsigned timeout_ms = 2000;
 };
@@ -127,8 +129,9 @@ void print_json(const Config& config, const std::vector<StatusAnswer>& answers, 
 
 void show_status(const StatusOptions& options, CommandContext& context) {
   const Config config = load_cluster(options.file);
+  const auto security = make_observer_security(config, options.name);
   const auto answers = query_status(config.cluster, addresses_of(config),
-                                    std::chrono::milliseconds(options.timeout_ms));
+                                    std::chrono::milliseconds(options.timeout_ms), security.get());
   if (options.json) {
     print_json(config, answers, context.out);
   } else {
@@ -143,6 +146,9 @@ void add_status_command(CLI::App& parent, CommandContext& context) {
   CLI::App* command =
       parent.add_subcommand("status", "Ask every node of a cluster file how it is doing");
   command->add_option("--config", options->file, "The cluster file")->required();
+  command->add_option("--name", options->name,
+                      "What {name} in the paths of the security section stands for (default: the "
+                      "first node whose files can be read here)");
   command->add_flag("--json", options->json, "Print one JSON document instead of a table");
   command->add_option("--timeout-ms", options->timeout_ms, "How long to wait for each node")
       ->check(CLI::Range(1U, 600000U))

@@ -1,5 +1,7 @@
 #include <yaml-cpp/yaml.h>
 
+#include <utility>
+
 #include "dpwa/config/config.h"
 #include "dpwa/config/text.h"
 #include "dpwa/config/units.h"
@@ -124,9 +126,15 @@ std::string to_yaml(const Config& config) {
   pair(out, "backend", backend_name(config.backend));
   emit_gossip(out, config.gossip);
   emit_interpolation(out, config.interpolation);
-  if (!config.security.mode.empty()) {
+  const SecurityConfig& security = config.security;
+  if (!security.mode.empty()) {
     out << YAML::Key << "security" << YAML::Value << YAML::Flow << YAML::BeginMap;
-    pair(out, "mode", config.security.mode);
+    pair(out, "mode", security.mode);
+    for (const auto& [key, path] :
+         {std::pair{"key_file", security.key_file}, std::pair{"ca", security.ca},
+          std::pair{"cert", security.cert}, std::pair{"key", security.key}}) {
+      if (!path.empty()) out << YAML::Key << key << YAML::Value << YAML::DoubleQuoted << path;
+    }
     out << YAML::EndMap;
   }
   emit_transport(out, config.transport);

@@ -19,7 +19,7 @@ std::vector<std::string> top_level_keys() {
 
 // Keys of sections, to suggest the section to one who writes them at the top level.
 std::vector<std::string> section_keys() {
-  std::vector<std::string> keys = {"security.mode", "log.level", "log.file"};
+  std::vector<std::string> keys = {"security.mode", "security.key_file", "log.level", "log.file"};
   for (const std::string& key : gossip_keys()) keys.push_back("gossip." + key);
   for (const std::string& key : transport_keys()) keys.push_back("transport." + key);
   return keys;
@@ -34,7 +34,7 @@ void read_sections(const Section& root, Config& config) {
                        config.interpolation);
   }
   if (const Field* field = root.find("security")) {
-    read_security(Section(*field, "{mode: insecure}"), config.security);
+    read_security(Section(*field, "{mode: insecure | psk | mtls}"), config.security);
   }
   if (const Field* field = root.find("transport"))
     read_transport(Section(*field), config.transport);

@@ -117,7 +117,8 @@ void resolve_nodes(Config& config, const Locations& locations) {
       locations.fail(bind_key,
                      shown(node.bind_host()) +
                          " listens beyond loopback without a security mode; accepted: "
-                         "security: {mode: insecure} on a private network, or a loopback address");
+                         "security: {mode: psk, key_file: FILE}, {mode: insecure} on a private "
+                         "network, or a loopback address");
     }
   }
 }

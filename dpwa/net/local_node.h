@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "interpolation/kernels/codec.h"
 
 namespace dpwa {
+
+class Security;
 
 // What both network threads need to know of the node they serve. Constant but for the atomics and
 // the store, which synchronise themselves.
@@ -32,7 +35,9 @@ struct LocalNode {
   const std::uint64_t incarnation;       // grows with every start of the node
   const std::vector<std::string> peers;  // names, by PeerId
   const Manifest manifest;
-  Codec codec = Codec::raw;    // asked of peers; set before the threads begin
+  Codec codec = Codec::raw;  // asked of peers; set before the threads begin
+  // How connections are secured; null: not at all. Set before the threads begin.
+  std::shared_ptr<Security> security;
   const bool chunk_checksums;  // false: none towards peers that want none either
   SnapshotStore store;
   // What HELLO and WELCOME say that this node understands.

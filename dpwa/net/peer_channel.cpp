@@ -3,8 +3,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "dpwa/net/certified.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/socket_options.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa {
 
@@ -25,6 +27,20 @@ void PeerChannel::close() {
   stream_.close();
 }
 
+// None: the connection is as secure as the security mode asks for.
+asio::awaitable<std::optional<PullResult>> PeerChannel::secure() {
+  std::optional<PullResult> refused;
+  if (!local_.security) co_return refused;
+  const auto failure = co_await stream_.secure(local_.security->context(), /*calls=*/true);
+  if (failure) {
+    refused = failed(*failure);
+  } else if (const auto names = stream_.certified_names(); !net::is_for(names, address_.name)) {
+    refused = failed(PeerFailure::rejected, "shows a certificate for " + net::words_for(*names));
+  }
+  if (refused && refused->failure == PeerFailure::rejected) ++local_.traffic.security_failures;
+  co_return refused;
+}
+
 asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
   const auto error = co_await net::connect(stream_.socket(), address_);
   if (error) {
@@ -32,6 +48,11 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
     co_return greeting;
   }
   net::tune(stream_.socket(), congestion_control_);
+  const auto refused = co_await secure();
+  if (refused) {
+    Greeting greeting{refused->failure, refused->detail, {}};
+    co_return greeting;
+  }
   const wire::Hello hello{wire::Role::node, local_.capabilities(), local_.cluster,
                           local_.name,      local_.incarnation,    local_.manifest.fingerprint()};
   const auto encoded = wire::encode(hello, next_request_id_++);
@@ -50,6 +71,7 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
   }
   Greeting greeting;
   if (!frame) {
+    if (frame.error().security) ++local_.traffic.security_failures;
     const PullResult result = failed(frame.error());
     greeting.failure = result.failure;
     greeting.detail = result.detail;

@@ -44,8 +44,9 @@ class PeerChannel {
 
  private:
   boost::asio::awaitable<Greeting> shake_hands();
+  boost::asio::awaitable<std::optional<PullResult>> secure();
 
-  const LocalNode& local_;
+  LocalNode& local_;
   const PeerAddress address_;
   const std::string congestion_control_;
   net::Stream stream_;

@@ -14,6 +14,7 @@ PullResult failed(PeerFailure failure, std::string detail) {
 }
 
 PullResult failed(const net::IoFailure& failure) {
+  if (failure.security) return failed(PeerFailure::rejected, failure.detail);
   return failed(failure.protocol ? PeerFailure::protocol : PeerFailure::unreachable,
                 failure.detail);
 }

@@ -11,7 +11,9 @@
 
 #include "dpwa/log/log.h"
 #include "dpwa/net/admission.h"
+#include "dpwa/net/certified.h"
 #include "dpwa/net/deadline.h"
+#include "dpwa/net/inbound.h"
 #include "dpwa/net/pull_admission.h"
 #include "dpwa/net/server.h"
 #include "dpwa/snapshot/encoded_chunk.h"
@@ -64,10 +66,23 @@ void ServerSession::protocol_error(const std::string& what) {
   server_.report(facts_.address, "connection closed: " + what);
 }
 
+void ServerSession::turned_away(const net::IoFailure& failure) {
+  ++local_.traffic.connections_refused;
+  if (failure.protocol) ++local_.traffic.protocol_errors;
+  if (failure.security) ++local_.traffic.security_failures;
+  server_.report(facts_.address, "refused a caller: " + failure.detail);
+}
+
 asio::awaitable<void> ServerSession::run() {
   {
     const net::Deadline deadline(stream_.get_executor(), after(server_.options_.handshake_timeout),
                                  [this] { close(); });
+    const auto failure = co_await net::secure_inbound(stream_, local_.security.get());
+    if (failure) {
+      turned_away(*failure);
+      co_await stream_.finish();
+      co_return;
+    }
     const bool admitted = co_await handshake();
     if (!admitted) {
       ++local_.traffic.connections_refused;
@@ -115,6 +130,12 @@ asio::awaitable<bool> ServerSession::handshake() {
     co_return false;
   }
   auto reject = examine_hello(*hello, local_);
+  const auto names = stream_.certified_names();
+  if (!reject && hello->role == wire::Role::node && !net::is_for(names, hello->node)) {
+    reject = wire::Reject{wire::RejectCode::security, "the certificate of node '" + hello->node +
+                                                          "' is for " + net::words_for(*names)};
+  }
+  if (reject && reject->code == wire::RejectCode::security) ++local_.traffic.security_failures;
   if (reject) {
     wire::Reject answer = std::move(*reject);
     co_return co_await refuse(std::move(answer), request_id);

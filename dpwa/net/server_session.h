@@ -45,6 +45,7 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id);
   TimePoint after(Duration time) const { return std::chrono::steady_clock::now() + time; }
   void enter(ConnectionFacts::Phase phase);
+  void turned_away(const net::IoFailure& failure);
   void protocol_error(const std::string& what);
 
   net::Stream stream_;

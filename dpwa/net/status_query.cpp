@@ -6,9 +6,11 @@
 #include <chrono>
 #include <exception>
 
+#include "dpwa/net/certified.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/frame_io.h"
+#include "dpwa/security/security.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -41,14 +43,23 @@ asio::awaitable<std::vector<std::byte>> exchange(net::Stream& stream,
 }
 
 asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, Duration timeout,
-                          StatusAnswer& answer) {
+                          const Security* security, StatusAnswer& answer) {
   net::Stream stream(co_await asio::this_coro::executor);
   const TimePoint when = std::chrono::steady_clock::now() + timeout;
   const net::Deadline deadline(stream.get_executor(), when, [&stream] { stream.close(); });
   const auto unreachable = co_await net::connect(stream.socket(), node);
   if (unreachable) {
     answer.error = unreachable.message();
-  } else {
+  } else if (security != nullptr) {
+    const auto failure = co_await stream.secure(security->context(), /*calls=*/true);
+    const auto names = stream.certified_names();
+    if (failure) {
+      answer.error = failure->detail;
+    } else if (!net::is_for(names, node.name)) {
+      answer.error = "shows a certificate for " + net::words_for(*names);
+    }
+  }
+  if (answer.error.empty()) {
     wire::Hello hello;
     hello.role = wire::Role::observer;
     hello.capabilities = net::types(wire::Codec::raw);
@@ -72,14 +83,16 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
 }  // namespace
 
 std::vector<StatusAnswer> query_status(const std::string& cluster,
-                                       const std::vector<PeerAddress>& nodes, Duration timeout) {
+                                       const std::vector<PeerAddress>& nodes, Duration timeout,
+                                       const Security* security) {
   asio::io_context io(1);
   std::vector<StatusAnswer> answers(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     answers[i].name = nodes[i].name;
-    asio::co_spawn(io, ask(cluster, nodes[i], timeout, answers[i]), [](std::exception_ptr failure) {
-      if (failure) std::rethrow_exception(failure);
-    });
+    asio::co_spawn(io, ask(cluster, nodes[i], timeout, security, answers[i]),
+                   [](std::exception_ptr failure) {
+                     if (failure) std::rethrow_exception(failure);
+                   });
   }
   io.run();
   return answers;

@@ -8,6 +8,8 @@
 
 namespace dpwa {
 
+class Security;
+
 // What one node answered to STATUS.
 struct StatusAnswer {
   std::string name;   // of the node, as the cluster file has it
@@ -17,7 +19,9 @@ struct StatusAnswer {
 
 // Asks every node at once, as an observer of `cluster`, each under `timeout`. One answer per node,
 // in order; a node that does not answer is an answer with an error. Blocks; no threads.
+// `security`: of the cluster, or null.
 std::vector<StatusAnswer> query_status(const std::string& cluster,
-                                       const std::vector<PeerAddress>& nodes, Duration timeout);
+                                       const std::vector<PeerAddress>& nodes, Duration timeout,
+                                       const Security* security = nullptr);
 
 }  // namespace dpwa

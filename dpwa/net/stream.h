@@ -6,37 +6,41 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
-#include <boost/system/result.hpp>
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "dpwa/net/io_result.h"
+
+namespace dpwa {
+class TlsContext;
+}
 
 namespace dpwa::net {
 
-// Why a frame could not be read or written.
-struct IoFailure {
-  IoFailure() = default;
-  IoFailure(bool is_protocol, bool is_version_mismatch, std::string what)
-      : protocol(is_protocol), version_mismatch(is_version_mismatch), detail(std::move(what)) {}
+class TlsSession;
 
-  bool protocol =
-      false;  // bytes arrived that are no valid frame; otherwise the stream broke or ended
-  bool version_mismatch = false;  // a frame of another protocol version
-  std::string detail;
-};
-template <typename T>
-using IoResult = boost::system::result<T, IoFailure>;
-
-// One connection between two nodes, as a stream of bytes. At most one read or write at a time.
-// Nothing of it throws. close() ends what is pending, which then fails: that is how deadlines work.
-// One thread.
+// One connection between two nodes, as a stream of bytes: TCP, or TLS over it once secure() has
+// been called. At most one read or write at a time. No failure of the connection throws. close()
+// ends what is pending, which then fails: that is how deadlines work. One thread.
 class Stream {
  public:
   using Socket = boost::asio::ip::tcp::socket;
-  explicit Stream(boost::asio::io_context& io) : socket_(io) {}
-  explicit Stream(const boost::asio::any_io_executor& executor) : socket_(executor) {}
-  explicit Stream(Socket socket) : socket_(std::move(socket)) {}
+  explicit Stream(boost::asio::io_context& io);
+  explicit Stream(const boost::asio::any_io_executor& executor);
+  explicit Stream(Socket socket);
+  ~Stream();
+
+  // The TLS handshake on a connection that has just been made; `calls`: by this end. None: all that
+  // follows is encrypted, between two ends that have proved who they are.
+  boost::asio::awaitable<std::optional<IoFailure>> secure(std::shared_ptr<const TlsContext> context,
+                                                          bool calls);
+  // The names in the other end's certificate; none where certificates are not used.
+  std::optional<std::vector<std::string>> certified_names() const;
 
   // Everything moves as much per system call as the kernel takes (Asio's default is 64 KiB).
   boost::asio::awaitable<boost::system::error_code> write_all(std::span<const std::byte> bytes);
@@ -46,6 +50,12 @@ class Stream {
   // Reads at least `at_least` bytes into `target` and returns how many came.
   boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,
                                                           std::size_t at_least);
+
+  // Waits for the first byte from the other end, and leaves it there. None: there will be none.
+  boost::asio::awaitable<std::optional<std::byte>> first_byte();
+  // After the last write: says that no more will come, and takes in what the other end still sends,
+  // up to a bound, until it closes: closing at once could take the last words from it.
+  boost::asio::awaitable<void> finish();
 
   bool is_open() const { return socket_.is_open(); }
   void close();
@@ -59,6 +69,7 @@ class Stream {
 
  private:
   Socket socket_;
+  std::unique_ptr<TlsSession> tls_;  // null: plain TCP
 };
 
 }  // namespace dpwa::net

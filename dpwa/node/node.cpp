@@ -12,6 +12,7 @@
 #include "dpwa/net/server.h"
 #include "dpwa/node/background_thread.h"
 #include "dpwa/node/status_document.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa {
 
@@ -85,6 +86,7 @@ class Node::Threads {
         server_(rx_io_, local_, server_options(config),
                 server_events(std::move(options.on_served))) {
     local_.codec = config.transport.encoding;
+    local_.security = make_security(config);
   }
 
   ~Threads() { stop(); }
@@ -158,6 +160,10 @@ void Node::start() {
 }
 void Node::stop() {
   threads_->stop();
+}
+std::optional<std::string> Node::reload_security() {
+  const auto& security = local().security;
+  return security ? security->reload() : std::nullopt;
 }
 std::uint16_t Node::port() const {
   return threads_->port();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "dpwa/config/config.h"
@@ -26,6 +27,7 @@ class Node {
         on_served;
   };
 
+  // Throws ConfigError when the files of the security section cannot be used.
   Node(const Config& config, Manifest manifest, Options options);
   ~Node();  // stops
   Node(const Node&) = delete;
@@ -33,6 +35,11 @@ class Node {
 
   void start();  // listens and runs; throws std::runtime_error when the address cannot be had
   void stop();   // from any state, in well under a second; idempotent
+
+  // Reads the files of the security section again: connections made from now on use them, those
+  // that stand go on. None: done, or there are no such files; else why the old ones stay, in one
+  // line. Any thread.
+  std::optional<std::string> reload_security();
 
   std::uint16_t port() const;  // in use, once started
   LocalNode& local();

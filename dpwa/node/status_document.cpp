@@ -117,6 +117,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   out["connections_accepted"] = traffic.connections_accepted.load();
   out["connections_refused"] = traffic.connections_refused.load();
   out["protocol_errors"] = traffic.protocol_errors.load();
+  out["security_failures"] = traffic.security_failures.load();
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
   std::uint64_t quarantined = 0;

@@ -7,7 +7,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "dpwa/config/config.h"
 #include "dpwa/net/status_query.h"
+#include "dpwa/security/security.h"
 #include "test/support/free_ports.h"
 
 namespace dpwa::test {
@@ -101,7 +103,8 @@ std::size_t ClusterRun::count(const std::string& name, std::size_t from, const s
 nlohmann::json ClusterRun::status(const std::string& name) const {
   const auto index = static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin());
   const std::vector<PeerAddress> node{{name, {"127.0.0.1"}, ports_.at(index)}};
-  const auto answers = query_status("dpwa", node, std::chrono::seconds(10));
+  const auto security = make_observer_security(load_cluster(file()), name);
+  const auto answers = query_status("dpwa", node, std::chrono::seconds(10), security.get());
   return nlohmann::json::parse(answers[0].json, nullptr, /*allow_exceptions=*/false);
 }
 

@@ -68,7 +68,8 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
        "with '.' or '-'"},
       {"interpolation: [constant]\n",
        "2: interpolation: a list is not a map; accepted: a method name or a map with 'method'"},
-      {"security: insecure\n", "2: security: 'insecure' is not a map; accepted: {mode: insecure}"},
+      {"security: insecure\n",
+       "2: security: 'insecure' is not a map; accepted: {mode: insecure | psk | mtls}"},
   });
 }
 
@@ -171,17 +172,26 @@ TEST_CASE("a key given twice is refused at its second line") {
 
 TEST_CASE("names of the format that this version cannot serve are refused") {
   check_cases({
-      {"security: {mode: psk, key_file: k}\n",
-       "2: security.mode: 'psk' is not available in this version; accepted: insecure"},
-      {"security: {mode: mtls}\n",
-       "2: security.mode: 'mtls' is not available in this version; accepted: insecure"},
-      {"security:\n  psk: {key_file: k}\n",
-       "3: security.psk: not available in this version; accepted: mode: insecure"},
       {"security: {mode: insecur}\n",
-       "2: security.mode: 'insecur' is unknown, did you mean 'insecure'? accepted: insecure"},
-      {"security: {}\n", "2: security.mode: missing; accepted: insecure"},
+       "2: security.mode: 'insecur' is unknown, did you mean 'insecure'? accepted: insecure, psk, "
+       "mtls"},
+      {"security: {}\n", "2: security.mode: missing; accepted: insecure, psk, mtls"},
+      {"security: {key_file: k}\n", "2: security.mode: missing; accepted: insecure, psk, mtls"},
+      {"security:\n  psk: {key_file: k}\n",
+       "3: security.psk: unknown key, accepted: mode, key_file, ca, cert, key"},
+      {"security: {mode: psk}\n", "2: security.key_file: missing; accepted: the path of a file"},
+      {"security: {mode: psk, key_file: \"\"}\n",
+       "2: security.key_file: '' is not a path; accepted: the path of a file; {name} in it stands "
+       "for "
+       "the node's name"},
+      {"security: {mode: psk, key_file: k, ca: c}\n",
+       "2: security.ca: no setting of mode psk; accepted: key_file"},
+      {"security: {mode: mtls, ca: c, cert: d}\n",
+       "2: security.key: missing; accepted: the path of a file"},
+      {"security: {mode: mtls, key_file: k}\n",
+       "2: security.key_file: no setting of mode mtls; accepted: ca, cert, key"},
       {"security: {mode: insecure, key_file: k}\n",
-       "2: security.key_file: unknown key, accepted: mode"},
+       "2: security.key_file: no setting of mode insecure"},
       {"transport: {encoding: fp8}\n",
        "2: transport.encoding: 'fp8' is unknown, accepted: fp32, fp16, bf16, int8"},
       {"transport: {checksum: crc32}\n",

@@ -49,6 +49,14 @@ log: {level: off, file: "a: \"b\" #c\n\td"}
 )");
 }
 
+TEST_CASE("the files of a security mode come back") {
+  check_round_trip(
+      "nodes: [{name: a, port: 1}]\nsecurity: {mode: psk, key_file: \"a \\\"b\\\"/{name}\"}\n");
+  check_round_trip(
+      "nodes: [{name: a, port: 1}]\n"
+      "security: {mode: mtls, ca: ../ca.pem, cert: \"/c/{name}.pem\", key: k}\n");
+}
+
 TEST_CASE("the original's form comes back in the map form with the same meaning") {
   check_round_trip(R"(
 - nodes: [{name: a, host: localhost, port: 1}]

@@ -48,10 +48,11 @@ TEST_CASE("nodes of two machines may listen on the same port of every interface"
 }
 
 TEST_CASE("listening beyond loopback needs an explicit security mode") {
-  CHECK(error_of(two_nodes("port: 5", "host: 10.0.0.2, port: 5")) ==
-        "3: nodes[1].host: '10.0.0.2' listens beyond loopback without a security mode; accepted: "
-        "security: "
-        "{mode: insecure} on a private network, or a loopback address");
+  CHECK(
+      error_of(two_nodes("port: 5", "host: 10.0.0.2, port: 5")) ==
+      "3: nodes[1].host: '10.0.0.2' listens beyond loopback without a security mode; accepted: "
+      "security: {mode: psk, key_file: FILE}, {mode: insecure} on a private network, or a loopback "
+      "address");
   CHECK(error_of(two_nodes("port: 5", "bind: 0.0.0.0, port: 6"))
             .starts_with("3: nodes[1].bind: '0.0.0.0' listens beyond loopback"));
   CHECK(error_of(two_nodes("port: 5", "host: \"::ffff:10.0.0.2\", port: 5"))

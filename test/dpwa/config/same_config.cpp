@@ -49,6 +49,10 @@ void check_same(const Config& a, const Config& b) {
   CHECK(a.interpolation.parameters == b.interpolation.parameters);
   CHECK(a.interpolation.divergence_threshold == b.interpolation.divergence_threshold);
   CHECK(a.security.mode == b.security.mode);
+  CHECK(a.security.key_file == b.security.key_file);
+  CHECK(a.security.ca == b.security.ca);
+  CHECK(a.security.cert == b.security.cert);
+  CHECK(a.security.key == b.security.key);
   CHECK(a.transport.same_host == b.transport.same_host);
   CHECK(a.transport.encoding == b.transport.encoding);
   CHECK(a.transport.congestion_control == b.transport.congestion_control);

@@ -31,11 +31,12 @@ ClientOptions client_options(std::uint64_t seed, bool same_host) {
 }  // namespace
 
 PullingNode::PullingNode(std::vector<PeerAddress> peers, std::size_t elements, std::uint64_t seed,
-                         bool same_host)
+                         bool same_host, std::shared_ptr<Security> security)
     : local_("test", "w2", 3, names_of(peers), vector_manifest(elements), 4096, allocate),
       client_(io_, local_, std::move(peers), client_options(seed, same_host)),
       work_(io_.get_executor()),
       thread_([this] { io_.run(); }) {
+  local_.security = std::move(security);
   Progress progress;
   progress.version = 1;
   progress.lineage = 5;

@@ -3,6 +3,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <thread>
 #include <vector>
@@ -17,7 +18,8 @@ namespace dpwa::test {
 class PullingNode {
  public:
   explicit PullingNode(std::vector<PeerAddress> peers, std::size_t elements = 16,
-                       std::uint64_t seed = 1, bool same_host = true);
+                       std::uint64_t seed = 1, bool same_host = true,
+                       std::shared_ptr<Security> security = nullptr);
   ~PullingNode();  // stops
 
   void stop();

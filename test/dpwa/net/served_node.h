@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <memory>
 #include <thread>
 
 #include "dpwa/net/local_node.h"
@@ -15,7 +16,8 @@ class ServedNode {
  public:
   // `allocate`: the memory of its snapshots; plain memory when it is empty.
   explicit ServedNode(std::size_t elements = 16, ServerOptions options = {},
-                      BufferAllocator allocate = {}, bool chunk_checksums = true);
+                      BufferAllocator allocate = {}, bool chunk_checksums = true,
+                      std::shared_ptr<Security> security = nullptr);
   ~ServedNode();  // stops
 
   void stop();

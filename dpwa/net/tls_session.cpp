@@ -1,0 +1,278 @@
+#include "dpwa/net/tls_session.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "dpwa/net/tls_failure.h"
+#include "dpwa/security/certificate.h"
+
+namespace dpwa::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
+
+constexpr std::size_t record_bytes = SSL3_RT_MAX_PLAIN_LENGTH;
+// Plain bytes that are sealed before they are sent. They and their records stay in the second-level
+// cache together with the socket's own copy.
+constexpr std::size_t batch_bytes = 16 * record_bytes;
+
+// Memory for batches that no write uses at the moment: with many connections few write at once. A
+// fresh block for each write would cost more in page faults than the sealing.
+class SpareBatches {
+ public:
+  std::vector<std::byte> take() {
+    std::vector<std::byte> batch;
+    if (spare_.empty()) {
+      batch.reserve(batch_bytes + batch_bytes / 8);
+    } else {
+      batch = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    return batch;
+  }
+  void give_back(std::vector<std::byte> batch) {
+    constexpr std::size_t most = 4;
+    batch.clear();
+    if (spare_.size() < most) spare_.push_back(std::move(batch));
+  }
+
+ private:
+  std::vector<std::vector<std::byte>> spare_;
+};
+
+SpareBatches& spare_batches() {
+  thread_local SpareBatches spare;
+  return spare;
+}
+
+}  // namespace
+
+// What OpenSSL reads from and writes to.
+struct TlsSocketMethods {
+  static TlsSession& session_of(BIO* bio) { return *static_cast<TlsSession*>(BIO_get_data(bio)); }
+
+  static int receive(BIO* bio, char* target, std::size_t size, std::size_t* count) {
+    TlsSession& session = session_of(bio);
+    BIO_clear_retry_flags(bio);
+    ssize_t got = 0;
+    do {
+      got = ::recv(session.socket_.native_handle(), target, size, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    if (got > 0) {
+      *count = static_cast<std::size_t>(got);
+      return 1;
+    }
+    *count = 0;
+    session.ended_ = got == 0;
+    if (got == 0) return 0;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      BIO_set_retry_read(bio);
+    } else {
+      session.receive_error_ = errno;
+    }
+    return -1;
+  }
+
+  static int send(BIO* bio, const char* bytes, std::size_t size, std::size_t* count) {
+    auto& sealed = session_of(bio).sealed_;
+    const auto* first = reinterpret_cast<const std::byte*>(bytes);
+    try {
+      sealed.insert(sealed.end(), first, first + size);
+    } catch (const std::bad_alloc&) {
+      return -1;
+    }
+    *count = size;
+    return 1;
+  }
+
+  static long control(BIO* bio, int command, long, void*) {
+    if (command == BIO_CTRL_FLUSH) return 1;
+    if (command == BIO_CTRL_EOF) return session_of(bio).ended_ ? 1 : 0;
+    return 0;
+  }
+
+  static int create(BIO* bio) {
+    BIO_set_init(bio, 1);
+    return 1;
+  }
+
+  static const BIO_METHOD* get() {
+    static BIO_METHOD* const methods = [] {
+      BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "dpwa socket");
+      if (made == nullptr) throw std::bad_alloc();
+      BIO_meth_set_read_ex(made, receive);
+      BIO_meth_set_write_ex(made, send);
+      BIO_meth_set_ctrl(made, control);
+      BIO_meth_set_create(made, create);
+      return made;
+    }();
+    return methods;
+  }
+};
+
+TlsSession::TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context, bool calls)
+    : socket_(socket),
+      context_(std::move(context)),
+      calls_(calls),
+      ssl_(context_->begin(calls, &offered_)) {
+  BIO* bio = BIO_new(TlsSocketMethods::get());
+  if (bio == nullptr) throw std::bad_alloc();
+  BIO_set_data(bio, this);
+  SSL_set_bio(ssl_.get(), bio, bio);  // which owns it
+}
+
+TlsSession::~TlsSession() = default;
+
+asio::awaitable<error_code> TlsSession::flush() {
+  error_code failed;
+  if (!sealed_.empty()) {
+    const auto condition = [](const error_code& error, std::size_t) {
+      return error ? std::size_t{0} : std::size_t{4} << 20;
+    };
+    const auto buffer = asio::buffer(sealed_.data(), sealed_.size());
+    const auto [error, written] = co_await asio::async_write(socket_, buffer, condition, as_result);
+    sealed_.clear();
+    failed = error;
+  }
+  co_return failed;
+}
+
+asio::awaitable<error_code> TlsSession::readable() {
+  const auto [error] = co_await socket_.async_wait(Socket::wait_read, as_result);
+  co_return error;
+}
+
+asio::awaitable<std::optional<IoFailure>> TlsSession::shake_hands() {
+  std::optional<IoFailure> outcome;
+  while (!established_) {
+    ERR_clear_error();
+    const int result = SSL_do_handshake(ssl_.get());
+    const bool waits = result != 1 && SSL_get_error(ssl_.get(), result) == SSL_ERROR_WANT_READ;
+    if (result != 1 && !waits) outcome = failure(result);
+    auto error = co_await flush();  // of what tells the other end, too
+    if (outcome) co_return outcome;
+    established_ = result == 1;
+    if (!error && waits) error = co_await readable();
+    if (error) {
+      outcome = IoFailure(false, false, error.message());
+      co_return outcome;
+    }
+  }
+  const bool by_key = !context_->has_certificates();
+  if (by_key && SSL_session_reused(ssl_.get()) != 1) {
+    outcome = IoFailure(false, false, "proved no cluster key");
+    outcome->security = true;
+  }
+  co_return outcome;
+}
+
+// False: nothing more can be sent.
+bool TlsSession::seal(std::span<const std::byte> bytes) {
+  std::size_t count = 0;
+  ERR_clear_error();
+  const bool sealed = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &count) == 1;
+  ERR_clear_error();
+  return sealed && count == bytes.size();
+}
+
+asio::awaitable<error_code> TlsSession::write_all(std::span<const asio::const_buffer> buffers) {
+  // What comes before the parameters travels in the record of the first of them.
+  std::array<std::byte, record_bytes> joined;
+  std::size_t joined_bytes = 0;
+  error_code error;
+  const std::vector<std::byte> waiting = std::exchange(sealed_, spare_batches().take());
+  sealed_.insert(sealed_.end(), waiting.begin(), waiting.end());
+  for (std::size_t i = 0; i < buffers.size() && !error; ++i) {
+    std::span rest(static_cast<const std::byte*>(buffers[i].data()), buffers[i].size());
+    const bool last = i + 1 == buffers.size();
+    if (!last || joined_bytes > 0) {
+      const std::size_t taken = std::min(rest.size(), joined.size() - joined_bytes);
+      std::memcpy(joined.data() + joined_bytes, rest.data(), taken);
+      joined_bytes += taken;
+      rest = rest.subspan(taken);
+      if (joined_bytes == joined.size() || last) {
+        const bool done = seal(std::span(joined).first(joined_bytes));
+        if (!done) error = asio::error::broken_pipe;
+        joined_bytes = 0;
+      }
+    }
+    while (!rest.empty() && !error) {
+      const auto part = rest.first(std::min(rest.size(), batch_bytes));
+      const bool done = seal(part);
+      if (!done) {
+        error = asio::error::broken_pipe;
+      } else {
+        rest = rest.subspan(part.size());
+        if (sealed_.size() >= batch_bytes) error = co_await flush();
+      }
+    }
+  }
+  if (!error) error = co_await flush();
+  spare_batches().give_back(std::exchange(sealed_, {}));
+  co_return error;
+}
+
+asio::awaitable<IoResult<std::size_t>> TlsSession::read_some(std::span<std::byte> target,
+                                                             std::size_t at_least) {
+  std::size_t have = 0;
+  while (have < target.size()) {
+    ERR_clear_error();
+    std::size_t count = 0;
+    const int result = SSL_read_ex(ssl_.get(), target.data() + have, target.size() - have, &count);
+    if (result == 1) {
+      have += count;
+      continue;
+    }
+    if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_READ) {
+      IoFailure failed = failure(result);
+      co_await flush();  // the alert that says why
+      co_return failed;
+    }
+    if (have >= at_least) break;
+    auto error = co_await flush();  // the answer to a key update
+    if (!error) error = co_await readable();
+    if (error) {
+      IoFailure failed(false, false, error.message());
+      co_return failed;
+    }
+  }
+  co_return have;
+}
+
+IoFailure TlsSession::failure(int result) {
+  const int kind = SSL_get_error(ssl_.get(), result);
+  const unsigned long error = ERR_peek_error();
+  ERR_clear_error();
+  const bool closed = ended_ || kind == SSL_ERROR_ZERO_RETURN;
+  if (closed && !established_ && receive_error_ == 0)
+    return {false, false, "the connection was closed during the TLS handshake"};
+  if (closed) return {false, false, "the connection was closed"};
+  if (receive_error_ != 0) return {false, false, std::generic_category().message(receive_error_)};
+  return tls_failure({ssl_.get(), context_->has_certificates(), calls_, established_, offered_},
+                     error);
+}
+
+std::optional<std::vector<std::string>> TlsSession::certified_names() const {
+  if (!context_->has_certificates()) return std::nullopt;
+  const CertificatePointer certificate(SSL_get1_peer_certificate(ssl_.get()));
+  return certificate ? names_of(certificate.get()) : std::vector<std::string>();
+}
+
+}  // namespace dpwa::net
