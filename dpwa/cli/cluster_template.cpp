@@ -50,9 +50,15 @@ security: {mode: insecure}
 )";
 
 constexpr const char* security_loopback = R"(
-# Not needed on loopback. A node listens beyond it only with an explicit mode; "insecure" means that
-# anyone who reaches the port can read the model and send parameters: private network only.
-# security: {mode: insecure}
+# Not needed on loopback. A node listens beyond it only with an explicit mode: psk is TLS by a key that
+# dpwa keygen makes, mtls is TLS by certificates; "insecure" means that anyone who reaches the port can
+# read the model and send parameters: private network only.
+# security: {mode: psk, key_file: cluster.key}
+)";
+
+constexpr const char* security_psk = R"(
+# TLS 1.3 between nodes that hold the key of this file: dpwa keygen -o cluster.key, one copy a machine.
+security: {mode: psk, key_file: cluster.key}
 )";
 
 constexpr const char* tail = R"(
@@ -89,7 +95,11 @@ std::string cluster_file_text(const ClusterTemplate& wanted) {
   std::string text = head;
   for (unsigned i = 0; i < wanted.nodes; ++i) text += node_line(wanted, i);
   text += settings;
-  text += wanted.insecure ? security_insecure : security_loopback;
+  if (wanted.psk) {
+    text += security_psk;
+  } else {
+    text += wanted.insecure ? security_insecure : security_loopback;
+  }
   return text + tail;
 }
 

@@ -11,6 +11,7 @@ struct ClusterTemplate {
   std::string host = "127.0.0.1";
   std::uint16_t port = 45000;   // of the first node; the others follow
   std::vector<int> processors;  // dealt out to the nodes in turn; empty = not pinned
+  bool psk = false;             // security: {mode: psk}
   bool insecure = false;        // state the security mode, which hosts beyond loopback need
 };
 

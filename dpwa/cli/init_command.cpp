@@ -21,6 +21,7 @@ struct InitOptions {
   std::string host = "127.0.0.1";
   unsigned port = 45000;
   std::string file = "cluster.yaml";
+  std::string security = "insecure";
   bool force = false;
 };
 
@@ -60,7 +61,8 @@ ClusterTemplate plan(const InitOptions& options) {
   wanted.nodes = options.nodes;
   wanted.host = options.host;
   wanted.port = static_cast<std::uint16_t>(options.port);
-  wanted.insecure = !config::is_loopback(node.addresses.front());
+  wanted.psk = options.security == "psk";
+  wanted.insecure = !wanted.psk && !config::is_loopback(node.addresses.front());
   // The processors of another machine are unknown here.
   if (LocalMachine().hosts(node)) wanted.processors = usable_processors();
   return wanted;
@@ -81,6 +83,9 @@ void init(const InitOptions& options, CommandContext& context) {
     context.err << "wrote " << options.file << ": " << wanted.nodes
                 << (wanted.nodes == 1 ? " node" : " nodes") << " on " << wanted.host << ", ports "
                 << wanted.port << " to " << wanted.port + wanted.nodes - 1 << '\n';
+  }
+  if (wanted.psk) {
+    context.err << "the nodes need the key that the file names: dpwa keygen makes it\n";
   }
   if (wanted.insecure) {
     context.err
@@ -103,6 +108,9 @@ void add_init_command(CLI::App& parent, CommandContext& context) {
       ->check(CLI::Range(1U, 65535U))
       ->capture_default_str();
   command->add_option("-o,--output", options->file, "File to write, - for standard output")
+      ->capture_default_str();
+  command->add_option("--security", options->security, "security.mode of the nodes")
+      ->check(CLI::IsMember({"insecure", "psk"}))
       ->capture_default_str();
   command->add_flag("--force", options->force, "Replace the file when it exists");
   command->callback([options, &context] { init(*options, context); });

@@ -91,6 +91,19 @@ TEST_CASE("init for a host beyond loopback states the security mode and warns") 
   CHECK(load_cluster(ipv6.path()).nodes[0].host == "::1");
 }
 
+TEST_CASE("init with psk names the key file, wherever the nodes are") {
+  for (const char* host : {"127.0.0.1", "203.0.113.7"}) {
+    const CliResult result = run_cli({"init", "--security", "psk", "--host", host, "-o", "-"});
+    CHECK(result.exit_code == 0);
+    CHECK(result.err == "the nodes need the key that the file names: dpwa keygen makes it\n");
+    const ScratchFile file(result.out);
+    const Config config = load_cluster(file.path());
+    CHECK(config.security.mode == "psk");
+    CHECK(config.security.key_file == file.path().parent_path() / "cluster.key");
+  }
+  CHECK(run_cli({"init", "--security", "mtls", "-o", "-"}).exit_code == 2);
+}
+
 TEST_CASE("init refuses hosts and ports that cannot work") {
   const auto error = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "init");

@@ -12,6 +12,7 @@
 #include "dpwa/cli/text_table.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/support/at_once.h"
+#include "test/support/certificates.h"
 #include "test/support/eventually.h"
 #include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
@@ -39,6 +40,33 @@ class ClusterFile {
 };
 
 }  // namespace
+
+TEST_CASE(
+    "status asks with the key of the file, and says why a node with another does not answer") {
+  const test::SecretFolder folder;
+  REQUIRE(test::run_cli({"keygen", "-o", folder.path("ours").string()}).exit_code == 0);
+  REQUIRE(test::run_cli({"keygen", "-o", folder.path("theirs").string()}).exit_code == 0);
+  const auto ports = test::free_ports(1);
+  Config config = test::loopback_config(ports, 0);
+  config.security.mode = "psk";
+  config.security.key_file = folder.path("ours").string();
+  config.gossip.start_wait = std::chrono::milliseconds(20);
+  test::VectorNode node(config, 8);
+  node.gossip().start();
+  const auto status = [&](const std::string& key_file) {
+    const auto file = folder.write(
+        "cluster.yaml", "cluster: test\nnodes: [{name: w1, port: " + std::to_string(ports[0]) +
+                            "}]\nsecurity: {mode: psk, key_file: " + key_file + "}\n");
+    return test::run_cli({"status", "--config", file.string()});
+  };
+  CHECK(status("ours").out.find("training") != std::string::npos);
+  CHECK(status("theirs").out.find("no answer: does not accept this cluster key") !=
+        std::string::npos);
+  const auto missing = status("none");
+  CHECK(missing.exit_code == 2);
+  CHECK(missing.err == "security: " + folder.path("none").string() +
+                           ": cannot be read: No such file or directory\n");
+}
 
 TEST_CASE("status shows a running node and a row for one that does not answer") {
   const auto ports = test::free_ports(2);

@@ -1,0 +1,91 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "dpwa/security/key_file.h"
+#include "test/dpwa/cli/run_cli.h"
+#include "test/support/certificates.h"
+
+using namespace dpwa;
+using namespace dpwa::test;
+
+namespace {
+
+// A folder with a key file as dpwa keygen makes it.
+struct KeyFolder {
+  SecretFolder folder;
+  std::string file = folder.path("cluster.key").string();
+  CliResult made = run_cli({"keygen", "-o", file});
+
+  Keys keys() const {
+    const auto keys = read_key_file(file);
+    REQUIRE(keys.has_value());
+    return *keys;
+  }
+  std::string text() const {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  }
+  unsigned mode() const {
+    struct stat status {};
+    REQUIRE(::stat(file.c_str(), &status) == 0);
+    return status.st_mode & 07777U;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(KeyFolder, "keygen writes one key for its owner alone and does not show it") {
+  CHECK(made.exit_code == 0);
+  CHECK(made.out.empty());
+  CHECK(made.err == "wrote " + file + ": the key of a cluster, for its nodes alone (mode 0600)\n");
+  CHECK(keys().size() == 1);
+  CHECK(mode() == 0600);
+  CHECK(text().starts_with("# dpwa cluster key: keep it secret."));
+  const std::string key = text().substr(text().size() - 65, 64);
+  CHECK((made.out + made.err).find(key) == std::string::npos);
+}
+
+TEST_CASE_FIXTURE(KeyFolder, "keygen never replaces a file") {
+  const std::string before = text();
+  const CliResult again = run_cli({"keygen", "-o", file});
+  CHECK(again.exit_code == 1);
+  CHECK(again.err == "dpwa: " + file + ": exists; it is never overwritten\n");
+  CHECK(text() == before);
+}
+
+TEST_CASE_FIXTURE(KeyFolder, "a key is changed in three steps") {
+  const Key old_key = keys()[0];
+  CHECK(run_cli({"keygen", "--add", file}).exit_code == 0);
+  REQUIRE(keys().size() == 2);
+  const Key next_key = keys()[1];
+  CHECK(keys()[0] == old_key);
+  CHECK_FALSE(next_key == old_key);
+  CHECK(run_cli({"keygen", "--promote", file}).exit_code == 0);
+  REQUIRE(keys().size() == 2);
+  CHECK(keys()[0] == next_key);
+  CHECK(keys()[1] == old_key);
+  CHECK(run_cli({"keygen", "--retire", file}).exit_code == 0);
+  REQUIRE(keys().size() == 1);
+  CHECK(keys()[0] == next_key);
+  CHECK(mode() == 0600);
+}
+
+TEST_CASE_FIXTURE(KeyFolder, "a step that does not fit the file is refused and changes nothing") {
+  for (const char* step : {"--promote", "--retire"}) {
+    const CliResult result = run_cli({"keygen", step, file});
+    CHECK(result.exit_code == 1);
+    CHECK(result.err ==
+          "dpwa: " + file + ": holds one key only; dpwa keygen --add brings a second\n");
+  }
+  CHECK(run_cli({"keygen", "--add", file}).exit_code == 0);
+  const std::string before = text();
+  CHECK(run_cli({"keygen", "--add", file}).exit_code == 1);
+  CHECK(run_cli({"keygen", "--add", file, "--retire", file}).exit_code == 2);
+  CHECK(text() == before);
+  REQUIRE(::chmod(file.c_str(), 0640) == 0);
+  CHECK(run_cli({"keygen", "--promote", file}).err.find("chmod 600") != std::string::npos);
+}
