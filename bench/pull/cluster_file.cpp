@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "dpwa/config/config.h"
+#include "dpwa/security/key_file.h"
 
 namespace dpwa::bench {
 namespace {
@@ -48,8 +49,7 @@ std::string cluster_file_text(const NodeSettings& settings,
   if (settings.chunk_bytes != 0)
     text += "  chunk_bytes: " + std::to_string(settings.chunk_bytes) + "\n";
   text += "security:\n  mode: " + settings.security + "\n";
-  if (!settings.key_file.empty())
-    text += "  " + settings.security + ": {key_file: \"" + settings.key_file + "\"}\n";
+  if (!settings.key_file.empty()) text += "  key_file: \"" + settings.key_file + "\"\n";
   text += "log: {level: warn}\n";
   return text;
 }
@@ -57,7 +57,12 @@ std::string cluster_file_text(const NodeSettings& settings,
 ClusterFile::ClusterFile(const NodeSettings& settings, const std::vector<std::uint16_t>& ports)
     : folder_(new_folder()) {
   try {
-    std::ofstream(path()) << cluster_file_text(settings, ports);
+    NodeSettings complete = settings;
+    if (settings.security == "psk" && settings.key_file.empty()) {
+      complete.key_file = (folder_ / "cluster.key").string();
+      create_private_file(complete.key_file, key_file_text({new_key()}));
+    }
+    std::ofstream(path()) << cluster_file_text(complete, ports);
     chunk_bytes_ = load_config(path(), node_name(0)).transport.chunk_bytes;
   } catch (const ConfigError& error) {
     std::filesystem::remove_all(folder_);

@@ -13,7 +13,7 @@ struct NodeSettings {
   std::string transport = "tcp";  // tcp, same_host
   std::string encoding = "fp32";
   std::string security = "insecure";
-  std::string key_file;
+  std::string key_file;  // empty: psk gets a key of its own
   bool checksum = true;
   std::uint64_t chunk_bytes = 0;  // 0 = the default
 };

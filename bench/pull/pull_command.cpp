@@ -74,7 +74,8 @@ void add_pull_command(CLI::App& parent, CommandContext& context) {
       ->capture_default_str();
   command->add_option("--security", settings.security, "security.mode of the nodes")
       ->capture_default_str();
-  command->add_option("--key-file", settings.key_file, "The key file that the mode needs");
+  command->add_option("--key-file", settings.key_file,
+                      "The key file of psk (default: a key of this run)");
   command
       ->add_option_function<std::string>(
           "--checksum",

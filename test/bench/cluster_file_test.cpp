@@ -6,6 +6,7 @@
 
 #include "bench/worker/topology.h"
 #include "dpwa/config/config.h"
+#include "dpwa/security/key_file.h"
 
 using namespace dpwa;
 using namespace dpwa::bench;
@@ -31,7 +32,20 @@ TEST_CASE("the file asks for the path that is to be measured") {
   CHECK(cluster_file_text(settings, {1}).find("same_host: auto") != std::string::npos);
   settings.security = "psk";
   settings.key_file = "k";
-  CHECK(cluster_file_text(settings, {1}).find("psk: {key_file: \"k\"}") != std::string::npos);
+  CHECK(cluster_file_text(settings, {1}).find("mode: psk\n  key_file: \"k\"\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("psk without a key file gets a key for the length of the run") {
+  NodeSettings settings;
+  settings.security = "psk";
+  std::string key_file;
+  {
+    const ClusterFile file(settings, {45001});
+    key_file = load_config(file.path(), "w1").security.key_file;
+    CHECK(read_key_file(key_file).has_value());
+  }
+  CHECK_FALSE(std::filesystem::exists(key_file));
 }
 
 TEST_CASE("settings that the loader refuses end in its words, without the file") {
