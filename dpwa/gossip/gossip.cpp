@@ -258,6 +258,12 @@ void Gossip::reload(const Config& fresh) {
     log(LogLevel::warn, "config", "needs a restart, not taken over: " + to_text(change));
   if (plan.applied.empty() && plan.kept.empty())
     log(LogLevel::info, "config", "reloaded: the cluster file has not changed");
+  if (config_.security.mode == "insecure" || config_.security.mode.empty() || !node_) return;
+  if (const auto why = node_->reload_security()) {
+    log(LogLevel::error, "config", "the keys stay as they were: " + *why);
+  } else {
+    log(LogLevel::info, "config", "reloaded: the files of the security section");
+  }
 }
 
 FinishReport Gossip::finish() {

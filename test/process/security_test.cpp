@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -21,6 +22,12 @@ constexpr const char* settings =
 
 void give_key(const ClusterRun& run, const std::string& name, const Key& key) {
   create_private_file(run.directory() / (name + ".key"), key_file_text({key}));
+}
+
+std::size_t count_of(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
 }
 
 }  // namespace
@@ -52,6 +59,41 @@ TEST_CASE("nodes with the cluster's key train together, and one with another sta
     CHECK(run.lines(name).back()["checksum"] == run.lines("w1").back()["checksum"]);
   }
   CHECK(run.log("w1").find("refused a caller: has another cluster key") != std::string::npos);
+}
+
+TEST_CASE("the cluster's key is changed while it trains: add, promote, retire, SIGHUP each time") {
+  ClusterRun run(2, settings);
+  const Key old_key = new_key();
+  const Key young_key = new_key();
+  for (const std::string& name : run.names()) give_key(run, name, old_key);
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(test::eventually([&] { return run.count("w1", 0, "mixed") > 5; }, test::run_patience));
+  std::size_t reloads = 0;
+  // One node after the other: in between they hold different files.
+  const auto give_all = [&](const Keys& keys) {
+    ++reloads;
+    for (const std::string& name : run.names()) {
+      replace_private_file(run.directory() / (name + ".key"), key_file_text(keys));
+      run.process(name).signal(SIGHUP);
+      REQUIRE(test::eventually(
+          [&] { return count_of(run.log(name), "reloaded: the files of the sec") == reloads; },
+          test::run_patience));
+    }
+  };
+  give_all({old_key, young_key});
+  give_all({young_key, old_key});
+  give_all({young_key});
+  run.process("w2").signal(SIGKILL);  // all its connections go: the next ones use the new key
+  REQUIRE(run.wait("w2") == -SIGKILL);
+  run.start("w2", {"--step-ms", "4"});
+  const std::size_t from = run.steps("w1").size();
+  CHECK(test::eventually([&] { return run.count("w1", from, "mixed", "w2") > 5; },
+                         test::run_patience));
+  run.finish();
+  const bool well = run.all_finished_well();
+  INFO(run.logs());
+  CHECK(well);
+  CHECK(run.log("w1").find("another cluster key") == std::string::npos);
 }
 
 TEST_CASE("a node whose key file others may read does not start, and says how to mend it") {

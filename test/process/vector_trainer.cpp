@@ -13,6 +13,7 @@
 // keeps twins equal, so a vector that is torn anywhere but in its very middle shows as `twin_gap`.
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -226,6 +227,7 @@ int train(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no trainer behind
   struct sigaction action {};
   action.sa_handler = [](int) { terminated = true; };
   ::sigaction(SIGTERM, &action, nullptr);
