@@ -170,11 +170,12 @@ class Invariants(unittest.TestCase):
         self.assertAlmostEqual(steady, 0.05)
         found = invariants.recovery(tracks, steady, 1000, 30)
         self.assertEqual(found.rounds, 8)
-        self.assertEqual(invariants.no_consensus(found, 15), [])
+        self.assertEqual(invariants.no_consensus(found, 15, 3), [])
+        self.assertTrue(invariants.no_consensus(found, 15, 0.01))
         late = invariants.recovery(self.tracks(apart_until_round=20), steady, 1000, 30)
-        self.assertTrue(invariants.no_consensus(late, 15))
+        self.assertTrue(invariants.no_consensus(late, 15, 3))
         never = invariants.recovery(self.tracks(apart_until_round=90), steady, 1000, 30)
-        self.assertTrue(invariants.no_consensus(never, 15))
+        self.assertTrue(invariants.no_consensus(never, 15, 3))
 
     def test_rounds_are_pulls_that_ended(self) -> None:
         track = invariants.Track([step(1, 10), step(2, 20, outcome="pending"), step(3, 30, outcome="timed_out")])

@@ -12,7 +12,7 @@ from typing import Any
 Line = dict[str, Any]
 Interval = tuple[float, float]
 
-ROUND_ENDS = {"mixed", "timed_out", "unreachable", "busy", "not_ready", "stale", "rejected"}
+ROUND_ENDS = {"mixed", "timed_out", "unreachable", "stale", "rejected"}  # not: politely declined
 TWIN_TOLERANCE = 1e-5  # rounding of a float32 that two code paths blended; a torn vector is off by a thousand times that
 
 
@@ -177,11 +177,12 @@ def recovery(tracks: Sequence[Track], steady: float, healed_ms: float, most_roun
     return result
 
 
-def no_consensus(found: Recovery, most_rounds: int) -> list[str]:
-    if found.rounds is not None and found.rounds <= most_rounds:
+def no_consensus(found: Recovery, most_rounds: int, most_seconds: float) -> list[str]:
+    """A node with nobody to ask makes no rounds: hence a bound on the time as well."""
+    if found.rounds is not None and found.rounds <= most_rounds and found.seconds <= most_seconds:
         return []
     return [f"consensus distance was {found.distance_at_heal:.3g} at the last heal and not below twice its steady "
-            f"{found.steady:.3g} within {most_rounds} rounds"]
+            f"{found.steady:.3g} within {most_rounds} rounds and {most_seconds:g} s"]
 
 
 # Memory and descriptors are bounded.

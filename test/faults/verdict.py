@@ -11,6 +11,7 @@ from run import Observed
 from settings import Settings
 
 MOST_ROUNDS = 15
+MOST_SECONDS = 8.0
 MIB = 1 << 20
 
 
@@ -40,7 +41,7 @@ def judge(settings: Settings, seen: Observed) -> Verdict:
     if seen.failure:
         verdict.violations.insert(0, seen.failure)
     elif not settings.netns or seen.healed_ms:
-        _judge_consensus(seen, verdict)
+        _judge_consensus(settings, seen, verdict)
     return verdict
 
 
@@ -90,14 +91,14 @@ def _judge_resources(settings: Settings, seen: Observed, node: Node, verdict: Ve
     verdict.descriptors = max(verdict.descriptors, *(one.descriptors for one in node.samples))
 
 
-def _judge_consensus(seen: Observed, verdict: Verdict) -> None:
+def _judge_consensus(settings: Settings, seen: Observed, verdict: Verdict) -> None:
     tracks = [invariants.Track(invariants.steps_of(node.lines)) for node in seen.nodes]
     steady = invariants.steady_state(tracks, *seen.warm_ms)
     if steady is None:
         verdict.violations.append("no steady state to compare with")
         return
     verdict.recovery = invariants.recovery(tracks, steady, seen.healed_ms, 40)
-    verdict.violations += invariants.no_consensus(verdict.recovery, MOST_ROUNDS)
+    verdict.violations += invariants.no_consensus(verdict.recovery, MOST_ROUNDS, MOST_SECONDS * settings.slowness)
     if verdict.recovery.rounds is not None:
         back = seen.healed_ms + 1000 * verdict.recovery.seconds
         after = invariants.steady_state(tracks, back, seen.watched_ms)
