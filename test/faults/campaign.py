@@ -23,7 +23,7 @@ from run import Run, make_schedule
 from settings import Settings, sanitizer_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SECURITY_MODES = ("insecure",)
+SECURITY_MODES = ("insecure", "psk")
 
 
 def seeds_of(text: str) -> list[int]:
@@ -152,6 +152,10 @@ def main(arguments: list[str]) -> int:
     trainer = chosen.build / "test" / "process" / "dpwa_vector_trainer"
     if not trainer.exists():
         print(f"campaign.py: no {trainer}: build it, or name the build folder with --build", file=sys.stderr)
+        return 2
+    if chosen.security == "psk" and not (chosen.build / "bin" / "dpwa").exists():
+        print(f"campaign.py: --security psk makes a key with {chosen.build}/bin/dpwa: build dpwa_cli",
+              file=sys.stderr)
         return 2
     if chosen.netns and (why := netns.why_not()):
         print(f"skipped: {why}")

@@ -139,6 +139,10 @@ class Node:
         return ""
 
 
+def make_key(cli: Path, file: Path) -> None:
+    subprocess.run([str(cli), "keygen", "--output", str(file)], check=True, capture_output=True, timeout=60)
+
+
 async def ask_status(address: tuple[str, int], cluster: str, timeout_s: float) -> dict[str, Any] | None:
     """The status object of a node, asked for as an observer; None when there is no sound answer in time."""
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import schedule
 from attackers import Attacker
-from cluster import Life, Node, ask_status, now_ms
+from cluster import Life, Node, ask_status, make_key, now_ms
 from invariants import ROUND_ENDS
 from network import Network
 from schedule import Fault
-from settings import CLUSTER, Settings, cluster_file
+from settings import CLUSTER, KEY_FILE, Settings, cluster_file
 from tasks import end_all
 
 WARM_ROUNDS = 40
@@ -83,6 +83,8 @@ class Run:
     async def _set_up(self) -> None:
         settings = self.settings
         real = await self.network.open(settings.names)
+        if settings.security == "psk":
+            make_key(settings.cli, self.folder / KEY_FILE)
         for name in settings.attackers:
             attacker = Attacker(name, CLUSTER, settings.elements, real, settings.seed)
             host = self.network.own_host
@@ -91,7 +93,8 @@ class Run:
             self.network.add_outsider(name, real_attacker)
         for name in settings.names:
             config = self.folder / f"{name}.yaml"
-            config.write_text(cluster_file(settings, name, self.network.addresses_for(name)), encoding="utf-8")
+            text = cluster_file(settings, name, self.network.addresses_for(name), self.folder)
+            config.write_text(text, encoding="utf-8")
             node = Node(name, real[name], config, self.folder / f"{name}.jsonl", self.folder / f"{name}.log")
             self.nodes[name] = node
             self.observed.nodes.append(node)
@@ -232,6 +235,8 @@ class Run:
         life: Life = node.life
         if not node.runs or node.stopped_ms is not None or life.started_ms is None:
             return
+        if self.settings.security != "insecure":
+            return  # an observer needs the key as well; the steps tell whether the node lives
         status = await ask_status(node.address, CLUSTER, 3.0 * self.settings.slowness)
         undisturbed = node.life is life and node.runs and node.stopped_ms is None
         if status is not None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedule import BEHAVIOURS
+
 CLUSTER = "faults"
+KEY_FILE = "cluster.key"
+WITHOUT_KEY = ("half_open", "connections", "noise", "slow_hello", "huge_frame")
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,9 @@ class Settings:
     @property
     def left_out(self) -> tuple[str, ...]:
         """Attacks that the settings are known not to withstand: `warn` blends what is far away."""
-        return ("far_away",) if self.firewall == "warn" else ()
+        found = ("far_away",) if self.firewall == "warn" else ()
+        # Without the key nobody gets as far as a message.
+        return found if self.security == "insecure" else tuple(one for one in BEHAVIOURS if one not in WITHOUT_KEY)
 
     @property
     def elements(self) -> int:
@@ -70,6 +76,10 @@ class Settings:
     @property
     def trainer(self) -> Path:
         return self.build / "test" / "process" / "dpwa_vector_trainer"
+
+    @property
+    def cli(self) -> Path:
+        return self.build / "bin" / "dpwa"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -97,8 +107,8 @@ def sanitizer_of(build: Path) -> str:
     return ""
 
 
-def cluster_file(settings: Settings, own: str, addresses: dict[str, tuple[str, int]]) -> str:
-    """For node `own`; `addresses`: where it listens and where it reaches each of the others."""
+def cluster_file(settings: Settings, own: str, addresses: dict[str, tuple[str, int]], folder: Path) -> str:
+    """For node `own`; `addresses`: where it listens and where it reaches each of the others; the key is in `folder`."""
     memory = "auto" if settings.same_host and settings.names.index(own) % 2 == 0 else "off"
     lines = [f"cluster: {CLUSTER}", "nodes:"]
     order = sorted(addresses, key=lambda name: settings.attackers_first and name not in settings.attackers)
@@ -113,6 +123,8 @@ def cluster_file(settings: Settings, own: str, addresses: dict[str, tuple[str, i
         f"  firewall: {{distance: {settings.firewall}, quarantine_ms: 200, quarantine_max_ms: 1s}}",
         f"transport: {{same_host: {memory}, encoding: {settings.encoding}}}",
     ]
-    if settings.security != "insecure" or settings.netns:
-        lines.append(f"security: {{mode: {settings.security}}}")
+    if settings.security == "psk":
+        lines.append(f"security: {{mode: psk, key_file: {folder / KEY_FILE}}}")
+    elif settings.netns:
+        lines.append("security: {mode: insecure}")
     return "\n".join(lines) + "\n"
