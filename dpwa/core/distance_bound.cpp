@@ -6,10 +6,13 @@
 namespace dpwa {
 
 DistanceBound::DistanceBound(double multiple, std::size_t samples, std::size_t peers)
-    : multiple_(multiple),
-      needed_(std::clamp<std::size_t>(samples, 1, window)),
-      share_(std::max(needed_, (window + peers - 1) / std::max<std::size_t>(1, peers))) {
+    : multiple_(multiple), needed_(std::clamp<std::size_t>(samples, 1, window)), share_(0) {
+  set_peers(peers);
   samples_.reserve(window + 1);
+}
+
+void DistanceBound::set_peers(std::size_t peers) {
+  share_ = std::max(needed_, (window + peers - 1) / std::max<std::size_t>(1, peers));
 }
 
 std::optional<double> DistanceBound::get() const {

@@ -23,6 +23,8 @@ class DistanceBound {
   // `samples`: how many are needed before there is a bound, at most `window`.
   DistanceBound(double multiple, std::size_t samples, std::size_t peers);
 
+  void set_peers(std::size_t peers);
+
   std::optional<double> get() const;
   // A distance that is zero (two nodes that have not trained since they met) or NaN (the own
   // parameters are not finite) says nothing and is left out.
@@ -37,7 +39,7 @@ class DistanceBound {
 
   const double multiple_;
   const std::size_t needed_;
-  const std::size_t share_;      // of one peer in the window
+  std::size_t share_;            // of one peer in the window
   std::vector<Sample> samples_;  // oldest first
   std::uint64_t next_ = 0;
 };

@@ -8,6 +8,13 @@ namespace dpwa {
 Firewall::Firewall(const FirewallOptions& options, std::size_t peers)
     : options_(options), standings_(peers, Standing::unknown), quarantine_(options, peers) {}
 
+void Firewall::put(PeerId peer) {
+  if (peer >= standings_.size()) standings_.resize(peer + 1, Standing::unknown);
+  standings_[peer] = Standing::unknown;
+  quarantine_.put(peer);
+  for (DistanceBound& bound : bounds_) bound.set_peers(standings_.size());
+}
+
 DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance) {
   DistanceVerdict verdict;
   if (options_.distance == DistancePolicy::off) return verdict;

@@ -32,6 +32,9 @@ class Firewall {
 
   Firewall(const FirewallOptions& options, std::size_t peers);
 
+  // A place for one more peer, or for another than before.
+  void put(PeerId peer);
+
   // Of block `block` of the model (0 when it travels whole), 0 to 63; each has distances of its
   // own. Counts, and goes into the window.
   DistanceVerdict judge(PeerId peer, unsigned block, double distance);

@@ -38,6 +38,13 @@ PeerTable::PeerTable(const std::vector<std::string>& names, FlowControl flow_con
   }
 }
 
+void PeerTable::put(PeerId peer, const std::string& name) {
+  if (peer >= peers_.size()) peers_.resize(peer + 1);
+  peers_[peer] = {};
+  peers_[peer].name = name;
+  peers_[peer].score = flow_control_.initial;
+}
+
 std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePoint now,
                                         Random& random) const {
   std::optional<PeerId> best;
@@ -45,7 +52,7 @@ std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePo
   std::uint64_t ties = 0;
   for (PeerId peer = 0; peer < peers_.size(); ++peer) {
     const PeerRecord& record = peers_[peer];
-    const bool waits = record.retry_at > now || record.held_until > now;
+    const bool waits = record.out || record.retry_at > now || record.held_until > now;
     if (waits || std::ranges::find(excluded, peer) != excluded.end()) continue;
     const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
     if (!best || value > best_value) {

@@ -49,6 +49,7 @@ struct PeerRecord {
   std::uint64_t pulls_failed = 0;
   std::optional<PeerFailure> last_failure;
   Progress progress;  // of its last snapshot
+  bool out = false;   // dead or gone: not chosen
 };
 
 // Everything a node knows of its peers, and the choice among them: argmax(score +
@@ -84,6 +85,10 @@ class PeerTable {
   // What the peer said of itself when we called it. Believed even if it is lower: a caller may have
   // used its name, or its wall clock was set back before it was restarted.
   void introduced(PeerId peer, std::uint64_t incarnation);
+
+  // The place of a peer that is new: one after the last, or that of a peer that is forgotten.
+  void put(PeerId peer, const std::string& name);
+  void set_out(PeerId peer, bool out) { peers_.at(peer).out = out; }
 
   std::size_t size() const { return peers_.size(); }
   const PeerRecord& at(PeerId peer) const { return peers_.at(peer); }

@@ -22,6 +22,11 @@ std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimeP
   return record.until;
 }
 
+void Quarantine::put(PeerId peer) {
+  if (peer >= records_.size()) records_.resize(peer + 1);
+  records_[peer] = {};
+}
+
 void Quarantine::sound(PeerId peer) {
   records_.at(peer).in_a_row = 0;
 }

@@ -32,6 +32,8 @@ class Quarantine {
     std::uint32_t level = 0;  // quarantines not forgotten yet
     TimePoint until = TimePoint::min();
   };
+  // A place for one more, or for another than before.
+  void put(PeerId peer);
   const Record& at(PeerId peer) const { return records_.at(peer); }
 
  private:

@@ -24,6 +24,8 @@ class StalenessGuard {
 
   // Records what `peer` served and says whether it may be blended into a model at `own_clock`.
   bool accept(PeerId peer, double peer_clock, double own_clock, TimePoint now);
+  // Another node has taken the place of `peer`.
+  void forget(PeerId peer) { sightings_.erase(peer); }
 
  private:
   struct Sighting {

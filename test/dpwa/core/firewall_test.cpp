@@ -29,6 +29,18 @@ Firewall settled(DistancePolicy policy, unsigned block = 0) {
 
 }  // namespace
 
+TEST_CASE("a peer that comes later has no past, in a new place or that of another") {
+  Firewall firewall = settled(DistancePolicy::refuse);
+  for (int i = 0; i < 3; ++i) firewall.failed(1, PeerFailure::unusable, start);
+  REQUIRE(firewall.record(1).quarantines == 1);
+  firewall.put(1);
+  firewall.put(peers);
+  CHECK(firewall.record(1).quarantines == 0);
+  CHECK(firewall.record(peers).offences == 0);
+  CHECK(firewall.judge(peers, 0, 1).bound == 2);  // of all peers
+  CHECK(firewall.judge(peers, 0, 3).refused);
+}
+
 TEST_CASE("parameters within the bound pass untouched under every policy") {
   for (const auto policy :
        {DistancePolicy::off, DistancePolicy::warn, DistancePolicy::clip, DistancePolicy::refuse}) {

@@ -10,6 +10,7 @@ using dpwa::Backoff;
 using dpwa::Duration;
 using dpwa::FlowControl;
 using dpwa::PeerFailure;
+using dpwa::PeerId;
 using dpwa::PeerTable;
 using dpwa::Progress;
 using dpwa::Random;
@@ -254,4 +255,27 @@ TEST_CASE_FIXTURE(Fixture, "a call of an older incarnation is ignored") {
   CHECK(waits());
   CHECK(table.at(0).score == 600);
   CHECK(table.at(0).incarnation == 7);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a peer that is out is not chosen until it is back") {
+  table.set_out(0, true);
+  table.set_out(2, true);
+  for (int i = 0; i < 20; ++i) CHECK(table.choose({}, start, random) == PeerId{1});
+  table.set_out(1, true);
+  CHECK_FALSE(table.choose({}, start, random));
+  table.set_out(2, false);
+  CHECK(table.choose({}, start, random) == PeerId{2});
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a peer that comes later starts afresh, in a new place or that of another") {
+  fail(3, PeerFailure::unreachable);
+  table.put(3, "w4");
+  table.put(0, "w5");
+  CHECK(table.size() == 4);
+  CHECK(table.find("w4") == PeerId{3});
+  CHECK(table.find("w5") == PeerId{0});
+  CHECK_FALSE(table.find("w1"));
+  CHECK(table.at(0).score == 1000);
+  CHECK_FALSE(waits());
 }

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dpwa {
+
+// What is held of a node of the cluster. The values travel on the wire, and order claims of one
+// process: never renumber.
+enum class MemberStatus : std::uint8_t {
+  alive = 1,
+  suspect = 2,  // several pulls in a row brought no answer
+  dead = 3,     // suspect for a while, and nobody has refuted it
+  left = 4,     // it said so itself
+};
+
+constexpr std::string_view to_string(MemberStatus status) {
+  switch (status) {
+    case MemberStatus::alive:
+      return "alive";
+    case MemberStatus::suspect:
+      return "suspect";
+    case MemberStatus::dead:
+      return "dead";
+    case MemberStatus::left:
+      return "left";
+  }
+  return "unknown";
+}
+
+// What one node says of another, or of itself.
+struct MemberClaim {
+  std::string name;
+  std::vector<std::string> addresses;  // numeric, in the order to dial
+  std::uint16_t port = 0;
+  std::uint64_t incarnation = 0;  // of the process; 0 = never heard of
+  std::uint32_t refutation = 0;   // raised by the process itself, to refute what is said of it
+  MemberStatus status = MemberStatus::alive;
+
+  bool operator==(const MemberClaim&) const = default;
+};
+
+// What two nodes tell each other: news, and, while their tables differ, parts of them.
+struct MemberExchange {
+  std::uint32_t total = 0;          // in the sender's table, itself included
+  std::uint64_t digest = 0;         // of the processes that it holds to run, itself included
+  std::uint32_t part = 0;           // which part of the other's table it wants, should they differ
+  std::vector<MemberClaim> claims;  // the sender's of itself first
+};
+
+// Whether `claim` is news to one who holds `held` of the same name: the later process wins, then
+// the later refutation, then the graver status (SWIM: Das, Gupta, Motivala 2002). A total order of
+// what is claimed, so nodes that have heard the same claims hold the same one, in whatever order
+// they came.
+bool supersedes(const MemberClaim& claim, const MemberClaim& held);
+
+// What it adds to the digest of a table: the exclusive or of these is the same for two tables with
+// the same running processes. Not cryptographic.
+std::uint64_t digest_of(const MemberClaim& claim);
+
+}  // namespace dpwa

@@ -1,0 +1,356 @@
+#include "dpwa/core/membership.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace dpwa {
+namespace {
+
+bool runs(MemberStatus status) {
+  return status == MemberStatus::alive || status == MemberStatus::suspect;
+}
+
+}  // namespace
+
+Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options)
+    : self_(std::move(self)), options_(options) {
+  for (MemberClaim& seed : seeds) {
+    places_.emplace(seed.name, static_cast<PeerId>(members_.size()));
+    Member& member = members_.emplace_back();
+    member.claim = std::move(seed);
+    member.seed = true;
+    count(member.claim, 1);
+  }
+}
+
+std::optional<PeerId> Membership::find(const std::string& name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Keeps the digest. What was never heard of is in nobody's.
+void Membership::count(const MemberClaim& claim, int by) {
+  if (claim.incarnation == 0 || !runs(claim.status)) return;
+  digest_ ^= digest_of(claim);
+  running_ = by > 0 ? running_ + 1 : running_ - 1;
+}
+
+bool Membership::exchange_is_due(const std::string& to, TimePoint now) const {
+  const auto place = find(to);
+  if (!place) return true;
+  const Member& member = members_[*place];
+  const bool quiet =
+      member.exchanged != TimePoint::min() && now - member.exchanged < options_.exchange;
+  return !quiet || !news_.empty() || self_told_ < MemberNews::limit(running_ + 1) ||
+         (member.claim.incarnation != 0 && member.claim.status != MemberStatus::alive);
+}
+
+MemberExchange Membership::begin(const std::string& to) {
+  MemberExchange exchange;
+  exchange.total = static_cast<std::uint32_t>(places_.size() + 1);
+  exchange.digest = digest();
+  exchange.claims.push_back(self_);
+  if (self_told_ < MemberNews::limit(running_ + 1)) ++self_told_;
+  // What is said of the one that this goes to: it is the one to refute it.
+  const auto place = find(to);
+  if (place && members_[*place].claim.incarnation != 0 &&
+      members_[*place].claim.status != MemberStatus::alive) {
+    exchange.claims.push_back(members_[*place].claim);
+  }
+  return exchange;
+}
+
+void Membership::add_news(MemberExchange& exchange, const std::string& to) {
+  for (const std::size_t place : news_.take(max_news, MemberNews::limit(running_ + 1))) {
+    if (members_[place].claim.name != to) exchange.claims.push_back(members_[place].claim);
+  }
+}
+
+void Membership::add_part(MemberExchange& exchange, std::uint32_t part) const {
+  const std::size_t parts = (members_.size() + part_size - 1) / part_size;
+  if (parts == 0) return;
+  const std::size_t from = part % parts * part_size;
+  const std::size_t to = std::min(members_.size(), from + part_size);
+  for (std::size_t place = from; place < to; ++place) {
+    const MemberClaim& claim = members_[place].claim;
+    if (!claim.name.empty() && claim.incarnation != 0) exchange.claims.push_back(claim);
+  }
+}
+
+MemberExchange Membership::request(const std::string& to, TimePoint now) {
+  if (const auto place = find(to)) members_[*place].exchanged = now;
+  MemberExchange exchange = begin(to);
+  exchange.part = part_;
+  add_news(exchange, to);
+  if (differed_) add_part(exchange, part_);
+  ++part_;
+  return exchange;
+}
+
+MemberExchange Membership::answer(const std::string& to, const MemberExchange& request, TimePoint) {
+  MemberExchange exchange = begin(to);
+  add_news(exchange, to);
+  if (request.digest != digest()) add_part(exchange, request.part);
+  return exchange;
+}
+
+void Membership::merge(const std::string& from, std::uint64_t incarnation,
+                       const MemberExchange& exchange, TimePoint now) {
+  bool first = true;
+  for (const MemberClaim& claim : exchange.claims) {
+    if (!std::exchange(first, false)) {
+      hear_claim(claim, now);
+    } else if (claim.name == from && claim.incarnation == incarnation) {
+      announce(claim, now);
+    }
+  }
+}
+
+bool Membership::merge_answer(const std::string& from, std::uint64_t incarnation,
+                              const MemberExchange& exchange, TimePoint now) {
+  merge(from, incarnation, exchange, now);
+  differed_ = exchange.digest != digest();
+  return differed_ && std::size_t{part_} * part_size < exchange.total;
+}
+
+void Membership::announce(const MemberClaim& claim, TimePoint now) {
+  auto place = find(claim.name);
+  if (!place) {
+    if (claim.name == self_.name || !options_.open || claim.status == MemberStatus::left) return;
+    place = place_for(claim.name, true);
+    if (!place) return;
+  }
+  MemberClaim told = claim;
+  if (told.status != MemberStatus::left) told.status = MemberStatus::alive;
+  Member& member = members_[*place];
+  const MemberStatus before = member.status();
+  const bool moved =
+      !member.seed && (told.port != member.claim.port || told.addresses != member.claim.addresses);
+  const bool news =
+      told.incarnation != member.claim.incarnation || supersedes(told, member.claim) ||
+      (moved && told.refutation == member.claim.refutation && told.status == member.claim.status);
+  member.failures = 0;
+  member.heard = now;
+  if (news) hold(*place, told, now);
+  if (member.status() != before) ++version_;
+}
+
+void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
+  if (claim.incarnation == 0) return;
+  if (claim.name == self_.name) return hear_of_self(claim);
+  const auto known = find(claim.name);
+  if (!known) {
+    // What has been forgotten stays so: only those that run are learnt of.
+    if (!options_.open || !runs(claim.status)) return;
+    if (const auto place = place_for(claim.name, false)) hold(*place, claim, now);
+    return;
+  }
+  Member& member = members_[*known];
+  if (!supersedes(claim, member.claim)) return;
+  const bool same_process = claim.incarnation == member.claim.incarnation;
+  const bool heard_lately = member.status() == MemberStatus::alive &&
+                            member.heard != TimePoint::min() &&
+                            now - member.heard < options_.suspect;
+  // Another process under the name of one that has just spoken to this node: it will show itself.
+  if (!same_process && member.claim.incarnation != 0 && heard_lately) return;
+  if (same_process && claim.refutation - member.claim.refutation > max_refutation_jump) return;
+  MemberClaim believed = claim;
+  if (claim.status == MemberStatus::dead && heard_lately) {
+    // Time for it to refute that.
+    believed.status = MemberStatus::suspect;
+    if (!supersedes(believed, member.claim)) return;
+  }
+  hold(*known, believed, now);
+}
+
+// A process that is said to be gone raises its refutation above what was said.
+void Membership::hear_of_self(const MemberClaim& claim) {
+  if (claim.incarnation > self_.incarnation) {
+    contested_by_ = std::max(contested_by_, claim.incarnation);
+    return;
+  }
+  const bool refutes = claim.incarnation == self_.incarnation &&
+                       claim.status != MemberStatus::alive &&
+                       claim.refutation >= self_.refutation && self_.status != MemberStatus::left;
+  if (!refutes || claim.refutation - self_.refutation > max_refutation_jump) return;
+  self_.refutation = claim.refutation + 1;
+  self_told_ = 0;
+}
+
+void Membership::heard(const std::string& name, std::uint64_t incarnation, TimePoint now) {
+  const auto place = find(name);
+  if (!place) return;
+  Member& member = members_[*place];
+  const MemberStatus before = member.status();
+  member.failures = 0;
+  member.heard = now;
+  if (incarnation != 0 && incarnation != member.claim.incarnation) {
+    MemberClaim claim = member.claim;
+    claim.incarnation = incarnation;
+    claim.refutation = 0;
+    claim.status = MemberStatus::alive;
+    member.refutations = 0;
+    hold(*place, claim, now);
+  }
+  if (member.status() != before) ++version_;
+}
+
+void Membership::failed(const std::string& name, TimePoint now) {
+  const auto place = find(name);
+  if (!place) return;
+  Member& member = members_[*place];
+  // Each wrong suspicion doubles what the next one takes.
+  const unsigned needed = options_.suspect_after << std::min(member.refutations, 4U);
+  if (++member.failures < needed) return;
+  const MemberStatus before = member.status();
+  member.heard = TimePoint::min();
+  if (member.claim.status == MemberStatus::alive) {
+    MemberClaim claim = member.claim;
+    claim.status = MemberStatus::suspect;
+    hold(*place, claim, now);
+  } else if (member.status() != before) {
+    ++version_;
+  }
+}
+
+Duration Membership::suspicion() const {
+  const double factor = std::max(1.0, std::log10(static_cast<double>(running_ + 1)));
+  return std::chrono::duration_cast<Duration>(options_.suspect * factor);
+}
+
+void Membership::tick(TimePoint now) {
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    Member& member = members_[place];
+    if (member.claim.name.empty() || member.heard > member.changed) continue;
+    const Duration since = now - member.changed;
+    if (member.claim.status == MemberStatus::suspect && since >= suspicion()) {
+      MemberClaim claim = member.claim;
+      claim.status = MemberStatus::dead;
+      hold(place, claim, now);
+    } else if (!member.seed && !runs(member.claim.status) && since >= options_.forget) {
+      forget(place);
+    }
+  }
+}
+
+void Membership::leave() {
+  self_.status = MemberStatus::left;
+  self_told_ = 0;
+}
+
+void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
+  Member& member = members_[place];
+  const MemberStatus before = member.status();
+  const auto port_before = member.claim.port;
+  const bool refuted = member.claim.status != MemberStatus::alive &&
+                       claim.status == MemberStatus::alive &&
+                       claim.incarnation == member.claim.incarnation;
+  if (refuted && member.failures > 0) ++member.refutations;
+  if (claim.status == MemberStatus::alive) member.failures = 0;
+  count(member.claim, -1);
+  MemberClaim held = claim;
+  const bool keeps_address = member.seed && !member.claim.addresses.empty();
+  if (keeps_address || held.addresses.empty()) {
+    held.addresses = member.claim.addresses;
+    held.port = member.claim.port;
+  }
+  const bool moved = held.port != port_before || held.addresses != member.claim.addresses;
+  member.claim = std::move(held);
+  member.changed = now;
+  count(member.claim, 1);
+  if (claim.incarnation != 0) news_.add(place);
+  if (moved || member.status() != before) ++version_;
+}
+
+std::optional<PeerId> Membership::place_for(const std::string& name, bool by_itself) {
+  std::optional<PeerId> place;
+  const auto older = [this](PeerId a, std::optional<PeerId> b) {
+    return !b || members_[a].changed < members_[*b].changed;
+  };
+  if (places_.size() < members_.size()) {
+    const auto free = std::ranges::find_if(
+        members_, [](const Member& member) { return member.claim.name.empty(); });
+    place = static_cast<PeerId>(free - members_.begin());
+  } else if (members_.size() < options_.max_members) {
+    place = static_cast<PeerId>(members_.size());
+    members_.emplace_back();
+  } else {
+    std::optional<PeerId> unverified;
+    for (PeerId candidate = 0; candidate < members_.size(); ++candidate) {
+      const Member& member = members_[candidate];
+      if (member.seed) continue;
+      if (!runs(member.status()) && older(candidate, place)) place = candidate;
+      if (member.heard == TimePoint::min() && older(candidate, unverified)) unverified = candidate;
+    }
+    if (!place && by_itself) place = unverified;
+    if (!place) return std::nullopt;
+    forget(*place);
+  }
+  places_.emplace(name, *place);
+  members_[*place].claim.name = name;
+  ++version_;
+  return place;
+}
+
+void Membership::forget(PeerId place) {
+  count(members_[place].claim, -1);
+  news_.remove(place);
+  places_.erase(members_[place].claim.name);
+  members_[place] = {};
+  ++version_;
+}
+
+void Membership::keep(const std::string& name) {
+  if (const auto place = find(name)) members_[*place].seed = true;
+}
+
+void Membership::list(const MemberClaim& seed, TimePoint now) {
+  auto place = find(seed.name);
+  if (!place) {
+    place = place_for(seed.name, true);
+    if (!place) return;
+    members_[*place].changed = now;
+  }
+  Member& member = members_[*place];
+  member.seed = true;
+  member.claim.addresses = seed.addresses;
+  member.claim.port = seed.port;
+  ++version_;
+}
+
+void Membership::unlist(const std::string& name) {
+  const auto place = find(name);
+  if (!place) return;
+  members_[*place].seed = false;
+  if (!options_.open) forget(*place);
+}
+
+std::optional<PeerId> Membership::to_probe(Random& random) const {
+  std::optional<PeerId> silent;
+  std::optional<PeerId> doubtful;
+  std::uint64_t silent_ones = 0;
+  std::uint64_t doubtful_ones = 0;
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
+    if (member.claim.name.empty()) continue;
+    const MemberStatus status = member.status();
+    const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
+    if (gone && random.below(++silent_ones) == 0) silent = place;
+    const bool in_doubt = status == MemberStatus::alive && member.failures > 0;
+    if (in_doubt && random.below(++doubtful_ones) == 0) doubtful = place;
+  }
+  return doubtful ? doubtful : silent;
+}
+
+Membership::Admission Membership::admission(const std::string& name) const {
+  if (find(name)) return Admission::known;
+  if (!options_.open) return Admission::closed;
+  if (places_.size() < options_.max_members) return Admission::may_join;
+  const bool room = std::ranges::any_of(members_, [](const Member& member) {
+    return !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
+  });
+  return room ? Admission::may_join : Admission::full;
+}
+
+}  // namespace dpwa
