@@ -18,6 +18,8 @@ constexpr std::size_t checked_bytes = header_bytes - crc_bytes;
 constexpr std::uint64_t text_bytes(std::uint64_t longest) {
   return 2 + longest;
 }
+constexpr std::uint64_t member_bytes =
+    16 + text_bytes(max_name_bytes) + max_member_addresses * text_bytes(45);
 constexpr std::uint64_t tensor_bytes = text_bytes(max_tensor_name_bytes) + 3 + 8 * max_rank;
 
 Decoded<FrameHeader> fault(Fault fault, std::string detail) {
@@ -53,6 +55,8 @@ std::uint64_t max_body_bytes(MessageType type) {
       return 88 + crc_bytes;
     case MessageType::release:
       return 4 + crc_bytes;
+    case MessageType::members:
+      return 18 + max_member_entries * member_bytes + crc_bytes;
     case MessageType::snapshot:
       return 0;
   }
@@ -87,8 +91,7 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
   }
   FrameHeader header;
   const unsigned type = in.u8();
-  if (type < static_cast<unsigned>(MessageType::hello) ||
-      type > static_cast<unsigned>(MessageType::release)) {
+  if (!is_message_type(type)) {
     return fault(Fault::bad_type, "unknown message type " + std::to_string(type));
   }
   header.type = static_cast<MessageType>(type);

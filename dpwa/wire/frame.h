@@ -25,7 +25,7 @@ inline constexpr std::uint8_t protocol_version = 1;
 //       28    4  CRC32C of bytes 0..27
 inline constexpr std::size_t header_bytes = 32;
 
-// The values travel on the wire: never renumber. 20-29 exchange, 30-39 membership and 64-95
+// The values travel on the wire: never renumber. 20-29 exchange, 31-39 membership and 64-95
 // key-value messages are reserved.
 enum class MessageType : std::uint8_t {
   hello = 1,
@@ -43,6 +43,7 @@ enum class MessageType : std::uint8_t {
   status = 13,
   mapped = 14,   // same host only
   release = 15,  // same host only
+  members = 30,  // only between nodes that both have the capability
 };
 
 struct FrameHeader {
@@ -75,6 +76,13 @@ std::array<std::byte, header_bytes> encode_header(const FrameHeader& header);
 // before.
 Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> bytes,
                                    std::uint64_t max_snapshot_body);
+
+// Whether a message of this number exists.
+constexpr bool is_message_type(unsigned number) {
+  return (number >= static_cast<unsigned>(MessageType::hello) &&
+          number <= static_cast<unsigned>(MessageType::release)) ||
+         number == static_cast<unsigned>(MessageType::members);
+}
 
 // Largest body of a message type (SNAPSHOT: 0, its bound is negotiated).
 std::uint64_t max_body_bytes(MessageType type);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/core/member.h"
 #include "dpwa/core/progress.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/wire/frame.h"
@@ -44,6 +45,11 @@ inline constexpr std::uint32_t chunk_alignment = 64;
 // Capability bit, above those of the codecs: chunks may travel without checksums, for a link that
 // is trusted to keep bytes whole. Set by nodes that are configured so.
 inline constexpr std::uint32_t unchecked_chunks_capability = 1u << 31;
+// Capability bit: MEMBERS is understood.
+inline constexpr std::uint32_t members_capability = 1u << 30;
+inline constexpr std::size_t max_member_entries = 128;
+inline constexpr std::size_t max_member_addresses = 4;
+inline constexpr std::uint32_t max_refutation = 1u << 31;
 constexpr bool is_chunk_size(std::uint32_t bytes) {
   return bytes >= min_chunk_bytes && bytes <= max_chunk_bytes && bytes % chunk_alignment == 0;
 }
@@ -57,7 +63,7 @@ inline constexpr std::uint32_t all_codecs = capability(Codec::raw) | capability(
 
 struct Hello {
   Role role = Role::node;
-  // Of each codec that is understood, and unchecked_chunks_capability.
+  // Of each codec that is understood, unchecked_chunks_capability and members_capability.
   std::uint32_t capabilities = 0;
   std::string cluster;
   std::string node;  // empty for an observer
@@ -149,6 +155,7 @@ std::vector<std::byte> encode(const Error& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Manifest& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Mapped& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Release& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const MemberExchange& message, std::uint32_t request_id);
 std::vector<std::byte> encode_empty(MessageType type, std::uint32_t request_id);
 
 // Frame header and head of a SNAPSHOT, without its chunks, whose payloads have `payload_bytes` in
@@ -170,6 +177,7 @@ Decoded<Error> decode_error(std::span<const std::byte> body);
 Decoded<Manifest> decode_manifest(std::span<const std::byte> body);
 Decoded<Mapped> decode_mapped(std::span<const std::byte> body);
 Decoded<Release> decode_release(std::span<const std::byte> body);
+Decoded<MemberExchange> decode_members(std::span<const std::byte> body);
 // `head` holds the first snapshot_head_bytes of the body, `body_bytes` is the whole body's length
 // from the frame header: both must agree. With a codec other than raw that is a bound only: what
 // the length must be depends on the manifest, and the caller checks it.

@@ -22,7 +22,8 @@ TEST_CASE("every message is encoded to the bytes of its golden file, and decoded
 }
 
 TEST_CASE("the golden files cover every message type") {
-  for (int type = int(MessageType::hello); type <= int(MessageType::release); ++type) {
+  for (unsigned type = 0; type < 256; ++type) {
+    if (!is_message_type(type)) continue;
     CAPTURE(type);
     const auto all = samples();
     CHECK(std::any_of(all.begin(), all.end(), [&](const Sample& sample) {

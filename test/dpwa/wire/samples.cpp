@@ -166,6 +166,19 @@ Mapped sample_mapped() {
   return mapped;
 }
 
+MemberExchange sample_members() {
+  MemberExchange message;
+  message.total = 4;
+  message.digest = 0x0102030405060708;
+  message.part = 2;
+  message.claims = {
+      {"w1", {"10.0.0.1", "fe80::1"}, 7001, 0x1112131415161718, 0, MemberStatus::alive},
+      {"w2", {"10.0.0.2"}, 7002, 3, 1, MemberStatus::suspect},
+      {"w3", {"::1"}, 65535, 4, max_refutation, MemberStatus::dead},
+      {"w4", {"127.0.0.1"}, 1, 5, 2, MemberStatus::left}};
+  return message;
+}
+
 std::vector<Sample> samples() {
   Hello observer{.role = Role::observer, .capabilities = 0, .cluster = "digits", .node = ""};
   SnapshotHead last = sample_head();
@@ -214,6 +227,7 @@ std::vector<Sample> samples() {
       {"status_request", encode_empty(MessageType::status_request, id)},
       {"mapped", encode(sample_mapped(), id)},
       {"mapped_final", encode(mapped_final, id)},
+      {"members", encode(sample_members(), id)},
       {"release", encode(Release{true}, id)},
       {"release_unread", encode(Release{false}, id)},
       {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, id)},
@@ -251,6 +265,8 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
       return again(decode_mapped(body), request_id);
     case MessageType::release:
       return again(decode_release(body), request_id);
+    case MessageType::members:
+      return again(decode_members(body), request_id);
     case MessageType::snapshot:
       return transcode_snapshot(request_id, body);
     default:

@@ -20,6 +20,7 @@ Hello sample_hello();
 Welcome sample_welcome();
 SnapshotHead sample_head();
 Mapped sample_mapped();
+MemberExchange sample_members();
 
 std::span<const std::byte> body_of(const std::vector<std::byte>& frame);
 FrameHeader header_of(const std::vector<std::byte>& frame);  // fails the test when it is refused
