@@ -37,6 +37,8 @@ gossip:
   firewall:
     {distance: warn, distance_multiple: 2, distance_samples: 8,
      quarantine_after: 3, quarantine_ms: 2000, quarantine_max_ms: 300000}
+  # Who takes part beside the nodes of this file. join: open | closed, to those who come with --join.
+  membership: {join: open, suspect_ms: 5000, forget_ms: 1h, max_members: 4096}
 
 # How far a node moves towards its peer, 0 to 1. Methods and their parameters:
 #   constant {value} | clock | loss | linear {start, end, target} | loss_divergence {target}

@@ -33,6 +33,13 @@ struct NodeEntry {
 enum class Backend { gossip, collective, kvstore, null };
 enum class BlendMode { delta, lerp };
 
+struct MembershipConfig {
+  bool open = true;                            // nodes that are not in the file may join
+  Duration suspect = std::chrono::seconds(5);  // from no answer to dead
+  Duration forget = std::chrono::hours(1);     // one that joined, once dead or left
+  std::uint32_t max_members = 4096;            // known at once, the file's included
+};
+
 struct GossipConfig {
   double pull_probability = 1.0;                      // of beginning a pull at a step, [0, 1]
   Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
@@ -47,6 +54,7 @@ struct GossipConfig {
       std::chrono::milliseconds(10000);  // longest wait at the end for the others
   FlowControl flow_control;
   FirewallOptions firewall;
+  MembershipConfig membership;
 };
 
 struct InterpolationConfig {
@@ -94,9 +102,14 @@ struct Config {
 
   std::filesystem::path file;  // where it came from; empty when built in code
   std::string self;            // name of this node; empty when loaded with load_cluster
+  // Nodes to join by, as host:port and resolved; empty: a node of the file that starts with it.
+  std::vector<NodeEntry> join;
+  bool self_added = false;  // the own node is none of the file's
 
   std::size_t self_index() const;  // throws std::logic_error when `self` is not set
   const NodeEntry& self_node() const { return nodes.at(self_index()); }
+  // Whether this node comes to a cluster whose file does not name it.
+  bool is_joiner() const { return !join.empty() && (self_added || nodes.size() == 1); }
 };
 
 // Bad configuration: one line "file:line: key: what is wrong; accepted: ..." ready to print.
@@ -108,7 +121,10 @@ class ConfigError : public std::runtime_error {
 
 // Loads, validates and resolves the cluster file, applies the DPWA_* overrides to node `name`.
 // `name` empty: taken from DPWA_NAME. Throws ConfigError.
-Config load_config(const std::filesystem::path& file, const std::string& name = "");
+// With `join`, each HOST:PORT of a node that runs, the name need not be in the file: the own entry
+// is then DPWA_HOST (or 127.0.0.1), DPWA_PORT and DPWA_BIND.
+Config load_config(const std::filesystem::path& file, const std::string& name = "",
+                   const std::vector<std::string>& join = {});
 
 // The same for programs that are no node themselves (status, run.sh): no own name, no overrides.
 Config load_cluster(const std::filesystem::path& file);

@@ -66,6 +66,15 @@ void emit_firewall(YAML::Emitter& out, const FirewallOptions& firewall) {
   out << YAML::EndMap;
 }
 
+void emit_membership(YAML::Emitter& out, const MembershipConfig& membership) {
+  out << YAML::Key << "membership" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  pair(out, "join", membership.open ? "open" : "closed");
+  pair(out, "suspect_ms", milliseconds_text(membership.suspect));
+  pair(out, "forget_ms", milliseconds_text(membership.forget));
+  pair(out, "max_members", membership.max_members);
+  out << YAML::EndMap;
+}
+
 void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   out << YAML::Key << "gossip" << YAML::Value << YAML::BeginMap;
   pair(out, "pull_probability", number_text(gossip.pull_probability));
@@ -88,6 +97,7 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   pair(out, "recovery_per_second", number_text(flow.recovery_per_second));
   out << YAML::EndMap;
   emit_firewall(out, gossip.firewall);
+  emit_membership(out, gossip.membership);
   out << YAML::EndMap;
 }
 

@@ -58,6 +58,16 @@ void check_firewall(const Field& field, const FirewallOptions& firewall) {
   }
 }
 
+void read_membership(const Section& section, MembershipConfig& membership) {
+  section.accept_only({"join", "suspect_ms", "forget_ms", "max_members"});
+  if (const Field* field = section.find("join"))
+    membership.open = field->choice({"open", "closed"}) == "open";
+  if (const Field* field = section.find("suspect_ms")) membership.suspect = field->positive_ms();
+  if (const Field* field = section.find("forget_ms")) membership.forget = field->positive_ms();
+  if (const Field* field = section.find("max_members"))
+    membership.max_members = static_cast<std::uint32_t>(field->integer(1, 65536, "a count"));
+}
+
 }  // namespace
 
 double read_probability(const Field& field) {
@@ -66,9 +76,10 @@ double read_probability(const Field& field) {
 
 const std::vector<std::string>& gossip_keys() {
   static const std::vector<std::string> keys = {
-      "pull_probability", "timeout_ms",    "step_budget_ms",   "blend",         "blocks",
-      "max_staleness",    "max_frozen_ms", "final_average",    "start_wait_ms", "finish_wait_ms",
-      "flow_control",     "firewall",      "fetch_probability"};
+      "pull_probability", "timeout_ms",       "step_budget_ms", "blend",
+      "blocks",           "max_staleness",    "max_frozen_ms",  "final_average",
+      "start_wait_ms",    "finish_wait_ms",   "flow_control",   "firewall",
+      "membership",       "fetch_probability"};
   return keys;
 }
 
@@ -109,6 +120,8 @@ void read_gossip(const Section& section, GossipConfig& gossip) {
     read_firewall(Section(*field), gossip.firewall);
     check_firewall(*field, gossip.firewall);
   }
+  if (const Field* field = section.find("membership"))
+    read_membership(Section(*field), gossip.membership);
 }
 
 }  // namespace dpwa::config

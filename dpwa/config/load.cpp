@@ -1,4 +1,5 @@
 #include "dpwa/config/document.h"
+#include "dpwa/config/join.h"
 #include "dpwa/config/original_form.h"
 #include "dpwa/config/overrides.h"
 #include "dpwa/config/sections.h"
@@ -60,13 +61,16 @@ Config read_config(const YAML::Node& document, Locations& locations) {
 
 }  // namespace
 
-Config load_config(const std::filesystem::path& file, const std::string& name) {
+Config load_config(const std::filesystem::path& file, const std::string& name,
+                   const std::vector<std::string>& join) {
   Locations locations(file.string());
   Config config = read_config(read_document(file, locations), locations);
   config.self = name.empty() ? name_from_environment() : name;
+  if (!join.empty()) add_joiner(config, config.self, locations);
   check_own_name(config, config.self, locations);
   apply_environment(config, locations);
   resolve_nodes(config, locations);
+  read_join(join, config, locations);
   return config;
 }
 

@@ -32,7 +32,7 @@ double squared_distance(const Manifest& manifest, std::span<std::byte> scratch,
 }  // namespace
 
 FinalAverage::FinalAverage(Gossip& gossip)
-    : gossip_(gossip), indices_(Node::file_indices(gossip.config_)) {}
+    : gossip_(gossip), file_peers_(Node::file_indices(gossip.config_).size()) {}
 
 FinishReport FinalAverage::run() {
   Client& client = gossip_.node_->client();
@@ -43,36 +43,72 @@ FinishReport FinalAverage::run() {
     return {};
   }
   gossip_.node_->local().state = wire::NodeState::finished;
-  if (!gossip_.config_.gossip.final_average || indices_.empty()) return {};
-  const auto finals = wait_for_finals();
-  const FinishReport report = average(finals);
-  linger(finals);
+  if (!gossip_.config_.gossip.final_average) return {};
+  const auto others = wait_for_finals();
+  if (others.empty()) return {};
+  const FinishReport report = average(others);
+  linger(others);
   return report;
 }
 
-std::vector<bool> FinalAverage::wait_for_finals() {
+std::vector<FinalAverage::Other> FinalAverage::wait_for_finals() {
   const auto begun = SteadyClock::now();
   const auto deadline = begun + gossip_.config_.gossip.finish_wait;
-  std::vector<bool> finals(gossip_.config_.nodes.size(), false);
-  std::vector<TimePoint> seen(indices_.size(), begun);
+  std::vector<Other> others;
   while (true) {
     const auto greeted = gossip_.node_->client().greet_all(gossip_.config_.gossip.timeout);
     const auto now = SteadyClock::now();
-    bool waiting = false;
-    for (std::size_t peer = 0; peer < greeted.size(); ++peer) {
-      const Greeted& greeting = greeted[peer];
-      if (greeting.failure != PeerFailure::unreachable) seen[peer] = now;
-      const bool final = !greeting.failure && greeting.welcome.state == wire::NodeState::finished;
-      const bool gone = now - seen[peer] >= gone_after || greeting.failure == PeerFailure::rejected;
-      finals[indices_[peer]] = final;
-      waiting = waiting || (!final && !gone);
-    }
-    if (!waiting || now >= deadline) return finals;
+    const bool waiting = update(others, greeted, now);
+    if (!waiting || now >= deadline) return others;
     std::this_thread::sleep_for(pause);
   }
 }
 
-FinishReport FinalAverage::average(std::vector<bool> finals) {
+bool FinalAverage::update(std::vector<Other>& others, const std::vector<Greeted>& greeted,
+                          TimePoint now) {
+  const auto members = gossip_.node_->local().members->all();
+  bool waiting = false;
+  for (std::size_t peer = 0; peer < greeted.size() && peer < members.size(); ++peer) {
+    const Greeted& greeting = greeted[peer];
+    const std::string& name = members[peer].claim.name;
+    if (peer >= others.size()) others.push_back({static_cast<PeerId>(peer), "", false, false, now});
+    Other& other = others[peer];
+    if (other.name != name)
+      other = {static_cast<PeerId>(peer), name, peer < file_peers_, false, now};
+    if (greeting.failure != PeerFailure::unreachable) other.seen = now;
+    const MemberStatus status = members[peer].status();
+    // One of the file may be starting again; one that joined and is gone is out.
+    const bool out = name.empty() || status == MemberStatus::left ||
+                     (!other.of_file && status == MemberStatus::dead);
+    const bool gone = now - other.seen >= gone_after || (out && greeting.failure) ||
+                      greeting.failure == PeerFailure::rejected;
+    other.final = !greeting.failure && greeting.welcome.state == wire::NodeState::finished;
+    waiting = waiting || (!other.final && !gone);
+  }
+  return waiting;
+}
+
+// Those that have finished, and where among them this node belongs.
+std::vector<const FinalAverage::Other*> FinalAverage::in_order(const std::vector<Other>& others,
+                                                               std::size_t& self) const {
+  const Config& config = gossip_.config_;
+  std::vector<const Other*> order;
+  bool by_name = config.is_joiner();
+  self = 0;
+  for (const Other& other : others) {
+    if (!other.final) continue;
+    by_name = by_name || !other.of_file;
+    order.push_back(&other);
+    if (other.peer < config.self_index()) ++self;
+  }
+  if (!by_name) return order;
+  std::ranges::sort(order, {}, &Other::name);
+  self = static_cast<std::size_t>(std::ranges::lower_bound(order, config.self, {}, &Other::name) -
+                                  order.begin());
+  return order;
+}
+
+FinishReport FinalAverage::average(const std::vector<Other>& others) {
   const Config& config = gossip_.config_;
   const Manifest& manifest = gossip_.parameters_.manifest();
   SnapshotStore& store = gossip_.node_->local().store;
@@ -80,7 +116,6 @@ FinishReport FinalAverage::average(std::vector<bool> finals) {
   const auto own = store.latest();
   auto mean = store.begin();
   if (!mean) return {};
-  finals[config.self_index()] = true;
 
   std::size_t count = 0;
   const auto fold = [&](std::span<const std::byte> model) {
@@ -91,14 +126,13 @@ FinishReport FinalAverage::average(std::vector<bool> finals) {
                     LandingMode::values, 1.0 / static_cast<double>(count));
     }
   };
-  for (std::size_t index = 0; index < config.nodes.size(); ++index) {
-    if (!finals[index]) continue;
-    if (index == config.self_index()) {
-      fold(own->bytes());
-      continue;
-    }
-    const auto peer = static_cast<PeerId>(std::ranges::find(indices_, index) - indices_.begin());
-    PullSpec spec = full_pull(peer, std::max(config.gossip.timeout, config.gossip.finish_wait / 2));
+  std::size_t self = 0;
+  const auto order = in_order(others, self);
+  for (std::size_t at = 0; at <= order.size(); ++at) {
+    if (at == self) fold(own->bytes());
+    if (at == order.size()) break;
+    PullSpec spec =
+        full_pull(order[at]->peer, std::max(config.gossip.timeout, config.gossip.finish_wait / 2));
     spec.for_final_average = true;
     if (!client.begin(spec)) continue;
     const auto arrival = client.take(spec.timeout * 2);
@@ -116,21 +150,19 @@ FinishReport FinalAverage::average(std::vector<bool> finals) {
   gossip_.parameters_.assign(mean->bytes());
   report.averaged = count > 1;
   log(LogLevel::info, "gossip",
-      "final average over " + std::to_string(count) + " of " + std::to_string(config.nodes.size()) +
+      "final average over " + std::to_string(count) + " of " + std::to_string(others.size() + 1) +
           " nodes");
   return report;
 }
 
-void FinalAverage::linger(const std::vector<bool>& finals) {
+void FinalAverage::linger(const std::vector<Other>& others) {
   const auto deadline = SteadyClock::now() + gossip_.config_.gossip.finish_wait;
   while (SteadyClock::now() < deadline) {
     bool wanted = false;
     {
       const std::lock_guard lock(gossip_.served_mutex_);
-      for (const std::size_t index : indices_) {
-        wanted = wanted || (finals[index] &&
-                            !gossip_.served_final_.contains(gossip_.config_.nodes[index].name));
-      }
+      for (const Other& other : others)
+        wanted = wanted || (other.final && !gossip_.served_final_.contains(other.name));
     }
     if (!wanted) return;
     const auto greeted = gossip_.node_->client().greet_all(gossip_.config_.gossip.timeout);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "dpwa/core/time.h"
@@ -9,21 +10,31 @@ namespace dpwa {
 
 // The end of a node: publishes its final parameters, waits for the others to finish, and replaces
 // its own by the mean over all that did, itself included. Every node folds the same snapshots in
-// the order of the cluster file, so nodes with the same participants end bit-identical. Nodes that
-// are gone, or not finished within gossip.finish_wait, are left out. Runs on the trainer thread.
+// the same order, so nodes with the same participants end bit-identical: that of the cluster file,
+// or of their names once a node that is not in the file takes part. Nodes that are gone, or not
+// finished within gossip.finish_wait, are left out. Runs on the trainer thread.
 class FinalAverage {
  public:
   explicit FinalAverage(Gossip& gossip);
   FinishReport run();
 
  private:
-  std::vector<bool> wait_for_finals();  // by file index: has finished, can be pulled from
-  FinishReport average(std::vector<bool> finals);
-  void linger(
-      const std::vector<bool>& finals);  // until those that may want it have our final snapshot
+  struct Other {
+    PeerId peer = 0;
+    std::string name;
+    bool of_file = true;
+    bool final = false;  // has finished, can be pulled from
+    TimePoint seen{};    // when it answered last
+  };
+  std::vector<Other> wait_for_finals();
+  // Takes up what the greetings say; whether one is still to be waited for.
+  bool update(std::vector<Other>& others, const std::vector<Greeted>& greeted, TimePoint now);
+  FinishReport average(const std::vector<Other>& others);
+  std::vector<const Other*> in_order(const std::vector<Other>& others, std::size_t& self) const;
+  void linger(const std::vector<Other>& others);  // until those that may want it have our snapshot
 
   Gossip& gossip_;
-  const std::vector<std::size_t> indices_;  // PeerId -> file index
+  const std::size_t file_peers_;  // peers that the cluster file names
 };
 
 }  // namespace dpwa

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -142,6 +143,9 @@ void Gossip::begin_pull() {
 }
 
 void Gossip::update_send(const std::function<double()>& loss) {
+  if (const auto why = node_->client().evicted()) {
+    throw std::runtime_error("node '" + config_.self + "' ends, as most nodes refuse it: " + *why);
+  }
   auto arrival = node_->client().take(Duration::zero());
   if (arrival) {
     // Not complete_publish(): a pull begun now would land on what has arrived.
@@ -252,6 +256,7 @@ void Gossip::reload(const Config& fresh) {
   const ReloadPlan plan = plan_reload(config_, fresh);
   config_ = plan.config;
   configure_log(config_.log.level, config_.log.file, config_.self);  // opens its file anew
+  if (node_) node_->take_up(plan);
   for (const auto& change : plan.applied)
     log(LogLevel::info, "config", "reloaded: " + to_text(change));
   for (const auto& change : plan.kept)

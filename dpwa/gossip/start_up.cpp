@@ -39,14 +39,19 @@ bool refused_by_all(const std::vector<StartView>& views, std::size_t self, bool 
 
 void StartUp::run() {
   const Config& config = gossip_.config_;
-  const std::size_t self = config.self_index();
   const auto begun = SteadyClock::now();
   announced_ = begun;
-  failed_pulls_.assign(config.nodes.size(), 0);
   gossip_.publish_now(false);  // a full pull needs an own snapshot; nobody is served before `ready`
   const auto resumed_clock = gossip_.resumed_ ? std::optional(gossip_.clock_) : std::nullopt;
+  if (!config.join.empty()) join();
   while (true) {
-    const auto views = look_around();
+    const auto seen = look_around();
+    std::vector<StartView> views;
+    std::size_t self = 0;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      views.push_back(seen[i].view);
+      if (!seen[i].peer) self = i;
+    }
     const Duration elapsed = SteadyClock::now() - begun;
     StartRuleOptions options;
     options.wait = config.gossip.start_wait;
@@ -55,12 +60,15 @@ void StartUp::run() {
                                "' was refused by every node that answered: " + refusal_);
     }
     const StartDecision decision = decide_start(views, self, resumed_clock, elapsed, options);
-    if (decision.action == StartAction::begin) break;
+    // One that joins has come for the weights of others.
+    const bool alone = config.is_joiner() && !gossip_.resumed_;
+    if (decision.action == StartAction::begin && !alone) break;
     if (decision.action == StartAction::pull_from) {
-      if (pull_from(decision.peer)) break;
-      ++failed_pulls_[decision.peer];
+      const PeerId peer = *seen[decision.peer].peer;
+      if (pull_from(peer)) break;
+      ++failed_pulls_[peer];
     }
-    announce_waiting(views);
+    announce_waiting(seen);
     std::this_thread::sleep_for(pause);
   }
   if (gossip_.lineage_ == 0) gossip_.lineage_ = std::max<std::uint64_t>(1, gossip_.random_.next());
@@ -69,22 +77,90 @@ void StartUp::run() {
   log(LogLevel::info, "gossip", "ready at clock " + std::to_string(gossip_.clock_));
 }
 
-std::vector<StartView> StartUp::look_around() {
+void StartUp::join() {
   const Config& config = gossip_.config_;
-  std::vector<StartView> views(config.nodes.size());
-  const auto indices = Node::file_indices(config);
-  const auto greeted = gossip_.node_->client().greet_all(config.gossip.timeout);
-  for (std::size_t peer = 0; peer < greeted.size(); ++peer) {
-    views[indices[peer]] = view_of(greeted[peer]);
-    views[indices[peer]].failed_pulls = failed_pulls_[indices[peer]];
-    if (greeted[peer].failure == PeerFailure::rejected) refusal_ = greeted[peer].detail;
+  std::vector<PeerAddress> addresses;
+  std::string places;
+  for (const NodeEntry& node : config.join) {
+    addresses.push_back({"", node.addresses, node.port});
+    places += (places.empty() ? "" : ", ") + node.host + ":" + std::to_string(node.port);
   }
-  return views;
+  const auto deadline = SteadyClock::now() + config.gossip.start_wait;
+  std::string why;
+  while (true) {
+    const auto visited = gossip_.node_->client().visit_all(
+        addresses, true, std::max<Duration>(config.gossip.timeout, std::chrono::seconds(1)));
+    look_for_namesake(visited);
+    bool joined = false;
+    for (const Greeted& seed : visited) {
+      if (seed.failure) {
+        why = seed.detail;
+        continue;
+      }
+      joined = true;
+      gossip_.node_->local().members->keep(seed.welcome.node);
+      log(LogLevel::info, "gossip", "joined by '" + seed.welcome.node + "'");
+    }
+    if (joined) return;
+    const bool refused = std::ranges::all_of(visited, [](const Greeted& seed) {
+      return seed.failure == PeerFailure::rejected && seed.reject != wire::RejectCode::own_name;
+    });
+    if (refused || SteadyClock::now() >= deadline) {
+      throw std::runtime_error("node '" + config.self + "' cannot join by " + places + ": " + why);
+    }
+    std::this_thread::sleep_for(pause);
+  }
 }
 
-bool StartUp::pull_from(std::size_t file_index) {
-  const auto indices = Node::file_indices(gossip_.config_);
-  const auto peer = static_cast<PeerId>(std::ranges::find(indices, file_index) - indices.begin());
+// A refusal for the name may be of a moment (the last process under it has just ended), and nodes
+// that have not heard of the other process do not refuse: so most must, for a while.
+void StartUp::look_for_namesake(const std::vector<Greeted>& greeted) {
+  constexpr auto patience = std::chrono::seconds(1);
+  std::size_t refused = 0;
+  std::size_t admitted = 0;
+  for (const Greeted& peer : greeted) {
+    if (peer.reject == wire::RejectCode::own_name) {
+      ++refused;
+      refusal_ = peer.detail;
+    } else if (!peer.failure) {
+      ++admitted;
+    }
+  }
+  const auto now = SteadyClock::now();
+  if (refused <= admitted) {
+    name_refused_.reset();
+    return;
+  }
+  if (!name_refused_) name_refused_ = now;
+  if (now - *name_refused_ < patience) return;
+  throw std::runtime_error("node '" + gossip_.config_.self + "' was refused: " + refusal_);
+}
+
+std::vector<StartUp::Seen> StartUp::look_around() {
+  const Config& config = gossip_.config_;
+  const auto greeted = gossip_.node_->client().greet_all(config.gossip.timeout);
+  look_for_namesake(greeted);
+  const auto members = gossip_.node_->local().members->all();
+  const auto indices = Node::file_indices(config);
+  const bool joins = config.is_joiner();
+  std::vector<Seen> seen;
+  for (std::size_t peer = 0; peer < greeted.size(); ++peer) {
+    if (greeted[peer].failure == PeerFailure::rejected) refusal_ = greeted[peer].detail;
+    const bool of_file = peer < indices.size();
+    // One that joined and does not answer is nothing to wait for.
+    if (!of_file && greeted[peer].failure) continue;
+    if (peer == config.self_index() && !joins) seen.push_back({});
+    const auto id = static_cast<PeerId>(peer);
+    seen.push_back(
+        {view_of(greeted[peer]), id, peer < members.size() ? members[peer].claim.name : ""});
+    seen.back().view.failed_pulls = failed_pulls_[id];
+  }
+  const bool placed = std::ranges::any_of(seen, [](const Seen& node) { return !node.peer; });
+  if (!placed) seen.push_back({});
+  return seen;
+}
+
+bool StartUp::pull_from(PeerId peer) {
   const PullSpec spec =
       full_pull(peer, std::max(gossip_.config_.gossip.timeout, gossip_.config_.gossip.start_wait));
   Client& client = gossip_.node_->client();
@@ -98,15 +174,16 @@ bool StartUp::pull_from(std::size_t file_index) {
   return true;
 }
 
-void StartUp::announce_waiting(const std::vector<StartView>& views) {
+void StartUp::announce_waiting(const std::vector<Seen>& seen) {
   const auto now = SteadyClock::now();
   if (now - announced_ < announce_every) return;
   announced_ = now;
   std::string names;
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    if (i == gossip_.config_.self_index()) continue;
-    if (views[i].state != PeerStart::unknown && views[i].state != PeerStart::unreachable) continue;
-    names += (names.empty() ? "'" : ", '") + gossip_.config_.nodes[i].name + "'";
+  for (const Seen& node : seen) {
+    if (!node.peer) continue;
+    const PeerStart state = node.view.state;
+    if (state != PeerStart::unknown && state != PeerStart::unreachable) continue;
+    names += (names.empty() ? "'" : ", '") + node.name + "'";
   }
   log(LogLevel::info, "gossip",
       names.empty() ? "waiting for the node that brings the common weights"

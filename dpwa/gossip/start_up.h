@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dpwa/core/start_rule.h"
@@ -16,14 +18,24 @@ class StartUp {
   void run();
 
  private:
-  std::vector<StartView> look_around();
-  bool pull_from(std::size_t file_index);
-  void announce_waiting(const std::vector<StartView>& views);
+  // Nodes in the order in which the first of them that runs brings the weights: those of the file,
+  // this one among them, then those that joined. One that joins itself comes last.
+  struct Seen {
+    StartView view;
+    std::optional<PeerId> peer;  // none: this node
+    std::string name{};
+  };
+  void join();  // by the nodes that it was told to
+  std::vector<Seen> look_around();
+  void look_for_namesake(const std::vector<Greeted>& greeted);
+  bool pull_from(PeerId peer);
+  void announce_waiting(const std::vector<Seen>& seen);
 
   Gossip& gossip_;
-  std::vector<unsigned> failed_pulls_;  // by place in the file
-  std::string refusal_;                 // the last reason that a peer gave for refusing this node
+  std::unordered_map<PeerId, unsigned> failed_pulls_;
+  std::string refusal_;  // the last reason that a peer gave for refusing this node
   TimePoint announced_{};
+  std::optional<TimePoint> name_refused_;  // since when our name is said to be another's
 };
 
 }  // namespace dpwa

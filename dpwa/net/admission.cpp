@@ -1,7 +1,5 @@
 #include "dpwa/net/admission.h"
 
-#include <algorithm>
-
 namespace dpwa {
 
 std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalNode& local) {
@@ -16,9 +14,22 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalN
   if (hello.node == local.name) {
     return reject(wire::RejectCode::own_name, "two nodes are named '" + local.name + "'");
   }
-  if (std::ranges::find(local.peers, hello.node) == local.peers.end()) {
-    return reject(wire::RejectCode::unknown_node,
-                  "node '" + hello.node + "' is not in the cluster file of '" + local.name + "'");
+  const auto unknown = [&](const std::string& why) {
+    return reject(wire::RejectCode::unknown_node, "node '" + hello.node + "' " + why);
+  };
+  switch (local.members->admission(hello.node)) {
+    case Membership::Admission::known:
+      return std::nullopt;
+    case Membership::Admission::closed:
+      return unknown("is not in the cluster file of '" + local.name + "'");
+    case Membership::Admission::full:
+      return unknown("cannot join: the table of '" + local.name + "' is full");
+    case Membership::Admission::may_join:
+      break;
+  }
+  if ((hello.capabilities & wire::members_capability) == 0) {
+    return unknown("is not in the cluster file of '" + local.name +
+                   "', and does not say where it can be reached");
   }
   return std::nullopt;
 }

@@ -26,6 +26,8 @@ void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
 }
 
+constexpr std::size_t max_kept_connections = 64;
+
 std::uint32_t milliseconds_left(TimePoint deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, 1 << 30));
@@ -51,6 +53,8 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
       local_(local),
       options_(std::move(options)),
       staging_(ReplyReader::make_staging(options_.chunk_bytes)),
+      kept_(max_kept_connections),
+      membership_timer_(io),
       table_(local.peers, options_.flow_control, options_.backoff),
       seen_(peers.size()),
       delay_(io),
@@ -59,9 +63,10 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
       random_(options_.seed),
       landing_(local.manifest, options_.allocate) {
   for (auto& peer : peers) {
-    channels_.push_back(std::make_unique<PeerChannel>(
+    channels_.push_back(std::make_shared<PeerChannel>(
         io, local, std::move(peer), options_.congestion_control, staging_, options_.same_host));
   }
+  refused_name_.resize(channels_.size());
 }
 
 Client::~Client() = default;
@@ -108,6 +113,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     co_await delay_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
   arrival.full = spec.full;
+  take_up_members();
   const auto begun = SteadyClock::now();
   round_.begin(begun, spec.timeout, spec.peer);
   while (const auto peer = next_peer()) {
@@ -118,6 +124,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     arrival.bytes += result.bytes;
     local_.traffic.bytes_received += result.bytes;
     if (result.incarnation != 0) table_.introduced(*peer, result.incarnation);
+    tell_members(*peer, result);
     if (!result.failure) {
       if (result.same_host) ++local_.traffic.same_host_pulls;
       const auto until = firewall_.succeeded(*peer, verdict_, SteadyClock::now());
@@ -160,7 +167,9 @@ std::optional<PeerId> Client::next_peer() {
 }
 
 asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
-  PeerChannel& channel = *channels_[peer];
+  const auto held = channels_[peer];
+  PeerChannel& channel = *held;
+  if (const auto idle = kept_.use(peer)) channels_[*idle]->close();
   const net::Deadline deadline(io_, round_.deadline(), [&channel] { channel.close(); });
   const double own_clock = local_.store.latest()->progress().clock;
   PullRequest request;
@@ -260,9 +269,15 @@ void Client::report(PeerId peer, const PullResult& result) {
 
 std::vector<Greeted> Client::greet_all(Duration timeout) {
   std::unique_lock lock(mutex_);
-  greeted_.assign(channels_.size(), {});
-  greetings_pending_ = channels_.size();
+  greetings_pending_ = 1;
   asio::post(io_, [this, timeout] {
+    take_up_members();
+    {
+      const std::lock_guard inner(mutex_);
+      greeted_.assign(channels_.size(), {});
+      greetings_pending_ = channels_.size();
+      changed_.notify_all();
+    }
     for (PeerId peer = 0; peer < channels_.size(); ++peer)
       asio::co_spawn(io_, greet(peer, timeout), rethrow);
   });
@@ -271,9 +286,12 @@ std::vector<Greeted> Client::greet_all(Duration timeout) {
 }
 
 asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
-  PeerChannel& channel = *channels_[peer];
+  const auto held = channels_[peer];
+  PeerChannel& channel = *held;
   const net::Deadline deadline(io_, SteadyClock::now() + timeout, [&channel] { channel.close(); });
   auto greeting = co_await channel.greet();
+  if (channels_.size() > max_kept_connections) channel.close();
+  if (!greeting.failure) local_.members->heard(channel.name(), greeting.welcome.incarnation);
   if (greeting.failure == PeerFailure::rejected) {
     PullResult refused;
     refused.failure = greeting.failure;
@@ -282,7 +300,7 @@ asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
   }
   const std::lock_guard lock(mutex_);
   greeted_[peer] = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
-                    table_.at(peer).held_until > SteadyClock::now()};
+                    greeting.reject, table_.at(peer).held_until > SteadyClock::now()};
   --greetings_pending_;
   changed_.notify_all();
 }
@@ -298,7 +316,9 @@ void Client::stop() {
     changed_.notify_all();
   }
   delay_.cancel();
+  membership_timer_.cancel();
   for (const auto& channel : channels_) channel->close();
+  for (PeerChannel* visit : visits_) visit->close();
 }
 
 }  // namespace dpwa

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "dpwa/core/firewall.h"
+#include "dpwa/core/kept_connections.h"
 #include "dpwa/core/peer_table.h"
 #include "dpwa/core/pull_round.h"
 #include "dpwa/core/random.h"
@@ -40,6 +42,7 @@ struct Greeted {
   std::optional<PeerFailure> failure;
   std::string detail;
   wire::Welcome welcome;
+  std::optional<wire::RejectCode> reject;
   bool quarantined = false;
 };
 
@@ -62,8 +65,16 @@ class Client {
   const Landing& landing() const { return landing_; }
   // Greets every peer at once, each under `timeout`; one entry per PeerId.
   std::vector<Greeted> greet_all(Duration timeout);
+  // Exchanges membership with whoever answers there, all at once and each under `timeout`, over
+  // connections of their own: to join by them (`all`: until every part of their table is known), or
+  // to take leave. One entry per address.
+  std::vector<Greeted> visit_all(const std::vector<PeerAddress>& addresses, bool all,
+                                 Duration timeout);
+  // Why most peers refuse this node, once they do: its name is another's. Any thread.
+  std::optional<std::string> evicted() const;
 
   // --- Tx thread
+  void begin_membership();  // lets time pass for it, and looks after the dead, until stop()
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return table_; }
   const Firewall& firewall() const { return firewall_; }
@@ -72,6 +83,14 @@ class Client {
 
  private:
   boost::asio::awaitable<void> run_round(PullSpec spec);
+  boost::asio::awaitable<void> run_membership();
+  boost::asio::awaitable<void> visit(PeerAddress address, bool all, Duration timeout,
+                                     Greeted& result);
+  boost::asio::awaitable<void> visit_and_count(PeerAddress address, bool all, Duration timeout,
+                                               std::size_t index);
+  void take_up_members();  // peers that are new, have moved, are gone or are back
+  void tell_members(PeerId peer, const PullResult& result);
+  void note_refusal(PeerId peer, const PullResult& result);
   bool stopped() const;
   std::optional<PeerId> next_peer();
   boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec);
@@ -88,7 +107,13 @@ class Client {
 
   // Tx thread only
   AlignedBuffer staging_;
-  std::vector<std::unique_ptr<PeerChannel>> channels_;  // by PeerId
+  // By PeerId. A coroutine holds the one that it uses: the place may pass to another peer.
+  std::vector<std::shared_ptr<PeerChannel>> channels_;
+  KeptConnections kept_;
+  std::vector<bool> refused_name_;     // by PeerId: its last answer was that our name is another's
+  std::uint64_t members_version_ = 0;  // taken up
+  boost::asio::steady_timer membership_timer_;
+  std::vector<PeerChannel*> visits_;  // under way
   PeerTable table_;
   std::vector<SeenBlocks> seen_;  // by PeerId
   PullRound round_;
@@ -111,6 +136,8 @@ class Client {
   std::optional<Arrival> arrival_;     // guarded by mutex_
   std::vector<Greeted> greeted_;       // guarded by mutex_
   std::size_t greetings_pending_ = 0;  // guarded by mutex_
+  std::string evicted_;                // guarded by mutex_: why; empty = not
+  std::atomic<bool> is_evicted_{false};
 };
 
 }  // namespace dpwa

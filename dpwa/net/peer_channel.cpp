@@ -34,7 +34,8 @@ asio::awaitable<std::optional<PullResult>> PeerChannel::secure() {
   const auto failure = co_await stream_.secure(local_.security->context(), /*calls=*/true);
   if (failure) {
     refused = failed(*failure);
-  } else if (const auto names = stream_.certified_names(); !net::is_for(names, address_.name)) {
+  } else if (const auto names = stream_.certified_names();
+             !address_.name.empty() && !net::is_for(names, address_.name)) {
     refused = failed(PeerFailure::rejected, "shows a certificate for " + net::words_for(*names));
   }
   if (refused && refused->failure == PeerFailure::rejected) ++local_.traffic.security_failures;
@@ -79,14 +80,20 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
     const PullResult result = declined(frame->header.type, frame->body);
     greeting.failure = result.failure;
     greeting.detail = result.detail;
+    greeting.reject = result.reject;
   } else if (const auto welcome = wire::decode_welcome(frame->body); !welcome) {
     greeting.failure = PeerFailure::protocol;
     greeting.detail = welcome.error().detail;
-  } else if (welcome->node != address_.name) {
+  } else if (!address_.name.empty() && welcome->node != address_.name) {
     greeting.failure = PeerFailure::rejected;
     greeting.detail = "the node at this address calls itself '" + welcome->node + "'";
+  } else if (const auto names = stream_.certified_names(); !net::is_for(names, welcome->node)) {
+    ++local_.traffic.security_failures;
+    greeting.failure = PeerFailure::rejected;
+    greeting.detail = "shows a certificate for " + net::words_for(*names);
   } else {
     greeting.welcome = *welcome;
+    if (address_.name.empty()) address_.name = welcome->node;
     incarnation_ = welcome->incarnation;
     capabilities_ = welcome->capabilities;
     same_host_.offered(*welcome);
@@ -101,6 +108,73 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::greet() {
   co_return greeting;
 }
 
+bool PeerChannel::exchanges() const {
+  return (capabilities_ & local_.capabilities() & wire::members_capability) != 0;
+}
+
+bool PeerChannel::has_news() const {
+  return exchanges() && local_.members->exchange_is_due(address_.name);
+}
+
+std::vector<std::byte> PeerChannel::news(std::uint32_t request_id) const {
+  return wire::encode(local_.members->request(address_.name), request_id);
+}
+
+asio::awaitable<PeerChannel::Greeting> PeerChannel::hear_of_members(std::uint32_t request_id) {
+  Greeting heard;
+  constexpr auto replies = net::types(MessageType::members, MessageType::reject);
+  const auto frame = co_await net::read_frame(stream_, replies);
+  if (!frame) {
+    const PullResult result = failed(frame.error());
+    heard.failure = result.failure;
+    heard.detail = result.detail;
+  } else if (frame->header.type == MessageType::reject) {
+    const PullResult result = declined(frame->header.type, frame->body);
+    heard.failure = result.failure;
+    heard.detail = result.detail;
+    heard.reject = result.reject;
+  } else if (auto exchange = wire::decode_members(frame->body);
+             !exchange || frame->header.request_id != request_id) {
+    heard.failure = PeerFailure::protocol;
+    heard.detail = exchange ? "answered another request" : exchange.error().detail;
+  } else {
+    boost::system::error_code error;
+    const auto remote = stream_.socket().remote_endpoint(error);
+    const std::string from = error ? "" : remote.address().to_string();
+    more_wanted_ = local_.members->merge_answer(address_.name, incarnation_, *exchange, from);
+  }
+  co_return heard;
+}
+
+asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
+  Greeting result;
+  if (!stream_.is_open()) {
+    result = co_await shake_hands();
+    if (result.failure) close();
+  }
+  if (result.failure || !exchanges()) co_return result;
+  // A table has no more parts than this.
+  constexpr int most = 128;
+  more_wanted_ = true;
+  for (int part = 0; part < (all ? most : 1) && more_wanted_ && !result.failure; ++part) {
+    const std::uint32_t request_id = next_request_id_++;
+    const auto frame = news(request_id);
+    const auto error = co_await stream_.write_all(frame);
+    if (error) {
+      result.failure = PeerFailure::unreachable;
+      result.detail = error.message();
+      close();
+      break;
+    }
+    const Greeting heard = co_await hear_of_members(request_id);
+    result.failure = heard.failure;
+    result.detail = heard.detail;
+    result.reject = heard.reject;
+    if (heard.failure) close();
+  }
+  co_return result;
+}
+
 asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& landing) {
   PullResult result;
   // A kept connection may have died unnoticed: the first failure on it costs one fresh try.
@@ -112,12 +186,35 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
         close();
         result.failure = greeting.failure;
         result.detail = greeting.detail;
+        result.reject = greeting.reject;
         co_return result;
+      }
+    }
+    const bool tells = has_news();
+    const std::uint32_t news_id = tells ? next_request_id_++ : 0;
+    std::vector<std::byte> encoded = tells ? news(news_id) : std::vector<std::byte>();
+    const bool told = tells && same_host_.in_use();
+    if (told) {
+      const auto error = co_await stream_.write_all(encoded);
+      encoded.clear();
+      if (error) {
+        result.failure = PeerFailure::unreachable;
+        result.detail = error.message();
+        const bool closed_by_caller = !stream_.is_open();
+        close();
+        if (closed_by_caller) break;
+        continue;
       }
     }
     PullRequest for_memory = request;
     auto from_memory = co_await same_host_.pull(std::move(for_memory), landing);
-    if (from_memory) co_return std::move(*from_memory);
+    if (from_memory) {
+      if (told && stream_.is_open()) {
+        const Greeting heard = co_await hear_of_members(news_id);
+        if (heard.failure) close();
+      }
+      co_return std::move(*from_memory);
+    }
     const std::uint32_t request_id = next_request_id_++;
     PullRequest asked = request;
     if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
@@ -132,11 +229,20 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     message.unchecked_chunks =
         (capabilities_ & local_.capabilities() & wire::unchecked_chunks_capability) != 0;
     message.deadline_ms = request.deadline_ms;
-    const auto encoded = wire::encode(message, request_id);
+    const auto pull = wire::encode(message, request_id);
+    encoded.insert(encoded.end(), pull.begin(), pull.end());  // news and request leave together
     const auto error = co_await stream_.write_all(encoded);
+    Greeting heard;
     if (error) {
-      result.failure = PeerFailure::unreachable;
-      result.detail = error.message();
+      heard.failure = PeerFailure::unreachable;
+      heard.detail = error.message();
+    } else if (tells) {
+      heard = co_await hear_of_members(news_id);
+    }
+    if (heard.failure) {
+      result.failure = heard.failure;
+      result.detail = heard.detail;
+      result.reject = heard.reject;
     } else {
       asked.unchecked_chunks = message.unchecked_chunks;
       result = co_await reader_.receive(std::move(asked), request_id, landing);

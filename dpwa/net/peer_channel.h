@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dpwa/core/peer_table.h"
 #include "dpwa/net/local_node.h"
@@ -24,7 +25,8 @@ namespace dpwa {
 // Deadlines are the caller's: it closes the channel, and the pending call returns. Tx thread only.
 class PeerChannel {
  public:
-  // `staging` holds one reply chunk while it is hot in cache; shared by all channels of the thread.
+  // An address without a name: whoever answers there. `staging` holds one reply chunk while it is
+  // hot in cache; shared by all channels of the thread.
   // `same_host`: take up such offers.
   PeerChannel(boost::asio::io_context& io, LocalNode& local, PeerAddress address,
               std::string congestion_control, AlignedBuffer& staging, bool same_host);
@@ -35,25 +37,37 @@ class PeerChannel {
     std::optional<PeerFailure> failure;
     std::string detail;
     wire::Welcome welcome;
+    std::optional<wire::RejectCode> reject = std::nullopt;
   };
   boost::asio::awaitable<Greeting> greet();
+  // Tells the peer of the membership, and hears of it: until nothing more is wanted, or once.
+  // Connects where needed. A failure: it did not work out.
+  boost::asio::awaitable<Greeting> exchange_members(bool all);
   void close();
 
+  bool is_open() const { return stream_.is_open(); }
+  const PeerAddress& address() const { return address_; }
   const std::string& name() const { return address_.name; }
   bool same_host() const { return same_host_.in_use(); }  // how the next pull goes
 
  private:
   boost::asio::awaitable<Greeting> shake_hands();
   boost::asio::awaitable<std::optional<PullResult>> secure();
+  bool has_news() const;
+  std::vector<std::byte> news(std::uint32_t request_id) const;
+  // Reads the answer to news(). After a failure the stream may hold half of it.
+  boost::asio::awaitable<Greeting> hear_of_members(std::uint32_t request_id);
+  bool exchanges() const;
 
   LocalNode& local_;
-  const PeerAddress address_;
+  PeerAddress address_;
   const std::string congestion_control_;
   net::Stream stream_;
   ReplyReader reader_;
   same_host::Path same_host_;       // open only while stream_ is
   std::uint64_t incarnation_ = 0;   // of the peer, on this connection
   std::uint32_t capabilities_ = 0;  // likewise
+  bool more_wanted_ = false;        // of the peer's table
   std::uint32_t next_request_id_ = 1;
 };
 

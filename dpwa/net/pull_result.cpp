@@ -44,7 +44,9 @@ PullResult declined(MessageType type, std::span<const std::byte> body) {
     case MessageType::reject: {
       const auto reject = wire::decode_reject(body);
       if (!reject) return failed(reject.error());
-      return failed(PeerFailure::rejected, reject->reason);
+      PullResult result = failed(PeerFailure::rejected, reject->reason);
+      result.reject = reject->code;
+      return result;
     }
     case MessageType::error: {
       const auto error = wire::decode_error(body);

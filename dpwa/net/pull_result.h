@@ -40,7 +40,8 @@ struct PullResult {
   Progress progress;                   // the peer's, once its reply was read
   std::uint64_t bytes = 0;             // of parameters received, as they travelled
   std::uint64_t incarnation = 0;       // of the peer on this connection; 0 = it did not greet us
-  bool same_host = false;              // it landed from the peer's memory, not over TCP
+  std::optional<wire::RejectCode> reject;  // when it answered REJECT
+  bool same_host = false;                  // it landed from the peer's memory, not over TCP
 };
 
 PullResult failed(PeerFailure failure, std::string detail);

@@ -29,7 +29,8 @@ Server::Server(asio::io_context& io, LocalNode& local, ServerOptions options, Se
       events_(std::move(events)),
       acceptor_(io),
       accept_retry_(io),
-      readers_(options_.max_replies) {}
+      readers_(options_.max_replies),
+      name_guard_(local) {}
 
 Server::~Server() = default;
 

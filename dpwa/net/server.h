@@ -16,6 +16,7 @@
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/net/name_guard.h"
 #include "dpwa/net/staging_pool.h"
 
 namespace dpwa {
@@ -88,6 +89,7 @@ class Server {
   std::list<std::shared_ptr<ServerSession>> sessions_;
   std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
   Readers readers_;                                 // over TCP and of memory together
+  NameGuard name_guard_;
   bool stopping_ = false;
   LogLimiter limiter_;
 };

@@ -90,7 +90,8 @@ asio::awaitable<void> ServerSession::run() {
     }
   }
   enter(ConnectionFacts::Phase::idle);
-  constexpr auto requests = net::types(MessageType::pull, MessageType::status_request);
+  auto requests = net::types(MessageType::pull, MessageType::status_request);
+  if (local_.members->exchanges() && !peer_.empty()) requests |= net::types(MessageType::members);
   while (!server_.stopping_) {
     auto request = co_await net::read_frame(stream_, requests);
     if (!request) {
@@ -142,11 +143,19 @@ asio::awaitable<bool> ServerSession::handshake() {
   }
   peer_ = hello->node;
   const bool is_node = hello->role == wire::Role::node;
+  incarnation_ = hello->incarnation;
+  if (is_node) {
+    const bool admitted = co_await bears_its_name(request_id);
+    if (!admitted) co_return false;
+  }
   facts_.peer = is_node ? peer_ : observers;
   if (!server_.introduce(*this, facts_.peer)) co_return false;
   if (is_node && hello->fingerprint != local_.manifest.fingerprint())
     co_return co_await explain_model(request_id);
-  if (is_node) server_.events_.on_contact(peer_, hello->incarnation);
+  if (is_node) {
+    local_.members->heard(peer_, incarnation_);
+    server_.events_.on_contact(peer_, incarnation_);
+  }
 
   wire::Welcome welcome{local_.name, local_.incarnation, local_.capabilities(),
                         local_.state.load()};
@@ -196,12 +205,44 @@ asio::awaitable<bool> ServerSession::answer(net::Frame request) {
     auto frame = wire::encode(status, request_id);
     co_return co_await send(std::move(frame));
   }
+  if (request.header.type == MessageType::members) {
+    co_return co_await answer_members(std::move(request));
+  }
   const auto pull = wire::decode_pull(request.body);
   if (!pull) {
     protocol_error(pull.error().detail);
     co_return false;
   }
   co_return co_await answer_pull(*pull, request_id);
+}
+
+asio::awaitable<bool> ServerSession::bears_its_name(std::uint32_t request_id) {
+  std::string name = peer_;
+  const auto verdict = co_await server_.name_guard_.examine(std::move(name), incarnation_);
+  if (verdict.admitted) co_return true;
+  if (verdict.refusal.empty()) co_return false;
+  wire::Reject reject{wire::RejectCode::own_name, verdict.refusal};
+  co_return co_await refuse(std::move(reject), request_id);
+}
+
+asio::awaitable<bool> ServerSession::answer_members(net::Frame request) {
+  auto exchange = wire::decode_members(request.body);
+  const bool of_itself = exchange && exchange->claims[0].name == peer_ &&
+                         exchange->claims[0].incarnation == incarnation_;
+  if (!of_itself) {
+    protocol_error(exchange ? "MEMBERS that does not begin with its sender"
+                            : exchange.error().detail);
+    co_return false;
+  }
+  const std::uint32_t request_id = request.header.request_id;
+  const bool admitted = co_await bears_its_name(request_id);
+  if (!admitted) co_return false;
+  Members& members = *local_.members;
+  members.merge(peer_, incarnation_, *exchange, facts_.address);
+  server_.events_.on_contact(peer_, incarnation_);
+  const MemberExchange told = members.answer(peer_, *exchange);
+  auto frame = wire::encode(told, request_id);
+  co_return co_await send(std::move(frame));
 }
 
 asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::uint32_t request_id) {

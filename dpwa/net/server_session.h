@@ -38,6 +38,9 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   boost::asio::awaitable<bool> explain_model(std::uint32_t request_id);
   boost::asio::awaitable<void> keep_to_rate();
   boost::asio::awaitable<bool> answer(net::Frame request);
+  boost::asio::awaitable<bool> answer_members(net::Frame request);
+  // Whether the caller may bear its name; if not, the connection ends.
+  boost::asio::awaitable<bool> bears_its_name(std::uint32_t request_id);
   boost::asio::awaitable<bool> answer_pull(const wire::Pull& pull, std::uint32_t request_id);
   boost::asio::awaitable<bool> send_snapshot(ServedChunks chunks, wire::SnapshotHead head,
                                              std::uint32_t request_id);
@@ -51,7 +54,8 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   net::Stream stream_;
   Server& server_;
   LocalNode& local_;
-  std::string peer_;  // empty for an observer
+  std::string peer_;               // empty for an observer
+  std::uint64_t incarnation_ = 0;  // of the peer
   ConnectionFacts facts_;
   TokenBucket requests_;
   boost::asio::steady_timer pause_;  // of a caller that asks too fast

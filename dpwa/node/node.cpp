@@ -37,6 +37,32 @@ std::vector<PeerAddress> peer_addresses(const Config& config) {
   return peers;
 }
 
+MemberClaim claim_of(const PeerAddress& address) {
+  MemberClaim claim;
+  claim.name = address.name;
+  claim.addresses = address.addresses;
+  claim.addresses.resize(std::min(claim.addresses.size(), wire::max_member_addresses));
+  claim.port = address.port;
+  return claim;
+}
+
+std::unique_ptr<Members> members_of(const Config& config, const Node::Options& node) {
+  const NodeEntry& own = config.self_node();
+  MemberClaim self =
+      claim_of({own.name, own.addresses.empty() ? std::vector{own.host} : own.addresses, own.port});
+  self.incarnation = node.incarnation;
+  std::vector<MemberClaim> seeds;
+  for (const PeerAddress& peer : peer_addresses(config)) seeds.push_back(claim_of(peer));
+  const MembershipConfig& chosen = config.gossip.membership;
+  MembershipOptions options;
+  options.open = chosen.open;
+  options.suspect = chosen.suspect;
+  options.forget = chosen.forget;
+  options.max_members = std::max<std::size_t>(chosen.max_members, seeds.size());
+  return std::make_unique<Members>(std::move(self), std::move(seeds), options,
+                                   derive_seed(node.seed, {1}));
+}
+
 // Nodes of one file state the same deadline. A caller that states a longer one (to hold on to a
 // snapshot) is given what an honest one of another file could need.
 constexpr Duration shortest_reply_bound = std::chrono::seconds(2);
@@ -81,7 +107,7 @@ class Node::Threads {
             config.cluster, config.self, options.incarnation, peer_names(config),
             std::move(manifest), config.transport.chunk_bytes,
             config.transport.same_host ? shared_where_possible(options.allocate) : options.allocate,
-            config.transport.checksum),
+            config.transport.checksum, members_of(config, options)),
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
         server_(rx_io_, local_, server_options(config),
                 server_events(std::move(options.on_served))) {
@@ -95,6 +121,7 @@ class Node::Threads {
     port_ = server_.listen();
     server_.serve();
     tx_work_.emplace(tx_io_.get_executor());
+    asio::post(tx_io_, [this] { client_.begin_membership(); });
     tx_thread_ = start_background_thread([this] { tx_io_.run(); });
     rx_thread_ = start_background_thread([this] { rx_io_.run(); });
   }
@@ -106,12 +133,24 @@ class Node::Threads {
       rx_thread_.join();
     }
     if (tx_thread_.joinable()) {
+      take_leave();
       asio::post(tx_io_, [this] {
         client_.stop();
         tx_work_.reset();
       });
       tx_thread_.join();
     }
+  }
+
+  // A few hear of it, and tell the others.
+  void take_leave() {
+    constexpr std::size_t told = 3;
+    constexpr auto patience = std::chrono::milliseconds(200);
+    local_.members->leave();
+    std::vector<PeerAddress> addresses;
+    for (MemberClaim& member : local_.members->some_running(told))
+      addresses.push_back({member.name, std::move(member.addresses), member.port});
+    if (!addresses.empty()) client_.visit_all(addresses, false, patience);
   }
 
   std::uint16_t port() const { return port_; }
@@ -167,6 +206,14 @@ std::optional<std::string> Node::reload_security() {
 }
 std::uint16_t Node::port() const {
   return threads_->port();
+}
+void Node::take_up(const ReloadPlan& plan) {
+  Members& members = *local().members;
+  for (const auto* nodes : {&plan.joined, &plan.moved}) {
+    for (const NodeEntry& node : *nodes)
+      members.list(claim_of({node.name, node.addresses, node.port}));
+  }
+  for (const std::string& name : plan.gone) members.unlist(name);
 }
 LocalNode& Node::local() {
   return threads_->local();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/reload.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/snapshot/manifest.h"
@@ -42,6 +43,8 @@ class Node {
   std::optional<std::string> reload_security();
 
   std::uint16_t port() const;  // in use, once started
+  // The other nodes of a cluster file that has changed.
+  void take_up(const ReloadPlan& plan);
   LocalNode& local();
   Client& client();
   // Index in the cluster file of a peer, and back: the file lists this node too.

@@ -75,6 +75,34 @@ Json describe(const PeerRecord& peer, double score, const Quarantine::Record& of
   return out;
 }
 
+// So many of each list at most: the document must fit into one STATUS.
+constexpr std::size_t most_listed = 1000;
+
+Json describe(const MemberClaim& claim, MemberStatus status, bool seed) {
+  Json out;
+  out["name"] = claim.name;
+  out["status"] = to_string(status);
+  out["address"] = claim.addresses.empty() ? Json(nullptr) : Json(claim.addresses.front());
+  out["port"] = claim.port;
+  out["incarnation"] = claim.incarnation;
+  out["refutation"] = claim.refutation;
+  out["seed"] = seed;
+  return out;
+}
+
+// The own node first.
+Json describe_members(const Members& members) {
+  Json out = Json::array();
+  const MemberClaim self = members.self();
+  out.push_back(describe(self, self.status, false));
+  for (const Member& member : members.all()) {
+    if (out.size() >= most_listed) break;
+    if (!member.claim.name.empty())
+      out.push_back(describe(member.claim, member.status(), member.seed));
+  }
+  return out;
+}
+
 Json describe(const Firewall::Counters& counters, std::uint64_t quarantined) {
   Json out;
   out["distance_warned"] = counters.warned;
@@ -126,6 +154,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
     ok += table.at(peer).pulls_ok;
     failed += table.at(peer).pulls_failed;
     quarantined += firewall.record(peer).until > now ? 1 : 0;
+    if (table.at(peer).name.empty() || peers.size() >= most_listed) continue;
     peers.push_back(describe(table.at(peer), table.score(peer, now), firewall.record(peer),
                              same_host(peer), now));
   }
@@ -133,6 +162,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   out["pulls_failed"] = failed;
   out["firewall"] = describe(firewall.counters(), quarantined);
   out["peers"] = std::move(peers);
+  out["members"] = describe_members(*local.members);
   return out.dump();
 }
 

@@ -149,6 +149,11 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     o.name = text;
     return !text.empty();
   });
+  app.add_option("--join", o.join,
+                 "Joins a running cluster by this node of it, without being in the file; "
+                 "repeatable; DPWA_HOST and DPWA_PORT say where this node listens")
+      ->type_name("HOST:PORT")
+      ->allow_extra_args(false);
   add_data_options(app, o);
   add_training_options(app, o, threads);
   add_file_options(app, o);

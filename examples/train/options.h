@@ -13,7 +13,8 @@ namespace dpwa::train {
 // The command line of dpwa-train as plain values, checked.
 struct TrainOptions {
   std::filesystem::path config;
-  std::string name;  // empty: from DPWA_NAME
+  std::string name;               // empty: from DPWA_NAME
+  std::vector<std::string> join;  // HOST:PORT of nodes to join by
 
   DataKind data = DataKind::mnist;
   std::filesystem::path data_dir;  // default $DPWA_DATA_DIR; not used by synthetic

@@ -62,7 +62,7 @@ class Program {
 
 Program::Program(const TrainOptions& options)
     : options_(options),
-      config_(load_config(options.config, options.name)),
+      config_(load_config(options.config, options.name, options.join)),
       device_(resolve_device(options.device)) {
   configure_log(config_.log.level, config_.log.file, config_.self);
   set_compute_threads(compute_threads(options_, config_));
@@ -108,7 +108,7 @@ void Program::resume() {
 // A file that is wrong changes nothing: the run goes on as it is.
 void Program::reload() {
   try {
-    adapter_->reload(load_config(options_.config, options_.name));
+    adapter_->reload(load_config(options_.config, options_.name, options_.join));
   } catch (const ConfigError& error) {
     log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
   }

@@ -26,6 +26,13 @@ ParsedOptions parse_with(std::vector<const char*> arguments) {
 
 }  // namespace
 
+TEST_CASE("every --join is one node to join by, and none is the default") {
+  CHECK(parse_with({}).options.join.empty());
+  const ParsedOptions parsed = parse_with({"--join", "10.0.0.1:7001", "--join", "[::1]:7002"});
+  REQUIRE(parsed.run);
+  CHECK(parsed.options.join == std::vector<std::string>{"10.0.0.1:7001", "[::1]:7002"});
+}
+
 TEST_CASE("defaults") {
   const ParsedOptions parsed = parse_with({});
   REQUIRE(parsed.run);

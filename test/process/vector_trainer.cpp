@@ -1,6 +1,6 @@
 // A node that trains a vector, for tests of whole clusters without torch:
 //   dpwa_vector_trainer CLUSTER_FILE NAME OUTPUT [--steps N] [--until FILE] [--step-ms T]
-//                       [--elements D] [--spread PERCENT]
+//                       [--elements D] [--spread PERCENT] [--join HOST:PORT]...
 // Minimises the mean of a_e (x_e - b_e)^2 / 2, with curvatures a_e from 0.5 to 1, by SGD with
 // noisy gradients, averaging by gossip. Ends after N steps or once FILE exists. Writes to OUTPUT
 // one JSON object a line: the start, every step, the end. Exit codes: 0 done; 1 failed; 2 wrong
@@ -49,6 +49,7 @@ struct Options {
   std::uint64_t step_ms = 1;
   std::uint64_t elements = 1000;
   std::uint64_t spread_percent = 0;
+  std::vector<std::string> join;
 };
 
 std::uint64_t number(const std::string& text) {
@@ -79,6 +80,8 @@ Options parse(const std::vector<std::string>& words) {
       options.elements = number(value);
     } else if (words[i] == "--spread") {
       options.spread_percent = number(value);
+    } else if (words[i] == "--join") {
+      options.join.push_back(value);
     } else {
       throw std::invalid_argument("unknown option '" + words[i] + "'");
     }
@@ -172,7 +175,7 @@ json describe(const dpwa::StepReport& report, std::uint64_t step, double loss, d
 
 void reload(const Options& options, dpwa::test::VectorNode& node) {
   try {
-    node.gossip().reload(dpwa::load_config(options.cluster_file, options.name));
+    node.gossip().reload(dpwa::load_config(options.cluster_file, options.name, options.join));
   } catch (const dpwa::ConfigError& error) {
     dpwa::log(dpwa::LogLevel::error, "config", std::string("not reloaded: ") + error.what());
   }
@@ -180,7 +183,7 @@ void reload(const Options& options, dpwa::test::VectorNode& node) {
 
 int train(const Options& options) {
   constexpr float learning_rate = 0.05F;
-  const dpwa::Config config = dpwa::load_config(options.cluster_file, options.name);
+  const dpwa::Config config = dpwa::load_config(options.cluster_file, options.name, options.join);
   dpwa::configure_log(config.log.level, config.log.file, config.self);
   const std::size_t rank = config.self_index();
   dpwa::test::VectorNode node(config, options.elements, 3.0F + static_cast<float>(rank));

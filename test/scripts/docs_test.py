@@ -21,6 +21,7 @@ PROBES = {
     "gossip": NODE + "gossip: {UNKNOWN: 1}\n",
     "gossip.flow_control": NODE + "gossip: {flow_control: {UNKNOWN: 1}}\n",
     "gossip.firewall": NODE + "gossip: {firewall: {UNKNOWN: 1}}\n",
+    "gossip.membership": NODE + "gossip: {membership: {UNKNOWN: 1}}\n",
     "security": NODE + "security: {mode: insecure, UNKNOWN: 1}\n",
     "transport": NODE + "transport: {UNKNOWN: 1}\n",
     "log": NODE + "log: {UNKNOWN: 1}\n",
@@ -146,7 +147,7 @@ class Configuration(unittest.TestCase):
 class Quotations(unittest.TestCase):
     def test_the_documented_options_are_those_of_dpwa_train(self) -> None:
         source = (ROOT / "examples/train/options.cpp").read_text(encoding="utf-8")
-        options = set(re.findall(r'(?:add|add_flag)\((?:app, )?"(--[a-z-]+)"', source))
+        options = set(re.findall(r'(?:add|add_flag|add_option)\((?:app, )?"(--[a-z-]+)"', source))
         rows = tables(ROOT / "docs/TRAINING.md")["Options"]
         self.assertGreater(len(options), 15)
         self.assertEqual({row[0].strip("`").split()[0] for row in rows}, options)

@@ -42,6 +42,7 @@ gossip:
   finish_wait_ms: 3.3
   flow_control: {initial: 3.5, min: 0, max: 1e9, on_success: 0.1, on_failure: -1e-3, recovery_per_second: 0.7}
   firewall: {distance: off, distance_multiple: 2.7, distance_samples: 32, quarantine_after: 0, quarantine_ms: 0.1, quarantine_max_ms: 24h}
+  membership: {join: closed, suspect_ms: 0.3, forget_ms: 90s, max_members: 12}
 interpolation: {method: linear, start: 0.30000000000000004, end: 0, target: 12345678.9, divergence_threshold: 1e-300}
 security: {mode: insecure}
 transport: {same_host: off, congestion_control: cubic, chunk_bytes: 4KiB, checksum: off, max_connections: 1, max_connections_per_address: 2, max_connections_per_peer: 3, max_replies: 65535, max_requests_per_second: 0}

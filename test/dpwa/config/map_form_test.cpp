@@ -26,6 +26,7 @@ gossip:
   finish_wait_ms: 4s
   flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50, recovery_per_second: 2.5}
   firewall: {distance: clip, distance_multiple: 3.5, distance_samples: 5, quarantine_after: 4, quarantine_ms: 7s, quarantine_max_ms: 1h}
+  membership: {join: closed, suspect_ms: 900, forget_ms: 2m, max_members: 9}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
 transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, checksum: off, max_connections: 9, max_connections_per_address: 7, max_connections_per_peer: 6, max_replies: 8, max_requests_per_second: 5}
@@ -65,6 +66,10 @@ log: {level: debug, file: out.log}
   CHECK(config.gossip.firewall.distance_multiple == 3.5);
   CHECK(config.gossip.firewall.distance_samples == 5);
   CHECK(config.gossip.firewall.quarantine_after == 4);
+  CHECK_FALSE(config.gossip.membership.open);
+  CHECK(config.gossip.membership.suspect == std::chrono::milliseconds(900));
+  CHECK(config.gossip.membership.forget == std::chrono::minutes(2));
+  CHECK(config.gossip.membership.max_members == 9);
   CHECK(config.gossip.firewall.quarantine == Duration(7s));
   CHECK(config.gossip.firewall.quarantine_max == Duration(1h));
   CHECK(config.interpolation.method == "linear");

@@ -27,6 +27,10 @@ void check_same_gossip(const GossipConfig& a, const GossipConfig& b) {
   CHECK(a.firewall.quarantine_after == b.firewall.quarantine_after);
   CHECK(a.firewall.quarantine == b.firewall.quarantine);
   CHECK(a.firewall.quarantine_max == b.firewall.quarantine_max);
+  CHECK(a.membership.open == b.membership.open);
+  CHECK(a.membership.suspect == b.membership.suspect);
+  CHECK(a.membership.forget == b.membership.forget);
+  CHECK(a.membership.max_members == b.membership.max_members);
 }
 
 }  // namespace

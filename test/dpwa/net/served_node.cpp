@@ -30,9 +30,11 @@ AlignedBuffer plain_memory(std::size_t bytes) {
 }  // namespace
 
 ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAllocator allocate,
-                       bool chunk_checksums, std::shared_ptr<Security> security)
+                       bool chunk_checksums, std::shared_ptr<Security> security,
+                       std::unique_ptr<Members> members)
     : local_("test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
-             allocate ? std::move(allocate) : BufferAllocator(plain_memory), chunk_checksums),
+             allocate ? std::move(allocate) : BufferAllocator(plain_memory), chunk_checksums,
+             std::move(members)),
       server_(io_, local_, std::move(options), quiet_events()) {
   local_.security = std::move(security);
   port_ = server_.listen();

@@ -14,10 +14,12 @@ namespace dpwa::test {
 // serving a float32 vector 'x' that the test publishes.
 class ServedNode {
  public:
-  // `allocate`: the memory of its snapshots; plain memory when it is empty.
+  // `allocate`: the memory of its snapshots; plain memory when it is empty. `members`: who is in
+  // its cluster; w2 and w3 for good when it is null.
   explicit ServedNode(std::size_t elements = 16, ServerOptions options = {},
                       BufferAllocator allocate = {}, bool chunk_checksums = true,
-                      std::shared_ptr<Security> security = nullptr);
+                      std::shared_ptr<Security> security = nullptr,
+                      std::unique_ptr<Members> members = nullptr);
   ~ServedNode();  // stops
 
   void stop();

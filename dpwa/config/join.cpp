@@ -1,0 +1,66 @@
+#include "dpwa/config/join.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "dpwa/config/field.h"
+#include "dpwa/config/resolve.h"
+#include "dpwa/config/text.h"
+
+namespace dpwa::config {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+  throw ConfigError("--join: " + shown(text) + " " + why);
+}
+
+NodeEntry parse(const std::string& text) {
+  const auto colon = text.rfind(':');
+  NodeEntry entry;
+  entry.host = text.substr(0, colon == std::string::npos ? 0 : colon);
+  if (entry.host.size() > 2 && entry.host.front() == '[' && entry.host.back() == ']')
+    entry.host = entry.host.substr(1, entry.host.size() - 2);
+  const char* end = text.data() + text.size();
+  const char* digits = colon == std::string::npos ? end : text.data() + colon + 1;
+  const auto [read, error] = std::from_chars(digits, end, entry.port);
+  if (entry.host.empty() || error != std::errc{} || read != end || entry.port == 0) {
+    refuse(text, "does not say where a node listens; accepted: HOST:PORT, such as 10.0.0.1:7001");
+  }
+  return entry;
+}
+
+}  // namespace
+
+void add_joiner(Config& config, const std::string& name, Locations& locations) {
+  const bool in_file =
+      std::ranges::any_of(config.nodes, [&](const NodeEntry& node) { return node.name == name; });
+  if (in_file || name.empty()) return;
+  const char* port = std::getenv("DPWA_PORT");
+  if (port == nullptr || *port == '\0') {
+    throw ConfigError(locations.file() + ": nodes: " + shown(name) +
+                      " is not in the file, which says where a node listens; accepted: DPWA_PORT "
+                      "(and DPWA_HOST) in the environment, or a node of the file");
+  }
+  const Field field(locations, "--name", 0, YAML::Node(name));
+  NodeEntry self;
+  self.name = field.name();
+  config.nodes.push_back(std::move(self));
+  config.self_added = true;
+}
+
+void read_join(const std::vector<std::string>& join, Config& config, Locations&) {
+  Resolver resolver;
+  for (const std::string& text : join) {
+    NodeEntry entry = parse(text);
+    const Resolved& resolved = resolver.resolve(entry.host);
+    if (resolved.addresses.empty()) {
+      refuse(text, "cannot be resolved (" + resolved.error +
+                       "); accepted: an IP address or a host name known here");
+    }
+    entry.addresses = resolved.addresses;
+    config.join.push_back(std::move(entry));
+  }
+}
+
+}  // namespace dpwa::config

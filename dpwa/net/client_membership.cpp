@@ -1,0 +1,190 @@
+// What of Client concerns membership.
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+#include <utility>
+
+#include "dpwa/log/log.h"
+#include "dpwa/net/client.h"
+#include "dpwa/net/deadline.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto tick = std::chrono::milliseconds(500);
+// As long as one pull may take by default; those that it is for are mostly gone.
+constexpr auto probe_timeout = std::chrono::milliseconds(500);
+
+void rethrow(std::exception_ptr failure) {
+  if (failure) std::rethrow_exception(failure);
+}
+
+bool is_out(MemberStatus status) {
+  return status == MemberStatus::dead || status == MemberStatus::left;
+}
+
+std::string words_for(MemberStatus status) {
+  switch (status) {
+    case MemberStatus::alive:
+      return "' is there";
+    case MemberStatus::suspect:
+      return "' does not answer";
+    case MemberStatus::dead:
+      return "' is gone: it is not pulled from until it is back";
+    case MemberStatus::left:
+      return "' has left";
+  }
+  return "'";
+}
+
+}  // namespace
+
+void Client::take_up_members() {
+  const std::uint64_t version = local_.members->version();
+  if (!local_.members->exchanges() || version == members_version_) return;
+  members_version_ = version;
+  const auto members = local_.members->all();
+  for (PeerId peer = 0; peer < members.size(); ++peer) {
+    const MemberClaim& claim = members[peer].claim;
+    const bool is_new = peer >= table_.size() || table_.at(peer).name != claim.name;
+    if (is_new) {
+      table_.put(peer, claim.name);
+      firewall_.put(peer);
+      staleness_.forget(peer);
+      channels_.resize(std::max<std::size_t>(channels_.size(), peer + 1));
+      seen_.resize(channels_.size());
+      refused_name_.resize(channels_.size());
+      seen_[peer] = {};
+      refused_name_[peer] = false;
+    }
+    const bool moved = channels_[peer] && !claim.addresses.empty() &&
+                       (channels_[peer]->address().addresses != claim.addresses ||
+                        channels_[peer]->address().port != claim.port);
+    if (is_new || moved) {
+      PeerAddress address{claim.name, claim.addresses, claim.port};
+      channels_[peer] =
+          std::make_shared<PeerChannel>(io_, local_, std::move(address),
+                                        options_.congestion_control, staging_, options_.same_host);
+    }
+    const bool out = claim.name.empty() || is_out(members[peer].status());
+    const bool changed = out != table_.at(peer).out;
+    table_.set_out(peer, out);
+    if (!claim.name.empty() && (is_new || changed)) {
+      log(LogLevel::info, "members",
+          "'" + claim.name + (is_new ? "' joined" : words_for(members[peer].status())));
+    }
+  }
+}
+
+void Client::tell_members(PeerId peer, const PullResult& result) {
+  const std::string& name = channels_[peer]->name();
+  const bool silent = result.failure == PeerFailure::unreachable ||
+                      (result.failure == PeerFailure::timed_out && result.bytes == 0);
+  if (silent) {
+    local_.members->failed(name);
+  } else if (result.incarnation != 0) {
+    local_.members->heard(name, result.incarnation);
+  }
+  note_refusal(peer, result);
+}
+
+void Client::note_refusal(PeerId peer, const PullResult& result) {
+  refused_name_[peer] = result.reject == wire::RejectCode::own_name;
+  if (!refused_name_[peer]) return;
+  std::size_t refusing = 0;
+  std::size_t others = 0;
+  for (PeerId other = 0; other < table_.size(); ++other) {
+    if (table_.at(other).out) continue;
+    ++(refused_name_[other] ? refusing : others);
+  }
+  if (refusing <= others) return;
+  const std::lock_guard lock(mutex_);
+  evicted_ = result.detail;
+  is_evicted_ = true;
+}
+
+std::optional<std::string> Client::evicted() const {
+  if (!is_evicted_) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return evicted_;
+}
+
+void Client::begin_membership() {
+  if (local_.members->exchanges()) asio::co_spawn(io_, run_membership(), rethrow);
+}
+
+asio::awaitable<void> Client::run_membership() {
+  while (!stopped()) {
+    membership_timer_.expires_after(tick);
+    co_await membership_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (stopped()) break;
+    const auto member = local_.members->tick();
+    if (!member || member->addresses.empty()) continue;
+    PeerAddress address{member->name, member->addresses, member->port};
+    Greeted result;
+    co_await visit(std::move(address), false, probe_timeout, result);
+    if (result.failure == PeerFailure::unreachable || result.failure == PeerFailure::timed_out) {
+      local_.members->failed(member->name);
+    } else if (!result.failure) {
+      peer_called(member->name, result.welcome.incarnation);
+    }
+  }
+}
+
+asio::awaitable<void> Client::visit(PeerAddress address, bool all, Duration timeout,
+                                    Greeted& result) {
+  PeerChannel channel(io_, local_, std::move(address), options_.congestion_control, staging_,
+                      /*same_host=*/false);
+  const TimePoint until = SteadyClock::now() + timeout;
+  const net::Deadline deadline(io_, until, [&channel] { channel.close(); });
+  visits_.push_back(&channel);
+  auto greeting = co_await channel.greet();
+  if (!greeting.failure) {
+    local_.members->heard(channel.name(), greeting.welcome.incarnation);
+    const auto exchanged = co_await channel.exchange_members(all);
+    greeting.failure = exchanged.failure;
+    greeting.detail = exchanged.detail;
+    greeting.reject = exchanged.reject;
+  }
+  if (greeting.failure && deadline.expired()) {
+    greeting.failure = PeerFailure::timed_out;
+    greeting.detail = "no answer in time";
+  }
+  std::erase(visits_, &channel);
+  result = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
+            greeting.reject};
+  channel.close();
+}
+
+asio::awaitable<void> Client::visit_and_count(PeerAddress address, bool all, Duration timeout,
+                                              std::size_t index) {
+  Greeted result;
+  co_await visit(std::move(address), all, timeout, result);
+  const std::lock_guard lock(mutex_);
+  greeted_[index] = std::move(result);
+  --greetings_pending_;
+  changed_.notify_all();
+}
+
+std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses, bool all,
+                                       Duration timeout) {
+  std::unique_lock lock(mutex_);
+  greeted_.assign(addresses.size(), {});
+  greetings_pending_ = addresses.size();
+  asio::post(io_, [this, addresses, all, timeout] {
+    for (std::size_t i = 0; i < addresses.size(); ++i)
+      asio::co_spawn(io_, visit_and_count(addresses[i], all, timeout, i), rethrow);
+  });
+  changed_.wait(lock, [this] { return greetings_pending_ == 0 || stopped_; });
+  return greeted_;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,212 @@
+#include "dpwa/net/members.h"
+
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+#include <chrono>
+#include <utility>
+
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+namespace {
+
+static_assert(Membership::max_claims <= wire::max_member_entries);
+
+TimePoint now() {
+  return std::chrono::steady_clock::now();
+}
+
+std::uint64_t wall_clock_us() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+}
+
+// Without a pull for so long, news is told beside the pulls.
+constexpr auto idle = std::chrono::seconds(2);
+
+bool only_of_this_host(const std::string& text) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(text, error);
+  return error || address.is_loopback() || address.is_unspecified();
+}
+
+bool only_of_this_host(const MemberClaim& claim) {
+  return std::ranges::all_of(claim.addresses,
+                             [](const auto& address) { return only_of_this_host(address); });
+}
+
+std::vector<MemberClaim> names_alone(const std::vector<std::string>& names) {
+  std::vector<MemberClaim> claims;
+  for (const std::string& name : names) claims.push_back({.name = name, .addresses = {}});
+  return claims;
+}
+
+MembershipOptions closed() {
+  MembershipOptions options;
+  options.open = false;
+  return options;
+}
+
+}  // namespace
+
+void keep_believable(MemberExchange& exchange, const std::string& address, std::uint64_t now_us) {
+  constexpr std::uint64_t day_us = 86'400'000'000;
+  const bool from_here = only_of_this_host(address);
+  bool first = true;
+  std::erase_if(exchange.claims, [&](MemberClaim& claim) {
+    if (std::exchange(first, false)) {
+      if (!from_here && only_of_this_host(claim)) claim.addresses = {address};
+      return false;
+    }
+    return claim.incarnation > now_us + day_us || (!from_here && only_of_this_host(claim));
+  });
+}
+
+Members::Members(const std::string& self, std::uint64_t incarnation,
+                 const std::vector<std::string>& peers)
+    : exchanges_(false),
+      membership_({.name = self, .addresses = {}, .incarnation = incarnation}, names_alone(peers),
+                  closed()),
+      random_(0),
+      version_(membership_.version()) {}
+
+Members::Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
+                 std::uint64_t random_seed)
+    : exchanges_(true),
+      membership_(std::move(self), std::move(seeds), options),
+      random_(random_seed),
+      version_(membership_.version()) {}
+
+bool Members::exchange_is_due(const std::string& to) const {
+  const std::lock_guard lock(mutex_);
+  return membership_.exchange_is_due(to, now());
+}
+
+MemberExchange Members::request(const std::string& to) {
+  const std::lock_guard lock(mutex_);
+  requested_ = now();
+  return membership_.request(to, requested_);
+}
+
+MemberExchange Members::answer(const std::string& to, const MemberExchange& request) {
+  const std::lock_guard lock(mutex_);
+  return membership_.answer(to, request, now());
+}
+
+void Members::merge(const std::string& from, std::uint64_t incarnation, MemberExchange exchange,
+                    const std::string& address) {
+  keep_believable(exchange, address, wall_clock_us());
+  const std::lock_guard lock(mutex_);
+  membership_.merge(from, incarnation, exchange, now());
+  changed();
+}
+
+bool Members::merge_answer(const std::string& from, std::uint64_t incarnation,
+                           MemberExchange exchange, const std::string& address) {
+  keep_believable(exchange, address, wall_clock_us());
+  const std::lock_guard lock(mutex_);
+  const bool more = membership_.merge_answer(from, incarnation, exchange, now());
+  changed();
+  return more;
+}
+
+void Members::heard(const std::string& name, std::uint64_t incarnation) {
+  if (!exchanges_) return;
+  const std::lock_guard lock(mutex_);
+  membership_.heard(name, incarnation, now());
+  changed();
+}
+
+void Members::failed(const std::string& name) {
+  if (!exchanges_) return;
+  const std::lock_guard lock(mutex_);
+  membership_.failed(name, now());
+  changed();
+}
+
+void Members::keep(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  membership_.keep(name);
+}
+
+void Members::list(const MemberClaim& seed) {
+  const std::lock_guard lock(mutex_);
+  membership_.list(seed, now());
+  changed();
+}
+
+void Members::unlist(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  membership_.unlist(name);
+  changed();
+}
+
+void Members::leave() {
+  const std::lock_guard lock(mutex_);
+  membership_.leave();
+}
+
+std::optional<MemberClaim> Members::tick() {
+  const std::lock_guard lock(mutex_);
+  membership_.tick(now());
+  changed();
+  auto place = membership_.to_probe(random_);
+  if (!place && requested_ + idle < now()) {
+    std::uint64_t seen = 0;
+    for (PeerId other = 0; other < membership_.members().size(); ++other) {
+      const Member& member = membership_.members()[other];
+      const bool there = !member.claim.name.empty() && member.status() == MemberStatus::alive;
+      if (there && random_.below(++seen) == 0) place = other;
+    }
+  }
+  return place ? std::optional(membership_.members()[*place].claim) : std::nullopt;
+}
+
+std::vector<MemberClaim> Members::some_running(std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  std::vector<MemberClaim> some;
+  std::uint64_t seen = 0;
+  for (const Member& member : membership_.members()) {
+    if (member.claim.incarnation == 0 || member.status() != MemberStatus::alive) continue;
+    ++seen;
+    if (some.size() < most) {
+      some.push_back(member.claim);
+    } else if (const auto at = random_.below(seen); at < most) {
+      some[at] = member.claim;
+    }
+  }
+  return some;
+}
+
+Membership::Admission Members::admission(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return membership_.admission(name);
+}
+
+std::optional<MemberClaim> Members::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto place = membership_.find(name);
+  if (!place) return std::nullopt;
+  const Member& member = membership_.members()[*place];
+  MemberClaim claim = member.claim;
+  claim.status = member.status();
+  return claim;
+}
+
+MemberClaim Members::self() const {
+  const std::lock_guard lock(mutex_);
+  return membership_.self();
+}
+
+std::vector<Member> Members::all() const {
+  const std::lock_guard lock(mutex_);
+  return membership_.members();
+}
+
+std::uint64_t Members::contested_by() const {
+  const std::lock_guard lock(mutex_);
+  return membership_.contested_by();
+}
+
+}  // namespace dpwa

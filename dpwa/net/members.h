@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpwa/core/membership.h"
+
+namespace dpwa {
+
+// The membership of a node, shared by its threads: each call takes the time itself, and a lock for
+// as long as one message takes. Beside the decisions of core/membership.h it knows what only the
+// network tells: a loopback address is of use to nobody on another machine.
+class Members {
+ public:
+  // Without exchanges: the names alone, as they are, and nobody may join.
+  Members(const std::string& self, std::uint64_t incarnation,
+          const std::vector<std::string>& peers);
+  Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
+          std::uint64_t random_seed);
+
+  bool exchanges() const { return exchanges_; }
+
+  bool exchange_is_due(const std::string& to) const;
+  MemberExchange request(const std::string& to);
+  MemberExchange answer(const std::string& to, const MemberExchange& request);
+  // `address`: of the other end of the connection, numeric.
+  void merge(const std::string& from, std::uint64_t incarnation, MemberExchange exchange,
+             const std::string& address);
+  // Whether the table of `from` has parts that are still wanted.
+  bool merge_answer(const std::string& from, std::uint64_t incarnation, MemberExchange exchange,
+                    const std::string& address);
+  void heard(const std::string& name, std::uint64_t incarnation);
+  void failed(const std::string& name);
+  void keep(const std::string& name);
+  void list(const MemberClaim& seed);
+  void unlist(const std::string& name);
+  void leave();
+
+  // Lets time pass; whom to ask beside the pulls, if anybody: somebody, where none are made.
+  std::optional<MemberClaim> tick();
+  // Some of those that run: to tell them something at once.
+  std::vector<MemberClaim> some_running(std::size_t most);
+
+  Membership::Admission admission(const std::string& name) const;
+  // What is held of `name`: its claim with the status to go by.
+  std::optional<MemberClaim> find(const std::string& name) const;
+  MemberClaim self() const;
+  std::vector<Member> all() const;  // by PeerId, free places too
+  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  std::uint64_t contested_by() const;
+
+ private:
+  void changed() { version_.store(membership_.version(), std::memory_order_release); }
+
+  const bool exchanges_;
+  mutable std::mutex mutex_;
+  Membership membership_;                   // guarded by mutex_
+  Random random_;                           // guarded by mutex_
+  TimePoint requested_ = TimePoint::min();  // guarded by mutex_
+  std::atomic<std::uint64_t> version_;
+};
+
+// What of a message is believed that came over a connection to `address`: a sender that calls
+// itself by a loopback address is dialled where it called from, other members with such an address
+// are left out, and so are claims of processes that began more than a day from now.
+void keep_believable(MemberExchange& exchange, const std::string& address, std::uint64_t now_us);
+
+}  // namespace dpwa

@@ -1,0 +1,91 @@
+#include "dpwa/net/name_guard.h"
+
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "dpwa/net/certified.h"
+#include "dpwa/net/connect.h"
+#include "dpwa/net/deadline.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/security/security.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+using wire::MessageType;
+
+namespace {
+
+// The incarnation of the node that answers there under this name; 0: none does.
+asio::awaitable<std::uint64_t> ask(const std::string& cluster, const PeerAddress& address,
+                                   Duration patience, Security* security) {
+  net::Stream stream(co_await asio::this_coro::executor);
+  const TimePoint until = SteadyClock::now() + patience;
+  const net::Deadline deadline(stream.get_executor(), until, [&stream] { stream.close(); });
+  const auto unreachable = co_await net::connect(stream.socket(), address);
+  if (unreachable) co_return 0;
+  if (security != nullptr) {
+    const auto failure = co_await stream.secure(security->context(), /*calls=*/true);
+    const auto names = stream.certified_names();
+    if (failure || !net::is_for(names, address.name)) co_return 0;
+  }
+  wire::Hello hello;
+  hello.role = wire::Role::observer;
+  hello.capabilities = wire::capability(Codec::raw);
+  hello.cluster = cluster;
+  const auto request = wire::encode(hello, 1);
+  const auto written = co_await stream.write_all(request);
+  if (written) co_return 0;
+  constexpr auto expected = net::types(MessageType::welcome);
+  const auto frame = co_await net::read_frame(stream, expected);
+  if (!frame) co_return 0;
+  const auto welcome = wire::decode_welcome(frame->body);
+  co_return welcome && welcome->node == address.name ? welcome->incarnation : 0;
+}
+
+}  // namespace
+
+NameGuard::Verdict NameGuard::judge(const MemberClaim& known, std::uint64_t caller,
+                                    std::uint64_t answering) {
+  if (answering == 0 || answering == caller) return {};
+  return {false, "the name '" + known.name + "' is taken: another process answers to it at " +
+                     known.addresses.front() + " port " + std::to_string(known.port) +
+                     "; give this one a name of its own, or stop the other"};
+}
+
+asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name,
+                                                       std::uint64_t incarnation) {
+  Members& members = *local_.members;
+  const auto known = members.find(name);
+  const bool settled = !members.exchanges() || !known || known->incarnation == 0 ||
+                       known->incarnation == incarnation || known->addresses.empty() ||
+                       known->status == MemberStatus::dead || known->status == MemberStatus::left;
+  Verdict verdict;
+  if (settled) co_return verdict;
+  const TimePoint now = SteadyClock::now();
+  std::erase_if(answers_, [&](const auto& entry) { return now - entry.second.at > answer_holds; });
+  if (const auto answer = answers_.find(name); answer != answers_.end()) {
+    verdict = judge(*known, incarnation, answer->second.incarnation);
+    verdict.refusal.clear();  // things may have changed since: not for good
+    co_return verdict;
+  }
+  if (under_way_ >= most_at_once) {
+    verdict.admitted = false;
+    co_return verdict;
+  }
+  ++under_way_;
+  const PeerAddress address{name, known->addresses, known->port};
+  const std::uint64_t answering =
+      co_await ask(local_.cluster, address, patience, local_.security.get());
+  --under_way_;
+  answers_[name] = {SteadyClock::now(), answering};
+  if (answering != 0) members.heard(name, answering);
+  verdict = judge(*known, incarnation, answering);
+  co_return verdict;
+}
+
+}  // namespace dpwa

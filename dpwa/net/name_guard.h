@@ -1,0 +1,43 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "dpwa/core/time.h"
+#include "dpwa/net/local_node.h"
+
+namespace dpwa {
+
+// Notices two processes under one name. A caller whose incarnation is not the one that is known to
+// run under its name is a restart or a second process: whoever answers where the name is known to
+// listen tells which. Nobody there, or the caller itself: a restart, admitted at once. Another
+// process: the caller is refused. Rx thread only.
+class NameGuard {
+ public:
+  explicit NameGuard(LocalNode& local) : local_(local) {}
+
+  struct Verdict {
+    bool admitted = true;
+    std::string refusal{};  // when not admitted: why; empty = not now, let it try again
+  };
+  boost::asio::awaitable<Verdict> examine(std::string name, std::uint64_t incarnation);
+
+ private:
+  static constexpr Duration patience = std::chrono::milliseconds(500);  // with the known address
+  static constexpr Duration answer_holds = std::chrono::milliseconds(300);  // asked no more often
+  static constexpr std::size_t most_at_once = 8;
+
+  struct Answer {
+    TimePoint at;
+    std::uint64_t incarnation = 0;  // 0: nobody answered
+  };
+  static Verdict judge(const MemberClaim& known, std::uint64_t caller, std::uint64_t answering);
+
+  LocalNode& local_;
+  std::unordered_map<std::string, Answer> answers_;  // of the last `answer_holds`
+  std::size_t under_way_ = 0;
+};
+
+}  // namespace dpwa
