@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -13,6 +14,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/net/status_query.h"
 #include "dpwa/security/security.h"
+#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::cli {
 namespace {
@@ -25,13 +27,6 @@ struct StatusOptions {
   bool json = false;
   unsigned timeout_ms = 2000;
 };
-
-std::vector<PeerAddress> addresses_of(const Config& config) {
-  std::vector<PeerAddress> nodes;
-  for (const NodeEntry& node : config.nodes)
-    nodes.push_back({node.name, node.addresses, node.port});
-  return nodes;
-}
 
 // A peer's document is data from the network: whatever is missing or of another type shows as "-".
 std::string field(const Json& document, const char* key, int decimals = -1) {
@@ -82,25 +77,93 @@ std::string refused(const Json& document) {
   return std::to_string(sum);
 }
 
+// A node to ask: of the file, or one that joined as the nodes of the file have it.
+struct Asked {
+  PeerAddress address;
+  std::string shown;  // HOST:PORT
+};
+
+std::vector<Asked> of_file(const Config& config) {
+  std::vector<Asked> nodes;
+  for (const NodeEntry& node : config.nodes)
+    nodes.push_back(
+        {{node.name, node.addresses, node.port}, node.host + ":" + std::to_string(node.port)});
+  return nodes;
+}
+
 Json parse(const StatusAnswer& answer) {
   const Json document = Json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
   return document.is_object() ? document : Json::object();
 }
 
-void print_table(const Config& config, const std::vector<StatusAnswer>& answers,
+// What the answers say of each member, by name: its entry where it is held alive, else the gravest.
+std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers) {
+  const auto rank = [](const Json& member) {
+    const std::string status = field(member, "status");
+    return status == "alive" ? 0 : status == "left" ? 3 : status == "dead" ? 2 : 1;
+  };
+  std::map<std::string, Json> members;
+  for (const StatusAnswer& answer : answers) {
+    const Json document = parse(answer);
+    const auto list = document.find("members");
+    if (list == document.end() || !list->is_array()) continue;
+    for (const Json& member : *list) {
+      if (!member.is_object()) continue;
+      const std::string name = field(member, "name");
+      const auto [found, first] = members.try_emplace(name, member);
+      const bool alive = rank(member) == 0 && rank(found->second) != 0;
+      if (!first && (alive || (rank(found->second) != 0 && rank(member) > rank(found->second))))
+        found->second = member;
+    }
+  }
+  return members;
+}
+
+// Those that joined and are not known yet; at most so many that a liar cannot keep this busy.
+std::vector<Asked> joined(const std::map<std::string, Json>& members,
+                          const std::vector<Asked>& known) {
+  constexpr std::size_t most = 1024;
+  std::vector<Asked> found;
+  for (const auto& [name, member] : members) {
+    const bool is_known =
+        std::ranges::any_of(known, [&](const Asked& node) { return node.address.name == name; });
+    const auto port = member.find("port");
+    const std::string address = field(member, "address");
+    const std::string status = field(member, "status");
+    const bool runs = status == "alive" || status == "suspect";
+    if (is_known || !runs || !wire::is_plain_text(name) || !wire::is_plain_text(address) ||
+        port == member.end() || !port->is_number_unsigned() || *port > 65535)
+      continue;
+    if (known.size() + found.size() >= most) break;
+    const auto number = port->get<std::uint16_t>();
+    found.push_back({{name, {address}, number}, address + ":" + std::to_string(number)});
+  }
+  return found;
+}
+
+std::vector<PeerAddress> addresses_of(const std::vector<Asked>& nodes) {
+  std::vector<PeerAddress> addresses;
+  for (const Asked& node : nodes) addresses.push_back(node.address);
+  return addresses;
+}
+
+void print_table(const std::vector<Asked>& nodes, const std::vector<StatusAnswer>& answers,
                  std::ostream& out) {
-  TextTable table({"node", "address", "state", "clock", "loss", "published", "pulls ok", "failed",
-                   "served", "same host", "MB in", "MB out", "errors", "clipped", "refused",
-                   "quarantined"});
+  const auto members = members_in(answers);
+  TextTable table({"node", "address", "member", "state", "clock", "loss", "published", "pulls ok",
+                   "failed", "served", "same host", "MB in", "MB out", "errors", "clipped",
+                   "refused", "quarantined"});
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    const NodeEntry& node = config.nodes[i];
-    const std::string address = node.host + ":" + std::to_string(node.port);
+    const std::string& name = nodes[i].address.name;
+    const std::string& address = nodes[i].shown;
+    const auto held = members.find(name);
+    const std::string member = held == members.end() ? "-" : field(held->second, "status");
     if (!answers[i].error.empty()) {
-      table.add({node.name, address, "no answer: " + answers[i].error});
+      table.add({name, address, member, "no answer: " + answers[i].error});
       continue;
     }
     const Json status = parse(answers[i]);
-    table.add({node.name, address, field(status, "state"), field(status, "clock", 1),
+    table.add({name, address, member, field(status, "state"), field(status, "clock", 1),
                field(status, "loss", 4), field(status, "published"), field(status, "pulls_ok"),
                field(status, "pulls_failed"), field(status, "snapshots_served"),
                peers_on_same_host(status), megabytes(status, "bytes_received"),
@@ -130,12 +193,19 @@ void print_json(const Config& config, const std::vector<StatusAnswer>& answers, 
 void show_status(const StatusOptions& options, CommandContext& context) {
   const Config config = load_cluster(options.file);
   const auto security = make_observer_security(config, options.name);
-  const auto answers = query_status(config.cluster, addresses_of(config),
-                                    std::chrono::milliseconds(options.timeout_ms), security.get());
+  const auto timeout = std::chrono::milliseconds(options.timeout_ms);
+  std::vector<Asked> nodes = of_file(config);
+  auto answers = query_status(config.cluster, addresses_of(nodes), timeout, security.get());
+  const auto more = joined(members_in(answers), nodes);
+  if (!more.empty()) {
+    auto of_joined = query_status(config.cluster, addresses_of(more), timeout, security.get());
+    nodes.insert(nodes.end(), more.begin(), more.end());
+    answers.insert(answers.end(), of_joined.begin(), of_joined.end());
+  }
   if (options.json) {
     print_json(config, answers, context.out);
   } else {
-    print_table(config, answers, context.out);
+    print_table(nodes, answers, context.out);
   }
 }
 

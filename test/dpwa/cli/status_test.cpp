@@ -68,6 +68,35 @@ TEST_CASE(
                            ": cannot be read: No such file or directory\n");
 }
 
+TEST_CASE("status shows nodes that joined beside those of the file, and what each is held to be") {
+  const auto ports = test::free_ports(3);
+  Config first = test::loopback_config({ports[0], ports[1]}, 0);
+  first.gossip.start_wait = std::chrono::milliseconds(20);
+  first.gossip.timeout = std::chrono::milliseconds(200);
+  test::VectorNode node(first, 8);
+  node.gossip().start();
+  Config second = test::loopback_config({ports[2]}, 0);
+  second.nodes[0].name = "w9";
+  second.self = "w9";
+  second.join = {first.nodes[0]};
+  test::VectorNode joiner(second, 8);
+  joiner.gossip().start();
+  const ClusterFile file({ports[0], ports[1]});
+
+  const auto table = test::run_cli({"status", "--config", file.path()});
+  CHECK(table.exit_code == 0);
+  CHECK(table.out.find("member") != std::string::npos);
+  const auto row = table.out.find("w9");
+  REQUIRE(row != std::string::npos);
+  CHECK(table.out.find("127.0.0.1:" + std::to_string(ports[2]), row) != std::string::npos);
+  CHECK(table.out.find("alive", row) != std::string::npos);
+  const auto json = test::run_cli({"status", "--config", file.path(), "--json"});
+  const auto document = nlohmann::json::parse(json.out);
+  REQUIRE(document["nodes"].size() == 3);
+  CHECK(document["nodes"][2]["name"] == "w9");
+  CHECK(document["nodes"][2]["status"]["members"][0]["name"] == "w9");
+}
+
 TEST_CASE("status shows a running node and a row for one that does not answer") {
   const auto ports = test::free_ports(2);
   Config config = test::loopback_config(ports, 0);
