@@ -46,11 +46,13 @@ ClusterRun::~ClusterRun() {
   std::filesystem::remove_all(directory_, ignored);
 }
 
-void ClusterRun::start(const std::string& name, const Arguments& more) {
+void ClusterRun::start(const std::string& name, const Arguments& more,
+                       const Arguments& environment) {
   Arguments command{DPWA_VECTOR_TRAINER,  file(), name, directory_ / (name + ".jsonl"), "--until",
                     directory_ / "finish"};
   command.insert(command.end(), more.begin(), more.end());
-  processes_.insert_or_assign(name, ChildProcess(command, directory_ / (name + ".log")));
+  processes_.insert_or_assign(name,
+                              ChildProcess(command, directory_ / (name + ".log"), environment));
 }
 
 void ClusterRun::start_all(const Arguments& more) {

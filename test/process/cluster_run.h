@@ -26,7 +26,9 @@ class ClusterRun {
   explicit ClusterRun(std::size_t nodes, const std::string& settings = "");
   ~ClusterRun();
 
-  void start(const std::string& name, const Arguments& more = {});
+  // `environment`: NAME=VALUE, beside what this process has.
+  void start(const std::string& name, const Arguments& more = {},
+             const Arguments& environment = {});
   void start_all(const Arguments& more = {});
   void finish();  // tells every trainer to finish
   // Their exit codes; none: it still ran at the end of run_patience.
