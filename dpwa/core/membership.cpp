@@ -337,7 +337,7 @@ std::optional<PeerId> Membership::to_probe(Random& random) const {
     const MemberStatus status = member.status();
     const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
     if (gone && random.below(++silent_ones) == 0) silent = place;
-    const bool in_doubt = status == MemberStatus::alive && member.failures > 0;
+    const bool in_doubt = runs(status) && member.failures > 0;
     if (in_doubt && random.below(++doubtful_ones) == 0) doubtful = place;
   }
   return doubtful ? doubtful : silent;

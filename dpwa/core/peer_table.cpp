@@ -12,6 +12,11 @@ constexpr Duration declined_delay = std::chrono::milliseconds(50);
 // So many failures in a row mean that a peer is down, not just unreliable.
 constexpr unsigned down_failures = 3;
 
+// Between two times that a peer regains its score because it was reached beside the pulls: one that
+// can be reached and never gives anything must not win favour by it.
+constexpr Duration first_forgiveness = std::chrono::seconds(4);
+constexpr Duration longest_forgiveness = std::chrono::minutes(1);
+
 bool declined(PeerFailure failure) {
   return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
          failure == PeerFailure::stale || failure == PeerFailure::distant;
@@ -20,6 +25,12 @@ bool declined(PeerFailure failure) {
 // A call shows that the peer runs and can be reached again, not that it would answer differently.
 bool ended_by_call(PeerFailure failure) {
   return failure != PeerFailure::rejected && !declined(failure);
+}
+
+// Answers, as far as is known, and may have something to blend.
+bool sound(const PeerRecord& record, TimePoint now) {
+  if (record.out || record.failures > 0 || record.held_until > now) return false;
+  return !record.last_failure || *record.last_failure == PeerFailure::busy;
 }
 
 void end_backoff(PeerRecord& record) {
@@ -45,14 +56,35 @@ void PeerTable::put(PeerId peer, const std::string& name) {
   peers_[peer].score = flow_control_.initial;
 }
 
+bool PeerTable::cut_off(TimePoint now) const {
+  return std::ranges::none_of(peers_,
+                              [now](const PeerRecord& record) { return sound(record, now); });
+}
+
+// Whether a cut-off node asks this peer although its back-off lasts.
+bool PeerTable::tried_soon(const PeerRecord& record, TimePoint now) const {
+  if (record.failures == 0 || record.last_failure == PeerFailure::rejected) return false;
+  return now >= record.failed_at + cut_off_delay(*record.last_failure);
+}
+
+// However many peers there are, no more than 100 tries a second in all. A silent peer costs its try
+// the whole deadline, and a trainer with a step budget waits for it: that is asked more rarely.
+Duration PeerTable::cut_off_delay(PeerFailure failure) const {
+  const Duration shared = std::chrono::milliseconds(10) * peers_.size();
+  const int share = failure == PeerFailure::timed_out ? 5 : 1;
+  return std::min(backoff_.max, std::max(backoff_.initial, shared) * share);
+}
+
 std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePoint now,
                                         Random& random) const {
   std::optional<PeerId> best;
   double best_value = 0;
   std::uint64_t ties = 0;
+  const bool soon = cut_off(now);
   for (PeerId peer = 0; peer < peers_.size(); ++peer) {
     const PeerRecord& record = peers_[peer];
-    const bool waits = record.out || record.retry_at > now || record.held_until > now;
+    const bool backs_off = record.retry_at > now && !(soon && tried_soon(record, now));
+    const bool waits = record.out || backs_off || record.held_until > now;
     if (waits || std::ranges::find(excluded, peer) != excluded.end()) continue;
     const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
     if (!best || value > best_value) {
@@ -87,6 +119,7 @@ void PeerTable::succeeded(PeerId peer, const Progress& progress) {
   end_failures(record);
   record.score = flow_control_.after_success(record.score);
   record.last_failure.reset();
+  record.reached = 0;
   record.progress = progress;
   ++record.pulls_ok;
   end_backoff(record);
@@ -140,6 +173,17 @@ void PeerTable::introduced(PeerId peer, std::uint64_t incarnation) {
   PeerRecord& record = peers_.at(peer);
   if (incarnation < record.incarnation) record.incarnation = incarnation;
   returned(peer, incarnation);
+}
+
+void PeerTable::reached(PeerId peer, std::uint64_t incarnation, TimePoint now) {
+  introduced(peer, incarnation);
+  PeerRecord& record = peers_.at(peer);
+  const bool forgivable = record.last_failure && ended_by_call(*record.last_failure);
+  if (record.failures == 0 || !forgivable || now < record.reached_at) return;
+  forgive(record);
+  const Duration next = first_forgiveness * (1U << std::min(record.reached, 4U));
+  record.reached_at = now + std::min(longest_forgiveness, next);
+  ++record.reached;
 }
 
 std::optional<PeerId> PeerTable::find(const std::string& name) const {

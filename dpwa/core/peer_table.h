@@ -42,6 +42,8 @@ struct PeerRecord {
   TimePoint failed_at{};  // the last failure that took score
   unsigned failures = 0;  // in a row
   bool forgiven = false;  // its return has already been rewarded in this row of failures
+  unsigned reached = 0;   // times that being reached has been rewarded in this row
+  TimePoint reached_at = TimePoint::min();  // not again before
   TimePoint retry_at = TimePoint::min();
   TimePoint held_until = TimePoint::min();  // in quarantine
   std::uint64_t incarnation = 0;            // 0 = never heard of
@@ -62,6 +64,8 @@ class PeerTable {
   PeerTable(const std::vector<std::string>& names, FlowControl flow_control, Backoff backoff);
 
   // The peer to ask next, or none when every peer is excluded or backing off. Ties break at random.
+  // While no peer is known to answer, back-offs are short: nothing is gained by sparing the others,
+  // and what cut this node off may be over at any time.
   std::optional<PeerId> choose(std::span<const PeerId> excluded, TimePoint now,
                                Random& random) const;
 
@@ -85,6 +89,9 @@ class PeerTable {
   // What the peer said of itself when we called it. Believed even if it is lower: a caller may have
   // used its name, or its wall clock was set back before it was restarted.
   void introduced(PeerId peer, std::uint64_t incarnation);
+  // We reached it beside the pulls, and it answered: what made them fail may be over. Its score
+  // starts afresh, at most every 4 s, and more rarely the longer it gives nothing all the same.
+  void reached(PeerId peer, std::uint64_t incarnation, TimePoint now);
 
   // The place of a peer that is new: one after the last, or that of a peer that is forgotten.
   void put(PeerId peer, const std::string& name);
@@ -95,6 +102,9 @@ class PeerTable {
   std::optional<PeerId> find(const std::string& name) const;
 
  private:
+  bool cut_off(TimePoint now) const;
+  bool tried_soon(const PeerRecord& record, TimePoint now) const;
+  Duration cut_off_delay(PeerFailure failure) const;
   void forgive(PeerRecord& record) const;
   void end_failures(PeerRecord& record) const;
 

@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "dpwa/core/firewall.h"
@@ -84,6 +86,7 @@ class Client {
  private:
   boost::asio::awaitable<void> run_round(PullSpec spec);
   boost::asio::awaitable<void> run_membership();
+  boost::asio::awaitable<void> probe(MemberClaim member);
   boost::asio::awaitable<void> visit(PeerAddress address, bool all, Duration timeout,
                                      Greeted& result);
   boost::asio::awaitable<void> visit_and_count(PeerAddress address, bool all, Duration timeout,
@@ -114,6 +117,7 @@ class Client {
   std::uint64_t members_version_ = 0;  // taken up
   boost::asio::steady_timer membership_timer_;
   std::vector<PeerChannel*> visits_;  // under way
+  std::set<std::string> probed_;      // by name: likewise
   PeerTable table_;
   std::vector<SeenBlocks> seen_;  // by PeerId
   PullRound round_;

@@ -126,16 +126,24 @@ asio::awaitable<void> Client::run_membership() {
     membership_timer_.expires_after(tick);
     co_await membership_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped()) break;
-    const auto member = local_.members->tick();
-    if (!member || member->addresses.empty()) continue;
-    PeerAddress address{member->name, member->addresses, member->port};
-    Greeted result;
-    co_await visit(std::move(address), false, probe_timeout, result);
-    if (result.failure == PeerFailure::unreachable || result.failure == PeerFailure::timed_out) {
-      local_.members->failed(member->name);
-    } else if (!result.failure) {
-      peer_called(member->name, result.welcome.incarnation);
+    auto members = local_.members->tick();
+    for (MemberClaim& member : members) {
+      if (member.addresses.empty() || !probed_.insert(member.name).second) continue;
+      asio::co_spawn(io_, probe(std::move(member)), rethrow);
     }
+  }
+}
+
+asio::awaitable<void> Client::probe(MemberClaim member) {
+  PeerAddress address{member.name, member.addresses, member.port};
+  Greeted result;
+  co_await visit(std::move(address), false, probe_timeout, result);
+  probed_.erase(member.name);
+  if (result.failure == PeerFailure::unreachable || result.failure == PeerFailure::timed_out) {
+    local_.members->failed(member.name);
+  } else if (!result.failure) {
+    const auto peer = table_.find(member.name);
+    if (peer) table_.reached(*peer, result.welcome.incarnation, SteadyClock::now());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "dpwa/wire/messages.h"
@@ -24,6 +25,9 @@ std::uint64_t wall_clock_us() {
 
 // Without a pull for so long, news is told beside the pulls.
 constexpr auto idle = std::chrono::seconds(2);
+
+// At random, so not all of them differ: a few members are asked beside the pulls at a time.
+constexpr int draws = 4;
 
 bool only_of_this_host(const std::string& text) {
   boost::system::error_code error;
@@ -147,20 +151,27 @@ void Members::leave() {
   membership_.leave();
 }
 
-std::optional<MemberClaim> Members::tick() {
+std::vector<MemberClaim> Members::tick() {
   const std::lock_guard lock(mutex_);
   membership_.tick(now());
   changed();
-  auto place = membership_.to_probe(random_);
-  if (!place && requested_ + idle < now()) {
+  std::set<PeerId> places;
+  for (int draw = 0; draw < draws; ++draw) {
+    if (const auto place = membership_.to_probe(random_)) places.insert(*place);
+  }
+  if (places.empty() && requested_ + idle < now()) {
     std::uint64_t seen = 0;
+    std::optional<PeerId> place;
     for (PeerId other = 0; other < membership_.members().size(); ++other) {
       const Member& member = membership_.members()[other];
       const bool there = !member.claim.name.empty() && member.status() == MemberStatus::alive;
       if (there && random_.below(++seen) == 0) place = other;
     }
+    if (place) places.insert(*place);
   }
-  return place ? std::optional(membership_.members()[*place].claim) : std::nullopt;
+  std::vector<MemberClaim> claims;
+  for (const PeerId place : places) claims.push_back(membership_.members()[place].claim);
+  return claims;
 }
 
 std::vector<MemberClaim> Members::some_running(std::size_t most) {

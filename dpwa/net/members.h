@@ -40,8 +40,8 @@ class Members {
   void unlist(const std::string& name);
   void leave();
 
-  // Lets time pass; whom to ask beside the pulls, if anybody: somebody, where none are made.
-  std::optional<MemberClaim> tick();
+  // Lets time pass; whom to ask beside the pulls, a few at most: somebody, where none are made.
+  std::vector<MemberClaim> tick();
   // Some of those that run: to tell them something at once.
   std::vector<MemberClaim> some_running(std::size_t most);
 

@@ -116,3 +116,46 @@ TEST_CASE("a peer that failed often is tried again beside sound ones after a whi
   const int later = count_choices(table, {}, start + 100s, 8000)[0];
   CHECK(std::abs(later - 1000) < 150);
 }
+
+TEST_CASE("a node that no peer answers tries all of them again soon, however long they failed") {
+  PeerTable table = make_table(3);
+  Random random(5);
+  const TimePoint cut = start + 1h;
+  const auto fail = [&](PeerFailure failure) {
+    for (int i = 0; i < 10; ++i) {
+      for (PeerId peer = 0; peer < 3; ++peer) table.failed(peer, failure, cut, random);
+    }
+    REQUIRE(table.at(0).retry_at > cut + 2s);
+  };
+  SUBCASE("unreachable or damaged: after a tenth of a second") {
+    fail(PeerFailure::unreachable);
+    CHECK_FALSE(table.choose({}, cut + 99ms, random));
+    CHECK(table.choose({}, cut + 100ms, random));
+  }
+  SUBCASE("silent: after half a second") {
+    fail(PeerFailure::timed_out);
+    CHECK_FALSE(table.choose({}, cut + 499ms, random));
+    CHECK(table.choose({}, cut + 500ms, random));
+  }
+  SUBCASE("not when they refuse this node, nor in quarantine") {
+    fail(PeerFailure::rejected);
+    CHECK_FALSE(table.choose({}, cut + 1s, random));
+    fail(PeerFailure::protocol);
+    for (PeerId peer = 0; peer < 3; ++peer) table.hold(peer, cut + 2s);
+    CHECK_FALSE(table.choose({}, cut + 1s, random));
+  }
+  SUBCASE("one that answers is enough for the others to be spared") {
+    fail(PeerFailure::unreachable);
+    table.succeeded(1, {});
+    const std::vector<PeerId> asked{1};
+    CHECK_FALSE(table.choose(asked, cut + 1s, random));
+  }
+  SUBCASE("with many peers the tries are as many in all") {
+    PeerTable many = make_table(200);
+    for (PeerId peer = 0; peer < 200; ++peer) {
+      for (int i = 0; i < 10; ++i) many.failed(peer, PeerFailure::unreachable, cut, random);
+    }
+    CHECK_FALSE(many.choose({}, cut + 1999ms, random));
+    CHECK(many.choose({}, cut + 2s, random));
+  }
+}

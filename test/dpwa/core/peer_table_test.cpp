@@ -248,6 +248,39 @@ TEST_CASE_FIXTURE(Fixture, "a rejected peer waits on although it calls") {
   CHECK(table.at(0).score == 600);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a peer reached beside the pulls is as good as new, now and then") {
+  table.introduced(0, 7);
+  const auto fail_often = [&] {
+    for (int i = 0; i < 12; ++i) table.failed(0, PeerFailure::timed_out, start, random);
+    REQUIRE(table.score(0, start) < 100);
+  };
+  fail_often();
+  table.reached(0, 7, start);
+  CHECK(table.score(0, start) == FlowControl{}.initial);
+  CHECK(table.at(0).retry_at <= start);
+  fail_often();  // it can be reached, and gives nothing
+  table.reached(0, 7, start + std::chrono::milliseconds(3999));
+  CHECK(table.score(0, start) < 100);
+  table.reached(0, 7, start + std::chrono::seconds(4));
+  CHECK(table.score(0, start) == FlowControl{}.initial);
+  fail_often();
+  table.reached(0, 7, start + std::chrono::seconds(11));  // the next pause is twice as long
+  CHECK(table.score(0, start) < 100);
+  table.succeeded(0, {});
+  fail_often();
+  table.reached(0, 7, start + std::chrono::seconds(12));
+  CHECK(table.score(0, start) == FlowControl{}.initial);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a peer that refuses this node is not won over by reaching it") {
+  table.failed(0, PeerFailure::rejected, start, random);
+  const double score = table.score(0, start);
+  table.reached(0, 7, start);
+  table.failed(0, PeerFailure::rejected, start, random);
+  table.reached(0, 7, start + std::chrono::minutes(5));
+  CHECK(table.score(0, start) <= score);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a call of an older incarnation is ignored") {
   table.returned(0, 7);
   fail(4, PeerFailure::unreachable);
