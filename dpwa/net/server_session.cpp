@@ -77,8 +77,9 @@ asio::awaitable<void> ServerSession::run() {
   {
     const net::Deadline deadline(stream_.get_executor(), after(server_.options_.handshake_timeout),
                                  [this] { close(); });
-    const auto failure = co_await net::secure_inbound(stream_, local_.security.get());
+    auto failure = co_await net::secure_inbound(stream_, local_.security.get());
     if (failure) {
+      if (deadline.expired()) failure->detail = "took too long over its TLS handshake";
       turned_away(*failure);
       co_await stream_.finish();
       co_return;
