@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto pause = std::chrono::milliseconds(25);
+constexpr int most_attempts = 100;  // at a peer that is busy
 // A peer that refused connections for so long has left.
 constexpr auto gone_after = std::chrono::milliseconds(1500);
 
@@ -134,8 +136,13 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
     PullSpec spec =
         full_pull(order[at]->peer, std::max(config.gossip.timeout, config.gossip.finish_wait / 2));
     spec.for_final_average = true;
-    if (!client.begin(spec)) continue;
-    const auto arrival = client.take(spec.timeout * 2);
+    std::optional<Arrival> arrival;
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+      if (attempt > 0) std::this_thread::sleep_for(pause);
+      if (!client.begin(spec)) break;
+      arrival = client.take(spec.timeout * 2);
+      if (!arrival || arrival->outcome != Outcome::busy) break;  // others have as much to ask
+    }
     const bool usable = arrival && arrival->outcome == Outcome::mixed && arrival->progress.final &&
                         arrival->progress.lineage == gossip_.lineage_;
     if (usable) fold(client.landing().bytes());
