@@ -21,15 +21,16 @@ void Readers::end(const std::string& peer, Duration held, bool whole, TimePoint 
   --in_flight_;
   --account.in_flight;
   if (whole) {
-    account.in_vain = 0;
+    account.stalls = 0;
   } else {
     const Duration pause = 3 * std::min(held, longest_pause);
-    const unsigned doublings = std::min(account.in_vain, 6U);
+    const unsigned doublings = std::min(account.stalls, 6U);
     account.busy_until =
         std::max(account.busy_until, now + std::min(longest_pause, pause * (1U << doublings)));
-    ++account.in_vain;
+    if (held >= stall) ++account.stalls;
   }
-  if (account.in_flight == 0 && account.in_vain == 0) accounts_.erase(peer);
+  if (account.in_flight == 0 && account.stalls == 0 && account.busy_until <= now)
+    accounts_.erase(peer);
 }
 
 }  // namespace dpwa

@@ -11,13 +11,15 @@ namespace dpwa {
 // Who is being sent a snapshot, and who may have one. Each reader holds a buffer of the snapshot
 // pool; two that hold different old ones keep the node from publishing. So there is a bound on
 // replies at once, in all and per peer, and a peer that held a buffer in vain (the reply did not
-// arrive whole) is told BUSY for three times as long as it held it, twice that when it happens
-// again, and so on up to a minute; a whole reply ends this. Pure: the time is an argument. One
-// thread.
+// arrive whole) is told BUSY for three times as long as it held it, and when it stalls again and
+// again for twice that each time, up to a minute; a whole reply ends this. Pure: the time is an
+// argument. One thread.
 class Readers {
  public:
   static constexpr std::uint32_t per_peer = 2;  // a caller may have given up one that goes on here
   static constexpr Duration longest_pause = std::chrono::minutes(1);
+
+  static constexpr Duration stall = std::chrono::milliseconds(250);  // broken links end sooner
 
   explicit Readers(std::uint32_t most) : most_(most) {}
 
@@ -32,7 +34,7 @@ class Readers {
  private:
   struct Account {
     std::uint32_t in_flight = 0;
-    unsigned in_vain = 0;  // in a row
+    unsigned stalls = 0;  // in a row
     TimePoint busy_until = TimePoint::min();
   };
   const std::uint32_t most_;

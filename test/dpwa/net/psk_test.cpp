@@ -191,7 +191,7 @@ TEST_CASE("what is changed on its way in the middle of a snapshot is not blended
   if (expected == "rejected") CHECK(caller->local().traffic.protocol_errors >= 1);
   // The node itself is none the worse.
   const auto honest = secure_caller(node->port(), key.open(), elements);
-  CHECK(honest->pull().outcome == Outcome::mixed);
+  CHECK(test::eventually([&] { return honest->pull().outcome == Outcome::mixed; }));
 }
 
 TEST_CASE("a key is changed in three steps, at every one of which all nodes speak to each other") {
