@@ -12,8 +12,8 @@ bool Readers::may_begin(const std::string& peer, TimePoint now) const {
 }
 
 void Readers::begin(const std::string& peer) {
+  ++accounts_[peer].in_flight;  // may throw
   ++in_flight_;
-  ++accounts_[peer].in_flight;
 }
 
 void Readers::end(const std::string& peer, Duration held, bool whole, TimePoint now) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "dpwa/log/log.h"
@@ -80,7 +81,19 @@ bool Client::begin(const PullSpec& spec) {
   }
   ++local_.traffic.pulls_begun;
   spec_ = spec;
-  auto round = [this] { asio::co_spawn(io_, run_round(spec_), rethrow); };
+  auto round = [this] {
+    try {
+      asio::co_spawn(io_, run_round(spec_), [this](std::exception_ptr failure) {
+        try {
+          rethrow(std::move(failure));
+        } catch (const std::bad_alloc&) {
+          round_refused();
+        }
+      });
+    } catch (const std::bad_alloc&) {
+      round_refused();
+    }
+  };
   asio::post(
       io_, asio::bind_allocator(net::HandlerAllocator<std::byte>(round_memory_), std::move(round)));
   return true;
@@ -104,6 +117,16 @@ void Client::deliver(Arrival arrival) {
   under_way_ = false;
   arrival_ = std::move(arrival);
   changed_.notify_all();
+}
+
+void Client::round_refused() {
+  for (const auto& channel : channels_) {
+    if (channel) channel->close();
+  }
+  landing_.release();
+  Arrival nothing;
+  nothing.outcome = Outcome::unreachable;
+  deliver(std::move(nothing));
 }
 
 asio::awaitable<void> Client::run_round(PullSpec spec) {
@@ -317,7 +340,9 @@ void Client::stop() {
   }
   delay_.cancel();
   membership_timer_.cancel();
-  for (const auto& channel : channels_) channel->close();
+  for (const auto& channel : channels_) {
+    if (channel) channel->close();
+  }
   for (PeerChannel* visit : visits_) visit->close();
 }
 

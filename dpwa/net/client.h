@@ -77,6 +77,7 @@ class Client {
 
   // --- Tx thread
   void begin_membership();  // lets time pass for it, and looks after the dead, until stop()
+  void resume();            // as Server::resume
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return table_; }
   const Firewall& firewall() const { return firewall_; }
@@ -86,6 +87,7 @@ class Client {
  private:
   boost::asio::awaitable<void> run_round(PullSpec spec);
   boost::asio::awaitable<void> run_membership();
+  void begin_probes();
   boost::asio::awaitable<void> probe(MemberClaim member);
   boost::asio::awaitable<void> visit(PeerAddress address, bool all, Duration timeout,
                                      Greeted& result);
@@ -99,6 +101,7 @@ class Client {
   boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec);
   boost::asio::awaitable<void> greet(PeerId peer, Duration timeout);
   void deliver(Arrival arrival);
+  void round_refused();  // memory was, to the round under way: it ends without anything
   void examine_landing(PeerId peer, const PullSpec& spec, PullResult& result);
   void hold(PeerId peer, std::optional<TimePoint> until, const std::string& why);
   void report(PeerId peer, const PullResult& result);
@@ -117,7 +120,9 @@ class Client {
   std::uint64_t members_version_ = 0;  // taken up
   boost::asio::steady_timer membership_timer_;
   std::vector<PeerChannel*> visits_;  // under way
-  std::set<std::string> probed_;      // by name: likewise
+  bool membership_wanted_ = false;
+  bool membership_runs_ = false;
+  std::set<std::string> probed_;  // by name: likewise
   PeerTable table_;
   std::vector<SeenBlocks> seen_;  // by PeerId
   PullRound round_;

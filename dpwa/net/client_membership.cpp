@@ -6,11 +6,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/deadline.h"
+#include "dpwa/net/on_exit.h"
 
 namespace dpwa {
 
@@ -25,6 +27,13 @@ constexpr auto probe_timeout = std::chrono::milliseconds(500);
 
 void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
+}
+
+void unless_refused(std::exception_ptr failure) {
+  try {
+    rethrow(std::move(failure));
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 bool is_out(MemberStatus status) {
@@ -50,11 +59,11 @@ std::string words_for(MemberStatus status) {
 void Client::take_up_members() {
   const std::uint64_t version = local_.members->version();
   if (!local_.members->exchanges() || version == members_version_) return;
-  members_version_ = version;
   const auto members = local_.members->all();
   for (PeerId peer = 0; peer < members.size(); ++peer) {
     const MemberClaim& claim = members[peer].claim;
-    const bool is_new = peer >= table_.size() || table_.at(peer).name != claim.name;
+    const bool is_new = peer >= channels_.size() || peer >= table_.size() || !channels_[peer] ||
+                        table_.at(peer).name != claim.name;
     if (is_new) {
       table_.put(peer, claim.name);
       firewall_.put(peer);
@@ -82,6 +91,7 @@ void Client::take_up_members() {
           "'" + claim.name + (is_new ? "' joined" : words_for(members[peer].status())));
     }
   }
+  members_version_ = version;  // not before: where memory is refused, all of it is done again
 }
 
 void Client::tell_members(PeerId peer, const PullResult& result) {
@@ -118,27 +128,44 @@ std::optional<std::string> Client::evicted() const {
 }
 
 void Client::begin_membership() {
-  if (local_.members->exchanges()) asio::co_spawn(io_, run_membership(), rethrow);
+  membership_wanted_ = local_.members->exchanges();
+  resume();
+}
+
+void Client::resume() {
+  if (membership_wanted_ && !membership_runs_ && !stopped())
+    asio::co_spawn(io_, run_membership(), rethrow);
 }
 
 asio::awaitable<void> Client::run_membership() {
+  membership_runs_ = true;
+  const net::OnExit over([this] { membership_runs_ = false; });
   while (!stopped()) {
     membership_timer_.expires_after(tick);
     co_await membership_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped()) break;
+    begin_probes();
+  }
+}
+
+// Where memory is refused there are no probes this time.
+void Client::begin_probes() {
+  try {
     auto members = local_.members->tick();
     for (MemberClaim& member : members) {
-      if (member.addresses.empty() || !probed_.insert(member.name).second) continue;
-      asio::co_spawn(io_, probe(std::move(member)), rethrow);
+      if (member.addresses.empty() || probed_.contains(member.name)) continue;
+      asio::co_spawn(io_, probe(std::move(member)), unless_refused);
     }
+  } catch (const std::bad_alloc&) {
   }
 }
 
 asio::awaitable<void> Client::probe(MemberClaim member) {
+  probed_.insert(member.name);
+  const net::OnExit forget([this, &member] { probed_.erase(member.name); });
   PeerAddress address{member.name, member.addresses, member.port};
   Greeted result;
   co_await visit(std::move(address), false, probe_timeout, result);
-  probed_.erase(member.name);
   if (result.failure == PeerFailure::unreachable || result.failure == PeerFailure::timed_out) {
     local_.members->failed(member.name);
   } else if (!result.failure) {
@@ -154,6 +181,7 @@ asio::awaitable<void> Client::visit(PeerAddress address, bool all, Duration time
   const TimePoint until = SteadyClock::now() + timeout;
   const net::Deadline deadline(io_, until, [&channel] { channel.close(); });
   visits_.push_back(&channel);
+  const net::OnExit over([this, &channel] { std::erase(visits_, &channel); });
   auto greeting = co_await channel.greet();
   if (!greeting.failure) {
     local_.members->heard(channel.name(), greeting.welcome.incarnation);
@@ -166,7 +194,6 @@ asio::awaitable<void> Client::visit(PeerAddress address, bool all, Duration time
     greeting.failure = PeerFailure::timed_out;
     greeting.detail = "no answer in time";
   }
-  std::erase(visits_, &channel);
   result = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
             greeting.reject};
   channel.close();

@@ -64,8 +64,14 @@ void Server::serve() {
   accept_next();
 }
 
+void Server::resume() {
+  if (!accepting_ && !stopping_) accept_next();
+  if (same_host_) same_host_->resume();
+}
+
 void Server::accept_next() {
   acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+    accepting_ = false;
     if (stopping_ || error == asio::error::operation_aborted) return;
     if (!error) {
       admit(std::move(socket));
@@ -75,9 +81,12 @@ void Server::accept_next() {
     report("accept", error.message());
     accept_retry_.expires_after(accept_pause);
     accept_retry_.async_wait([this](const boost::system::error_code& cancelled) {
+      accepting_ = false;
       if (!cancelled && !stopping_) accept_next();
     });
+    accepting_ = true;
   });
+  accepting_ = true;
 }
 
 void Server::admit(tcp::socket socket) {

@@ -64,7 +64,10 @@ class Server {
   // cause.
   std::uint16_t listen();
   void serve();  // begins to accept
-  void stop();   // Rx thread: no new connections; replies in flight get drain_time, idle ones none
+  // Rx thread: a handler may have been lost because memory was refused; accepts again if it does
+  // not. Throws std::bad_alloc when it is refused again.
+  void resume();
+  void stop();  // Rx thread: no new connections; replies in flight get drain_time, idle ones none
 
  private:
   friend class ServerSession;
@@ -90,6 +93,7 @@ class Server {
   std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
   Readers readers_;                                 // over TCP and of memory together
   NameGuard name_guard_;
+  bool accepting_ = false;  // or waiting to
   bool stopping_ = false;
   LogLimiter limiter_;
 };

@@ -14,6 +14,7 @@
 #include "dpwa/net/certified.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/inbound.h"
+#include "dpwa/net/on_exit.h"
 #include "dpwa/net/pull_admission.h"
 #include "dpwa/net/server.h"
 #include "dpwa/snapshot/encoded_chunk.h"
@@ -44,6 +45,8 @@ void ServerSession::enter(ConnectionFacts::Phase phase) {
 void ServerSession::start() {
   auto self = shared_from_this();
   asio::co_spawn(stream_.get_executor(), run(), [self](std::exception_ptr failure) {
+    self->close();
+    self->server_.forget(*self);
     if (failure) {
       try {
         std::rethrow_exception(failure);
@@ -51,8 +54,6 @@ void ServerSession::start() {
         self->server_.report(self->facts_.address, error.what());
       }
     }
-    self->close();
-    self->server_.forget(*self);
   });
 }
 
@@ -283,12 +284,14 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   const net::Deadline deadline(stream_.get_executor(), after(time), [this] { close(); });
   server_.readers_.begin(peer_);
   enter(ConnectionFacts::Phase::replying);
-  const TimePoint begun = facts_.since;
+  bool sent = false;
+  const net::OnExit over([this, &sent, begun = facts_.since] {
+    enter(ConnectionFacts::Phase::idle);
+    server_.readers_.end(peer_, facts_.since - begun, sent, facts_.since);
+  });
   ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
                       std::move(staging));
-  const bool sent = co_await send_snapshot(std::move(chunks), head, request_id);
-  enter(ConnectionFacts::Phase::idle);
-  server_.readers_.end(peer_, facts_.since - begun, sent, facts_.since);
+  sent = co_await send_snapshot(std::move(chunks), head, request_id);
   if (sent && !peer_.empty())
     server_.events_.on_served(peer_, head.progress, pull.for_final_average);
   co_return sent;

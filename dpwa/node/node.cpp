@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/net/run_io.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/background_thread.h"
 #include "dpwa/node/status_document.h"
@@ -122,8 +123,10 @@ class Node::Threads {
     server_.serve();
     tx_work_.emplace(tx_io_.get_executor());
     asio::post(tx_io_, [this] { client_.begin_membership(); });
-    tx_thread_ = start_background_thread([this] { tx_io_.run(); });
-    rx_thread_ = start_background_thread([this] { rx_io_.run(); });
+    tx_thread_ =
+        start_background_thread([this] { net::run_io(tx_io_, [this] { client_.resume(); }); });
+    rx_thread_ =
+        start_background_thread([this] { net::run_io(rx_io_, [this] { server_.resume(); }); });
   }
 
   // The Rx thread ends first: a status request in flight asks the Tx thread.

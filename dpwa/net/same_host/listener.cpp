@@ -48,8 +48,13 @@ void Listener::serve() {
   accept_next();
 }
 
+void Listener::resume() {
+  if (!accepting_ && !stopping_) accept_next();
+}
+
 void Listener::accept_next() {
   acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
+    accepting_ = false;
     if (stopping_ || error == asio::error::operation_aborted) return;
     if (!error) {
       admit(std::move(socket));
@@ -59,9 +64,12 @@ void Listener::accept_next() {
     report_("same host", error.message());
     timer_.expires_after(accept_pause);
     timer_.async_wait([this](const boost::system::error_code& cancelled) {
+      accepting_ = false;
       if (!cancelled && !stopping_) accept_next();
     });
+    accepting_ = true;
   });
+  accepting_ = true;
 }
 
 void Listener::admit(Socket socket) {

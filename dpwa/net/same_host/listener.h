@@ -32,6 +32,7 @@ class Listener {
   bool listen();  // false, and logged, when the system does not allow it: nothing is offered then
   const std::string& offer() const { return offer_; }  // for WELCOME
   void serve();                                        // begins to accept
+  void resume();                                       // as Server::resume
   void stop();  // no new connections; leases get drain_time, idle connections none
 
  private:
@@ -50,6 +51,7 @@ class Listener {
   boost::asio::steady_timer timer_;  // after a failed accept, and while draining
   std::string offer_;
   std::list<std::shared_ptr<Session>> sessions_;
+  bool accepting_ = false;  // or waiting to
   bool stopping_ = false;
 };
 

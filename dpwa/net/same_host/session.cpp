@@ -9,6 +9,7 @@
 
 #include "dpwa/net/admission.h"
 #include "dpwa/net/deadline.h"
+#include "dpwa/net/on_exit.h"
 #include "dpwa/net/same_host/listener.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -40,6 +41,8 @@ void Session::close() {
 void Session::start() {
   auto self = shared_from_this();
   asio::co_spawn(socket_.socket().get_executor(), run(), [self](std::exception_ptr failure) {
+    self->close();
+    self->listener_.forget(*self);
     if (failure) {
       try {
         std::rethrow_exception(failure);
@@ -47,8 +50,6 @@ void Session::start() {
         self->listener_.report_(self->peer_, error.what());
       }
     }
-    self->close();
-    self->listener_.forget(*self);
   });
 }
 
@@ -163,11 +164,14 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
   });
   listener_.readers_.begin(peer_);
   lending_ = true;
-  const TimePoint begun = after({});
+  bool whole = false;
+  const net::OnExit over([this, &whole, begun = after({})] {
+    lending_ = false;
+    const TimePoint ended = after({});
+    listener_.readers_.end(peer_, ended - begun, whole, ended);
+  });
   const auto released = co_await lend_until_released(std::move(frame), descriptor);
-  lending_ = false;
-  const TimePoint ended = after({});
-  listener_.readers_.end(peer_, ended - begun, released.has_value(), ended);
+  whole = released.has_value();
   if (!released) {
     if (released.error().protocol) protocol_error(released.error().detail);
     co_return false;

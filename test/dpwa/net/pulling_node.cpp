@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/net/run_io.h"
 #include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
@@ -35,7 +36,7 @@ PullingNode::PullingNode(std::vector<PeerAddress> peers, std::size_t elements, s
     : local_("test", "w2", 3, names_of(peers), vector_manifest(elements), 4096, allocate),
       client_(io_, local_, std::move(peers), client_options(seed, same_host)),
       work_(io_.get_executor()),
-      thread_([this] { io_.run(); }) {
+      thread_([this] { net::run_io(io_, [this] { client_.resume(); }); }) {
   local_.security = std::move(security);
   Progress progress;
   progress.version = 1;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/net/run_io.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
@@ -39,7 +40,7 @@ ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAlloca
   local_.security = std::move(security);
   port_ = server_.listen();
   server_.serve();
-  thread_ = std::thread([this] { io_.run(); });
+  thread_ = std::thread([this] { net::run_io(io_, [this] { server_.resume(); }); });
   publish(1.0F);
   local_.state = wire::NodeState::ready;
 }
