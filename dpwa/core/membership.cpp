@@ -223,6 +223,7 @@ void Membership::tick(TimePoint now) {
   for (PeerId place = 0; place < members_.size(); ++place) {
     Member& member = members_[place];
     if (member.claim.name.empty() || member.heard > member.changed) continue;
+    if (member.claim.status == MemberStatus::alive) continue;
     const Duration since = now - member.changed;
     if (member.claim.status == MemberStatus::suspect && since >= suspicion()) {
       MemberClaim claim = member.claim;

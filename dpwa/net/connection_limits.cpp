@@ -35,7 +35,10 @@ ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
   std::map<std::string, std::uint32_t> handshakes;  // by address
   std::uint32_t handshakes_in_all = 0;
   std::uint32_t from_address = 0;
+  std::uint32_t in_all = 0;
   for (const ConnectionFacts& connection : present) {
+    if (connection.phase == Phase::closing) continue;
+    ++in_all;
     if (connection.address == address) ++from_address;
     if (connection.phase != Phase::handshake) continue;
     ++handshakes[connection.address];
@@ -49,7 +52,7 @@ ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
     verdict.admitted = verdict.closes.has_value();
     return verdict;
   }
-  const bool full = present.size() >= limits.in_all;
+  const bool full = in_all >= limits.in_all;
   if (!full && handshakes_in_all < limits.handshakes) return verdict;
   if (handshakes.empty()) return refused(limits.in_all, "connections (transport.max_connections)");
   const auto most = std::max_element(
@@ -65,7 +68,7 @@ ConnectionVerdict examine_introduction(std::span<const ConnectionFacts> present,
                                        const std::string& peer, const ConnectionLimits& limits) {
   std::uint32_t others = 0;
   for (std::size_t i = 0; i < present.size(); ++i)
-    others += i != self && present[i].peer == peer ? 1 : 0;
+    others += i != self && present[i].peer == peer && present[i].phase != Phase::closing ? 1 : 0;
   if (others < limits.per_peer) return {};
   ConnectionVerdict verdict =
       refused(limits.per_peer, "connections of one peer (transport.max_connections_per_peer)");

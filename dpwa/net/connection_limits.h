@@ -19,7 +19,7 @@ struct ConnectionLimits {
 
 // What is known of one inbound connection.
 struct ConnectionFacts {
-  enum class Phase { handshake, idle, replying };
+  enum class Phase { handshake, idle, replying, closing };  // closing: counts no more
   std::string address;
   std::string peer;  // observers are one peer; empty during the handshake
   Phase phase = Phase::handshake;

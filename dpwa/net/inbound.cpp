@@ -31,7 +31,10 @@ std::optional<IoFailure> refused(const char* what) {
 asio::awaitable<std::optional<IoFailure>> secure_inbound(Stream& stream, const Security* security) {
   std::optional<IoFailure> failure;
   const auto first = co_await stream.first_byte();
-  if (!first) co_return failure;  // gone: reading the first frame will say so
+  if (!first) {  // not to be read again: a peek that saw the end leaves nothing to wait for
+    failure.emplace();
+    co_return failure;
+  }
   const bool speaks_tls = *first == tls_handshake_record;
   if (security == nullptr && !speaks_tls) co_return failure;
   if (security == nullptr) {

@@ -38,6 +38,7 @@ ServerSession::ServerSession(tcp::socket socket, Server& server)
 }
 
 void ServerSession::enter(ConnectionFacts::Phase phase) {
+  if (facts_.phase == ConnectionFacts::Phase::closing) return;
   facts_.phase = phase;
   facts_.since = std::chrono::steady_clock::now();
 }
@@ -60,6 +61,7 @@ void ServerSession::start() {
 void ServerSession::close() {
   stream_.close();
   pause_.cancel();
+  facts_.phase = ConnectionFacts::Phase::closing;
 }
 
 void ServerSession::protocol_error(const std::string& what) {
@@ -79,6 +81,10 @@ asio::awaitable<void> ServerSession::run() {
     const net::Deadline deadline(stream_.get_executor(), after(server_.options_.handshake_timeout),
                                  [this] { close(); });
     auto failure = co_await net::secure_inbound(stream_, local_.security.get());
+    if (failure && failure->detail.empty()) {
+      ++local_.traffic.connections_refused;
+      co_return;
+    }
     if (failure) {
       if (deadline.expired()) failure->detail = "took too long over its TLS handshake";
       turned_away(*failure);
@@ -287,7 +293,8 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   bool sent = false;
   const net::OnExit over([this, &sent, begun = facts_.since] {
     enter(ConnectionFacts::Phase::idle);
-    server_.readers_.end(peer_, facts_.since - begun, sent, facts_.since);
+    const TimePoint now = after({});
+    server_.readers_.end(peer_, now - begun, sent, now);
   });
   ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
                       std::move(staging));

@@ -71,6 +71,16 @@ TEST_CASE("a silent flood displaces itself while an honest peer gets through") {
   CHECK(node.local().traffic.connections_refused >= 80);
 }
 
+TEST_CASE("a caller that leaves without a word leaves nothing behind, long before its time is up") {
+  ServerOptions options;
+  options.handshake_timeout = std::chrono::hours(1);
+  options.connections.in_all = 10;
+  options.connections.handshakes = 10;
+  ServedNode node(16, options);
+  for (int i = 0; i < 10; ++i) RawSocket silent(node.port());
+  CHECK(test::eventually([&] { return node.local().traffic.connections_refused == 10; }));
+}
+
 TEST_CASE("a peer that connects again and again keeps its latest connections") {
   ServerOptions options;
   options.connections.per_peer = 2;

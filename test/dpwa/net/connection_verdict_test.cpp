@@ -81,6 +81,13 @@ TEST_CASE("a full node makes room from handshakes alone: introduced peers stay")
   CHECK(verdict.reason == "more than 8 connections (transport.max_connections)");
 }
 
+TEST_CASE("a connection that is being closed counts no more") {
+  std::vector<ConnectionFacts> present(4, introduced("a", "w2", 1s, Phase::closing));
+  CHECK(examine_connection(present, "a", small_limits()).reason.empty());
+  present.push_back(handshake("a", 0s));
+  CHECK(examine_introduction(present, 4, "w2", small_limits()).reason.empty());
+}
+
 TEST_CASE("one more connection of a peer closes the one that was idle longest") {
   const std::vector<ConnectionFacts> present{introduced("a", "w2", 9s, Phase::replying),
                                              introduced("a", "w2", 5s), introduced("a", "w3", 60s),

@@ -69,7 +69,7 @@ TEST_CASE("no caller may keep a reply for longer than the server allows") {
 TEST_CASE("a peer that held a snapshot in vain is told BUSY for a while, others are served") {
   ServedNode node(elements);
   {
-    RawSocket stalled = stalled_reader(node, 300ms);
+    RawSocket stalled = stalled_reader(node, 1s);
     REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
     REQUIRE(test::eventually([&] { return node.free_buffers() == 2; }));
   }
