@@ -109,8 +109,8 @@ struct NarrowFloat64 {
   static HalfFloats narrow_half(const std::byte* from) {
     const Doubles value = load_bytes<Doubles>(from);
     const Doubles infinite = Doubles{} + __builtin_inf();
-    const Doubles upper = (value > kLargest) & (value < infinite) ? Doubles{} + kLargest : value;
-    const Doubles both = (upper < -kLargest) & (upper > -infinite) ? Doubles{} - kLargest : upper;
+    const Doubles upper = ((value > kLargest) & (value < infinite)) ? Doubles{} + kLargest : value;
+    const Doubles both = ((upper < -kLargest) & (upper > -infinite)) ? Doubles{} - kLargest : upper;
     return __builtin_convertvector(both, HalfFloats);
   }
   static Floats narrow(const std::byte* from) {
