@@ -109,6 +109,25 @@ TEST_CASE("a node without free descriptors goes on training, and serves again on
   CHECK(well);
 }
 
+TEST_CASE("a model of nothing and a model of one number are exchanged like any other") {
+  for (const char* elements : {"0", "1"}) {
+    CAPTURE(elements);
+    for (const char* same_host : {"off", "auto"}) {
+      ClusterRun run(2, std::string("gossip: {start_wait_ms: 60s, finish_wait_ms: 30s}\n"
+                                    "transport: {same_host: ") +
+                            same_host + "}");
+      run.start_all({"--step-ms", "4", "--elements", elements});
+      CHECK(eventually(
+          [&] { return run.count("w1", 0, "mixed") > 3 && run.count("w2", 0, "mixed") > 3; }));
+      run.finish();
+      const bool well = run.all_finished_well();
+      INFO(run.logs());
+      CHECK(well);
+      CHECK(run.lines("w1").back()["checksum"] == run.lines("w2").back()["checksum"]);
+    }
+  }
+}
+
 TEST_CASE("a node that is refused its memory says how much, and nothing is left of it") {
   ClusterRun run(2, settings);
   // 4 TiB of parameters: no machine has four times that beside it.

@@ -193,7 +193,7 @@ int train(const Options& options) {
   node.gossip().start();
   write({{"started", true},
          {"clock", node.gossip().resume_state().clock},
-         {"x", node.values()[0]},
+         {"x", node.values().empty() ? 0.0F : node.values()[0]},
          {"at_ms", milliseconds(SteadyClock::now().time_since_epoch())}});
   dpwa::Random random(dpwa::derive_seed(7, {rank}));
   const std::vector<double> best = optimum(options, rank);

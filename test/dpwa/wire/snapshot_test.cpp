@@ -120,6 +120,28 @@ TEST_CASE("a range beyond the bound or that overflows is refused") {
   CHECK(fault_of(decode_altered(56, ~std::uint64_t{0})) == Fault::bad_value);
 }
 
+TEST_CASE("models of 3 GiB and of more than 2^32 bytes keep their lengths") {
+  for (const std::uint64_t length : {std::uint64_t{3} << 30, (std::uint64_t{5} << 30) + 64}) {
+    SnapshotHead head = sample_head();
+    head.offset = length;
+    head.length = length;
+    head.chunk_bytes = 512 << 10;
+    const std::uint64_t chunks = (length + head.chunk_bytes - 1) / head.chunk_bytes;
+    CHECK(snapshot_body_bytes(length, head.chunk_bytes) == 96 + 8 * chunks + length);
+    const auto frame = encode(head, 1, length);
+    const std::uint64_t most = snapshot_body_bytes(length, min_chunk_bytes);
+    const auto header = decode_header(std::span(frame).first<header_bytes>(), most);
+    REQUIRE(header.has_value());
+    CHECK(header->body_bytes == 96 + 8 * chunks + length);
+    const auto decoded = decode_snapshot_head(
+        std::span<const std::byte>(frame).subspan<header_bytes, snapshot_head_bytes>(),
+        header->body_bytes);
+    REQUIRE(decoded.has_value());
+    CHECK(decoded->offset == length);
+    CHECK(decoded->length == length);
+  }
+}
+
 TEST_CASE("an unusable chunk size is refused") {
   for (const std::uint32_t bytes :
        {0u, 1u, 64u, 4095u, 4096u - 64, 4097u, 4096u + 32, max_chunk_bytes + 64, ~0u}) {
