@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -122,7 +121,7 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
   std::size_t count = 0;
   const auto fold = [&](std::span<const std::byte> model) {
     if (count++ == 0) {
-      std::memcpy(mean->bytes().data(), model.data(), model.size());
+      std::ranges::copy(model, mean->bytes().begin());
     } else {
       blend_regions(manifest, {0, manifest.exchange_bytes()}, mean->bytes(), model,
                     LandingMode::values, 1.0 / static_cast<double>(count));

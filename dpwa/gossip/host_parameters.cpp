@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "dpwa/gossip/blend_regions.h"
@@ -64,7 +63,7 @@ void HostParameters::blend_and_copy_out(const Landing& landing, double factor,
 }
 
 void HostParameters::assign(std::span<const std::byte> snapshot) {
-  std::memcpy(memory_.data(), snapshot.data(), memory_.size());
+  std::ranges::copy(snapshot.first(memory_.size()), memory_.begin());
 }
 
 }  // namespace dpwa

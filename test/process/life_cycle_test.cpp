@@ -122,7 +122,7 @@ TEST_CASE("a model of nothing and a model of one number are exchanged like any o
       run.finish();
       const bool well = run.all_finished_well();
       INFO(run.logs());
-      CHECK(well);
+      REQUIRE(well);
       CHECK(run.lines("w1").back()["checksum"] == run.lines("w2").back()["checksum"]);
     }
   }
