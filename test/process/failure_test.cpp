@@ -34,6 +34,12 @@ double longest_wait_ms(const ClusterRun& run, const std::string& name, std::size
   return longest;
 }
 
+// Long enough for the error that the tests ask for in the end: 3 (1 - 0.05 / 2)^n is 0.0015.
+bool trained(const ClusterRun& run) {
+  return eventually(
+      [&] { return all(run.names(), [&](auto& name) { return run.steps(name).size() > 300; }); });
+}
+
 std::size_t warnings_of(const ClusterRun& run, const std::string& name) {
   const std::string log = run.log(name);
   const std::string warning = "warning";
@@ -76,6 +82,7 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
     return all(others,
                [&](auto& name) { return run.count(name, at_restart[name], "mixed", "w2") > 2; });
   }));
+  REQUIRE(trained(run));
   run.finish();
   const bool well = run.all_finished_well();
   INFO(run.logs());
@@ -119,6 +126,7 @@ TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again w
     return run.count("w3", stood_at, "mixed") > 60 &&
            all(others, [&](auto& name) { return run.count(name, from[name], "mixed", "w3") > 0; });
   }));
+  REQUIRE(trained(run));
   run.finish();
   const bool well = run.all_finished_well();
   INFO(run.logs());
