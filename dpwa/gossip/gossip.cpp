@@ -44,6 +44,7 @@ LandingMode landing_mode(BlendMode blend) {
 
 Gossip::Gossip(const Config& config, Parameters& parameters)
     : config_(config),
+      listed_(config.nodes),
       parameters_(parameters),
       interpolation_(make_interpolation(config.interpolation)),
       blocks_(layer_blocks(parameters.manifest(), config.gossip.blocks)),
@@ -253,8 +254,12 @@ void Gossip::adopt(const Arrival& arrival) {
 }
 
 void Gossip::reload(const Config& fresh) {
-  const ReloadPlan plan = plan_reload(config_, fresh);
+  Config running = config_;
+  running.nodes = std::exchange(listed_, fresh.nodes);
+  const ReloadPlan plan = plan_reload(running, fresh);
+  std::vector<NodeEntry> nodes = std::move(config_.nodes);
   config_ = plan.config;
+  config_.nodes = std::move(nodes);
   configure_log(config_.log.level, config_.log.file, config_.self);  // opens its file anew
   if (node_) node_->take_up(plan);
   for (const auto& change : plan.applied)

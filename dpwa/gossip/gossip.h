@@ -76,7 +76,8 @@ class Gossip {
   void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
   Progress progress() const;           // of now, but for version and loss
 
-  Config config_;
+  Config config_;                  // its nodes stay those of the start: places go by them
+  std::vector<NodeEntry> listed_;  // by the file as it was read last
   Parameters& parameters_;
   GuardedInterpolation interpolation_;
   const std::vector<ByteRange> blocks_;  // what the pulls ask for in turn; one: the whole

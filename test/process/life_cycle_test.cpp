@@ -85,6 +85,30 @@ TEST_CASE("SIGHUP takes over what may change, names what may not, and survives a
   CHECK(well);
 }
 
+TEST_CASE("a node that is taken out of the file and put back is pulled from again") {
+  ClusterRun run(2, settings);
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(eventually([&] { return run.count("w1", 0, "mixed", "w2") > 5; }));
+  {
+    std::ofstream file(run.directory() / "next.yaml");
+    file << "nodes: [{name: w1, port: " << run.ports()[0] << "}]\n" << settings << "\n";
+  }
+  std::filesystem::rename(run.directory() / "next.yaml", run.file());
+  run.process("w1").signal(SIGHUP);
+  CHECK(eventually([&] { return said(run, "w1", "reloaded: nodes[w2].name: w2 -> none"); }));
+  write_cluster_file(run, settings);
+  run.process("w1").signal(SIGHUP);
+  CHECK(eventually([&] { return said(run, "w1", "reloaded: nodes[w2].name: none -> w2"); }));
+  run.process("w1").signal(SIGHUP);
+  CHECK(eventually([&] { return said(run, "w1", "reloaded: the cluster file has not changed"); }));
+  const std::size_t from = run.steps("w1").size();
+  CHECK(eventually([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
+  run.finish();
+  const bool well = run.all_finished_well();
+  INFO(run.logs());
+  CHECK(well);
+}
+
 TEST_CASE("a node without free descriptors goes on training, and serves again once it has some") {
   ClusterRun run(3, settings);
   run.start_all({"--step-ms", "4"});
