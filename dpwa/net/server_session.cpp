@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -29,8 +28,7 @@ ServerSession::ServerSession(tcp::socket socket, Server& server)
     : stream_(std::move(socket)),
       server_(server),
       local_(server.local_),
-      requests_(server.options_.max_requests_per_second, after({})),
-      pause_(stream_.get_executor()) {
+      requests_(server.options_.max_requests_per_second, stream_.get_executor()) {
   boost::system::error_code error;
   const auto remote = stream_.socket().remote_endpoint(error);
   facts_.address = error ? "peer" : remote.address().to_string();
@@ -60,7 +58,7 @@ void ServerSession::start() {
 
 void ServerSession::close() {
   stream_.close();
-  pause_.cancel();
+  requests_.cancel();
   facts_.phase = ConnectionFacts::Phase::closing;
 }
 
@@ -106,18 +104,11 @@ asio::awaitable<void> ServerSession::run() {
       if (request.error().protocol) protocol_error(request.error().detail);
       co_return;
     }
-    co_await keep_to_rate();
+    co_await requests_.wait();
     net::Frame frame = std::move(*request);
     const bool answered = co_await answer(std::move(frame));
     if (!answered) co_return;
   }
-}
-
-asio::awaitable<void> ServerSession::keep_to_rate() {
-  const Duration wait = requests_.take(after({}));
-  if (wait == Duration::zero()) co_return;
-  pause_.expires_after(wait);
-  co_await pause_.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
 asio::awaitable<bool> ServerSession::handshake() {

@@ -2,15 +2,14 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <string>
 
 #include "dpwa/core/time.h"
-#include "dpwa/core/token_bucket.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/net/request_rate.h"
 #include "dpwa/net/served_chunks.h"
 #include "dpwa/wire/messages.h"
 
@@ -36,7 +35,6 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<bool> handshake();
   boost::asio::awaitable<bool> explain_model(std::uint32_t request_id);
-  boost::asio::awaitable<void> keep_to_rate();
   boost::asio::awaitable<bool> answer(net::Frame request);
   boost::asio::awaitable<bool> answer_members(net::Frame request);
   // Whether the caller may bear its name; if not, the connection ends.
@@ -57,8 +55,7 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   std::string peer_;               // empty for an observer
   std::uint64_t incarnation_ = 0;  // of the peer
   ConnectionFacts facts_;
-  TokenBucket requests_;
-  boost::asio::steady_timer pause_;  // of a caller that asks too fast
+  net::RequestRate requests_;
 };
 
 }  // namespace dpwa

@@ -1,7 +1,6 @@
 #include "dpwa/net/same_host/session.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
@@ -30,12 +29,11 @@ Session::Session(asio::local::stream_protocol::socket socket, Listener& listener
     : socket_(std::move(socket), FrameSocket::Descriptors::refused),
       listener_(listener),
       local_(listener.local_),
-      requests_(listener.options_.max_requests_per_second, after({})),
-      pause_(socket_.socket().get_executor()) {}
+      requests_(listener.options_.max_requests_per_second, socket_.socket().get_executor()) {}
 
 void Session::close() {
   socket_.close();
-  pause_.cancel();
+  requests_.cancel();
 }
 
 void Session::start() {
@@ -75,18 +73,11 @@ asio::awaitable<void> Session::run() {
       if (request.error().protocol) protocol_error(request.error().detail);
       co_return;
     }
-    co_await keep_to_rate();
+    co_await requests_.wait();
     net::Frame frame = std::move(*request);
     const bool answered = co_await answer(std::move(frame));
     if (!answered) co_return;
   }
-}
-
-asio::awaitable<void> Session::keep_to_rate() {
-  const Duration wait = requests_.take(after({}));
-  if (wait == Duration::zero()) co_return;
-  pause_.expires_after(wait);
-  co_await pause_.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
 // The caller was welcomed over TCP before, where a refusal is explained at length.

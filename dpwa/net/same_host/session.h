@@ -2,16 +2,15 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "dpwa/core/time.h"
-#include "dpwa/core/token_bucket.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_admission.h"
+#include "dpwa/net/request_rate.h"
 #include "dpwa/net/same_host/frame_socket.h"
 #include "dpwa/wire/messages.h"
 
@@ -34,7 +33,6 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<bool> handshake();
-  boost::asio::awaitable<void> keep_to_rate();
   boost::asio::awaitable<bool> answer(net::Frame request);
   boost::asio::awaitable<bool> lend(PullGrant grant, wire::Pull pull, std::uint32_t request_id);
   // A failure: the reader left, or did not release the memory in time.
@@ -49,8 +47,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string peer_ = "a process of this host";  // its name, once known
   std::uint64_t handed_over_ = 0;                // bit b: buffer b was sent on this connection
   bool lending_ = false;
-  TokenBucket requests_;
-  boost::asio::steady_timer pause_;  // of a caller that asks too fast
+  net::RequestRate requests_;
 };
 
 }  // namespace dpwa::same_host
