@@ -3,24 +3,11 @@
 #include <limits>
 #include <stdexcept>
 
+#include "test/dpwa/wire/alterations.h"
 #include "test/dpwa/wire/samples.h"
 
 namespace dpwa::wire {
 namespace {
-
-// The body of `frame` with `value` at `offset` and a checksum that fits again.
-std::vector<std::byte> altered(const std::vector<std::byte>& frame, std::size_t offset,
-                               std::uint8_t value) {
-  const auto body = body_of(frame);
-  std::vector<std::byte> content(body.begin(), body.end() - 4);
-  content.at(offset) = std::byte{value};
-  return sealed(content);
-}
-
-Fault fault_of(const auto& decoded) {
-  REQUIRE_FALSE(decoded.has_value());
-  return decoded.error().fault;
-}
 
 TEST_CASE("a MAPPED survives the round trip") {
   Mapped sent = sample_mapped();
