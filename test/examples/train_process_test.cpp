@@ -211,7 +211,7 @@ TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs che
   CHECK(result("run")["steps"] == 5);
 }
 
-TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again; a wrong one changes nothing") {
+TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one changes nothing") {
   test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: 45998}]\n");
   const Arguments endless{"--steps", "1000000", "--step-time", "5"};
   test::Process process(command("run", endless), dir / "output");

@@ -53,7 +53,7 @@ TEST_CASE("what a run is made of stays, and is named") {
   CHECK(to_yaml(plan.config) == to_yaml(cluster()));
 }
 
-TEST_CASE("other nodes may join, move and go; the own entry stays") {
+TEST_CASE("other nodes may join, move and go, and the own entry stays") {
   const ReloadPlan plan =
       plan_reload(cluster("", "[{name: w1, port: 1}, {name: w2, port: 2}, {name: w3, port: 3}]"),
                   cluster("", "[{name: w1, port: 9}, {name: w2, port: 20}, {name: w4, port: 4}]"));

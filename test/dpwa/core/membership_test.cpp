@@ -156,7 +156,7 @@ TEST_CASE("nobody announces another than itself, in the process that shook hands
   CHECK_FALSE(membership.find("y"));
 }
 
-TEST_CASE("one that moved is dialled at its new address; a seed stays where the file has it") {
+TEST_CASE("one that moved is dialled at its new address, and a seed stays where the file has it") {
   Membership membership = table({"a"});
   membership.merge("x", 1, said_by("x"), start);
   for (const std::string name : {"x", "a"}) {
@@ -226,7 +226,7 @@ TEST_CASE("a refutation far ahead of what is known is not believed from others")
   CHECK(membership.self().refutation == 0);
 }
 
-TEST_CASE("the dead that joined are forgotten in time, and stay so; seeds never are") {
+TEST_CASE("the dead that joined are forgotten in time, and stay so, and seeds never are") {
   Membership membership = table({"a"});
   membership.merge("x", 1, said_by("x"), start);
   for (const std::string name : {"a", "x"}) {

@@ -6,6 +6,7 @@
 
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/served_node.h"
+#include "test/support/eventually.h"
 #include "test/support/raw_socket.h"
 
 namespace dpwa {
@@ -139,7 +140,7 @@ TEST_CASE_FIXTURE(
   CHECK(socket.ended_by_other_side());
   CHECK_FALSE(of_node().find("w8"));
   CHECK_FALSE(of_node().find("w9"));
-  CHECK(node.local().traffic.protocol_errors == 1);
+  CHECK(test::eventually([&] { return node.local().traffic.protocol_errors == 1; }));
 }
 
 TEST_CASE_FIXTURE(OpenNode, "an observer has no members to tell of") {

@@ -85,8 +85,8 @@ TEST_CASE("a node that cannot show the key is refused at once, with the reason, 
   const auto caller = secure_caller(node->port(), calls);
   CHECK(greeting_of(*caller) == reason);
   CHECK(caller->pull().outcome == Outcome::rejected);
-  CHECK(node->local().traffic.security_failures == 2);
-  CHECK(node->local().traffic.connections_refused == 2);
+  CHECK(test::eventually([&] { return node->local().traffic.connections_refused == 2; }));
+  CHECK(test::eventually([&] { return node->local().traffic.security_failures == 2; }));
   CHECK(node->local().traffic.snapshots_served == 0);
   if (caller_knows) CHECK(caller->local().traffic.security_failures == 2);
   // No storm: the peer waits for the longest back-off before the next try.

@@ -108,7 +108,7 @@ void check_falls_back(MemoryPeer& peer, int attempts = 1) {
 
 }  // namespace
 
-TEST_CASE("sound memory is read; the test's peer is what the others deviate from") {
+TEST_CASE("sound memory is read, and the test's peer is what the others deviate from") {
   const auto file = memory_of(in_memory);
   MemoryPeer peer(answering([&](RawSocket& socket, const PullSeen& request) {
     send(socket, request, reply_to(request, file->generation()), file->descriptor());

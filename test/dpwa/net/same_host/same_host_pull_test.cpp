@@ -63,9 +63,10 @@ TEST_CASE("a peer of this host is pulled from through its memory, every snapshot
     CHECK(node.client().same_host(0));
     CHECK(node.local().traffic.same_host_pulls == 5);
     CHECK(node.local().traffic.bytes_received == 5 * 4 * elements);
-    CHECK(test::eventually([&] { return served.local().traffic.same_host_served == 5; }));
-    CHECK(served.local().traffic.snapshots_served == 5);
-    CHECK(served.local().traffic.bytes_served == 5 * 4 * elements);
+    const auto& traffic = served.local().traffic;
+    CHECK(test::eventually([&] { return traffic.bytes_served == 5 * 4 * elements; }));
+    CHECK(traffic.same_host_served == 5);
+    CHECK(traffic.snapshots_served == 5);
     CHECK(served.local().traffic.protocol_errors == 0);
     CHECK(node.local().traffic.protocol_errors == 0);
     CHECK(test::eventually([&] { return served.free_buffers() == 2; }));  // no lease is left
