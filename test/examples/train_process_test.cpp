@@ -6,6 +6,7 @@
 #include "test/examples/process.h"
 #include "test/examples/temporary_directory.h"
 #include "test/support/eventually.h"
+#include "test/support/free_ports.h"
 
 using namespace dpwa;
 using nlohmann::json;
@@ -212,17 +213,21 @@ TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs che
 }
 
 TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one changes nothing") {
-  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: 45998}]\n");
+  const auto ports = test::free_ports(2);
+  const std::string before = std::to_string(ports[0]);
+  const std::string after = std::to_string(ports[1]);
+  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + before + "}]\n");
   const Arguments endless{"--steps", "1000000", "--step-time", "5"};
   test::Process process(command("run", endless), dir / "output");
   const auto metrics = dir / "run/w1.metrics.jsonl";
   REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, patience));
   test::write_text(dir / "cluster.yaml",
-                   "nodes: [{name: w1, port: 45997}]\ngossip: {timeout_ms: 800}\n");
+                   "nodes: [{name: w1, port: " + after + "}]\ngossip: {timeout_ms: 800}\n");
   process.signal(SIGHUP);
   CHECK(test::eventually([&] { return said("reloaded: gossip.timeout_ms: 500 -> 800"); }));
-  CHECK(test::eventually(
-      [&] { return said("needs a restart, not taken over: nodes[w1].port: 45998 -> 45997"); }));
+  CHECK(test::eventually([&] {
+    return said("needs a restart, not taken over: nodes[w1].port: " + before + " -> " + after);
+  }));
   test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: none}]\n");
   process.signal(SIGHUP);
   CHECK(test::eventually([&] { return said("not reloaded: "); }));

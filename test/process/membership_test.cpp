@@ -98,7 +98,8 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
   }
 }
 
-TEST_CASE("a second process under a name is refused while the first runs, and a restart is let in") {
+TEST_CASE(
+    "a second process under a name is refused while the first runs, and a restart is let in") {
   ClusterRun run(3, settings);
   const auto other = test::free_ports(1)[0];
   run.start_all({"--step-ms", "4"});
