@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bench/worker/free_ports.h"
+#include "dpwa/net/free_ports.h"
 
 namespace dpwa::bench {
 namespace {
@@ -15,7 +15,7 @@ double own_peak_kib(const Json& report) {
 }  // namespace
 
 PullGroup::PullGroup(const Topology& topology, const NodeSettings& settings, bool blend) {
-  const auto ports = free_ports(topology.nodes());
+  const auto ports = net::free_ports(topology.nodes());
   file_ = std::make_unique<ClusterFile>(settings, ports);
   std::vector<NodeJob> jobs;
   for (std::size_t i = 0; i < ports.size(); ++i) {

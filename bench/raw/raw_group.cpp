@@ -1,11 +1,11 @@
 #include "bench/raw/raw_group.h"
 
-#include "bench/worker/free_ports.h"
+#include "dpwa/net/free_ports.h"
 
 namespace dpwa::bench {
 
 std::unique_ptr<Group> make_raw_group(const Topology& topology, const std::string& mode) {
-  const auto ports = free_ports(topology.nodes());
+  const auto ports = net::free_ports(topology.nodes());
   std::vector<NodeJob> jobs;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const auto partner = topology.partner(i);

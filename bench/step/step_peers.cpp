@@ -1,6 +1,6 @@
 #include "bench/step/step_peers.h"
 
-#include "bench/worker/free_ports.h"
+#include "dpwa/net/free_ports.h"
 
 namespace dpwa::bench {
 
@@ -14,7 +14,7 @@ TensorSizes tensor_sizes(std::uint64_t parameters, std::uint64_t tensors) {
 }
 
 StepPeers::StepPeers(const TensorSizes& tensors, std::size_t peers, const NodeSettings& settings) {
-  const auto ports = free_ports(1 + peers);
+  const auto ports = net::free_ports(1 + peers);
   file_ = std::make_unique<ClusterFile>(settings, ports);
   std::vector<NodeJob> jobs;
   for (std::size_t i = 1; i <= peers; ++i) {

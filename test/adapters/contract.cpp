@@ -4,9 +4,9 @@
 
 #include <chrono>
 
+#include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/at_once.h"
-#include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa::test {
@@ -54,7 +54,7 @@ void for_every_back_end(const std::function<void(const BackEnd&, at::Device)>& c
 }
 
 void run_nodes(const BackEnd& back_end, const std::function<void(Participant&)>& body) {
-  const auto ports = free_ports(back_end.nodes);
+  const auto ports = net::free_ports(back_end.nodes);
   std::barrier<> barrier(static_cast<std::ptrdiff_t>(back_end.nodes));
   at_once(back_end.nodes, [&](std::size_t i) {
     Config config = loopback_config(ports, i);

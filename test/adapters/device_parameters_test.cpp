@@ -11,9 +11,9 @@
 #include "dpwa/gossip/blend_regions.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/net/free_ports.h"
 #include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
-#include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -109,7 +109,7 @@ bool close(const FlatParameters& flat, std::span<const std::byte> expected) {
 }
 
 Config alone() {
-  Config config = test::loopback_config(test::free_ports(1), 0);
+  Config config = test::loopback_config(net::free_ports(1), 0);
   config.gossip.start_wait = 50ms;
   return config;
 }
@@ -224,7 +224,7 @@ TEST_CASE("gossip publishes a device's snapshot and reads its loss when the copy
 
 TEST_CASE("gossip begins a pull only when the device has done with the snapshot and the landing") {
   FakeAccelerator device;
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config config = test::loopback_config(ports, 1);
   config.gossip.start_wait = 50ms;
   config.gossip.timeout = 100ms;
@@ -246,7 +246,7 @@ TEST_CASE("gossip begins a pull only when the device has done with the snapshot 
 
 TEST_CASE("a step with a budget waits for the device's copy, and then for the pull") {
   FakeAccelerator device;
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   const auto node = [&](std::size_t self) {
     Config config = test::loopback_config(ports, self);
     config.gossip.step_budget = config.gossip.timeout;
@@ -279,7 +279,7 @@ TEST_CASE("a step with a budget waits for the device's copy, and then for the pu
 
 TEST_CASE("a step with a budget gives up on a device that is not done within it") {
   FakeAccelerator device;
-  Config config = test::loopback_config(test::free_ports(2), 1);
+  Config config = test::loopback_config(net::free_ports(2), 1);
   config.gossip.start_wait = 50ms;
   config.gossip.timeout = 100ms;
   config.gossip.step_budget = 20ms;

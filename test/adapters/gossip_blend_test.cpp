@@ -7,10 +7,10 @@
 #include <stdexcept>
 
 #include "adapters/gossip/gossip_adapter.h"
+#include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/allocations.h"
 #include "test/support/at_once.h"
-#include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -30,7 +30,7 @@ class Lockstep {
  public:
   explicit Lockstep(std::vector<std::shared_ptr<Module>> models, const Tune& tune = {})
       : models_(std::move(models)) {
-    const auto ports = test::free_ports(models_.size());
+    const auto ports = net::free_ports(models_.size());
     for (std::size_t i = 0; i < models_.size(); ++i) {
       Config config = test::loopback_config(ports, i);
       wait_for_pulls(config);
@@ -210,7 +210,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a late joiner begins with the weights, buffers, frozen parameters and clock of the others") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config early = test::loopback_config(ports, 0);
   early.gossip.start_wait = 50ms;
   const auto veteran = std::make_shared<Net>();
@@ -259,7 +259,7 @@ TEST_CASE(
 }
 
 TEST_CASE("different architectures refuse each other and name the first tensor that differs") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = 50ms;
   const auto two = std::make_shared<Net>(2);
@@ -291,7 +291,7 @@ TEST_CASE("a model of ten thousand tensors blends as one") {
 
 TEST_CASE(
     "the two halves of a step allocate once, for the publish, however many tensors there are") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   std::vector<std::shared_ptr<Module>> models;
   std::vector<std::unique_ptr<GossipAdapter>> adapters;
   for (std::size_t i = 0; i < 2; ++i) {

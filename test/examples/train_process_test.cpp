@@ -3,10 +3,10 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "dpwa/net/free_ports.h"
 #include "test/examples/process.h"
 #include "test/examples/temporary_directory.h"
 #include "test/support/eventually.h"
-#include "test/support/free_ports.h"
 
 using namespace dpwa;
 using nlohmann::json;
@@ -213,7 +213,7 @@ TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs che
 }
 
 TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one changes nothing") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   const std::string before = std::to_string(ports[0]);
   const std::string after = std::to_string(ports[1]);
   test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + before + "}]\n");

@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "dpwa/config/config.h"
+#include "dpwa/net/free_ports.h"
 #include "dpwa/net/status_query.h"
 #include "dpwa/security/security.h"
-#include "test/support/free_ports.h"
 
 namespace dpwa::test {
 namespace {
@@ -30,7 +30,7 @@ std::string read(const std::filesystem::path& file) {
 }  // namespace
 
 ClusterRun::ClusterRun(std::size_t nodes, const std::string& settings)
-    : directory_(temporary_directory()), ports_(free_ports(nodes)) {
+    : directory_(temporary_directory()), ports_(net::free_ports(nodes)) {
   std::ofstream file(directory_ / "cluster.yaml");
   file << "nodes:\n";
   for (std::size_t i = 0; i < nodes; ++i) {

@@ -7,11 +7,11 @@
 #include <fstream>
 #include <memory>
 
+#include "dpwa/net/free_ports.h"
 #include "dpwa/net/status_query.h"
 #include "test/process/cluster_run.h"
 #include "test/process/tcp_bridge.h"
 #include "test/support/eventually.h"
-#include "test/support/free_ports.h"
 
 namespace dpwa {
 namespace {
@@ -56,7 +56,7 @@ bool held_by_all(const std::vector<std::uint16_t>& ports, const std::string& nam
 
 TEST_CASE("two nodes join three by one of them, and all learn of each other's coming and going") {
   ClusterRun run(3, settings);
-  const auto more = test::free_ports(2);
+  const auto more = net::free_ports(2);
   const std::string seed = at(run.ports()[0]);
   run.start_all({"--step-ms", "4"});
   REQUIRE(eventually([&] { return run.steps("w3").size() > 40; }));
@@ -101,7 +101,7 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
 TEST_CASE(
     "a second process under a name is refused while the first runs, and a restart is let in") {
   ClusterRun run(3, settings);
-  const auto other = test::free_ports(1)[0];
+  const auto other = net::free_ports(1)[0];
   run.start_all({"--step-ms", "4"});
   REQUIRE(eventually([&] {
     return run.count("w1", 0, "mixed", "w2") > 0 && run.count("w3", 0, "mixed", "w2") > 0;
@@ -133,7 +133,7 @@ TEST_CASE(
 
 TEST_CASE("one that cannot join ends and says why") {
   ClusterRun run(1, "gossip: {start_wait_ms: 300, finish_wait_ms: 2s, membership: {join: closed}}");
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   run.start("w1", {"--step-ms", "4"});
   REQUIRE(eventually([&] { return !run.lines("w1").empty(); }));
   run.start("w8", {"--join", at(run.ports()[0])}, {port_in_environment(ports[0])});
@@ -156,7 +156,7 @@ TEST_CASE("one that cannot join ends and says why") {
 TEST_CASE("two halves of a split network hold each other dead, and find each other again") {
   const std::string tcp_only = std::string(settings) + "\ntransport: {same_host: off}";
   ClusterRun run(4, tcp_only);
-  const auto across = test::free_ports(4);
+  const auto across = net::free_ports(4);
   // The file of each half has the nodes of the other behind bridges.
   const auto file_of = [&](std::size_t half) {
     const auto path = run.directory() / ("half" + std::to_string(half) + ".yaml");

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dpwa/net/free_ports.h"
 #include "test/support/at_once.h"
-#include "test/support/free_ports.h"
 
 namespace dpwa::test {
 
@@ -46,7 +46,7 @@ VectorNode::VectorNode(Config config, std::size_t elements, float value, std::si
 
 VectorCluster::VectorCluster(std::size_t nodes, std::size_t elements,
                              const std::function<void(Config&)>& tune, std::size_t tensors) {
-  const auto ports = free_ports(nodes);
+  const auto ports = net::free_ports(nodes);
   for (std::size_t i = 0; i < nodes; ++i) {
     Config config = loopback_config(ports, i);
     if (tune) tune(config);

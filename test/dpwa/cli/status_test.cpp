@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "dpwa/cli/text_table.h"
+#include "dpwa/net/free_ports.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/support/at_once.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
-#include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -46,7 +46,7 @@ TEST_CASE(
   const test::SecretFolder folder;
   REQUIRE(test::run_cli({"keygen", "-o", folder.path("ours").string()}).exit_code == 0);
   REQUIRE(test::run_cli({"keygen", "-o", folder.path("theirs").string()}).exit_code == 0);
-  const auto ports = test::free_ports(1);
+  const auto ports = net::free_ports(1);
   Config config = test::loopback_config(ports, 0);
   config.security.mode = "psk";
   config.security.key_file = folder.path("ours").string();
@@ -69,7 +69,7 @@ TEST_CASE(
 }
 
 TEST_CASE("status shows nodes that joined beside those of the file, and what each is held to be") {
-  const auto ports = test::free_ports(3);
+  const auto ports = net::free_ports(3);
   Config first = test::loopback_config({ports[0], ports[1]}, 0);
   first.gossip.start_wait = std::chrono::milliseconds(20);
   first.gossip.timeout = std::chrono::milliseconds(200);
@@ -98,7 +98,7 @@ TEST_CASE("status shows nodes that joined beside those of the file, and what eac
 }
 
 TEST_CASE("status shows a running node and a row for one that does not answer") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = std::chrono::milliseconds(20);
   config.gossip.timeout = std::chrono::milliseconds(200);
@@ -131,7 +131,7 @@ TEST_CASE("status shows which peers are read from memory, and which over TCP") {
   SUBCASE("switched off") {
     same_host = false;
   }
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   std::vector<std::unique_ptr<test::VectorNode>> nodes;
   for (std::size_t i = 0; i < 2; ++i) {
     Config config = test::loopback_config(ports, i);
@@ -157,7 +157,7 @@ TEST_CASE("status shows which peers are read from memory, and which over TCP") {
 }
 
 TEST_CASE("a peer that sends NaN is quarantined, seen in the status, and blended once it behaves") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   std::vector<std::unique_ptr<test::VectorNode>> nodes;
   for (std::size_t i = 0; i < 2; ++i) {
     Config config = test::loopback_config(ports, i);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dpwa/core/random.h"
-#include "test/support/free_ports.h"
+#include "dpwa/net/free_ports.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -210,7 +210,7 @@ TEST_CASE("with blocks each one is held to its own bound") {
 }
 
 TEST_CASE("a joiner passes over a peer that offers NaN as its weights, though it is the furthest") {
-  const auto ports = test::free_ports(3);
+  const auto ports = net::free_ports(3);
   const auto config_of = [&](std::size_t index) {
     Config config = test::loopback_config(ports, index);
     config.gossip.start_wait = std::chrono::milliseconds(index < 2 ? 50 : 20000);

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "dpwa/net/free_ports.h"
 #include "test/support/eventually.h"
-#include "test/support/free_ports.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -44,7 +44,7 @@ TEST_CASE("nodes that start together begin from the first node's weights and one
 }
 
 TEST_CASE("a late joiner takes over weights and clock of a running node before its first step") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config first = test::loopback_config(ports, 0);
   first.gossip.start_wait = 50ms;
   first.gossip.timeout = 100ms;
@@ -174,7 +174,7 @@ TEST_CASE("a block moves the clock by its share of the model") {
 
 TEST_CASE(
     "with everybody else gone a step reports it and goes on, and blends again after a restart") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = 50ms;
   config.gossip.timeout = 200ms;
@@ -196,7 +196,7 @@ TEST_CASE(
 }
 
 TEST_CASE("nodes with different models refuse each other and name the first tensor that differs") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config first = test::loopback_config(ports, 0);
   first.gossip.start_wait = 50ms;
   VectorNode node(first, 8);
@@ -227,7 +227,7 @@ TEST_CASE("the final average is the same on every node, bit for bit, and nobody 
 }
 
 TEST_CASE("a node that finished waits for one that only joins then") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   Config first = test::loopback_config(ports, 0);
   first.gossip.start_wait = 50ms;
   VectorNode early(first, 8, 1.0F);
@@ -248,7 +248,7 @@ TEST_CASE("a node that finished waits for one that only joins then") {
 }
 
 TEST_CASE("stopping takes well under a second, also while a pull waits for a silent peer") {
-  const auto ports = test::free_ports(2);
+  const auto ports = net::free_ports(2);
   boost::asio::io_context io;
   // Accepts connections in the kernel and never answers.
   boost::asio::ip::tcp::acceptor silent(io, {boost::asio::ip::address_v4::loopback(), ports[1]});

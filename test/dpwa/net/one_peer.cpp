@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "test/support/free_ports.h"
+#include "dpwa/net/free_ports.h"
 
 namespace dpwa::test {
 namespace {
@@ -45,7 +45,7 @@ StepReport OnePeer::check_harmless(Outcome expected) {
 }
 
 Config one_peer_config(std::uint16_t peer_port, Duration timeout) {
-  Config config = loopback_config({free_ports(1)[0], peer_port}, 0);
+  Config config = loopback_config({net::free_ports(1)[0], peer_port}, 0);
   config.transport.chunk_bytes = OnePeer::chunk_bytes;
   config.gossip.start_wait = std::chrono::milliseconds(50);
   config.gossip.timeout = timeout;

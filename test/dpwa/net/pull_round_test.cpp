@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <list>
 
+#include "dpwa/net/free_ports.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
-#include "test/support/free_ports.h"
 
 // Rounds over more than one peer, and their end.
 
@@ -52,7 +52,7 @@ TEST_CASE("a caller in a peer's name does not make a version of it be blended tw
 
 TEST_CASE("after a failure the round goes on with the next peer") {
   SUBCASE("connection refused") {
-    check_every_round_succeeds(test::free_ports(1)[0]);
+    check_every_round_succeeds(net::free_ports(1)[0]);
   }
   SUBCASE("connection closed at once") {
     FakePeer hostile([](RawSocket&) {});
@@ -129,7 +129,7 @@ TEST_CASE("greeting asks every peer at once and tells apart what each is") {
   ServedNode other(17);
   FakePeer silent([](RawSocket& connection) { connection.ended_by_other_side(); });
   PullingNode node({at("w1", sound.port()), at("w3", silent.port()),
-                    at("w4", test::free_ports(1)[0]), at("w1", other.port())});
+                    at("w4", net::free_ports(1)[0]), at("w1", other.port())});
   const auto greeted = node.client().greet_all(500ms);
   REQUIRE(greeted.size() == 4);
   CHECK_FALSE(greeted[0].failure);

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
+#include "dpwa/net/free_ports.h"
 #include "dpwa/net/same_host/offer.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
-#include "test/support/free_ports.h"
 #include "test/support/memory_reader.h"
 
 // Pulls through shared memory, between two nodes in one process.
@@ -152,7 +152,7 @@ TEST_CASE("an observer is offered nothing") {
 
 TEST_CASE("the memory of a peer that has gone is let go at once, and taken again when it is back") {
   ServerOptions options;
-  options.port = test::free_ports(1)[0];
+  options.port = net::free_ports(1)[0];
   std::optional<ServedNode> served;
   served.emplace(16, options, shared);
   PullingNode node(at(options.port));

@@ -1,4 +1,4 @@
-#include "test/support/free_ports.h"
+#include "dpwa/net/free_ports.h"
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace dpwa::test {
+namespace dpwa::net {
 
 std::vector<std::uint16_t> free_ports(std::size_t count) {
   using boost::asio::ip::tcp;
@@ -26,4 +26,4 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   return ports;
 }
 
-}  // namespace dpwa::test
+}  // namespace dpwa::net
