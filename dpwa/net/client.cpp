@@ -309,6 +309,7 @@ std::vector<Greeted> Client::greet_all(Duration timeout) {
 }
 
 asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
+  if (stopped()) co_return;  // nobody waits for it any more
   const auto held = channels_[peer];
   PeerChannel& channel = *held;
   const net::Deadline deadline(io_, SteadyClock::now() + timeout, [&channel] { channel.close(); });

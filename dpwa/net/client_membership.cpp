@@ -161,6 +161,7 @@ void Client::begin_probes() {
 }
 
 asio::awaitable<void> Client::probe(MemberClaim member) {
+  if (stopped()) co_return;
   probed_.insert(member.name);
   const net::OnExit forget([this, &member] { probed_.erase(member.name); });
   PeerAddress address{member.name, member.addresses, member.port};
@@ -201,6 +202,7 @@ asio::awaitable<void> Client::visit(PeerAddress address, bool all, Duration time
 
 asio::awaitable<void> Client::visit_and_count(PeerAddress address, bool all, Duration timeout,
                                               std::size_t index) {
+  if (stopped()) co_return;  // nobody waits for it any more
   Greeted result;
   co_await visit(std::move(address), all, timeout, result);
   const std::lock_guard lock(mutex_);

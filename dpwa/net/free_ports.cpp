@@ -1,26 +1,49 @@
 #include "dpwa/net/free_ports.h"
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/datagram_protocol.hpp>
+#include <list>
 #include <random>
 #include <stdexcept>
+#include <string>
 
 namespace dpwa::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using asio::local::datagram_protocol;
+
+bool nobody_has(asio::io_context& io, std::uint16_t port) {
+  tcp::acceptor probe(io, tcp::v4());
+  boost::system::error_code taken;
+  probe.bind(tcp::endpoint(asio::ip::address_v4::loopback(), port), taken);
+  return !taken;
+}
+
+// Until this process ends, for nobody else that asks for ports: their nodes may not have begun to
+// listen, or be down for a moment. An abstract Unix socket is a name that goes with its process.
+bool reserve(asio::io_context& io, std::list<datagram_protocol::socket>& held, std::uint16_t port) {
+  datagram_protocol::socket name(io, datagram_protocol());
+  boost::system::error_code taken;
+  name.bind(std::string(1, '\0') + "dpwa-port-" + std::to_string(port), taken);
+  if (!taken) held.push_back(std::move(name));
+  return !taken;
+}
+
+}  // namespace
 
 std::vector<std::uint16_t> free_ports(std::size_t count) {
-  using boost::asio::ip::tcp;
-  constexpr int tries = 1000;
+  constexpr int tries = 10'000;
+  static asio::io_context io;
+  static std::list<datagram_protocol::socket> held;
   std::random_device random;
-  std::uniform_int_distribution<std::uint16_t> candidates(12000, 31999);
-  boost::asio::io_context io;
+  std::uniform_int_distribution<std::uint16_t> candidates(12'000, 31'999);
   std::vector<std::uint16_t> ports;
   for (int i = 0; i < tries && ports.size() < count; ++i) {
     const std::uint16_t port = candidates(random);
-    tcp::acceptor probe(io, tcp::v4());
-    boost::system::error_code taken;
-    probe.bind(tcp::endpoint(boost::asio::ip::address_v4::loopback(), port), taken);
-    if (!taken && std::ranges::find(ports, port) == ports.end()) ports.push_back(port);
+    if (reserve(io, held, port) && nobody_has(io, port)) ports.push_back(port);
   }
   if (ports.size() < count) throw std::runtime_error("no free ports");
   return ports;

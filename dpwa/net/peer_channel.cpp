@@ -22,8 +22,19 @@ PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress add
       reader_(stream_, staging),
       same_host_(io, local, address_.name, same_host) {}
 
+void PeerChannel::begin() {
+  closed_ = false;
+  same_host_.begin();
+}
+
 void PeerChannel::close() {
+  closed_ = true;
   same_host_.close();
+  stream_.close();
+}
+
+void PeerChannel::hang_up() {
+  same_host_.hang_up();
   stream_.close();
 }
 
@@ -102,9 +113,10 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
 }
 
 asio::awaitable<PeerChannel::Greeting> PeerChannel::greet() {
-  close();
+  begin();
+  hang_up();
   auto greeting = co_await shake_hands();
-  if (greeting.failure) close();
+  if (greeting.failure) hang_up();
   co_return greeting;
 }
 
@@ -148,11 +160,7 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::hear_of_members(std::uint32_
 
 asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
   Greeting result;
-  if (!stream_.is_open()) {
-    result = co_await shake_hands();
-    if (result.failure) close();
-  }
-  if (result.failure || !exchanges()) co_return result;
+  if (!exchanges()) co_return result;
   // A table has no more parts than this.
   constexpr int most = 128;
   more_wanted_ = true;
@@ -163,27 +171,28 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
     if (error) {
       result.failure = PeerFailure::unreachable;
       result.detail = error.message();
-      close();
+      hang_up();
       break;
     }
     const Greeting heard = co_await hear_of_members(request_id);
     result.failure = heard.failure;
     result.detail = heard.detail;
     result.reject = heard.reject;
-    if (heard.failure) close();
+    if (heard.failure) hang_up();
   }
   co_return result;
 }
 
 asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& landing) {
   PullResult result;
+  begin();
   // A kept connection may have died unnoticed: the first failure on it costs one fresh try.
   const bool kept = stream_.is_open();
   for (int attempt = kept ? 0 : 1; attempt < 2; ++attempt) {
     if (!stream_.is_open()) {
       const auto greeting = co_await shake_hands();
       if (greeting.failure) {
-        close();
+        hang_up();
         result.failure = greeting.failure;
         result.detail = greeting.detail;
         result.reject = greeting.reject;
@@ -200,9 +209,8 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       if (error) {
         result.failure = PeerFailure::unreachable;
         result.detail = error.message();
-        const bool closed_by_caller = !stream_.is_open();
-        close();
-        if (closed_by_caller) break;
+        hang_up();
+        if (closed_) break;
         continue;
       }
     }
@@ -211,7 +219,7 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     if (from_memory) {
       if (told && stream_.is_open()) {
         const Greeting heard = co_await hear_of_members(news_id);
-        if (heard.failure) close();
+        if (heard.failure) hang_up();
       }
       co_return std::move(*from_memory);
     }
@@ -251,10 +259,9 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     if (!result.failure || declined_in_order(*result.failure)) {
       co_return result;  // the stream is whole
     }
-    const bool closed_by_caller = !stream_.is_open();
-    close();
+    hang_up();
     const bool broke_before_reply = result.failure == PeerFailure::unreachable && result.bytes == 0;
-    if (closed_by_caller || !broke_before_reply) break;
+    if (closed_ || !broke_before_reply) break;
   }
   co_return result;
 }

@@ -22,7 +22,8 @@ namespace dpwa {
 // The one kept connection to a peer, for requests one at a time: connects and shakes hands when
 // needed, and closes after any failure, since the stream may then hold half a reply. A peer that
 // offers its memory to this host is pulled from that way while it works (same_host/path.h).
-// Deadlines are the caller's: it closes the channel, and the pending call returns. Tx thread only.
+// Deadlines are the caller's: it closes the channel, and the pending call returns without
+// connecting again, at whatever step that meets it. Tx thread only.
 class PeerChannel {
  public:
   // An address without a name: whoever answers there. `staging` holds one reply chunk while it is
@@ -40,10 +41,10 @@ class PeerChannel {
     std::optional<wire::RejectCode> reject = std::nullopt;
   };
   boost::asio::awaitable<Greeting> greet();
-  // Tells the peer of the membership, and hears of it: until nothing more is wanted, or once.
-  // Connects where needed. A failure: it did not work out.
+  // Tells the peer of the membership, and hears of it: until nothing more is wanted, or once. After
+  // greet(). A failure: it did not work out.
   boost::asio::awaitable<Greeting> exchange_members(bool all);
-  void close();
+  void close();  // ends what is under way
 
   bool is_open() const { return stream_.is_open(); }
   const PeerAddress& address() const { return address_; }
@@ -51,6 +52,8 @@ class PeerChannel {
   bool same_host() const { return same_host_.in_use(); }  // how the next pull goes
 
  private:
+  void begin();    // something that close() may end
+  void hang_up();  // what is under way may connect again
   boost::asio::awaitable<Greeting> shake_hands();
   boost::asio::awaitable<std::optional<PullResult>> secure();
   bool has_news() const;
@@ -68,6 +71,7 @@ class PeerChannel {
   std::uint64_t incarnation_ = 0;   // of the peer, on this connection
   std::uint32_t capabilities_ = 0;  // likewise
   bool more_wanted_ = false;        // of the peer's table
+  bool closed_ = false;             // by the caller, since it began what is under way
   std::uint32_t next_request_id_ = 1;
 };
 

@@ -84,6 +84,11 @@ std::vector<nlohmann::json> ClusterRun::lines(const std::string& name) const {
   return lines;
 }
 
+nlohmann::json ClusterRun::last_line(const std::string& name) const {
+  auto all = lines(name);
+  return all.empty() ? nlohmann::json() : std::move(all.back());
+}
+
 std::vector<nlohmann::json> ClusterRun::steps(const std::string& name) const {
   std::vector<nlohmann::json> steps;
   for (auto& line : lines(name)) {

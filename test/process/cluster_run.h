@@ -43,6 +43,7 @@ class ClusterRun {
 
   // What a trainer has written so far: whole lines only.
   std::vector<nlohmann::json> lines(const std::string& name) const;
+  nlohmann::json last_line(const std::string& name) const;           // null when there is none
   std::vector<nlohmann::json> steps(const std::string& name) const;  // the steps alone
   // How many steps, from index `from` on, ended as `outcome` with `peer` (empty: any).
   std::size_t count(const std::string& name, std::size_t from, const std::string& outcome,

@@ -35,7 +35,7 @@ TEST_CASE("four processes converge to the optimum, and end with one and the same
   const bool well = run.all_finished_well();
   INFO(run.logs());
   REQUIRE(well);
-  const auto first = run.lines("w1").back();
+  const auto first = run.last_line("w1");
   for (const auto& name : run.names()) {
     const auto lines = run.lines(name);
     CHECK(lines.front()["x"] <= 3.0);  // the weights of w1, which may have trained on since
@@ -58,8 +58,8 @@ TEST_CASE("the original's sample file runs, with nothing but its ports changed")
   for (const auto& name : run.names()) {
     CHECK(run.steps(name).size() == 400);
     CHECK(run.count(name, 0, "mixed") > 20);
-    CHECK(run.lines(name).back()["participants"] == 1);  // the original takes no final average
-    CHECK(run.lines(name).back()["error"] < 0.1);
+    CHECK(run.last_line(name)["participants"] == 1);  // the original takes no final average
+    CHECK(run.last_line(name)["error"] < 0.1);
   }
 }
 

@@ -90,9 +90,9 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
   for (const auto& name : run.names()) {
     CHECK(longest_wait_ms(run, name) == 0);  // the step budget is 0
     CHECK(warnings_of(run, name) <= 4);      // one a kind of failure and minute
-    CHECK(run.lines(name).back()["participants"] == 4);
-    CHECK(run.lines(name).back()["checksum"] == run.lines("w1").back()["checksum"]);
-    CHECK(run.lines(name).back()["error"] < 0.05);
+    CHECK(run.last_line(name)["participants"] == 4);
+    CHECK(run.last_line(name)["checksum"] == run.last_line("w1")["checksum"]);
+    CHECK(run.last_line(name)["error"] < 0.05);
   }
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again w
   const bool well = run.all_finished_well();
   INFO(run.logs());
   CHECK(well);
-  for (const auto& name : run.names()) CHECK(run.lines(name).back()["error"] < 0.05);
+  for (const auto& name : run.names()) CHECK(run.last_line(name)["error"] < 0.05);
 }
 
 TEST_CASE("with a step budget, no step waits for a dead or stuck peer much longer than that") {

@@ -147,7 +147,7 @@ TEST_CASE("a model of nothing and a model of one number are exchanged like any o
       const bool well = run.all_finished_well();
       INFO(run.logs());
       REQUIRE(well);
-      CHECK(run.lines("w1").back()["checksum"] == run.lines("w2").back()["checksum"]);
+      CHECK(run.last_line("w1")["checksum"] == run.last_line("w2")["checksum"]);
     }
   }
 }

@@ -93,8 +93,8 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
   CHECK(run.wait("w4") == 0);
   INFO(run.log("w4"));
   for (const std::string name : {"w1", "w2", "w3", "w4"}) {
-    CHECK(run.lines(name).back()["participants"] == 4);
-    CHECK(run.lines(name).back()["checksum"] == run.lines("w1").back()["checksum"]);
+    CHECK(run.last_line(name)["participants"] == 4);
+    CHECK(run.last_line(name)["checksum"] == run.last_line("w1")["checksum"]);
   }
 }
 

@@ -82,9 +82,9 @@ double longest_wait_ms(const ClusterRun& run, const std::string& name) {
 
 void check_converged(const ClusterRun& run) {
   for (const auto& name : run.names()) {
-    CHECK(run.lines(name).back()["participants"] == run.names().size());
-    CHECK(run.lines(name).back()["checksum"] == run.lines("w1").back()["checksum"]);
-    CHECK(run.lines(name).back()["error"] < 0.05);
+    CHECK(run.last_line(name)["participants"] == run.names().size());
+    CHECK(run.last_line(name)["checksum"] == run.last_line("w1")["checksum"]);
+    CHECK(run.last_line(name)["error"] < 0.05);
   }
 }
 

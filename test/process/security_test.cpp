@@ -55,8 +55,8 @@ TEST_CASE("nodes with the cluster's key train together, and one with another sta
   for (const char* name : {"w1", "w2", "w3"}) {
     REQUIRE(run.wait(name) == 0);
     CHECK(run.count(name, 0, "mixed", "w4") == 0);
-    CHECK(run.lines(name).back()["participants"] == 3);
-    CHECK(run.lines(name).back()["checksum"] == run.lines("w1").back()["checksum"]);
+    CHECK(run.last_line(name)["participants"] == 3);
+    CHECK(run.last_line(name)["checksum"] == run.last_line("w1")["checksum"]);
   }
   CHECK(run.log("w1").find("refused a caller: has another cluster key") != std::string::npos);
 }

@@ -44,8 +44,8 @@ TEST_CASE("SIGTERM ends a node with exit code 143 while it trains, the others go
   CHECK(run.wait("w1") == 0);
   CHECK(run.wait("w3") == 0);
   INFO(run.logs());
-  CHECK(run.lines("w1").back()["participants"] == 2);
-  CHECK(run.lines("w1").back()["checksum"] == run.lines("w3").back()["checksum"]);
+  CHECK(run.last_line("w1")["participants"] == 2);
+  CHECK(run.last_line("w1")["checksum"] == run.last_line("w3")["checksum"]);
 }
 
 TEST_CASE("a node that is not in the file, or whose port is taken, ends and says so") {

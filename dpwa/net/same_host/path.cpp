@@ -50,11 +50,10 @@ asio::awaitable<bool> Path::open() {
 }
 
 asio::awaitable<std::optional<PullResult>> Path::pull(PullRequest request, Landing& landing) {
-  closed_ = false;
   std::optional<PullResult> result;
   bool kept = channel_.is_open();  // it may have died unnoticed: that costs one fresh try
   while (true) {
-    const bool ready = co_await open();
+    const bool ready = !closed_ && co_await open();
     if (closed_) {
       result = failed(PeerFailure::unreachable, "the connection was closed");
       co_return result;

@@ -30,6 +30,9 @@ class Path {
   // None: TCP is to be used.
   boost::asio::awaitable<std::optional<PullResult>> pull(PullRequest request, Landing& landing);
   bool in_use() const { return channel_.is_open(); }
+  // As those of PeerChannel.
+  void begin() { closed_ = false; }
+  void hang_up() { channel_.close(); }
   void close();
 
  private:
@@ -44,7 +47,7 @@ class Path {
   std::uint64_t incarnation_ = 0;  // of the peer that made it
   TimePoint retry_at_ = TimePoint::min();
   std::optional<Offer> announced_;  // in the log
-  bool closed_ = false;             // by the caller, since the pull began
+  bool closed_ = false;             // by the caller, since it began what is under way
 };
 
 }  // namespace dpwa::same_host
