@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "dpwa/config/config.h"
 #include "dpwa/net/free_ports.h"
@@ -28,6 +30,16 @@ std::string read(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+bool holds_in_time(const std::function<bool()>& condition) {
+  constexpr auto pause = std::chrono::milliseconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + run_patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
 
 ClusterRun::ClusterRun(std::size_t nodes, const std::string& settings)
     : directory_(temporary_directory()), ports_(net::free_ports(nodes)) {
@@ -73,33 +85,34 @@ bool ClusterRun::all_finished_well() {
   return well;
 }
 
-std::vector<nlohmann::json> ClusterRun::lines(const std::string& name) const {
-  std::vector<nlohmann::json> lines;
-  const std::string text = read(directory_ / (name + ".jsonl"));
-  std::size_t at = 0;
-  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', at)) {
-    lines.push_back(nlohmann::json::parse(text.substr(at, end - at)));
-    at = end + 1;
+const ClusterRun::Written& ClusterRun::written_by(const std::string& name) const {
+  Written& written = written_[name];
+  std::ifstream file(directory_ / (name + ".jsonl"));
+  file.seekg(written.bytes);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    written.bytes += static_cast<std::streamoff>(line.size()) + 1;
+    written.lines.push_back(nlohmann::json::parse(line));
+    if (written.lines.back().contains("step")) written.steps.push_back(written.lines.back());
   }
-  return lines;
+  return written;
+}
+
+const std::vector<nlohmann::json>& ClusterRun::lines(const std::string& name) const {
+  return written_by(name).lines;
 }
 
 nlohmann::json ClusterRun::last_line(const std::string& name) const {
-  auto all = lines(name);
-  return all.empty() ? nlohmann::json() : std::move(all.back());
+  const auto& all = lines(name);
+  return all.empty() ? nlohmann::json() : all.back();
 }
 
-std::vector<nlohmann::json> ClusterRun::steps(const std::string& name) const {
-  std::vector<nlohmann::json> steps;
-  for (auto& line : lines(name)) {
-    if (line.contains("step")) steps.push_back(std::move(line));
-  }
-  return steps;
+const std::vector<nlohmann::json>& ClusterRun::steps(const std::string& name) const {
+  return written_by(name).steps;
 }
 
 std::size_t ClusterRun::count(const std::string& name, std::size_t from, const std::string& outcome,
                               const std::string& peer) const {
-  const auto all = steps(name);
+  const auto& all = steps(name);
   std::size_t count = 0;
   for (std::size_t i = from; i < all.size(); ++i) {
     if (all[i]["outcome"] == outcome && (peer.empty() || all[i]["peer"] == peer)) ++count;

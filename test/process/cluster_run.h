@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <ios>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +16,10 @@ namespace dpwa::test {
 
 // Longer than any run takes on a loaded machine under a sanitizer.
 inline constexpr std::chrono::seconds run_patience(60);
+
+// Waits until `condition` holds; false when it does not within run_patience. Looks rarely enough
+// to leave the processors to the cluster.
+bool holds_in_time(const std::function<bool()>& condition);
 
 // A cluster of vector trainer processes w1, w2, ... on free loopback ports, in a temporary
 // directory. Without a number of steps they train until finish().
@@ -42,9 +47,9 @@ class ClusterRun {
   const std::filesystem::path& directory() const { return directory_; }
 
   // What a trainer has written so far: whole lines only.
-  std::vector<nlohmann::json> lines(const std::string& name) const;
-  nlohmann::json last_line(const std::string& name) const;           // null when there is none
-  std::vector<nlohmann::json> steps(const std::string& name) const;  // the steps alone
+  const std::vector<nlohmann::json>& lines(const std::string& name) const;
+  nlohmann::json last_line(const std::string& name) const;                  // null: there is none
+  const std::vector<nlohmann::json>& steps(const std::string& name) const;  // the steps alone
   // How many steps, from index `from` on, ended as `outcome` with `peer` (empty: any).
   std::size_t count(const std::string& name, std::size_t from, const std::string& outcome,
                     const std::string& peer = "") const;
@@ -54,6 +59,15 @@ class ClusterRun {
   std::string logs() const;                        // of all, for a failed test
 
  private:
+  // Of a trainer's file, as far as it was read.
+  struct Written {
+    std::streamoff bytes = 0;
+    std::vector<nlohmann::json> lines;
+    std::vector<nlohmann::json> steps;
+  };
+  const Written& written_by(const std::string& name) const;
+
+  mutable std::map<std::string, Written> written_;
   std::filesystem::path directory_;
   std::vector<std::string> names_;
   std::vector<std::uint16_t> ports_;

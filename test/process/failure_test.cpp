@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "test/process/cluster_run.h"
-#include "test/support/eventually.h"
 
 namespace dpwa {
 namespace {
 
 using test::ClusterRun;
+using test::holds_in_time;
 
 // Over TCP, as between hosts (same_host_test.cpp has the other path); else the defaults, but for
 // waits that a loaded machine needs.
@@ -19,10 +19,6 @@ constexpr const char* settings =
 
 bool all(const std::vector<std::string>& names, const std::function<bool(const std::string&)>& is) {
   return std::ranges::all_of(names, is);
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  return test::eventually(condition, test::run_patience);
 }
 
 // The longest time that a step from index `from` on spent waiting for the network.
@@ -36,7 +32,7 @@ double longest_wait_ms(const ClusterRun& run, const std::string& name, std::size
 
 // Long enough for the error that the tests ask for in the end: 3 (1 - 0.05 / 2)^n is 0.0015.
 bool trained(const ClusterRun& run) {
-  return eventually(
+  return holds_in_time(
       [&] { return all(run.names(), [&](auto& name) { return run.steps(name).size() > 300; }); });
 }
 
@@ -55,8 +51,8 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
   ClusterRun run(4, settings);
   const std::vector<std::string> others{"w1", "w3", "w4"};
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.steps("w2").size() > 60; }));
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] { return run.steps("w2").size() > 60; }));
+  REQUIRE(holds_in_time([&] {
     return all(others, [&](auto& name) { return run.count(name, 0, "mixed", "w2") > 0; });
   }));
   run.process("w2").signal(SIGKILL);
@@ -66,19 +62,19 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
 
   std::map<std::string, std::size_t> at_death;
   for (const auto& name : others) at_death[name] = run.steps(name).size();
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(others, [&](auto& name) { return run.count(name, at_death[name], "mixed") > 60; });
   }));
 
   run.start("w2", {"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.lines("w2").size() > lines_at_death; }));
+  REQUIRE(holds_in_time([&] { return run.lines("w2").size() > lines_at_death; }));
   const auto restarted = run.lines("w2")[lines_at_death];
   REQUIRE(restarted.contains("started"));
   CHECK(restarted["clock"] > clock_at_death + 10);  // not its own weights: current ones
 
   std::map<std::string, std::size_t> at_restart;
   for (const auto& name : others) at_restart[name] = run.steps(name).size();
-  CHECK(eventually([&] {
+  CHECK(holds_in_time([&] {
     return all(others,
                [&](auto& name) { return run.count(name, at_restart[name], "mixed", "w2") > 2; });
   }));
@@ -100,13 +96,13 @@ TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again w
   ClusterRun run(4, settings);
   const std::vector<std::string> others{"w1", "w2", "w4"};
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(run.names(), [&](auto& name) { return run.count(name, 0, "mixed") > 20; });
   }));
   run.process("w3").signal(SIGSTOP);
   std::map<std::string, std::size_t> from;
   for (const auto& name : others) from[name] = run.steps(name).size() + 1;
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(others, [&](auto& name) {
       return run.count(name, from[name], "mixed") > 60 &&
              run.count(name, from[name], "timed_out", "w3") > 0;
@@ -122,7 +118,7 @@ TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again w
 
   run.process("w3").signal(SIGCONT);
   for (const auto& name : others) from[name] = run.steps(name).size();
-  CHECK(eventually([&] {
+  CHECK(holds_in_time([&] {
     return run.count("w3", stood_at, "mixed") > 60 &&
            all(others, [&](auto& name) { return run.count(name, from[name], "mixed", "w3") > 0; });
   }));
@@ -140,11 +136,11 @@ TEST_CASE("with a step budget, no step waits for a dead or stuck peer much longe
                  "gossip: {timeout_ms: 200, step_budget_ms: 10, start_wait_ms: 60s}\n"
                  "transport: {same_host: off}");
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.count("w1", 0, "mixed") > 10; }));
+  REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed") > 10; }));
   run.process("w2").signal(SIGKILL);
   run.process("w3").signal(SIGSTOP);
   const std::size_t from = run.steps("w1").size();
-  REQUIRE(eventually([&] { return run.steps("w1").size() > from + 60; }));
+  REQUIRE(holds_in_time([&] { return run.steps("w1").size() > from + 60; }));
   std::vector<double> waits;
   for (const auto& step : run.steps("w1")) waits.push_back(step["waited_ms"]);
   std::ranges::sort(waits);

@@ -6,7 +6,6 @@
 #include "dpwa/core/random.h"
 #include "dpwa/wire/messages.h"
 #include "test/process/cluster_run.h"
-#include "test/support/eventually.h"
 #include "test/support/raw_socket.h"
 
 namespace dpwa {

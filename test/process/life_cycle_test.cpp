@@ -7,21 +7,17 @@
 #include <list>
 
 #include "test/process/cluster_run.h"
-#include "test/support/eventually.h"
 #include "test/support/raw_socket.h"
 
 namespace dpwa {
 namespace {
 
 using test::ClusterRun;
+using test::holds_in_time;
 
 constexpr const char* settings =
     "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s}\n"
     "transport: {same_host: off}";
-
-bool eventually(const std::function<bool()>& condition) {
-  return test::eventually(condition, test::run_patience);
-}
 
 bool said(const ClusterRun& run, const std::string& name, const std::string& text) {
   return run.log(name).find(text) != std::string::npos;
@@ -58,26 +54,26 @@ void write_cluster_file(const ClusterRun& run, const std::string& more) {
 TEST_CASE("SIGHUP takes over what may change, names what may not, and survives a wrong file") {
   ClusterRun run(2, settings);
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.count("w1", 0, "mixed") > 5; }));
+  REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed") > 5; }));
   write_cluster_file(run,
                      "gossip: {timeout_ms: 900, pull_probability: 0, start_wait_ms: 60s, "
                      "finish_wait_ms: 30s, blend: lerp}\ntransport: {same_host: off}");
   run.process("w1").signal(SIGHUP);
-  CHECK(eventually([&] { return said(run, "w1", "reloaded: gossip.timeout_ms: 500 -> 900"); }));
+  CHECK(holds_in_time([&] { return said(run, "w1", "reloaded: gossip.timeout_ms: 500 -> 900"); }));
   CHECK(said(run, "w1", "reloaded: gossip.pull_probability: 1 -> 0"));
-  CHECK(eventually([&] {
+  CHECK(holds_in_time([&] {
     return said(run, "w1", "needs a restart, not taken over: gossip.blend: delta -> lerp");
   }));
   // It pulls no more, and is pulled from as before.
   const std::size_t from = run.steps("w1").size() + 20;
   const std::size_t from_2 = run.steps("w2").size();
-  REQUIRE(eventually([&] { return run.steps("w1").size() > from + 50; }));
+  REQUIRE(holds_in_time([&] { return run.steps("w1").size() > from + 50; }));
   CHECK(run.count("w1", from, "mixed") == 0);
-  CHECK(eventually([&] { return run.count("w2", from_2, "mixed", "w1") > 5; }));
+  CHECK(holds_in_time([&] { return run.count("w2", from_2, "mixed", "w1") > 5; }));
 
   write_cluster_file(run, "gossip: {timeout_ms: soon}");
   run.process("w1").signal(SIGHUP);
-  CHECK(eventually([&] { return said(run, "w1", "not reloaded: "); }));
+  CHECK(holds_in_time([&] { return said(run, "w1", "not reloaded: "); }));
   CHECK(said(run, "w1", "gossip.timeout_ms"));
   run.finish();
   const bool well = run.all_finished_well();
@@ -88,21 +84,22 @@ TEST_CASE("SIGHUP takes over what may change, names what may not, and survives a
 TEST_CASE("a node that is taken out of the file and put back is pulled from again") {
   ClusterRun run(2, settings);
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.count("w1", 0, "mixed", "w2") > 5; }));
+  REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed", "w2") > 5; }));
   {
     std::ofstream file(run.directory() / "next.yaml");
     file << "nodes: [{name: w1, port: " << run.ports()[0] << "}]\n" << settings << "\n";
   }
   std::filesystem::rename(run.directory() / "next.yaml", run.file());
   run.process("w1").signal(SIGHUP);
-  CHECK(eventually([&] { return said(run, "w1", "reloaded: nodes[w2].name: w2 -> none"); }));
+  CHECK(holds_in_time([&] { return said(run, "w1", "reloaded: nodes[w2].name: w2 -> none"); }));
   write_cluster_file(run, settings);
   run.process("w1").signal(SIGHUP);
-  CHECK(eventually([&] { return said(run, "w1", "reloaded: nodes[w2].name: none -> w2"); }));
+  CHECK(holds_in_time([&] { return said(run, "w1", "reloaded: nodes[w2].name: none -> w2"); }));
   run.process("w1").signal(SIGHUP);
-  CHECK(eventually([&] { return said(run, "w1", "reloaded: the cluster file has not changed"); }));
+  CHECK(
+      holds_in_time([&] { return said(run, "w1", "reloaded: the cluster file has not changed"); }));
   const std::size_t from = run.steps("w1").size();
-  CHECK(eventually([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
+  CHECK(holds_in_time([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
   run.finish();
   const bool well = run.all_finished_well();
   INFO(run.logs());
@@ -112,21 +109,21 @@ TEST_CASE("a node that is taken out of the file and put back is pulled from agai
 TEST_CASE("a node without free descriptors goes on training, and serves again once it has some") {
   ClusterRun run(3, settings);
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually(
+  REQUIRE(holds_in_time(
       [&] { return run.count("w1", 0, "mixed") > 5 && run.count("w2", 0, "mixed", "w1") > 0; }));
   const pid_t pid = run.process("w1").id();
   limit_descriptors(pid, open_descriptors(pid) + 2);
   {
     std::list<test::RawSocket> flood;
     for (int i = 0; i < 40; ++i) flood.emplace_back(run.ports()[0]);
-    CHECK(eventually([&] { return said(run, "w1", "Too many open files"); }));
+    CHECK(holds_in_time([&] { return said(run, "w1", "Too many open files"); }));
     const std::size_t from = run.steps("w1").size();
-    CHECK(eventually([&] { return run.steps("w1").size() > from + 50; }));
+    CHECK(holds_in_time([&] { return run.steps("w1").size() > from + 50; }));
   }
   const std::size_t from = run.steps("w2").size();
   const std::size_t own = run.steps("w1").size();
-  CHECK(eventually([&] { return run.count("w2", from, "mixed", "w1") > 2; }));
-  CHECK(eventually([&] { return run.count("w1", own, "mixed") > 2; }));
+  CHECK(holds_in_time([&] { return run.count("w2", from, "mixed", "w1") > 2; }));
+  CHECK(holds_in_time([&] { return run.count("w1", own, "mixed") > 2; }));
   run.finish();
   const bool well = run.all_finished_well();
   INFO(run.logs());
@@ -141,7 +138,7 @@ TEST_CASE("a model of nothing and a model of one number are exchanged like any o
                                     "transport: {same_host: ") +
                             same_host + "}");
       run.start_all({"--step-ms", "4", "--elements", elements});
-      CHECK(eventually(
+      CHECK(holds_in_time(
           [&] { return run.count("w1", 0, "mixed") > 3 && run.count("w2", 0, "mixed") > 3; }));
       run.finish();
       const bool well = run.all_finished_well();

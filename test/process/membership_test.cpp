@@ -11,20 +11,16 @@
 #include "dpwa/net/status_query.h"
 #include "test/process/cluster_run.h"
 #include "test/process/tcp_bridge.h"
-#include "test/support/eventually.h"
 
 namespace dpwa {
 namespace {
 
 using test::ClusterRun;
+using test::holds_in_time;
 
 constexpr const char* settings =
     "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s, max_frozen_ms: 0,\n"
     "  membership: {suspect_ms: 300}}";
-
-bool eventually(const std::function<bool()>& condition) {
-  return test::eventually(condition, test::run_patience);
-}
 
 std::string port_in_environment(std::uint16_t port) {
   return "DPWA_PORT=" + std::to_string(port);
@@ -59,11 +55,11 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
   const auto more = net::free_ports(2);
   const std::string seed = at(run.ports()[0]);
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.steps("w3").size() > 40; }));
+  REQUIRE(holds_in_time([&] { return run.steps("w3").size() > 40; }));
 
   run.start("w4", {"--step-ms", "4", "--join", seed}, {port_in_environment(more[0])});
   run.start("w5", {"--step-ms", "4", "--join", seed}, {port_in_environment(more[1])});
-  const bool met = eventually([&] {
+  const bool met = holds_in_time([&] {
     return run.count("w2", 0, "mixed", "w4") > 0 && run.count("w3", 0, "mixed", "w5") > 0 &&
            run.count("w4", 0, "mixed", "w5") > 0 && run.count("w5", 0, "mixed", "w4") > 0 &&
            run.count("w4", 0, "mixed", "w3") > 0;
@@ -78,15 +74,15 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
   CHECK(run.wait("w5") == 143);
   auto everybody = run.ports();
   everybody.push_back(more[0]);
-  CHECK(eventually([&] { return held_by_all(everybody, "w5", "left"); }));
+  CHECK(holds_in_time([&] { return held_by_all(everybody, "w5", "left"); }));
 
   run.process("w4").signal(SIGKILL);
   REQUIRE(run.wait("w4") == -SIGKILL);
-  CHECK(eventually([&] { return held_by_all(run.ports(), "w4", "dead"); }));
+  CHECK(holds_in_time([&] { return held_by_all(run.ports(), "w4", "dead"); }));
   const auto lines = run.lines("w4").size();
   run.start("w4", {"--step-ms", "4", "--join", seed}, {port_in_environment(more[0])});
-  CHECK(eventually([&] { return held_by_all(run.ports(), "w4", "alive"); }));
-  CHECK(eventually([&] { return run.lines("w4").size() > lines + 20; }));
+  CHECK(holds_in_time([&] { return held_by_all(run.ports(), "w4", "alive"); }));
+  CHECK(holds_in_time([&] { return run.lines("w4").size() > lines + 20; }));
 
   run.finish();
   CHECK(run.all_finished_well());
@@ -103,7 +99,7 @@ TEST_CASE(
   ClusterRun run(3, settings);
   const auto other = net::free_ports(1)[0];
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return run.count("w1", 0, "mixed", "w2") > 0 && run.count("w3", 0, "mixed", "w2") > 0;
   }));
   const std::vector<std::string> command{DPWA_VECTOR_TRAINER, run.file(), "w2",
@@ -118,14 +114,14 @@ TEST_CASE(
                                std::to_string(run.ports()[1])) != std::string::npos);
   CHECK(run.log("w1").find("the name 'w2' is taken") != std::string::npos);
   const auto mixed = run.count("w2", 0, "mixed");
-  CHECK(eventually([&] { return run.count("w2", 0, "mixed") > mixed + 5; }));
+  CHECK(holds_in_time([&] { return run.count("w2", 0, "mixed") > mixed + 5; }));
 
   run.process("w2").signal(SIGKILL);
   REQUIRE(run.wait("w2") == -SIGKILL);
   const auto lines = run.lines("w2").size();
   const auto killed = std::chrono::steady_clock::now();
   run.start("w2", {"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.lines("w2").size() > lines; }));
+  REQUIRE(holds_in_time([&] { return run.lines("w2").size() > lines; }));
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   run.finish();
   CHECK(run.all_finished_well());
@@ -135,7 +131,7 @@ TEST_CASE("one that cannot join ends and says why") {
   ClusterRun run(1, "gossip: {start_wait_ms: 300, finish_wait_ms: 2s, membership: {join: closed}}");
   const auto ports = net::free_ports(2);
   run.start("w1", {"--step-ms", "4"});
-  REQUIRE(eventually([&] { return !run.lines("w1").empty(); }));
+  REQUIRE(holds_in_time([&] { return !run.lines("w1").empty(); }));
   run.start("w8", {"--join", at(run.ports()[0])}, {port_in_environment(ports[0])});
   CHECK(run.wait("w8") == 1);
   CHECK(run.log("w8").find("'w8' is not in the cluster file of 'w1'") != std::string::npos);
@@ -189,9 +185,9 @@ TEST_CASE("two halves of a split network hold each other dead, and find each oth
   const auto meets = [&](const std::string& name, std::size_t from, const std::string& peer) {
     return run.count(name, from, "mixed", peer) > 0;
   };
-  REQUIRE(eventually([&] { return meets("w1", 0, "w3") && meets("w4", 0, "w2"); }));
+  REQUIRE(holds_in_time([&] { return meets("w1", 0, "w3") && meets("w4", 0, "w2"); }));
   for (auto& bridge : bridges) bridge->cut();
-  const bool apart = eventually([&] { return halves_are("dead"); });
+  const bool apart = holds_in_time([&] { return halves_are("dead"); });
   INFO(run.logs());
   REQUIRE(apart);
   CHECK(held_by(here[0], "w2") == "alive");
@@ -199,7 +195,7 @@ TEST_CASE("two halves of a split network hold each other dead, and find each oth
   std::map<std::string, std::size_t> from;
   for (const auto& name : run.names()) from[name] = run.steps(name).size();
   for (auto& bridge : bridges) bridge->mend();
-  const bool healed = eventually([&] {
+  const bool healed = holds_in_time([&] {
     return halves_are("alive") && meets("w1", from["w1"], "w3") && meets("w2", from["w2"], "w4") &&
            meets("w3", from["w3"], "w2") && meets("w4", from["w4"], "w1");
   });

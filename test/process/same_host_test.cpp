@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "test/process/cluster_run.h"
-#include "test/support/eventually.h"
 #include "test/support/memory_reader.h"
 #include "test/support/vector_cluster.h"
 
@@ -19,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::ChildProcess;
 using test::ClusterRun;
+using test::holds_in_time;
 
 constexpr const char* settings =
     "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s}";
@@ -26,10 +26,6 @@ constexpr std::size_t default_elements = 1000;  // of the vector trainer
 
 bool all(const std::vector<std::string>& names, const std::function<bool(const std::string&)>& is) {
   return std::ranges::all_of(names, is);
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  return test::eventually(condition, test::run_patience);
 }
 
 // Whether a node reads all of its peers but those of `down` from memory, at this moment.
@@ -102,7 +98,7 @@ ChildProcess hold_lease(const ClusterRun& run, std::chrono::milliseconds deadlin
   ChildProcess holder({DPWA_LEASE_HOLDER, std::to_string(run.ports()[0]), "w2",
                        std::to_string(default_elements), std::to_string(deadline.count())},
                       output);
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     std::string word;
     std::ifstream(output) >> word;
     return word == "holding";
@@ -115,7 +111,7 @@ ChildProcess hold_lease(const ClusterRun& run, std::chrono::milliseconds deadlin
 TEST_CASE("four processes of one host read each other from memory and end with one average") {
   ClusterRun run(4, settings);
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(run.names(), [&](auto& name) {
       return reads_all_from_memory(run, name) && run.steps(name).size() > 150;
     });
@@ -143,7 +139,7 @@ TEST_CASE("four processes of one host read each other from memory and end with o
 TEST_CASE("switched off, processes of one host talk TCP and share no memory") {
   ClusterRun run(2, std::string(settings) + "\ntransport: {same_host: off}");
   run.start_all({"--step-ms", "4"});
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(run.names(), [&](auto& name) { return run.count(name, 0, "mixed") > 20; });
   }));
   for (const auto& name : run.names()) {
@@ -166,9 +162,9 @@ TEST_CASE("whichever process is there first, both read from memory once the othe
   const std::string first = "w2";
   const std::string second = "w1";
   run.start(first, {"--step-ms", "4"});
-  REQUIRE(eventually([&] { return run.steps(first).size() > 10; }));
+  REQUIRE(holds_in_time([&] { return run.steps(first).size() > 10; }));
   run.start(second, {"--step-ms", "4"});
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(run.names(), [&](auto& name) { return reads_all_from_memory(run, name); });
   }));
   run.finish();
@@ -183,19 +179,19 @@ TEST_CASE(
   const std::vector<std::string> others{"w1", "w3", "w4"};
   run.start_all({"--step-ms", "4"});
   const pid_t killed = run.process("w2").id();
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(others,
                [&](auto& name) { return mapped_buffers(run.process(name).id(), killed) > 0; });
   }));
   run.process("w2").signal(SIGKILL);
   REQUIRE(run.wait("w2") == -SIGKILL);
-  CHECK(eventually([&] {
+  CHECK(holds_in_time([&] {
     return all(others,
                [&](auto& name) { return mapped_buffers(run.process(name).id(), killed) == 0; });
   }));
   std::map<std::string, std::size_t> at_death;
   for (const auto& name : others) at_death[name] = run.steps(name).size();
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(others, [&](auto& name) {
       return run.count(name, at_death[name], "mixed") > 60 &&
              reads_all_from_memory(run, name, "w2");
@@ -203,7 +199,7 @@ TEST_CASE(
   }));
 
   run.start("w2", {"--step-ms", "4"});
-  CHECK(eventually([&] {
+  CHECK(holds_in_time([&] {
     return all(run.names(), [&](auto& name) {
       return reads_all_from_memory(run, name) && run.steps(name).size() > 200;
     });
@@ -220,7 +216,7 @@ TEST_CASE("a process stopped again and again in the middle of things blends noth
   ClusterRun run(3, settings);
   const ClusterRun::Arguments large{"--step-ms", "4", "--elements", "100000"};
   run.start_all(large);
-  REQUIRE(eventually([&] {
+  REQUIRE(holds_in_time([&] {
     return all(run.names(), [&](auto& name) { return reads_all_from_memory(run, name); });
   }));
   for (int stop = 0; stop < 5; ++stop) {
@@ -229,15 +225,15 @@ TEST_CASE("a process stopped again and again in the middle of things blends noth
     for (const auto& name : others) from[name] = run.steps(name).size();
     run.process("w3").signal(SIGSTOP);
     std::this_thread::sleep_for(600ms);  // longer than its leases
-    CHECK(eventually([&] {
+    CHECK(holds_in_time([&] {
       return all(others, [&](auto& name) { return run.steps(name).size() > from[name] + 10; });
     }));
     run.process("w3").signal(SIGCONT);
     const auto mixed = run.count("w3", 0, "mixed");
-    REQUIRE(eventually([&] { return run.count("w3", 0, "mixed") > mixed + 5; }));
+    REQUIRE(holds_in_time([&] { return run.count("w3", 0, "mixed") > mixed + 5; }));
   }
   for (const auto& name : run.names()) CHECK(run.status(name)["protocol_errors"] == 0);
-  CHECK(eventually(
+  CHECK(holds_in_time(
       [&] { return all(run.names(), [&](auto& name) { return run.steps(name).size() > 300; }); }));
   run.finish();
   const bool well = run.all_finished_well();
@@ -249,14 +245,14 @@ TEST_CASE("a process stopped again and again in the middle of things blends noth
 TEST_CASE("a stopped reader with a snapshot in its hands holds nobody up, and its lease expires") {
   ClusterRun run(2, "gossip: {timeout_ms: 500, start_wait_ms: 100, finish_wait_ms: 100}");
   run.start("w1", {"--step-ms", "2"});
-  REQUIRE(eventually([&] { return run.steps("w1").size() > 5; }));
+  REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
   ChildProcess holder = hold_lease(run, 2s);
   holder.signal(SIGSTOP);
   const auto before = run.status("w1");
   CHECK(before["same_host_leases_expired"] == 0);
   const std::uint64_t published = before["published"];
-  CHECK(eventually([&] { return run.status("w1")["published"] > published + 100; }));
-  CHECK(eventually([&] { return run.status("w1")["same_host_leases_expired"] == 1; }));
+  CHECK(holds_in_time([&] { return run.status("w1")["published"] > published + 100; }));
+  CHECK(holds_in_time([&] { return run.status("w1")["same_host_leases_expired"] == 1; }));
   const auto after = run.status("w1");
   CHECK(after["publishes_skipped"] == before["publishes_skipped"]);
   CHECK(after["same_host_served"] == 0);
@@ -270,7 +266,7 @@ TEST_CASE("the lease of a reader that is killed ends at once") {
                  "gossip: {timeout_ms: 500, start_wait_ms: 100, finish_wait_ms: 100}\n"
                  "transport: {max_replies: 1}");
   run.start("w1", {"--step-ms", "2"});
-  REQUIRE(eventually([&] { return run.steps("w1").size() > 5; }));
+  REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
   test::MemoryReader other(run.ports()[0], hello_of("w2"));
   const std::size_t bytes = test::vector_manifest(default_elements).total_bytes();
   ChildProcess holder = hold_lease(run, 10s);
@@ -278,11 +274,11 @@ TEST_CASE("the lease of a reader that is killed ends at once") {
   CHECK(other.last_reply() == wire::MessageType::busy);
   const auto killed_at = std::chrono::steady_clock::now();
   holder.signal(SIGKILL);
-  CHECK(eventually([&] { return other.pull(10s, bytes).has_value(); }));
+  CHECK(holds_in_time([&] { return other.pull(10s, bytes).has_value(); }));
   CHECK(std::chrono::steady_clock::now() - killed_at < 8s);
   CHECK(run.status("w1")["same_host_leases_expired"] == 0);
   CHECK(other.release(true));
-  CHECK(eventually([&] { return run.status("w1")["same_host_served"] == 1; }));
+  CHECK(holds_in_time([&] { return run.status("w1")["same_host_served"] == 1; }));
   run.finish();
   CHECK(run.wait("w1") == 0);
 }

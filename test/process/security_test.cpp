@@ -7,12 +7,12 @@
 
 #include "dpwa/security/key_file.h"
 #include "test/process/cluster_run.h"
-#include "test/support/eventually.h"
 
 namespace dpwa {
 namespace {
 
 using test::ClusterRun;
+using test::holds_in_time;
 
 // Over TCP, as between hosts; every node has a key file of its own.
 constexpr const char* settings =
@@ -47,7 +47,7 @@ TEST_CASE("nodes with the cluster's key train together, and one with another sta
     return std::ranges::all_of(std::array{"w1", "w2", "w3"},
                                [&](const char* name) { return run.count(name, 0, "mixed") > 20; });
   };
-  REQUIRE(test::eventually(trained, test::run_patience));
+  REQUIRE(holds_in_time(trained));
   const auto status = run.status("w1");
   REQUIRE(status.is_object());
   CHECK(status["security_failures"] > 0);
@@ -67,7 +67,7 @@ TEST_CASE("the cluster's key is changed while it trains: add, promote, retire, S
   const Key young_key = new_key();
   for (const std::string& name : run.names()) give_key(run, name, old_key);
   run.start_all({"--step-ms", "4"});
-  REQUIRE(test::eventually([&] { return run.count("w1", 0, "mixed") > 5; }, test::run_patience));
+  REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed") > 5; }));
   std::size_t reloads = 0;
   // One node after the other: in between they hold different files.
   const auto give_all = [&](const Keys& keys) {
@@ -75,9 +75,8 @@ TEST_CASE("the cluster's key is changed while it trains: add, promote, retire, S
     for (const std::string& name : run.names()) {
       replace_private_file(run.directory() / (name + ".key"), key_file_text(keys));
       run.process(name).signal(SIGHUP);
-      REQUIRE(test::eventually(
-          [&] { return count_of(run.log(name), "reloaded: the files of the sec") == reloads; },
-          test::run_patience));
+      REQUIRE(holds_in_time(
+          [&] { return count_of(run.log(name), "reloaded: the files of the sec") == reloads; }));
     }
   };
   give_all({old_key, young_key});
@@ -87,8 +86,7 @@ TEST_CASE("the cluster's key is changed while it trains: add, promote, retire, S
   REQUIRE(run.wait("w2") == -SIGKILL);
   run.start("w2", {"--step-ms", "4"});
   const std::size_t from = run.steps("w1").size();
-  CHECK(test::eventually([&] { return run.count("w1", from, "mixed", "w2") > 5; },
-                         test::run_patience));
+  CHECK(holds_in_time([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
   run.finish();
   const bool well = run.all_finished_well();
   INFO(run.logs());

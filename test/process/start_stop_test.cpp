@@ -2,23 +2,19 @@
 #include <signal.h>
 
 #include "test/process/cluster_run.h"
-#include "test/support/eventually.h"
 
 namespace dpwa {
 namespace {
 
 using test::ClusterRun;
-
-bool eventually(const std::function<bool()>& condition) {
-  return test::eventually(condition, test::run_patience);
-}
+using test::holds_in_time;
 
 }  // namespace
 
 TEST_CASE("a node with another model is refused with the tensor's name, the running one goes on") {
   ClusterRun run(2, "gossip: {start_wait_ms: 200, finish_wait_ms: 2s}");
   run.start("w1", {"--step-ms", "2", "--elements", "100"});
-  REQUIRE(eventually([&] { return run.steps("w1").size() > 5; }));
+  REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
   run.start("w2", {"--elements", "101"});
   CHECK(run.wait("w2") == 1);
   INFO(run.logs());
@@ -27,7 +23,7 @@ TEST_CASE("a node with another model is refused with the tensor's name, the runn
   CHECK(run.steps("w2").empty());
 
   const auto steps = run.steps("w1").size();
-  CHECK(eventually([&] { return run.steps("w1").size() > steps + 10; }));
+  CHECK(holds_in_time([&] { return run.steps("w1").size() > steps + 10; }));
   run.finish();
   CHECK(run.wait("w1") == 0);
 }
@@ -35,11 +31,11 @@ TEST_CASE("a node with another model is refused with the tensor's name, the runn
 TEST_CASE("SIGTERM ends a node with exit code 143 while it trains, the others go on") {
   ClusterRun run(3, "gossip: {start_wait_ms: 60s, finish_wait_ms: 30s}");
   run.start_all({"--step-ms", "2"});
-  REQUIRE(eventually([&] { return run.steps("w2").size() > 20; }));
+  REQUIRE(holds_in_time([&] { return run.steps("w2").size() > 20; }));
   run.process("w2").signal(SIGTERM);
   CHECK(run.wait("w2") == 143);
   const auto mixed = run.count("w1", 0, "mixed");
-  CHECK(eventually([&] { return run.count("w1", 0, "mixed") > mixed + 5; }));
+  CHECK(holds_in_time([&] { return run.count("w1", 0, "mixed") > mixed + 5; }));
   run.finish();
   CHECK(run.wait("w1") == 0);
   CHECK(run.wait("w3") == 0);
@@ -56,7 +52,7 @@ TEST_CASE("a node that is not in the file, or whose port is taken, ends and says
   CHECK(run.log("w9").find("w9") != std::string::npos);
 
   run.start("w1");
-  REQUIRE(eventually([&] { return !run.lines("w1").empty(); }));
+  REQUIRE(holds_in_time([&] { return !run.lines("w1").empty(); }));
   // The same node again, under another name for its files.
   test::ChildProcess again({DPWA_VECTOR_TRAINER, run.file(), "w1", run.directory() / "again.jsonl"},
                            run.directory() / "again.log");
