@@ -8,10 +8,13 @@
 
 namespace dpwa {
 
-// Lets a recurring message through once per key and period, so that a hostile or broken peer cannot
-// fill the log. Pure: time is an argument. One owner, one thread.
+// Lets a recurring message through once per key and period, and so many messages of all keys, so
+// that hostile or broken peers cannot fill the log, under however many names or addresses they
+// come. Pure: time is an argument. One owner, one thread.
 class LogLimiter {
  public:
+  static constexpr unsigned most_in_a_period = 200;
+
   explicit LogLimiter(Duration period = std::chrono::minutes(1)) : period_(period) {}
 
   // How many messages of `key` were held back since the last one that passed, when this one may
@@ -20,12 +23,19 @@ class LogLimiter {
 
  private:
   struct Entry {
-    TimePoint passed;
+    std::optional<TimePoint> passed;
     unsigned held_back = 0;
   };
   static constexpr std::size_t max_keys = 4096;  // above: everything is forgotten
+  bool spent(TimePoint now);
+
   Duration period_;
+  std::optional<TimePoint> began_;  // of the period in which `passed_` have passed
+  unsigned passed_ = 0;
   std::map<std::string, Entry> entries_;
 };
+
+// To be appended to a message that passed: "" or " (3 times since)".
+std::string since_words(unsigned held_back);
 
 }  // namespace dpwa

@@ -271,10 +271,7 @@ void Client::hold(PeerId peer, std::optional<TimePoint> until, const std::string
 
 void Client::warn(PeerId peer, const std::string& kind, const std::string& text) {
   const auto held_back = limiter_.pass(channels_[peer]->name() + kind, SteadyClock::now());
-  if (!held_back) return;
-  const std::string more =
-      *held_back > 0 ? " (" + std::to_string(*held_back) + " times since)" : "";
-  log(LogLevel::warn, "tx", text + more);
+  if (held_back) log(LogLevel::warn, "tx", text + since_words(*held_back));
 }
 
 void Client::report(PeerId peer, const PullResult& result) {
@@ -283,11 +280,9 @@ void Client::report(PeerId peer, const PullResult& result) {
   const std::string kind = std::to_string(static_cast<int>(*result.failure));
   const auto held_back = limiter_.pass(name + kind, SteadyClock::now());
   if (!held_back) return;
-  const std::string more =
-      *held_back > 0 ? " (" + std::to_string(*held_back) + " times since)" : "";
   const bool ordinary = declined_in_order(*result.failure);
   log(ordinary ? LogLevel::debug : LogLevel::warn, "tx",
-      "pull from '" + name + "' failed: " + result.detail + more);
+      "pull from '" + name + "' failed: " + result.detail + since_words(*held_back));
 }
 
 std::vector<Greeted> Client::greet_all(Duration timeout) {

@@ -94,6 +94,7 @@ class Client {
   boost::asio::awaitable<void> visit_and_count(PeerAddress address, bool all, Duration timeout,
                                                std::size_t index);
   void take_up_members();  // peers that are new, have moved, are gone or are back
+  void tell_of(const std::string& member, const std::string& news);  // in the log
   void tell_members(PeerId peer, const PullResult& result);
   void note_refusal(PeerId peer, const PullResult& result);
   bool stopped() const;
@@ -133,6 +134,7 @@ class Client {
   DistanceVerdict verdict_;  // on what landed last
   Random random_;
   LogLimiter limiter_;
+  LogLimiter members_limiter_;
 
   Landing landing_;  // handed over with the arrival
   PullSpec spec_;    // handed over with the start of its round

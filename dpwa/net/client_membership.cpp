@@ -86,12 +86,15 @@ void Client::take_up_members() {
     const bool out = claim.name.empty() || is_out(members[peer].status());
     const bool changed = out != table_.at(peer).out;
     table_.set_out(peer, out);
-    if (!claim.name.empty() && (is_new || changed)) {
-      log(LogLevel::info, "members",
-          "'" + claim.name + (is_new ? "' joined" : words_for(members[peer].status())));
-    }
+    if (!claim.name.empty() && (is_new || changed))
+      tell_of(claim.name, is_new ? "' joined" : words_for(members[peer].status()));
   }
   members_version_ = version;  // not before: where memory is refused, all of it is done again
+}
+
+void Client::tell_of(const std::string& member, const std::string& news) {
+  const auto held_back = members_limiter_.pass(member + news, SteadyClock::now());
+  if (held_back) log(LogLevel::info, "members", "'" + member + news + since_words(*held_back));
 }
 
 void Client::tell_members(PeerId peer, const PullResult& result) {

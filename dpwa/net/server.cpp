@@ -158,10 +158,7 @@ void Server::stop() {
 
 void Server::report(const std::string& address, const std::string& what) {
   const auto held_back = limiter_.pass(address, std::chrono::steady_clock::now());
-  if (!held_back) return;
-  const std::string more =
-      *held_back > 0 ? " (and " + std::to_string(*held_back) + " more since)" : "";
-  log(LogLevel::warn, "rx", address + ": " + what + more);
+  if (held_back) log(LogLevel::warn, "rx", address + ": " + what + since_words(*held_back));
 }
 
 }  // namespace dpwa

@@ -56,6 +56,7 @@ missing_packages() {
   has_cmake || echo cmake
   has_venv || echo python3-venv
   command -v ninja >/dev/null || echo ninja-build
+  command -v openssl >/dev/null || echo openssl
   has_boost || echo libboost-dev
   while read -r line; do
     find_header "${line#* }" >/dev/null || echo "${line%% *}"

@@ -5,24 +5,36 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import ssl
 import struct
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import wire
 from tasks import end_all
 
 CALLER_BEHAVIOURS = ("half_open", "connections", "requests", "noise", "slow_hello", "never_reads", "impersonate",
-                     "huge_frame", "hoard")
+                     "huge_frame", "hoard", "bury", "crowd")
 RAW = 1 << 1  # capabilities: codec 1
+
+
+@dataclass
+class Identity:
+    """With which it passes for a node of the cluster; without one it speaks no TLS."""
+
+    as_caller: ssl.SSLContext
+    as_called: ssl.SSLContext
 
 
 class Attacker:
     """Between attacks it is a node that has not got weights yet: in nobody's way. Single-threaded."""
 
     def __init__(self, name: str, cluster: str, elements: int, honest: dict[str, tuple[str, int]],
-                 seed: int) -> None:
+                 seed: int, identity: Identity | None = None) -> None:
         self.name, self.cluster, self.elements = name, cluster, elements
         self.honest = honest  # name and real address of each
+        self.identity = identity
         self.behaviour = ""
         self.rng = random.Random(f"{seed}-{name}")
         self.fingerprint = wire.vector_fingerprint(elements)
@@ -35,7 +47,8 @@ class Attacker:
         self._busy: list[asyncio.Task[None]] = []
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0) -> int:
-        self._server = await asyncio.start_server(self._serve, host, port)
+        self._server = await asyncio.start_server(self._serve, host, port,
+                                                  ssl=self.identity.as_called if self.identity else None)
         return self._server.sockets[0].getsockname()[1]
 
     def begin(self, behaviour: str) -> None:
@@ -168,13 +181,15 @@ class Attacker:
             await asyncio.sleep(0.02)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(*self.rng.choice([*self.honest.values()]))
+        return await asyncio.open_connection(*self.rng.choice([*self.honest.values()]),
+                                             ssl=self.identity.as_caller if self.identity else None)
 
-    async def _greeted(self, name: str, incarnation: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
+    async def _greeted(self, name: str, incarnation: int,
+                       capabilities: int = 0b11110) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
         """A connection as node `name`, and the body of the WELCOME."""
         reader, writer = await self._connect()
         try:
-            writer.write(wire.hello(wire.NODE, self.cluster, name, incarnation, self.fingerprint))
+            writer.write(wire.hello(wire.NODE, self.cluster, name, incarnation, self.fingerprint, capabilities))
             kind, _, size = wire.parse_header(await asyncio.wait_for(reader.readexactly(wire.HEADER_BYTES), 5))
             body = await reader.readexactly(size)
             if kind != wire.WELCOME:
@@ -297,3 +312,30 @@ class Attacker:
             await asyncio.sleep(0.2)
         finally:
             writer.transport.abort()
+
+    async def _tell(self, claims: list[wire.Claim]) -> None:
+        """MEMBERS, as an honest node says it."""
+        reader, writer, _ = await self._greeted(self.name, 1, wire.MEMBERS_CAPABILITY | RAW)
+        try:
+            own = wire.Claim(self.name, self._port(), 1)
+            writer.write(wire.members(2, [own, *claims]))
+            kind, _, _ = wire.parse_header(await asyncio.wait_for(reader.readexactly(wire.HEADER_BYTES), 5))
+            self.answered += kind == wire.MEMBERS
+        finally:
+            writer.transport.abort()
+
+    def _port(self) -> int:
+        assert self._server is not None
+        return self._server.sockets[0].getsockname()[1]
+
+    async def _bury(self) -> None:
+        """Says of honest nodes that they are dead or gone, for processes that begin as late as is believed."""
+        soon_us = time.time_ns() // 1000 + self.rng.choice((0, 1, 80_000_000_000))
+        await self._tell([wire.Claim(name, port, soon_us, self.rng.choice((2, 3, 4)), self.rng.choice((0, 1, 1 << 31)))
+                          for name, (_, port) in self.honest.items()])
+
+    async def _crowd(self) -> None:
+        """Tells of nodes that there are not."""
+        await self._tell([wire.Claim(f"none-{self.rng.randrange(1 << 40)}", self.rng.randint(1, 65535),
+                                     time.time_ns() // 1000, addresses=(f"127.1.{self.rng.randrange(256)}.1",))
+                          for _ in range(100)])

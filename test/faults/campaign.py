@@ -23,7 +23,7 @@ from run import Run, make_schedule
 from settings import Settings, sanitizer_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SECURITY_MODES = ("insecure", "psk")
+SECURITY_MODES = ("insecure", "psk", "mtls")
 
 
 def seeds_of(text: str) -> list[int]:
@@ -156,6 +156,9 @@ def main(arguments: list[str]) -> int:
     if chosen.security == "psk" and not (chosen.build / "bin" / "dpwa").exists():
         print(f"campaign.py: --security psk makes a key with {chosen.build}/bin/dpwa: build dpwa_cli",
               file=sys.stderr)
+        return 2
+    if chosen.security == "mtls" and shutil.which("openssl") is None:
+        print("campaign.py: --security mtls makes certificates with the program openssl: install it", file=sys.stderr)
         return 2
     if chosen.netns and (why := netns.why_not()):
         print(f"skipped: {why}")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import ssl
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -143,11 +144,12 @@ def make_key(cli: Path, file: Path) -> None:
     subprocess.run([str(cli), "keygen", "--output", str(file)], check=True, capture_output=True, timeout=60)
 
 
-async def ask_status(address: tuple[str, int], cluster: str, timeout_s: float) -> dict[str, Any] | None:
+async def ask_status(address: tuple[str, int], cluster: str, timeout_s: float,
+                     identity: ssl.SSLContext | None = None) -> dict[str, Any] | None:
     """The status object of a node, asked for as an observer; None when there is no sound answer in time."""
 
     async def ask() -> dict[str, Any]:
-        reader, writer = await asyncio.open_connection(*address)
+        reader, writer = await asyncio.open_connection(*address, ssl=identity)
         try:
             writer.write(wire.hello(wire.OBSERVER, cluster, "", 1) + wire.frame(wire.STATUS_REQUEST, 2))
             for expected in (wire.WELCOME, wire.STATUS):

@@ -29,6 +29,18 @@ def step(number: int, at_ms: float, **changed: object) -> invariants.Line:
             "clock": float(number), "outcome": "mixed", "probe": [0.0, 0.0], **changed}
 
 
+class Members(unittest.TestCase):
+    def test_the_message_is_that_of_the_document(self) -> None:
+        sent = golden("members")
+        claims = [
+            wire.Claim("w1", 7001, 0x1112131415161718, 1, 0, ("10.0.0.1", "fe80::1")),
+            wire.Claim("w2", 7002, 3, 2, 1, ("10.0.0.2",)),
+            wire.Claim("w3", 65535, 4, 3, 1 << 31, ("::1",)),
+            wire.Claim("w4", 1, 5, 4, 2, ("127.0.0.1",)),
+        ]
+        self.assertEqual(sent, wire.members(0x01020304, claims, 4, 0x0102030405060708, 2))
+
+
 class Schedules(unittest.TestCase):
     def test_the_same_seed_gives_the_same_bytes_and_another_does_not(self) -> None:
         def make(seed: int) -> str:

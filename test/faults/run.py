@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import certificates
 import schedule
-from attackers import Attacker
+from attackers import Attacker, Identity
 from cluster import Life, Node, ask_status, make_key, now_ms
 from invariants import ROUND_ENDS
 from network import Network
@@ -18,6 +20,7 @@ from tasks import end_all
 
 WARM_ROUNDS = 40
 TAIL_ROUNDS = 40
+OBSERVER = "observer"
 
 
 class Failed(Exception):
@@ -45,6 +48,7 @@ class Run:
         self.nodes: dict[str, Node] = {}
         self.attackers: dict[str, Attacker] = {}
         self.observed = Observed([])
+        self.observer: ssl.SSLContext | None = None
         self._watch_on = True
 
     async def execute(self) -> Observed:
@@ -85,8 +89,11 @@ class Run:
         real = await self.network.open(settings.names)
         if settings.security == "psk":
             make_key(settings.cli, self.folder / KEY_FILE)
+        elif settings.security == "mtls":
+            certificates.make(self.folder, [*settings.names, *settings.attackers, OBSERVER])
+            self.observer = certificates.context(self.folder, OBSERVER, calls=True)
         for name in settings.attackers:
-            attacker = Attacker(name, CLUSTER, settings.elements, real, settings.seed)
+            attacker = Attacker(name, CLUSTER, settings.elements, real, settings.seed, self._identity_of(name))
             host = self.network.own_host
             self.attackers[name] = attacker
             real_attacker = (host, await attacker.listen(host))
@@ -98,6 +105,12 @@ class Run:
             node = Node(name, real[name], config, self.folder / f"{name}.jsonl", self.folder / f"{name}.log")
             self.nodes[name] = node
             self.observed.nodes.append(node)
+
+    def _identity_of(self, attacker: str) -> Identity | None:
+        if self.settings.security != "mtls":
+            return None
+        return Identity(certificates.context(self.folder, attacker, calls=True),
+                        certificates.context(self.folder, attacker, calls=False))
 
     def _launch(self, node: Node) -> None:
         settings = self.settings
@@ -235,9 +248,9 @@ class Run:
         life: Life = node.life
         if not node.runs or node.stopped_ms is not None or life.started_ms is None:
             return
-        if self.settings.security != "insecure":
+        if self.settings.security == "psk":
             return  # an observer needs the key as well; the steps tell whether the node lives
-        status = await ask_status(node.address, CLUSTER, 3.0 * self.settings.slowness)
+        status = await ask_status(node.address, CLUSTER, 3.0 * self.settings.slowness, self.observer)
         undisturbed = node.life is life and node.runs and node.stopped_ms is None
         if status is not None:
             node.silent_status = 0

@@ -15,6 +15,8 @@ BEHAVIOURS = (
     "wrong_request", "endless_welcome",
     # callers that misbehave
     "half_open", "connections", "requests", "noise", "slow_hello", "never_reads", "impersonate", "huge_frame", "hoard",
+    # what an admitted node says of others
+    "bury", "crowd",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import certificates
 from schedule import BEHAVIOURS
 
 CLUSTER = "faults"
@@ -53,8 +54,8 @@ class Settings:
     def left_out(self) -> tuple[str, ...]:
         """Attacks that the settings are known not to withstand: `warn` blends what is far away."""
         found = ("far_away",) if self.firewall == "warn" else ()
-        # Without the key nobody gets as far as a message.
-        return found if self.security == "insecure" else tuple(one for one in BEHAVIOURS if one not in WITHOUT_KEY)
+        # Without the key nobody gets as far as a message; with mtls attackers have certificates of their own.
+        return found if self.security != "psk" else tuple(one for one in BEHAVIOURS if one not in WITHOUT_KEY)
 
     @property
     def elements(self) -> int:
@@ -125,6 +126,8 @@ def cluster_file(settings: Settings, own: str, addresses: dict[str, tuple[str, i
     ]
     if settings.security == "psk":
         lines.append(f"security: {{mode: psk, key_file: {folder / KEY_FILE}}}")
+    elif settings.security == "mtls":
+        lines.append(certificates.security_line(folder, own))
     elif settings.netns:
         lines.append("security: {mode: insecure}")
     return "\n".join(lines) + "\n"

@@ -10,6 +10,8 @@ MAGIC = b"DPWA"
 HEADER_BYTES = 32
 (HELLO, WELCOME, REJECT, MANIFEST_REQUEST, MANIFEST, PULL, SNAPSHOT, NOT_MODIFIED, NOT_READY, BUSY, ERROR,
  STATUS_REQUEST, STATUS) = range(1, 14)
+MEMBERS = 30
+MEMBERS_CAPABILITY = 1 << 30
 NODE, OBSERVER = 1, 2
 JOINING, READY, FINISHED = 1, 2, 3
 EMPTY = b"\0\0\0\0"  # the body of a message without fields: its checksum
@@ -136,6 +138,28 @@ class Head:
     @classmethod
     def decode(cls, body: bytes) -> Head:
         return cls(*struct.unpack_from("<QQdddqQQIBBB", body))
+
+
+@dataclass
+class Claim:
+    """One entry of MEMBERS."""
+
+    name: str
+    port: int
+    incarnation: int
+    status: int = 1  # 1 alive, 2 suspect, 3 dead, 4 left
+    refutation: int = 0
+    addresses: tuple[str, ...] = ("127.0.0.1",)
+
+    def encode(self) -> bytes:
+        fields = struct.pack("<BBHIQ", self.status, len(self.addresses), self.port, self.refutation, self.incarnation)
+        return fields + string(self.name) + b"".join(string(address) for address in self.addresses)
+
+
+def members(request: int, claims: list[Claim], known: int = 0, digest: int = 0, part: int = 0) -> bytes:
+    """The sender's own claim comes first."""
+    entries = b"".join(claim.encode() for claim in claims)
+    return frame(MEMBERS, request, struct.pack("<IQIH", known, digest, part, len(claims)) + entries)
 
 
 def snapshot(request: int, head: Head, chunks: list[bytes], length_lie: int = 0) -> bytes:

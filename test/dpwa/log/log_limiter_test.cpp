@@ -33,7 +33,17 @@ TEST_CASE("more keys than a node has reason to know are forgotten instead of kep
   LogLimiter limiter(60s);
   CHECK(limiter.pass("first", start) == 0);
   for (int i = 0; i < 5000; ++i) limiter.pass(std::to_string(i), start);
-  CHECK(limiter.pass("first", start + 1s) == 0);
+  CHECK(limiter.pass("first", start + 60s) == 0);  // not 1
+}
+
+TEST_CASE("ever new keys do not fill the log") {
+  LogLimiter limiter(60s);
+  unsigned passed = 0;
+  for (int i = 0; i < 5000; ++i)
+    passed += limiter.pass(std::to_string(i), start + i * 1ms).has_value() ? 1 : 0;
+  CHECK(passed == LogLimiter::most_in_a_period);
+  CHECK_FALSE(limiter.pass("4999", start + 59s));
+  CHECK(limiter.pass("4999", start + 60s) == 2);
 }
 
 }  // namespace dpwa
