@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "dpwa/net/free_ports.h"
 #include "dpwa/security/key_file.h"
 #include "test/process/cluster_run.h"
+#include "test/support/certificates.h"
 
 namespace dpwa {
 namespace {
@@ -59,6 +61,54 @@ TEST_CASE("nodes with the cluster's key train together, and one with another sta
     CHECK(run.last_line(name)["checksum"] == run.last_line("w1")["checksum"]);
   }
   CHECK(run.log("w1").find("refused a caller: has another cluster key") != std::string::npos);
+}
+
+TEST_CASE("who joins shows the cluster's key, or a certificate that names it") {
+  const test::SecretFolder secrets;
+  std::string security;
+  std::string reason;
+  const std::string folder = secrets.path("").string();
+  test::TestAuthority authority(secrets, "ca");
+  SUBCASE("psk") {
+    const Key key = new_key();
+    for (const std::string name : {"w1", "w2", "w4"})
+      create_private_file(secrets.path(name + ".key"), key_file_text({key}));
+    create_private_file(secrets.path("w3.key"), key_file_text({new_key()}));
+    reason = "does not accept this cluster key";
+    security = "security: {mode: psk, key_file: \"" + folder + "{name}.key\"}";
+  }
+  SUBCASE("mtls") {
+    const test::TestAuthority foreign(secrets, "foreign");
+    for (const std::string name : {"w1", "w2", "w4"}) authority.sign(secrets, name, {name, ""});
+    foreign.sign(secrets, "w3", {"w3", ""});
+    reason = "does not accept this node's certificate: unknown CA";
+    security = "security: {mode: mtls, ca: " + authority.file() + ", cert: \"" + folder +
+               "{name}.pem\", key: \"" + folder + "{name}.key\"}";
+  }
+  ClusterRun run(2, "gossip: {start_wait_ms: 5s, finish_wait_ms: 30s}\n" + security);
+  const std::string seed = "127.0.0.1:" + std::to_string(run.ports()[0]);
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(holds_in_time([&] { return run.count("w2", 0, "mixed", "w1") > 5; }));
+  const auto ports = net::free_ports(2);
+  const auto join = [&](const std::string& name, std::uint16_t port) {
+    run.start(name, {"--step-ms", "4", "--join", seed}, {"DPWA_PORT=" + std::to_string(port)});
+  };
+  join("w3", ports[0]);
+  CHECK(run.wait("w3") == 1);
+  INFO(run.log("w3"));
+  CHECK(run.log("w3").find(reason) != std::string::npos);
+  CHECK(run.steps("w3").empty());
+  join("w4", ports[1]);
+  const bool met = holds_in_time([&] {
+    return run.count("w4", 0, "mixed", "w2") > 0 && run.count("w2", 0, "mixed", "w4") > 0;
+  });
+  INFO(run.logs());
+  INFO(run.log("w4"));
+  CHECK(met);
+  run.finish();
+  CHECK(run.all_finished_well());
+  CHECK(run.wait("w4") == 0);
+  CHECK(run.last_line("w4")["checksum"] == run.last_line("w1")["checksum"]);
 }
 
 TEST_CASE("the cluster's key is changed while it trains: add, promote, retire, SIGHUP each time") {

@@ -17,11 +17,7 @@ std::vector<std::string> names_of(const std::vector<PeerAddress>& peers) {
   return names;
 }
 
-AlignedBuffer allocate(std::size_t bytes) {
-  return AlignedBuffer(bytes);
-}
-
-ClientOptions client_options(std::uint64_t seed, bool same_host) {
+ClientOptions client_options(std::uint64_t seed, bool same_host, const BufferAllocator& allocate) {
   ClientOptions options;
   options.same_host = same_host;
   options.seed = seed;
@@ -31,10 +27,15 @@ ClientOptions client_options(std::uint64_t seed, bool same_host) {
 
 }  // namespace
 
+AlignedBuffer plain_memory(std::size_t bytes) {
+  return AlignedBuffer(bytes);
+}
+
 PullingNode::PullingNode(std::vector<PeerAddress> peers, std::size_t elements, std::uint64_t seed,
-                         bool same_host, std::shared_ptr<Security> security)
+                         bool same_host, std::shared_ptr<Security> security,
+                         const BufferAllocator& allocate)
     : local_("test", "w2", 3, names_of(peers), vector_manifest(elements), 4096, allocate),
-      client_(io_, local_, std::move(peers), client_options(seed, same_host)),
+      client_(io_, local_, std::move(peers), client_options(seed, same_host, allocate)),
       work_(io_.get_executor()),
       thread_([this] { net::run_io(io_, [this] { client_.resume(); }); }) {
   local_.security = std::move(security);

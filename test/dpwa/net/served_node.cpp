@@ -24,10 +24,6 @@ ServerEvents quiet_events() {
   return events;
 }
 
-AlignedBuffer plain_memory(std::size_t bytes) {
-  return AlignedBuffer(bytes);
-}
-
 }  // namespace
 
 ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAllocator allocate,
