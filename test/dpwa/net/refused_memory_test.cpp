@@ -2,6 +2,7 @@
 
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "test/dpwa/net/pulling_node.h"
+#include "test/dpwa/net/secure_nodes.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/allocations.h"
 #include "test/support/eventually.h"
@@ -45,6 +46,14 @@ void check_refusals(ServedNode& peer, PullingNode& node) {
 TEST_CASE("memory refused anywhere in a pull costs that pull alone, over TCP") {
   ServedNode peer(elements);
   PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}}, elements, 1, /*same_host=*/false);
+  check_refusals(peer, node);
+}
+
+TEST_CASE("memory refused anywhere in a pull costs that pull alone, over TLS") {
+  const test::ClusterKey key;
+  ServedNode peer(elements, {}, {}, true, key.open());
+  PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}}, elements, 1, /*same_host=*/false,
+                   key.open());
   check_refusals(peer, node);
 }
 
