@@ -43,6 +43,7 @@ Json settings_of(const PullOptions& options, const PullMeasured& measured) {
   double pulls = 0;
   for (const GroupWindow& window : ours.windows) pulls += static_cast<double>(window.pulls);
   settings["tcp_bytes_per_pull"] = pulls == 0 ? 0 : tcp_bytes(ours) / pulls;
+  settings["bytes_per_pull"] = pulls == 0 ? 0 : static_cast<double>(parameter_bytes(ours)) / pulls;
   double huge = 1e300;
   const double buffers = static_cast<double>(pull_node_buffers(options.blend)) *
                          static_cast<double>(options.topology.bytes);
