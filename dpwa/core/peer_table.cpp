@@ -46,13 +46,17 @@ PeerTable::PeerTable(const std::vector<std::string>& names, FlowControl flow_con
   for (std::size_t i = 0; i < names.size(); ++i) {
     peers_[i].name = names[i];
     peers_[i].score = flow_control_.initial;
+    places_.emplace(names[i], static_cast<PeerId>(i));
   }
 }
 
 void PeerTable::put(PeerId peer, const std::string& name) {
   if (peer >= peers_.size()) peers_.resize(peer + 1);
+  const auto before = places_.find(peers_[peer].name);
+  if (before != places_.end() && before->second == peer) places_.erase(before);
   peers_[peer] = {};
   peers_[peer].name = name;
+  places_.insert_or_assign(name, peer);
   peers_[peer].score = flow_control_.initial;
 }
 
@@ -187,9 +191,9 @@ void PeerTable::reached(PeerId peer, std::uint64_t incarnation, TimePoint now) {
 }
 
 std::optional<PeerId> PeerTable::find(const std::string& name) const {
-  const auto found = std::ranges::find(peers_, name, &PeerRecord::name);
-  if (found == peers_.end()) return std::nullopt;
-  return static_cast<PeerId>(found - peers_.begin());
+  const auto found = places_.find(name);
+  if (found == places_.end()) return std::nullopt;
+  return found->second;
 }
 
 }  // namespace dpwa

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dpwa/core/backoff.h"
@@ -109,6 +110,7 @@ class PeerTable {
   void end_failures(PeerRecord& record) const;
 
   std::vector<PeerRecord> peers_;
+  std::unordered_map<std::string, PeerId> places_;
   FlowControl flow_control_;
   Backoff backoff_;
 };

@@ -12,6 +12,7 @@
 #include "dpwa/net/run_io.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/background_thread.h"
+#include "dpwa/node/contacts.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 
@@ -165,12 +166,16 @@ class Node::Threads {
       std::function<void(const std::string&, const Progress&, bool)> on_served) {
     ServerEvents events;
     events.on_contact = [this](const std::string& peer, std::uint64_t incarnation) {
-      asio::post(tx_io_, [this, peer, incarnation] { client_.peer_called(peer, incarnation); });
+      if (contacts_.add(peer, incarnation)) asio::post(tx_io_, [this] { take_contacts(); });
     };
     events.on_served =
         on_served ? std::move(on_served) : [](const std::string&, const Progress&, bool) {};
     events.status_json = [this] { return describe(); };
     return events;
+  }
+
+  void take_contacts() {
+    for (const auto& [peer, incarnation] : contacts_.take()) client_.peer_called(peer, incarnation);
   }
 
   asio::awaitable<std::string> describe() {
@@ -186,8 +191,9 @@ class Node::Threads {
   asio::io_context rx_io_{1};
   asio::io_context tx_io_{1};
   LocalNode local_;
-  Client client_;  // Tx thread
-  Server server_;  // Rx thread
+  Contacts contacts_;  // from the Rx to the Tx thread
+  Client client_;      // Tx thread
+  Server server_;      // Rx thread
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> tx_work_;
   std::thread rx_thread_;
   std::thread tx_thread_;

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace dpwa {
+
+// Who has called, from one thread to another: as many names as may wait, each once, however often
+// they call before they are taken. Beyond that callers are not told of; they will call again.
+class Contacts {
+ public:
+  static constexpr std::size_t max_names = 1024;
+
+  // True: nobody waited, so the other thread has to be woken.
+  bool add(const std::string& name, std::uint64_t incarnation) {
+    const std::lock_guard lock(mutex_);
+    const bool first = waiting_.empty();
+    if (waiting_.size() >= max_names && !waiting_.contains(name)) return false;
+    std::uint64_t& held = waiting_[name];
+    held = std::max(held, incarnation);
+    return first;
+  }
+
+  // Name and highest incarnation of each.
+  std::map<std::string, std::uint64_t> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(waiting_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::uint64_t> waiting_;  // guarded by mutex_
+};
+
+}  // namespace dpwa
