@@ -11,6 +11,10 @@ bool runs(MemberStatus status) {
   return status == MemberStatus::alive || status == MemberStatus::suspect;
 }
 
+std::string place_of(const std::string& address, std::uint16_t port) {
+  return address + " " + std::to_string(port);
+}
+
 }  // namespace
 
 Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options)
@@ -21,7 +25,23 @@ Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, Members
     member.claim = std::move(seed);
     member.seed = true;
     count(member.claim, 1);
+    note_seed_addresses(member.claim);
   }
+  note_seed_addresses(self_);
+}
+
+void Membership::note_seed_addresses(const MemberClaim& seed) {
+  std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == seed.name; });
+  for (const std::string& address : seed.addresses)
+    seed_addresses_.emplace(place_of(address, seed.port), seed.name);
+}
+
+// Two nodes cannot listen there; such a claim has others dial one that they know, under new names.
+bool Membership::at_address_of_seed(const MemberClaim& claim) const {
+  return std::ranges::any_of(claim.addresses, [&](const std::string& address) {
+    const auto found = seed_addresses_.find(place_of(address, claim.port));
+    return found != seed_addresses_.end() && found->second != claim.name;
+  });
 }
 
 std::optional<PeerId> Membership::find(const std::string& name) const {
@@ -118,6 +138,7 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
   auto place = find(claim.name);
   if (!place) {
     if (claim.name == self_.name || !options_.open || claim.status == MemberStatus::left) return;
+    if (at_address_of_seed(claim)) return;
     place = place_for(claim.name, true);
     if (!place) return;
   }
@@ -138,11 +159,11 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
 
 void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
   if (claim.incarnation == 0) return;
-  if (claim.name == self_.name) return hear_of_self(claim);
+  if (claim.name == self_.name) return hear_of_self(claim, now);
   const auto known = find(claim.name);
   if (!known) {
     // What has been forgotten stays so: only those that run are learnt of.
-    if (!options_.open || !runs(claim.status)) return;
+    if (!options_.open || !runs(claim.status) || at_address_of_seed(claim)) return;
     if (const auto place = place_for(claim.name, false)) hold(*place, claim, now);
     return;
   }
@@ -164,8 +185,9 @@ void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
   hold(*known, believed, now);
 }
 
-// A process that is said to be gone raises its refutation above what was said.
-void Membership::hear_of_self(const MemberClaim& claim) {
+// A process that is said to be gone raises its refutation above what was said: not so often that
+// somebody who says it without pause could use up all of them.
+void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
   if (claim.incarnation > self_.incarnation) {
     contested_by_ = std::max(contested_by_, claim.incarnation);
     return;
@@ -174,6 +196,9 @@ void Membership::hear_of_self(const MemberClaim& claim) {
                        claim.status != MemberStatus::alive &&
                        claim.refutation >= self_.refutation && self_.status != MemberStatus::left;
   if (!refutes || claim.refutation - self_.refutation > max_refutation_jump) return;
+  const bool lately = refuted_ != TimePoint::min() && now - refuted_ < refutation_pause;
+  if (lately || claim.refutation >= max_refutation) return;
+  refuted_ = now;
   self_.refutation = claim.refutation + 1;
   self_told_ = 0;
 }
@@ -196,12 +221,21 @@ void Membership::heard(const std::string& name, std::uint64_t incarnation, TimeP
   if (member.status() != before) ++version_;
 }
 
+void Membership::reached(const std::string& name, std::uint64_t incarnation, TimePoint now) {
+  heard(name, incarnation, now);
+  const auto place = find(name);
+  if (!place || members_[*place].reached) return;
+  members_[*place].reached = true;
+  ++version_;
+}
+
 void Membership::failed(const std::string& name, TimePoint now) {
   const auto place = find(name);
   if (!place) return;
   Member& member = members_[*place];
   // Each wrong suspicion doubles what the next one takes.
-  const unsigned needed = options_.suspect_after << std::min(member.refutations, 4U);
+  const unsigned needed =
+      member.vouched_for() ? options_.suspect_after << std::min(member.refutations, 4U) : 1;
   if (++member.failures < needed) return;
   const MemberStatus before = member.status();
   member.heard = TimePoint::min();
@@ -257,6 +291,7 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
     held.port = member.claim.port;
   }
   const bool moved = held.port != port_before || held.addresses != member.claim.addresses;
+  if (moved) member.reached = false;
   member.claim = std::move(held);
   member.changed = now;
   count(member.claim, 1);
@@ -303,7 +338,10 @@ void Membership::forget(PeerId place) {
 }
 
 void Membership::keep(const std::string& name) {
-  if (const auto place = find(name)) members_[*place].seed = true;
+  const auto place = find(name);
+  if (!place) return;
+  members_[*place].seed = true;
+  note_seed_addresses(members_[*place].claim);
 }
 
 void Membership::list(const MemberClaim& seed, TimePoint now) {
@@ -317,6 +355,7 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
   member.seed = true;
   member.claim.addresses = seed.addresses;
   member.claim.port = seed.port;
+  note_seed_addresses(seed);
   ++version_;
 }
 
@@ -324,6 +363,7 @@ void Membership::unlist(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
   members_[*place].seed = false;
+  std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == name; });
   if (!options_.open) forget(*place);
 }
 
@@ -342,6 +382,23 @@ std::optional<PeerId> Membership::to_probe(Random& random) const {
     if (in_doubt && random.below(++doubtful_ones) == 0) doubtful = place;
   }
   return doubtful ? doubtful : silent;
+}
+
+std::vector<PeerId> Membership::to_meet(std::size_t most, Random& random) const {
+  std::vector<PeerId> chosen;
+  std::uint64_t seen = 0;
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
+    const bool strange = !member.claim.name.empty() && !member.vouched_for();
+    if (!strange || !runs(member.status()) || member.claim.addresses.empty()) continue;
+    ++seen;
+    if (chosen.size() < most) {
+      chosen.push_back(place);
+    } else if (const auto at = random.below(seen); at < most) {
+      chosen[at] = place;
+    }
+  }
+  return chosen;
 }
 
 Membership::Admission Membership::admission(const std::string& name) const {

@@ -31,11 +31,14 @@ struct Member {
   TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
   TimePoint changed = TimePoint::min();    // since when `claim` is held
   TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
+  bool reached = false;                    // it has answered this node, at the address that is held
   unsigned failures = 0;                   // in a row
   unsigned refutations = 0;                // of suspicions by this node, that were wrong
 
   // What to go by: what came to this node itself weighs more than what is claimed.
   MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }
+  // More than a tale of others, who may invent names: one to pull from, and to count with.
+  bool vouched_for() const { return seed || reached; }
 };
 
 // Who is in the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), where the pulls
@@ -53,7 +56,9 @@ class Membership {
   static constexpr std::size_t part_size = 64;
   static constexpr std::size_t max_claims = 2 + max_news + part_size;
   // A process raises its refutation by one at a time; by hearsay, more is not believed.
-  static constexpr std::uint32_t max_refutation_jump = 1024;
+  static constexpr std::uint32_t max_refutation_jump = 64;
+  static constexpr Duration refutation_pause = std::chrono::milliseconds(100);
+  static constexpr std::uint32_t max_refutation = 1U << 31;  // that a message carries
 
   Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options);
 
@@ -71,6 +76,8 @@ class Membership {
                     const MemberExchange& exchange, TimePoint now);
   // It answered or called, in the process `incarnation`.
   void heard(const std::string& name, std::uint64_t incarnation, TimePoint now);
+  // It answered at its address.
+  void reached(const std::string& name, std::uint64_t incarnation, TimePoint now);
   // It gave no answer.
   void failed(const std::string& name, TimePoint now);
   // Time passes: suspects die, the dead are forgotten.
@@ -87,6 +94,8 @@ class Membership {
   // Whom to ask beside the pulls: one that has just failed, to know soon; else one of the dead, or
   // of the seeds that left, to look whether it is back.
   std::optional<PeerId> to_probe(Random& random) const;
+  // Up to `most` of those that run and were not reached yet: nobody but others vouches for them.
+  std::vector<PeerId> to_meet(std::size_t most, Random& random) const;
 
   enum class Admission { known, may_join, closed, full };
   Admission admission(const std::string& name) const;
@@ -103,7 +112,9 @@ class Membership {
 
  private:
   void hear_claim(const MemberClaim& claim, TimePoint now);
-  void hear_of_self(const MemberClaim& claim);
+  void hear_of_self(const MemberClaim& claim, TimePoint now);
+  bool at_address_of_seed(const MemberClaim& claim) const;
+  void note_seed_addresses(const MemberClaim& seed);
   void announce(const MemberClaim& claim, TimePoint now);
   // The place for a new member; `by_itself`: it spoke to this node.
   std::optional<PeerId> place_for(const std::string& name, bool by_itself);
@@ -120,6 +131,8 @@ class Membership {
   std::vector<Member> members_;
   std::unordered_map<std::string, PeerId> places_;
   MemberNews news_;
+  std::unordered_map<std::string, std::string> seed_addresses_;  // whose address it is
+  TimePoint refuted_ = TimePoint::min();                         // last
   unsigned self_told_ = 0;    // times that the own claim has been told as it is
   std::uint32_t part_ = 0;    // next to be asked for and told
   bool differed_ = false;     // the last answer's digest, from the own one

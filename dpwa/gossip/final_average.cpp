@@ -16,6 +16,9 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto pause = std::chrono::milliseconds(25);
 constexpr int most_attempts = 100;  // at a peer that is busy
+// Joiners that say they have finished, and then give nothing in time: after so many, no more of
+// those that joined are asked. Whoever may join may do so under many names.
+constexpr int most_silent_joiners = 3;
 // A peer that refused connections for so long has left.
 constexpr auto gone_after = std::chrono::milliseconds(1500);
 
@@ -74,6 +77,7 @@ bool FinalAverage::update(std::vector<Other>& others, const std::vector<Greeted>
     const std::string& name = members[peer].claim.name;
     if (peer >= others.size()) others.push_back({static_cast<PeerId>(peer), "", false, false, now});
     Other& other = others[peer];
+    if (!greeting.asked) continue;
     if (other.name != name)
       other = {static_cast<PeerId>(peer), name, peer < file_peers_, false, now};
     if (greeting.failure != PeerFailure::unreachable) other.seen = now;
@@ -84,7 +88,7 @@ bool FinalAverage::update(std::vector<Other>& others, const std::vector<Greeted>
     const bool gone = now - other.seen >= gone_after || (out && greeting.failure) ||
                       greeting.failure == PeerFailure::rejected;
     other.final = !greeting.failure && greeting.welcome.state == wire::NodeState::finished;
-    waiting = waiting || (!other.final && !gone);
+    waiting = waiting || (!other.final && !gone && members[peer].vouched_for());
   }
   return waiting;
 }
@@ -129,9 +133,11 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
   };
   std::size_t self = 0;
   const auto order = in_order(others, self);
+  int silent_joiners = 0;
   for (std::size_t at = 0; at <= order.size(); ++at) {
     if (at == self) fold(own->bytes());
     if (at == order.size()) break;
+    if (!order[at]->of_file && silent_joiners >= most_silent_joiners) continue;
     PullSpec spec =
         full_pull(order[at]->peer, std::max(config.gossip.timeout, config.gossip.finish_wait / 2));
     spec.for_final_average = true;
@@ -145,6 +151,7 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
     const bool usable = arrival && arrival->outcome == Outcome::mixed && arrival->progress.final &&
                         arrival->progress.lineage == gossip_.lineage_;
     if (usable) fold(client.landing().bytes());
+    if (!usable && !order[at]->of_file) ++silent_joiners;
   }
 
   FinishReport report;
@@ -155,8 +162,10 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
   }
   gossip_.parameters_.assign(mean->bytes());
   report.averaged = count > 1;
+  const auto known =
+      std::ranges::count_if(others, [](const Other& other) { return !other.name.empty(); });
   log(LogLevel::info, "gossip",
-      "final average over " + std::to_string(count) + " of " + std::to_string(others.size() + 1) +
+      "final average over " + std::to_string(count) + " of " + std::to_string(known + 1) +
           " nodes");
   return report;
 }
@@ -172,8 +181,8 @@ void FinalAverage::linger(const std::vector<Other>& others) {
     }
     if (!wanted) return;
     const auto greeted = gossip_.node_->client().greet_all(gossip_.config_.gossip.timeout);
-    const bool alone =
-        std::ranges::all_of(greeted, [](const Greeted& peer) { return peer.failure.has_value(); });
+    const bool alone = std::ranges::none_of(
+        greeted, [](const Greeted& peer) { return peer.asked && !peer.failure; });
     if (alone) return;
     std::this_thread::sleep_for(pause);
   }

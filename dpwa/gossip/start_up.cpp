@@ -139,8 +139,11 @@ void StartUp::look_for_namesake(const std::vector<Greeted>& greeted) {
 std::vector<StartUp::Seen> StartUp::look_around() {
   const Config& config = gossip_.config_;
   const auto greeted = gossip_.node_->client().greet_all(config.gossip.timeout);
-  look_for_namesake(greeted);
   const auto members = gossip_.node_->local().members->all();
+  std::vector<Greeted> seeds;  // whoever may join may do so under many names
+  for (std::size_t peer = 0; peer < greeted.size() && peer < members.size(); ++peer)
+    if (members[peer].seed) seeds.push_back(greeted[peer]);
+  look_for_namesake(seeds);
   const auto indices = Node::file_indices(config);
   const bool joins = config.is_joiner();
   std::vector<Seen> seen;
@@ -148,7 +151,7 @@ std::vector<StartUp::Seen> StartUp::look_around() {
     if (greeted[peer].failure == PeerFailure::rejected) refusal_ = greeted[peer].detail;
     const bool of_file = peer < indices.size();
     // One that joined and does not answer is nothing to wait for.
-    if (!of_file && greeted[peer].failure) continue;
+    if (!greeted[peer].asked || (!of_file && greeted[peer].failure)) continue;
     if (peer == config.self_index() && !joins) seen.push_back({});
     const auto id = static_cast<PeerId>(peer);
     seen.push_back(

@@ -28,6 +28,8 @@ void rethrow(std::exception_ptr failure) {
 }
 
 constexpr std::size_t max_kept_connections = 64;
+constexpr std::size_t max_greeted_at_once = 64;
+constexpr std::size_t max_greeted_strangers = 8;
 
 std::uint32_t milliseconds_left(TimePoint deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
@@ -68,6 +70,7 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
         io, local, std::move(peer), options_.congestion_control, staging_, options_.same_host));
   }
   refused_name_.resize(channels_.size());
+  introduced_.assign(channels_.size(), true);
 }
 
 Client::~Client() = default;
@@ -290,17 +293,47 @@ std::vector<Greeted> Client::greet_all(Duration timeout) {
   greetings_pending_ = 1;
   asio::post(io_, [this, timeout] {
     take_up_members();
+    const auto left = std::make_shared<std::vector<PeerId>>(to_greet());
     {
       const std::lock_guard inner(mutex_);
       greeted_.assign(channels_.size(), {});
-      greetings_pending_ = channels_.size();
+      greetings_pending_ = left->size();
       changed_.notify_all();
     }
-    for (PeerId peer = 0; peer < channels_.size(); ++peer)
-      asio::co_spawn(io_, greet(peer, timeout), rethrow);
+    const std::size_t at_once = std::min(left->size(), max_greeted_at_once);
+    for (std::size_t i = 0; i < at_once; ++i)
+      asio::co_spawn(io_, greet_some(left, timeout), rethrow);
   });
   changed_.wait(lock, [this] { return greetings_pending_ == 0 || stopped_; });
   return greeted_;
+}
+
+// In the order of their ids, strangers last.
+std::vector<PeerId> Client::to_greet() {
+  std::vector<PeerId> peers;
+  std::vector<PeerId> strangers;
+  const auto members = local_.members->all();
+  for (PeerId peer = 0; peer < channels_.size(); ++peer) {
+    if (peer < members.size() && members[peer].claim.name.empty()) continue;
+    const bool known = peer >= members.size() || members[peer].vouched_for();
+    if (known || strangers.size() < max_greeted_strangers) {
+      (known ? peers : strangers).push_back(peer);
+    } else if (const auto at = random_.below(peer + 1); at < strangers.size()) {
+      strangers[at] = peer;
+    }
+  }
+  peers.insert(peers.end(), strangers.begin(), strangers.end());
+  std::ranges::reverse(peers);  // they are taken from the end
+  return peers;
+}
+
+asio::awaitable<void> Client::greet_some(std::shared_ptr<std::vector<PeerId>> left,
+                                         Duration timeout) {
+  while (!left->empty()) {
+    const PeerId peer = left->back();
+    left->pop_back();
+    co_await greet(peer, timeout);
+  }
 }
 
 asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
@@ -310,7 +343,7 @@ asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
   const net::Deadline deadline(io_, SteadyClock::now() + timeout, [&channel] { channel.close(); });
   auto greeting = co_await channel.greet();
   if (channels_.size() > max_kept_connections) channel.close();
-  if (!greeting.failure) local_.members->heard(channel.name(), greeting.welcome.incarnation);
+  if (!greeting.failure) local_.members->reached(channel.name(), greeting.welcome.incarnation);
   if (greeting.failure == PeerFailure::rejected) {
     PullResult refused;
     refused.failure = greeting.failure;
@@ -318,8 +351,12 @@ asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
     report(peer, refused);
   }
   const std::lock_guard lock(mutex_);
-  greeted_[peer] = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
-                    greeting.reject, table_.at(peer).held_until > SteadyClock::now()};
+  greeted_[peer] = {greeting.failure,
+                    std::move(greeting.detail),
+                    std::move(greeting.welcome),
+                    greeting.reject,
+                    table_.at(peer).held_until > SteadyClock::now(),
+                    /*asked=*/true};
   --greetings_pending_;
   changed_.notify_all();
 }

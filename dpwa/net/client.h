@@ -46,6 +46,7 @@ struct Greeted {
   wire::Welcome welcome;
   std::optional<wire::RejectCode> reject;
   bool quarantined = false;
+  bool asked = false;
 };
 
 // The Tx side: pulls from a peer at a time, into the landing buffer. At most one pull is under way;
@@ -65,7 +66,8 @@ class Client {
   // begun.
   std::optional<Arrival> take(Duration budget);
   const Landing& landing() const { return landing_; }
-  // Greets every peer at once, each under `timeout`; one entry per PeerId.
+  // Greets its peers, many at once and each under `timeout`: all but those that others have told of
+  // and that have not answered yet, of whom a few. One entry per PeerId.
   std::vector<Greeted> greet_all(Duration timeout);
   // Exchanges membership with whoever answers there, all at once and each under `timeout`, over
   // connections of their own: to join by them (`all`: until every part of their table is known), or
@@ -100,6 +102,9 @@ class Client {
   bool stopped() const;
   std::optional<PeerId> next_peer();
   boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec);
+  std::vector<PeerId> to_greet();
+  boost::asio::awaitable<void> greet_some(std::shared_ptr<std::vector<PeerId>> left,
+                                          Duration timeout);
   boost::asio::awaitable<void> greet(PeerId peer, Duration timeout);
   void deliver(Arrival arrival);
   void round_refused();  // memory was, to the round under way: it ends without anything
@@ -118,6 +123,7 @@ class Client {
   std::vector<std::shared_ptr<PeerChannel>> channels_;
   KeptConnections kept_;
   std::vector<bool> refused_name_;     // by PeerId: its last answer was that our name is another's
+  std::vector<bool> introduced_;       // by PeerId: the log has told that it is there
   std::uint64_t members_version_ = 0;  // taken up
   boost::asio::steady_timer membership_timer_;
   std::vector<PeerChannel*> visits_;  // under way

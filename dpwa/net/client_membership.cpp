@@ -71,6 +71,8 @@ void Client::take_up_members() {
       channels_.resize(std::max<std::size_t>(channels_.size(), peer + 1));
       seen_.resize(channels_.size());
       refused_name_.resize(channels_.size());
+      introduced_.resize(channels_.size());
+      introduced_[peer] = false;
       seen_[peer] = {};
       refused_name_[peer] = false;
     }
@@ -83,11 +85,13 @@ void Client::take_up_members() {
           std::make_shared<PeerChannel>(io_, local_, std::move(address),
                                         options_.congestion_control, staging_, options_.same_host);
     }
-    const bool out = claim.name.empty() || is_out(members[peer].status());
-    const bool changed = out != table_.at(peer).out;
+    const bool out =
+        claim.name.empty() || is_out(members[peer].status()) || !members[peer].vouched_for();
+    const bool changed = is_new || out != table_.at(peer).out;
     table_.set_out(peer, out);
-    if (!claim.name.empty() && (is_new || changed))
-      tell_of(claim.name, is_new ? "' joined" : words_for(members[peer].status()));
+    if (!changed || claim.name.empty() || (out && !introduced_[peer])) continue;
+    tell_of(claim.name, introduced_[peer] ? words_for(members[peer].status()) : "' joined");
+    introduced_[peer] = true;
   }
   members_version_ = version;  // not before: where memory is refused, all of it is done again
 }
@@ -104,7 +108,7 @@ void Client::tell_members(PeerId peer, const PullResult& result) {
   if (silent) {
     local_.members->failed(name);
   } else if (result.incarnation != 0) {
-    local_.members->heard(name, result.incarnation);
+    local_.members->reached(name, result.incarnation);
   }
   note_refusal(peer, result);
 }
@@ -114,8 +118,10 @@ void Client::note_refusal(PeerId peer, const PullResult& result) {
   if (!refused_name_[peer]) return;
   std::size_t refusing = 0;
   std::size_t others = 0;
+  const auto members = local_.members->all();
   for (PeerId other = 0; other < table_.size(); ++other) {
-    if (table_.at(other).out) continue;
+    // Not those that joined: whoever may join may do so under many names.
+    if (table_.at(other).out || other >= members.size() || !members[other].seed) continue;
     ++(refused_name_[other] ? refusing : others);
   }
   if (refusing <= others) return;
@@ -188,7 +194,7 @@ asio::awaitable<void> Client::visit(PeerAddress address, bool all, Duration time
   const net::OnExit over([this, &channel] { std::erase(visits_, &channel); });
   auto greeting = co_await channel.greet();
   if (!greeting.failure) {
-    local_.members->heard(channel.name(), greeting.welcome.incarnation);
+    local_.members->reached(channel.name(), greeting.welcome.incarnation);
     const auto exchanged = co_await channel.exchange_members(all);
     greeting.failure = exchanged.failure;
     greeting.detail = exchanged.detail;
@@ -199,7 +205,7 @@ asio::awaitable<void> Client::visit(PeerAddress address, bool all, Duration time
     greeting.detail = "no answer in time";
   }
   result = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
-            greeting.reject};
+            greeting.reject,  /*quarantined=*/false,      /*asked=*/true};
   channel.close();
 }
 

@@ -54,7 +54,14 @@ ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
   }
   const bool full = in_all >= limits.in_all;
   if (!full && handshakes_in_all < limits.handshakes) return verdict;
-  if (handshakes.empty()) return refused(limits.in_all, "connections (transport.max_connections)");
+  if (handshakes.empty()) {
+    verdict = refused(limits.in_all, "connections (transport.max_connections)");
+    verdict.closes = longest_waiting(present, [&](std::size_t i) {
+      return present[i].phase == Phase::idle && !present[i].of_file;
+    });
+    verdict.admitted = verdict.closes.has_value();
+    return verdict;
+  }
   const auto most = std::max_element(
       handshakes.begin(), handshakes.end(),
       [](const auto& left, const auto& right) { return left.second < right.second; });

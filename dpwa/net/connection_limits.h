@@ -23,7 +23,8 @@ struct ConnectionFacts {
   std::string address;
   std::string peer;  // observers are one peer; empty during the handshake
   Phase phase = Phase::handshake;
-  TimePoint since{};  // when the phase began
+  TimePoint since{};     // when the phase began
+  bool of_file = false;  // the peer is a node of the cluster file, or one that this node joined by
 };
 
 // The answer to a new connection: it is taken, perhaps in the place of an older one, or not.
@@ -35,7 +36,9 @@ struct ConnectionVerdict {
 
 // A new connection from `address`. Where a bound is reached, the handshake that has waited longest
 // makes room, of the address that has most of them: a flood of silent connections displaces itself,
-// for an honest handshake takes a few round trips. An introduced peer never makes room. Pure.
+// for an honest handshake takes a few round trips. Where nobody shakes hands, the connection that
+// has been idle longest makes room, of those that are not of the file: whoever may join may do so
+// under many names. A node of the file never makes room. Pure.
 ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
                                      const std::string& address, const ConnectionLimits& limits);
 

@@ -12,6 +12,7 @@ namespace dpwa {
 namespace {
 
 static_assert(Membership::max_claims <= wire::max_member_entries);
+static_assert(Membership::max_refutation == wire::max_refutation);
 
 TimePoint now() {
   return std::chrono::steady_clock::now();
@@ -28,6 +29,7 @@ constexpr auto idle = std::chrono::seconds(2);
 
 // At random, so not all of them differ: a few members are asked beside the pulls at a time.
 constexpr int draws = 4;
+constexpr std::size_t met_at_once = 8;
 
 bool only_of_this_host(const std::string& text) {
   boost::system::error_code error;
@@ -122,6 +124,13 @@ void Members::heard(const std::string& name, std::uint64_t incarnation) {
   changed();
 }
 
+void Members::reached(const std::string& name, std::uint64_t incarnation) {
+  if (!exchanges_) return;
+  const std::lock_guard lock(mutex_);
+  membership_.reached(name, incarnation, now());
+  changed();
+}
+
 void Members::failed(const std::string& name) {
   if (!exchanges_) return;
   const std::lock_guard lock(mutex_);
@@ -169,6 +178,7 @@ std::vector<MemberClaim> Members::tick() {
     }
     if (place) places.insert(*place);
   }
+  for (const PeerId place : membership_.to_meet(met_at_once, random_)) places.insert(place);
   std::vector<MemberClaim> claims;
   for (const PeerId place : places) claims.push_back(membership_.members()[place].claim);
   return claims;
@@ -203,6 +213,12 @@ std::optional<MemberClaim> Members::find(const std::string& name) const {
   MemberClaim claim = member.claim;
   claim.status = member.status();
   return claim;
+}
+
+bool Members::is_seed(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto place = membership_.find(name);
+  return place && membership_.members()[*place].seed;
 }
 
 MemberClaim Members::self() const {

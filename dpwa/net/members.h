@@ -34,6 +34,7 @@ class Members {
   bool merge_answer(const std::string& from, std::uint64_t incarnation, MemberExchange exchange,
                     const std::string& address);
   void heard(const std::string& name, std::uint64_t incarnation);
+  void reached(const std::string& name, std::uint64_t incarnation);
   void failed(const std::string& name);
   void keep(const std::string& name);
   void list(const MemberClaim& seed);
@@ -48,6 +49,7 @@ class Members {
   Membership::Admission admission(const std::string& name) const;
   // What is held of `name`: its claim with the status to go by.
   std::optional<MemberClaim> find(const std::string& name) const;
+  bool is_seed(const std::string& name) const;
   MemberClaim self() const;
   std::vector<Member> all() const;  // by PeerId, free places too
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }

@@ -83,7 +83,7 @@ asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name,
       co_await ask(local_.cluster, address, patience, local_.security.get());
   --under_way_;
   answers_[name] = {SteadyClock::now(), answering};
-  if (answering != 0) members.heard(name, answering);
+  if (answering != 0) members.reached(name, answering);
   verdict = judge(*known, incarnation, answering);
   co_return verdict;
 }

@@ -148,6 +148,7 @@ asio::awaitable<bool> ServerSession::handshake() {
     if (!admitted) co_return false;
   }
   facts_.peer = is_node ? peer_ : observers;
+  facts_.of_file = is_node && local_.members->is_seed(peer_);
   if (!server_.introduce(*this, facts_.peer)) co_return false;
   if (is_node && hello->fingerprint != local_.manifest.fingerprint())
     co_return co_await explain_model(request_id);

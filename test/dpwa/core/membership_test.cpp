@@ -14,7 +14,8 @@ const TimePoint start{std::chrono::hours(10)};
 
 MemberClaim claim(const std::string& name, std::uint64_t incarnation,
                   MemberStatus status = MemberStatus::alive, std::uint32_t refutation = 0) {
-  return {name, {"10.0.0.1"}, 7000, incarnation, refutation, status};
+  const auto port = static_cast<std::uint16_t>(1 + std::hash<std::string>()(name) % 65535);
+  return {name, {"10.0.0.1"}, port, incarnation, refutation, status};
 }
 
 // The own node "me" in process 100, with seeds that were never heard of.
@@ -168,6 +169,64 @@ TEST_CASE("one that moved is dialled at its new address, and a seed stays where 
   }
   CHECK(held(membership, "x").addresses == std::vector<std::string>{"10.0.0.9"});
   CHECK(held(membership, "a").addresses == std::vector<std::string>{"10.0.0.1"});
+}
+
+TEST_CASE("nobody is taken in at the address of the own node or of a seed") {
+  Membership membership = table({"a"});
+  for (const std::string at : {"a", "me"}) {
+    MemberClaim ghost = claim("ghost", 1);
+    ghost.port = claim(at, 1).port;
+    membership.merge("a", 1, said_by("a", {ghost}), start);
+    MemberExchange by_itself;
+    by_itself.claims = {ghost};
+    membership.merge("ghost", 1, by_itself, start);
+    CHECK_FALSE(membership.find("ghost"));
+  }
+  membership.merge("a", 1, said_by("a", {claim("ghost", 1)}), start);
+  CHECK(membership.find("ghost"));
+}
+
+TEST_CASE("who others tell of is vouched for once it has answered, until it moves") {
+  Membership membership = table({"a"});
+  Random random(1);
+  const auto vouched_for = [&] {
+    return membership.members()[*membership.find("x")].vouched_for();
+  };
+  CHECK(membership.members()[*membership.find("a")].vouched_for());
+  membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
+  membership.heard("x", 1, start);  // it called: who knows from where
+  CHECK_FALSE(vouched_for());
+  CHECK(membership.to_meet(8, random) == std::vector{*membership.find("x")});
+  const auto version = membership.version();
+  membership.reached("x", 1, start);
+  CHECK(vouched_for());
+  CHECK(membership.version() > version);
+  CHECK(membership.to_meet(8, random).empty());
+  MemberClaim moved = claim("x", 2);
+  moved.port = 1;
+  membership.merge("a", 1, said_by("a", {moved}), start + seconds(20));
+  CHECK_FALSE(vouched_for());
+}
+
+TEST_CASE("one that only others tell of is suspect after one try") {
+  Membership membership = table({"a"});
+  membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
+  membership.failed("x", start);
+  CHECK(held(membership, "x").status == MemberStatus::suspect);
+}
+
+TEST_CASE("lies about the own node do not use up its refutations") {
+  Membership membership = table({"a"});
+  std::uint32_t before = 0;
+  TimePoint now = start;
+  for (int told = 0; told < 1000; ++told, now += milliseconds(1)) {
+    const std::uint32_t refutation = membership.self().refutation + Membership::max_refutation_jump;
+    const MemberClaim lie = claim("me", 100, MemberStatus::suspect, refutation);
+    membership.merge("a", 1, said_by("a", {lie, lie}), now);
+    CHECK(membership.self().refutation - before <= Membership::max_refutation_jump + 1);
+    before = membership.self().refutation;
+  }
+  CHECK(before == 10 * (Membership::max_refutation_jump + 1));
 }
 
 TEST_CASE("a restart is known by its higher incarnation and ends every suspicion") {

@@ -1,7 +1,9 @@
 #include "test/dpwa/core/virtual_membership.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <string>
 
 namespace dpwa::test {
 namespace {
@@ -9,8 +11,10 @@ namespace {
 MemberClaim claim_of(const std::string& name, std::uint64_t incarnation) {
   MemberClaim claim;
   claim.name = name;
-  claim.addresses = {"127.0.0.1"};
-  claim.port = 1000;
+  const std::size_t place = std::hash<std::string>()(name);  // each at one of its own
+  claim.addresses = {"10.0." + std::to_string(place / 65536 % 256) + "." +
+                     std::to_string(place / 16777216 % 256)};
+  claim.port = static_cast<std::uint16_t>(1 + place % 65535);
   claim.incarnation = incarnation;
   return claim;
 }

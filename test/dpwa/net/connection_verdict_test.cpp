@@ -21,12 +21,12 @@ ConnectionLimits small_limits() {
 }
 
 ConnectionFacts handshake(const std::string& address, Duration age) {
-  return {address, "", Phase::handshake, start - age};
+  return {address, "", Phase::handshake, start - age, false};
 }
 
 ConnectionFacts introduced(const std::string& address, const std::string& peer, Duration age,
-                           Phase phase = Phase::idle) {
-  return {address, peer, phase, start - age};
+                           Phase phase = Phase::idle, bool of_file = true) {
+  return {address, peer, phase, start - age, of_file};
 }
 
 }  // namespace
@@ -66,7 +66,25 @@ TEST_CASE("too many of one address: its own handshake makes room, never another'
   CHECK(examine_connection(present, "c", small_limits()).admitted);
 }
 
-TEST_CASE("a full node makes room from handshakes alone: introduced peers stay") {
+TEST_CASE("a full node makes room from those that joined and are idle, the longest first") {
+  std::vector<ConnectionFacts> present;
+  for (int i = 0; i < 8; ++i)
+    present.push_back(introduced("10.0.0.1", "w" + std::to_string(i), 60s));
+  for (const std::size_t joined : {2, 4, 6}) present[joined].of_file = false;
+  present[2].phase = Phase::replying;
+  present[4].since = start - 5s;
+  present[6].since = start - 7s;
+  auto verdict = examine_connection(present, "10.0.2.2", small_limits());
+  CHECK(verdict.admitted);
+  REQUIRE(verdict.closes);
+  CHECK(*verdict.closes == 6);
+  for (const std::size_t joined : {4, 6}) present[joined].of_file = true;
+  verdict = examine_connection(present, "10.0.2.2", small_limits());
+  CHECK_FALSE(verdict.admitted);
+  CHECK(verdict.reason == "more than 8 connections (transport.max_connections)");
+}
+
+TEST_CASE("a full node makes room from handshakes alone: the nodes of the file stay") {
   std::vector<ConnectionFacts> present;
   for (int i = 0; i < 7; ++i)
     present.push_back(introduced("10.0.0." + std::to_string(i), "w" + std::to_string(i), 60s));

@@ -18,7 +18,8 @@ using wire::MessageType;
 
 MemberClaim claim(const std::string& name, const std::string& address,
                   std::uint64_t incarnation = 5) {
-  return {name, {address}, 7000, incarnation, 0, MemberStatus::alive};
+  const auto port = static_cast<std::uint16_t>(7000 + name.back());
+  return {name, {address}, port, incarnation, 0, MemberStatus::alive};
 }
 
 MemberExchange said(std::vector<MemberClaim> claims) {
@@ -102,7 +103,7 @@ TEST_CASE_FIXTURE(OpenNode,
   CHECK(told->claims[0].name == "w1");
   const auto held = of_node().find("w9");
   REQUIRE(held);
-  CHECK(held->port == 7000);
+  CHECK(held->port == 7000 + '9');
   CHECK(held->status == MemberStatus::alive);
 }
 
