@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <cerrno>
@@ -108,6 +109,22 @@ struct TlsSocketMethods {
     return 0;
   }
 
+  // Called for every message of TLS itself before it is acted on. OpenSSL goes through all of these
+  // that keep coming within one read, unless it holds the other end to have closed.
+  static void notice(int sent, int, int content, const void* bytes, std::size_t size, SSL* ssl,
+                     void* argument) {
+    if (sent != 0 || content != SSL3_RT_HANDSHAKE || size == 0) return;
+    TlsSession& session = *static_cast<TlsSession*>(argument);
+    const int type = *static_cast<const unsigned char*>(bytes);
+    if (type == SSL3_MT_NEWSESSION_TICKET) {
+      session.breach_ = "sent a TLS session ticket, which this protocol does not have";
+    } else if (type == SSL3_MT_KEY_UPDATE &&
+               ++session.key_updates_ > TlsSession::max_key_updates(session.bytes_read_)) {
+      session.breach_ = "changed its TLS keys too often";
+    }
+    if (session.breach_ != nullptr) SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN);
+  }
+
   static int create(BIO* bio) {
     BIO_set_init(bio, 1);
     return 1;
@@ -136,6 +153,8 @@ TlsSession::TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context
   if (bio == nullptr) throw std::bad_alloc();
   BIO_set_data(bio, this);
   SSL_set_bio(ssl_.get(), bio, bio);  // which owns it
+  SSL_set_msg_callback(ssl_.get(), TlsSocketMethods::notice);
+  SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
 TlsSession::~TlsSession() = default;
@@ -155,7 +174,16 @@ asio::awaitable<error_code> TlsSession::flush() {
 }
 
 asio::awaitable<error_code> TlsSession::readable() {
+  records_in_a_row_ = 0;
   const auto [error] = co_await socket_.async_wait(Socket::wait_read, as_result);
+  co_return error;
+}
+
+asio::awaitable<error_code> TlsSession::turn_of_others() {
+  records_in_a_row_ = 0;
+  co_await asio::post(socket_.get_executor(), asio::use_awaitable);
+  error_code error;
+  if (!socket_.is_open()) error = asio::error::operation_aborted;
   co_return error;
 }
 
@@ -233,11 +261,24 @@ asio::awaitable<IoResult<std::size_t>> TlsSession::read_some(std::span<std::byte
                                                              std::size_t at_least) {
   std::size_t have = 0;
   while (have < target.size()) {
+    if (records_in_a_row_ == max_records_in_a_row) {
+      const auto error = co_await turn_of_others();
+      if (error) {
+        IoFailure failed(false, false, error.message());
+        co_return failed;
+      }
+    }
+    ++records_in_a_row_;
     ERR_clear_error();
     std::size_t count = 0;
     const int result = SSL_read_ex(ssl_.get(), target.data() + have, target.size() - have, &count);
+    if (breach_ != nullptr) {
+      IoFailure failed(true, false, breach_);
+      co_return failed;
+    }
     if (result == 1) {
       have += count;
+      bytes_read_ += count;
       continue;
     }
     if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_READ) {

@@ -5,6 +5,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,12 +18,19 @@
 namespace dpwa::net {
 
 // TLS over one connected socket. Records are sealed into a batch that fits into the second-level
-// cache and leaves in one system call; reading takes as many records per call as have arrived.
-// After a failure, or once the socket is closed, only destruction is allowed. The calling thread is
-// the socket's; one call at a time.
+// cache and leaves in one system call; reading takes as many records per call as have arrived, but
+// gives the other work of the thread its turn after every max_records_in_a_row. A session ticket,
+// or more changes of keys than max_key_updates(), ends the connection as a protocol failure. After
+// a failure, or once the socket is closed, only destruction is allowed. The calling thread is the
+// socket's; one call at a time.
 class TlsSession {
  public:
   using Socket = boost::asio::ip::tcp::socket;
+  static constexpr unsigned max_records_in_a_row = 256;
+  // Of a connection that has brought so many bytes. OpenSSL sends none by itself; one that did, at
+  // the limit of AES-GCM (2^24.5 records), would stay below.
+  static constexpr std::uint64_t max_key_updates(std::uint64_t bytes) { return 16 + (bytes >> 24); }
+
   // `calls`: this end called, the other is the called. The socket outlives this.
   TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context, bool calls);
   ~TlsSession();
@@ -42,6 +50,7 @@ class TlsSession {
   friend struct TlsSocketMethods;
   boost::asio::awaitable<boost::system::error_code> flush();
   boost::asio::awaitable<boost::system::error_code> readable();
+  boost::asio::awaitable<boost::system::error_code> turn_of_others();
   bool seal(std::span<const std::byte> bytes);
   IoFailure failure(int result);
 
@@ -53,6 +62,10 @@ class TlsSession {
   std::vector<std::byte> sealed_;  // on its way out
   int receive_error_ = 0;          // errno of the last receive that failed
   bool ended_ = false;             // the other end has closed
+  unsigned records_in_a_row_ = 0;  // read since the other work of the thread had its turn
+  std::uint64_t bytes_read_ = 0;
+  std::uint64_t key_updates_ = 0;  // by the other end
+  const char* breach_ = nullptr;   // what the other end did that nothing is read after
   SslPointer ssl_;
 };
 

@@ -78,6 +78,7 @@ TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_method())) {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_max_early_data(context, 0);
   SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);  // a read ends at what is no data
   // With keys there is nothing to verify the called's certificate by: showing one is no way in.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }
