@@ -31,6 +31,22 @@ void Readers::end(const std::string& peer, Duration held, bool whole, TimePoint 
   }
   if (account.in_flight == 0 && account.stalls == 0 && account.busy_until <= now)
     accounts_.erase(peer);
+  forget_idle(now);
+}
+
+void Readers::forget_idle(TimePoint now) {
+  if (now >= next_forgetting_) {
+    std::erase_if(accounts_, [now](const auto& entry) {
+      return entry.second.in_flight == 0 && entry.second.busy_until + memory <= now;
+    });
+    next_forgetting_ = now + memory;
+  }
+  // One end() adds at most one idle account, so that one goes.
+  if (accounts_.size() <= max_remembered) return;
+  const auto first = std::ranges::min_element(accounts_, {}, [](const auto& entry) {
+    return entry.second.in_flight > 0 ? TimePoint::max() : entry.second.busy_until;
+  });
+  if (first->second.in_flight == 0) accounts_.erase(first);
 }
 
 }  // namespace dpwa

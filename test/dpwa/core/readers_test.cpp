@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 namespace dpwa {
 namespace {
 
@@ -72,6 +74,45 @@ TEST_CASE("a whole reply does not shorten the pause for another one held at the 
   CHECK(readers.in_flight() == 0);
   CHECK_FALSE(readers.may_begin("w2", start + 5s));
   CHECK(readers.may_begin("w2", start + 6s));
+}
+
+TEST_CASE("peers that stall under ever new names are forgotten, the oldest pause first") {
+  Readers readers(8);
+  readers.begin("reads on");
+  const auto stall_as = [&](const std::string& name, TimePoint now) {
+    readers.begin(name);
+    readers.end(name, 2s, false, now);
+  };
+  constexpr std::size_t names = 3 * Readers::max_remembered;
+  TimePoint now = start;
+  for (std::size_t i = 0; i < names; ++i) {
+    now += 1us;
+    stall_as("x" + std::to_string(i), now);
+  }
+  CHECK(readers.accounts() == Readers::max_remembered);
+  CHECK(readers.may_begin("x0", now));
+  CHECK_FALSE(readers.may_begin("x" + std::to_string(names - 1), now));
+  CHECK(readers.in_flight() == 1);
+  now += 6s + Readers::memory;
+  stall_as("w3", now);
+  CHECK(readers.accounts() == 2);
+  readers.end("reads on", 1s, true, now);
+  CHECK(readers.in_flight() == 0);
+  CHECK(readers.accounts() == 1);
+}
+
+TEST_CASE("a peer that comes back soon after its pause is still known") {
+  Readers readers(8);
+  const auto stall_as = [&](const std::string& name, TimePoint now) {
+    readers.begin(name);
+    readers.end(name, 2s, false, now);
+  };
+  stall_as("w2", start);
+  const TimePoint back = start + 6s + Readers::memory - 1ms;
+  stall_as("w3", back);
+  stall_as("w2", back);
+  CHECK_FALSE(readers.may_begin("w2", back + 12s - 1ms));
+  CHECK(readers.may_begin("w2", back + 12s));
 }
 
 }  // namespace dpwa
