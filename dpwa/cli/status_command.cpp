@@ -14,6 +14,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/net/status_query.h"
 #include "dpwa/security/security.h"
+#include "dpwa/wire/messages.h"
 #include "dpwa/wire/plain_text.h"
 
 namespace dpwa::cli {
@@ -29,10 +30,18 @@ struct StatusOptions {
 };
 
 // A peer's document is data from the network: whatever is missing or of another type shows as "-".
+std::string text_of(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  if (found == document.end() || !found->is_string()) return "-";
+  return found->get<std::string>();
+}
+
+// To be shown: what could steer a terminal, or feign another row, is replaced.
 std::string field(const Json& document, const char* key, int decimals = -1) {
   const auto found = document.find(key);
   if (found == document.end() || found->is_null()) return "-";
-  if (found->is_string()) return found->get<std::string>();
+  if (found->is_string())
+    return wire::to_plain_text(found->get_ref<const std::string&>(), wire::max_name_bytes);
   if (!found->is_number()) return "-";
   if (decimals < 0) return found->dump();
   char text[64];
@@ -53,7 +62,7 @@ std::string peers_on_same_host(const Json& document) {
   const auto peers = document.find("peers");
   if (peers == document.end() || !peers->is_array()) return "-";
   const auto count = std::count_if(peers->begin(), peers->end(), [](const Json& peer) {
-    return peer.is_object() && field(peer, "transport") == "same_host";
+    return peer.is_object() && text_of(peer, "transport") == "same_host";
   });
   return std::to_string(count) + "/" + std::to_string(peers->size());
 }
@@ -99,7 +108,7 @@ Json parse(const StatusAnswer& answer) {
 // What the answers say of each member, by name: its entry where it is held alive, else the gravest.
 std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers) {
   const auto rank = [](const Json& member) {
-    const std::string status = field(member, "status");
+    const std::string status = text_of(member, "status");
     return status == "alive" ? 0 : status == "left" ? 3 : status == "dead" ? 2 : 1;
   };
   std::map<std::string, Json> members;
@@ -109,7 +118,7 @@ std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers)
     if (list == document.end() || !list->is_array()) continue;
     for (const Json& member : *list) {
       if (!member.is_object()) continue;
-      const std::string name = field(member, "name");
+      const std::string name = text_of(member, "name");
       const auto [found, first] = members.try_emplace(name, member);
       const bool alive = rank(member) == 0 && rank(found->second) != 0;
       if (!first && (alive || (rank(found->second) != 0 && rank(member) > rank(found->second))))
@@ -128,8 +137,8 @@ std::vector<Asked> joined(const std::map<std::string, Json>& members,
     const bool is_known =
         std::ranges::any_of(known, [&](const Asked& node) { return node.address.name == name; });
     const auto port = member.find("port");
-    const std::string address = field(member, "address");
-    const std::string status = field(member, "status");
+    const std::string address = text_of(member, "address");
+    const std::string status = text_of(member, "status");
     const bool runs = status == "alive" || status == "suspect";
     if (is_known || !runs || !wire::is_plain_text(name) || !wire::is_plain_text(address) ||
         port == member.end() || !port->is_number_unsigned() || *port > 65535)
@@ -187,7 +196,7 @@ void print_json(const Config& config, const std::vector<StatusAnswer>& answers, 
     if (!answer.error.empty()) node["error"] = answer.error;
     document["nodes"].push_back(std::move(node));
   }
-  out << document.dump(2) << '\n';
+  out << document.dump(2, ' ', /*ensure_ascii=*/true) << '\n';  // control characters as well
 }
 
 void show_status(const StatusOptions& options, CommandContext& context) {

@@ -12,6 +12,8 @@
 #include "dpwa/cli/text_table.h"
 #include "dpwa/net/free_ports.h"
 #include "test/dpwa/cli/run_cli.h"
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/fake_peer.h"
 #include "test/support/at_once.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
@@ -198,6 +200,30 @@ TEST_CASE("a peer that sends NaN is quarantined, seen in the status, and blended
   CHECK(test::eventually([&] { return step().outcome == Outcome::mixed; }));
   CHECK(nodes[0]->values()[5] == 2.0F);
   CHECK(status()["firewall"]["quarantined_peers"] == 0);
+}
+
+TEST_CASE("what a peer says of itself cannot steer the terminal or feign a row") {
+  const test::FakePeer peer([](test::RawSocket& socket) {
+    if (!test::welcome(socket, "w1")) return;
+    const auto request = socket.read_frame();
+    if (!request) return;
+    wire::Status status;
+    status.json = R"({"state": "\u001b]0;x\u0007\nw9", "published": "\u009b2J", )"
+                  R"("members": [{"name": "w1", "status": "\u001b[2J\nw8"}]})";
+    socket.send(wire::encode(status, request->header.request_id));
+    socket.ended_by_other_side();
+  });
+  const ClusterFile file(std::vector<std::uint16_t>{peer.port()});
+  const auto table = test::run_cli({"status", "--config", file.path()}).out;
+  CHECK(table.find("?]0;x??w9") != std::string::npos);
+  CHECK(table.find("?[2J?w8") != std::string::npos);
+  CHECK(std::ranges::count(table, '\n') == 2);
+  const auto json = test::run_cli({"status", "--config", file.path(), "--json"}).out;
+  CHECK(nlohmann::json::parse(json)["nodes"][0]["status"]["published"] == "\u009b2J");
+  for (const auto& out : {table, json}) {
+    CHECK(out.find('\x1b') == std::string::npos);
+    CHECK(out.find("\u009b") == std::string::npos);
+  }
 }
 
 TEST_CASE("a text table lines its columns up and lets a short row run on") {
