@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "dpwa/net/same_host/credentials.h"
+#include "dpwa/net/same_host/descriptors.h"
 
 namespace dpwa::same_host {
 
@@ -59,7 +60,10 @@ asio::awaitable<std::string> Channel::connect(Offer offer, std::uint64_t incarna
   close();
   FileDescriptor descriptor = connect_to(offer.socket);
   if (!descriptor.valid()) co_return std::string("cannot connect: ") + std::strerror(errno);
-  if (!is_same_user(descriptor.get())) co_return std::string("belongs to another user");
+  if (!is_same_user(descriptor.get())) {
+    discard(std::move(descriptor));
+    co_return std::string("belongs to another user");
+  }
   stream_protocol::socket socket(io_);
   boost::system::error_code error;
   socket.assign(stream_protocol(), descriptor.get(), error);

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string>
 
+#include "dpwa/net/same_host/descriptors.h"
+
 namespace dpwa::same_host {
 
 namespace asio = boost::asio;
@@ -29,11 +31,16 @@ bool would_block(const error_code& error) {
 
 }  // namespace
 
+FrameSocket::~FrameSocket() {
+  close();
+}
+
 void FrameSocket::close() {
+  if (socket_.is_open()) discard_received(socket_.native_handle());
   error_code ignored;
   socket_.close(ignored);
   begin_ = end_ = 0;
-  descriptor_ = FileDescriptor();
+  discard(take_descriptor());
 }
 
 bool FrameSocket::quiet() {
@@ -43,27 +50,8 @@ bool FrameSocket::quiet() {
 }
 
 ssize_t FrameSocket::receive() {
-  iovec room{buffer_.data() + end_, buffer_.size() - end_};
-  // Room for one descriptor: the kernel closes more. CMSG_SPACE would take two.
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &room;
-  message.msg_iovlen = 1;
-  if (descriptors_ == Descriptors::accepted) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_LEN(sizeof(int));
-  }
-  const ssize_t count =
-      ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (count < 0) return count;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    descriptor_ = FileDescriptor(descriptor);
-  }
-  return count;
+  return same_host::receive(socket_.native_handle(), std::span(buffer_).subspan(end_),
+                            descriptors_ == Descriptors::accepted ? &descriptor_ : nullptr);
 }
 
 asio::awaitable<error_code> FrameSocket::fill() {

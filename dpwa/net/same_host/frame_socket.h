@@ -19,6 +19,9 @@ class FrameSocket {
 
   FrameSocket(boost::asio::local::stream_protocol::socket socket, Descriptors descriptors)
       : socket_(std::move(socket)), descriptors_(descriptors) {}
+  ~FrameSocket();
+  FrameSocket(const FrameSocket&) = delete;
+  FrameSocket& operator=(const FrameSocket&) = delete;
 
   // The next frame of the expected types; any other, or one that does not fit into the buffer, is a
   // protocol failure.

@@ -4,6 +4,7 @@
 
 #include "dpwa/log/log.h"
 #include "dpwa/net/same_host/credentials.h"
+#include "dpwa/net/same_host/descriptors.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/same_host/session.h"
 
@@ -78,6 +79,7 @@ void Listener::admit(Socket socket) {
     ++local_.traffic.connections_refused;
     report_("same host", full ? "more connections than transport.max_connections"
                               : "refused a process of another user");
+    discard_received(socket.native_handle());
     return;  // the socket closes here
   }
   ++local_.traffic.connections_accepted;

@@ -6,7 +6,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <string>
+#include <utility>
 
+#include "dpwa/net/same_host/descriptors.h"
 #include "dpwa/snapshot/aligned_mapping.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -22,21 +25,32 @@ constexpr int advice_populate = MADV_POPULATE_READ;
 constexpr int advice_populate = 22;
 #endif
 
+// Null: `fault` says why.
+const std::byte* map(const FileDescriptor& file, std::size_t data_bytes, std::string& fault) {
+  fault = "sent no memory";
+  if (!file.valid()) return nullptr;
+  fault = "sent memory that can shrink";
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);  // fails for all but memory files
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return nullptr;
+  fault = "sent memory of another size";
+  const std::size_t bytes = Layout::file_bytes(data_bytes);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes))
+    return nullptr;
+  fault = "sent memory that cannot be mapped";
+  const bool huge = data_bytes >= Layout::huge_page_bytes;
+  return map_aligned(bytes, huge ? Layout::huge_page_bytes : Layout::page_bytes, PROT_READ,
+                     file.get());
+}
+
 }  // namespace
 
 boost::system::result<std::shared_ptr<Mapping>, std::string> Mapping::open(FileDescriptor file,
                                                                            std::size_t data_bytes) {
-  if (!file.valid()) return std::string("sent no memory");
-  const int seals = ::fcntl(file.get(), F_GET_SEALS);  // fails for all but memory files
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return std::string("sent memory that can shrink");
-  const std::size_t bytes = Layout::file_bytes(data_bytes);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes))
-    return std::string("sent memory of another size");
-  const bool huge = data_bytes >= Layout::huge_page_bytes;
-  const std::byte* data = map_aligned(bytes, huge ? Layout::huge_page_bytes : Layout::page_bytes,
-                                      PROT_READ, file.get());
-  if (data == nullptr) return std::string("sent memory that cannot be mapped");
+  std::string fault;
+  const std::byte* data = map(file, data_bytes, fault);
+  discard(std::move(file));  // the mapping stays
+  if (data == nullptr) return fault;
   return std::shared_ptr<Mapping>(new Mapping(data, data_bytes));
 }
 
