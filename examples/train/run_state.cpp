@@ -1,6 +1,7 @@
 #include "examples/train/run_state.h"
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "examples/train/errors.h"
 
@@ -12,6 +13,21 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunIdentity, node, data, split, model, optimi
                                    batch_size, seed, nodes, rank, train_size)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunPosition, step, samples, train_seconds)
 
+namespace {
+
+// The conversion of a fraction or of a negative number to a count is not defined.
+void require_counts(const json& example, const json& given) {
+  for (const auto& [key, value] : example.items()) {
+    if (value.is_object()) {
+      require_counts(value, given.at(key));
+    } else if (value.is_number_unsigned() && !given.at(key).is_number_unsigned()) {
+      throw std::runtime_error(key + " is not a count");
+    }
+  }
+}
+
+}  // namespace
+
 std::string to_json(const RunState& state) {
   const json adapter = {{"clock", state.adapter.clock},
                         {"lineage", state.adapter.lineage},
@@ -22,6 +38,7 @@ std::string to_json(const RunState& state) {
 
 RunState run_state_from_json(const std::string& text) {
   const json all = json::parse(text);
+  require_counts(json::parse(to_json({})), all);
   const json& adapter = all.at("adapter");
   RunState state;
   all.at("identity").get_to(state.identity);

@@ -35,6 +35,17 @@ TEST_CASE("text that is no run state throws") {
   CHECK_THROWS(run_state_from_json("{\"identity\""));
 }
 
+TEST_CASE("a count that is a fraction or negative throws") {
+  const std::string sound = to_json({identity(), {7, 224, 1.5}, {}});
+  CHECK_NOTHROW(run_state_from_json(sound));
+  for (const std::string count : {"7.5", "-7", "7.0", "\"7\"", "1e30"}) {
+    std::string text = sound;
+    text.replace(text.find("\"step\":7") + 7, 1, count);
+    CAPTURE(text);
+    CHECK_THROWS(run_state_from_json(text));
+  }
+}
+
 TEST_CASE("a checkpoint of another run is refused by the first option that differs") {
   CHECK_NOTHROW(require_same_run(identity(), identity()));
   RunIdentity here = identity();
