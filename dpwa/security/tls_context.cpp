@@ -1,6 +1,7 @@
 #include "dpwa/security/tls_context.h"
 
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 #include <new>
 #include <stdexcept>
@@ -63,6 +64,16 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t identity_bytes
   return 1;
 }
 
+// OpenSSL works out the extensions of a certificate when it needs them first; here that is done
+// before the network threads share the authorities.
+void work_out_extensions(SSL_CTX* context) {
+  STACK_OF(X509_OBJECT)* objects = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+  for (int i = 0; i < sk_X509_OBJECT_num(objects); ++i) {
+    X509* authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+    if (authority != nullptr) X509_check_purpose(authority, -1, 0);
+  }
+}
+
 }  // namespace
 
 TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_method())) {
@@ -112,6 +123,7 @@ FileResult<std::shared_ptr<const TlsContext>> TlsContext::load(const Certificate
   ERR_clear_error();
   if (SSL_CTX_load_verify_file(context, files.ca.c_str()) != 1)
     return files.ca + ": holds no certificates of authorities in PEM: " + openssl_error();
+  work_out_extensions(context);
   if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1)
     return files.certificate + ": holds no certificate in PEM: " + openssl_error();
   if (const auto fault = fault_of_own(SSL_CTX_get0_certificate(context), files.name))
