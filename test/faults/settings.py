@@ -10,6 +10,7 @@ from schedule import BEHAVIOURS
 
 CLUSTER = "faults"
 KEY_FILE = "cluster.key"
+SUPPRESSIONS = Path(__file__).resolve().parents[1] / "tsan.supp"
 WITHOUT_KEY = ("half_open", "connections", "noise", "slow_hello", "huge_frame")
 
 
@@ -88,7 +89,7 @@ class Settings:
             "OMP_NUM_THREADS": "1",
             "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
             "UBSAN_OPTIONS": "print_stacktrace=1",
-            "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+            "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={SUPPRESSIONS}",
         }
 
     def describe(self) -> str:
