@@ -15,6 +15,11 @@ std::string place_of(const std::string& address, std::uint16_t port) {
   return address + " " + std::to_string(port);
 }
 
+void add_addresses(std::unordered_map<std::string, std::string>& places, const MemberClaim& of) {
+  for (const std::string& address : of.addresses)
+    places.emplace(place_of(address, of.port), of.name);
+}
+
 }  // namespace
 
 Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options)
@@ -25,15 +30,14 @@ Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, Members
     member.claim = std::move(seed);
     member.seed = true;
     count(member.claim, 1);
-    note_seed_addresses(member.claim);
+    add_addresses(seed_addresses_, member.claim);
   }
-  note_seed_addresses(self_);
+  add_addresses(seed_addresses_, self_);
 }
 
 void Membership::note_seed_addresses(const MemberClaim& seed) {
   std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == seed.name; });
-  for (const std::string& address : seed.addresses)
-    seed_addresses_.emplace(place_of(address, seed.port), seed.name);
+  add_addresses(seed_addresses_, seed);
 }
 
 // Two nodes cannot listen there; such a claim has others dial one that they know, under new names.
