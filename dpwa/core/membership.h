@@ -103,7 +103,8 @@ class Membership {
   const MemberClaim& self() const { return self_; }
   const std::vector<Member>& members() const { return members_; }  // by PeerId, free places too
   std::optional<PeerId> find(const std::string& name) const;
-  std::size_t running() const { return running_; }  // alive or suspect, the own node not
+  const Member* member(const std::string& name) const;  // null: none has that name
+  std::size_t running() const { return running_; }      // alive or suspect, the own node not
   std::uint64_t digest() const { return digest_ ^ digest_of(self_); }
   // Grows with every change of a name, an address or a status().
   std::uint64_t version() const { return version_; }

@@ -13,6 +13,7 @@
 #include "dpwa/gossip/final_average.h"
 #include "dpwa/gossip/start_up.h"
 #include "dpwa/log/log.h"
+#include "dpwa/wall_clock.h"
 #include "interpolation/divergence_threshold.h"
 #include "interpolation/registry.h"
 
@@ -21,12 +22,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto settle_poll = std::chrono::microseconds(50);  // of an accelerator, under a budget
-
-std::uint64_t wall_clock_us() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
-}
 
 GuardedInterpolation make_interpolation(const InterpolationConfig& config) {
   const auto value = config.parameters.find("value");

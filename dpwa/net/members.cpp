@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "dpwa/core/sample.h"
+#include "dpwa/wall_clock.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -16,12 +18,6 @@ static_assert(Membership::max_refutation == wire::max_refutation);
 
 TimePoint now() {
   return std::chrono::steady_clock::now();
-}
-
-std::uint64_t wall_clock_us() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
 }
 
 // Without a pull for so long, news is told beside the pulls.
@@ -169,14 +165,12 @@ std::vector<MemberClaim> Members::tick() {
     if (const auto place = membership_.to_probe(random_)) places.insert(*place);
   }
   if (places.empty() && requested_ + idle < now()) {
-    std::uint64_t seen = 0;
-    std::optional<PeerId> place;
+    Sample<PeerId> one(1, random_);
     for (PeerId other = 0; other < membership_.members().size(); ++other) {
       const Member& member = membership_.members()[other];
-      const bool there = !member.claim.name.empty() && member.status() == MemberStatus::alive;
-      if (there && random_.below(++seen) == 0) place = other;
+      if (!member.claim.name.empty() && member.status() == MemberStatus::alive) one.offer(other);
     }
-    if (place) places.insert(*place);
+    places.insert(one.values().begin(), one.values().end());
   }
   for (const PeerId place : membership_.to_meet(met_at_once, random_)) places.insert(place);
   std::vector<MemberClaim> claims;
@@ -186,18 +180,12 @@ std::vector<MemberClaim> Members::tick() {
 
 std::vector<MemberClaim> Members::some_running(std::size_t most) {
   const std::lock_guard lock(mutex_);
-  std::vector<MemberClaim> some;
-  std::uint64_t seen = 0;
+  Sample<MemberClaim> some(most, random_);
   for (const Member& member : membership_.members()) {
-    if (member.claim.incarnation == 0 || member.status() != MemberStatus::alive) continue;
-    ++seen;
-    if (some.size() < most) {
-      some.push_back(member.claim);
-    } else if (const auto at = random_.below(seen); at < most) {
-      some[at] = member.claim;
-    }
+    if (member.claim.incarnation != 0 && member.status() == MemberStatus::alive)
+      some.offer(member.claim);
   }
-  return some;
+  return some.values();
 }
 
 Membership::Admission Members::admission(const std::string& name) const {
@@ -207,18 +195,17 @@ Membership::Admission Members::admission(const std::string& name) const {
 
 std::optional<MemberClaim> Members::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  const auto place = membership_.find(name);
-  if (!place) return std::nullopt;
-  const Member& member = membership_.members()[*place];
-  MemberClaim claim = member.claim;
-  claim.status = member.status();
+  const Member* member = membership_.member(name);
+  if (member == nullptr) return std::nullopt;
+  MemberClaim claim = member->claim;
+  claim.status = member->status();
   return claim;
 }
 
 bool Members::is_seed(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  const auto place = membership_.find(name);
-  return place && membership_.members()[*place].seed;
+  const Member* member = membership_.member(name);
+  return member != nullptr && member->seed;
 }
 
 MemberClaim Members::self() const {

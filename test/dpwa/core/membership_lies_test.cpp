@@ -1,0 +1,159 @@
+#include "dpwa/core/membership.h"
+
+#include <doctest/doctest.h>
+
+#include "test/dpwa/core/membership_fixture.h"
+
+namespace dpwa {
+
+using namespace test;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST_CASE("a claim of the own name by a later process is no claim on this one") {
+  Membership membership = table();
+  membership.merge("a", 1, said_by("a", {claim("me", 101, MemberStatus::dead, 3)}), start);
+  CHECK(membership.contested_by() == 101);
+  CHECK(membership.self().refutation == 0);
+}
+
+TEST_CASE("nobody announces another than itself, in the process that shook hands") {
+  Membership membership = table({"a"});
+  MemberExchange exchange;
+  exchange.claims = {claim("x", 1)};
+  membership.merge("y", 1, exchange, start);
+  membership.merge("x", 2, exchange, start);
+  CHECK_FALSE(membership.find("x"));
+  CHECK_FALSE(membership.find("y"));
+}
+
+TEST_CASE("nobody is taken in at the address of the own node or of a seed") {
+  Membership membership = table({"a"});
+  for (const std::string at : {"a", "me"}) {
+    MemberClaim ghost = claim("ghost", 1);
+    ghost.port = claim(at, 1).port;
+    membership.merge("a", 1, said_by("a", {ghost}), start);
+    MemberExchange by_itself;
+    by_itself.claims = {ghost};
+    membership.merge("ghost", 1, by_itself, start);
+    CHECK_FALSE(membership.find("ghost"));
+  }
+  membership.merge("a", 1, said_by("a", {claim("ghost", 1)}), start);
+  CHECK(membership.find("ghost"));
+}
+
+TEST_CASE("who others tell of is vouched for once it has answered, until it moves") {
+  Membership membership = table({"a"});
+  Random random(1);
+  const auto vouched_for = [&] {
+    return membership.members()[*membership.find("x")].vouched_for();
+  };
+  CHECK(membership.members()[*membership.find("a")].vouched_for());
+  membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
+  membership.heard("x", 1, start);  // it called: who knows from where
+  CHECK_FALSE(vouched_for());
+  CHECK(membership.to_meet(8, random) == std::vector{*membership.find("x")});
+  const auto version = membership.version();
+  membership.reached("x", 1, start);
+  CHECK(vouched_for());
+  CHECK(membership.version() > version);
+  CHECK(membership.to_meet(8, random).empty());
+  MemberClaim moved = claim("x", 2);
+  moved.port = 1;
+  membership.merge("a", 1, said_by("a", {moved}), start + seconds(20));
+  CHECK_FALSE(vouched_for());
+}
+
+TEST_CASE("one that only others tell of is suspect after one try") {
+  Membership membership = table({"a"});
+  membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
+  membership.failed("x", start);
+  CHECK(held(membership, "x").status == MemberStatus::suspect);
+}
+
+TEST_CASE("lies about the own node do not use up its refutations") {
+  Membership membership = table({"a"});
+  std::uint32_t before = 0;
+  TimePoint now = start;
+  for (int told = 0; told < 1000; ++told, now += milliseconds(1)) {
+    const std::uint32_t refutation = membership.self().refutation + Membership::max_refutation_jump;
+    const MemberClaim lie = claim("me", 100, MemberStatus::suspect, refutation);
+    membership.merge("a", 1, said_by("a", {lie, lie}), now);
+    CHECK(membership.self().refutation - before <= Membership::max_refutation_jump + 1);
+    before = membership.self().refutation;
+  }
+  CHECK(before == 10 * (Membership::max_refutation_jump + 1));
+}
+
+TEST_CASE("hearsay of another process does not replace one that has just spoken") {
+  Membership membership = table();
+  membership.heard("a", 5, start);
+  const auto hearsay = said_by("b", {claim("a", 6)});
+  membership.merge("b", 1, hearsay, start + seconds(1));
+  CHECK(held(membership, "a").incarnation == 5);
+  membership.merge("b", 1, hearsay, start + seconds(10));
+  CHECK(held(membership, "a").incarnation == 6);
+}
+
+TEST_CASE("hearsay that one who has just spoken is dead makes it a suspect, and dead in time") {
+  Membership membership = table();
+  membership.heard("a", 5, start);
+  const auto hearsay = said_by("b", {claim("a", 5, MemberStatus::dead)});
+  membership.merge("b", 1, hearsay, start + seconds(1));
+  CHECK(status_of(membership, "a") == MemberStatus::suspect);
+  membership.tick(start + seconds(6));
+  CHECK(status_of(membership, "a") == MemberStatus::dead);
+}
+
+TEST_CASE("a refutation far ahead of what is known is not believed from others") {
+  Membership membership = table();
+  membership.heard("a", 1, start);
+  const auto far = claim("a", 1, MemberStatus::left, Membership::max_refutation_jump + 1);
+  membership.merge("b", 1, said_by("b", {far}), start);
+  CHECK(held(membership, "a").refutation == 0);
+  membership.merge("b", 1, said_by("b", {claim("me", 100, MemberStatus::dead, 1u << 30)}), start);
+  CHECK(membership.self().refutation == 0);
+}
+
+TEST_CASE("a liar that floods names fills the table and no more, and keeps nobody out") {
+  MembershipOptions options;
+  options.max_members = 100;
+  Membership membership = table({"a", "b"}, options);
+  membership.merge("honest", 1, said_by("honest"), start);
+  for (int message = 0; message < 50; ++message) {
+    std::vector<MemberClaim> claims;
+    for (int i = 0; i < 90; ++i) claims.push_back(claim("x" + std::to_string(message * 90 + i), 7));
+    membership.merge("b", 1, said_by("b", std::move(claims)), start + seconds(message));
+    CHECK(membership.members().size() <= 100);
+    const auto request = membership.request("a", start + seconds(message));
+    CHECK(request.claims.size() <= Membership::max_claims);
+  }
+  CHECK(membership.find("honest"));
+  CHECK(membership.find("a"));
+  // One that comes by itself takes the place of one that was only spoken of.
+  CHECK(membership.admission("late") == Membership::Admission::may_join);
+  membership.merge("late", 1, said_by("late"), start + seconds(60));
+  CHECK(membership.find("late"));
+  CHECK(membership.find("honest"));
+  CHECK(membership.members().size() == 100);
+}
+
+TEST_CASE("a table full of those that came by themselves admits no more until one is gone") {
+  MembershipOptions options;
+  options.max_members = 3;
+  Membership membership = table({"a"}, options);
+  membership.merge("x", 1, said_by("x"), start);
+  membership.merge("y", 1, said_by("y"), start);
+  CHECK(membership.admission("z") == Membership::Admission::full);
+  membership.merge("z", 1, said_by("z"), start);
+  CHECK_FALSE(membership.find("z"));
+  MemberExchange farewell = said_by("x");
+  farewell.claims[0].status = MemberStatus::left;
+  membership.merge("x", 1, farewell, start);
+  CHECK(status_of(membership, "x") == MemberStatus::left);
+  membership.merge("z", 1, said_by("z"), start);
+  CHECK(membership.find("z"));
+  CHECK_FALSE(membership.find("x"));
+}
+
+}  // namespace dpwa
