@@ -17,18 +17,15 @@ namespace dpwa {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-namespace {
-constexpr auto accept_pause =
-    std::chrono::milliseconds(100);  // after a failed accept, e.g. out of descriptors
-}
-
 Server::Server(asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events)
     : io_(io),
       local_(local),
       options_(std::move(options)),
       events_(std::move(events)),
-      acceptor_(io),
-      accept_retry_(io),
+      accepts_(
+          io, [this](tcp::socket socket) { admit(std::move(socket)); },
+          [this](const std::string& error) { report("accept", error); }),
+      drain_(io),
       readers_(options_.max_replies),
       name_guard_(local) {}
 
@@ -36,11 +33,12 @@ Server::~Server() = default;
 
 std::uint16_t Server::listen() {
   const tcp::endpoint endpoint(asio::ip::make_address(options_.bind_address), options_.port);
+  tcp::acceptor& acceptor = accepts_.acceptor();
   boost::system::error_code error;
-  acceptor_.open(endpoint.protocol(), error);
-  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
     throw std::runtime_error("node '" + local_.name + "' cannot listen on " +
                              options_.bind_address + " port " + std::to_string(options_.port) +
@@ -52,7 +50,7 @@ std::uint16_t Server::listen() {
         [this](const std::string& address, const std::string& what) { report(address, what); });
     if (!same_host_->listen()) same_host_.reset();
   }
-  return acceptor_.local_endpoint().port();
+  return acceptor.local_endpoint().port();
 }
 
 std::string Server::offer_to(const tcp::socket& caller) const {
@@ -61,32 +59,7 @@ std::string Server::offer_to(const tcp::socket& caller) const {
 
 void Server::serve() {
   if (same_host_) same_host_->serve();
-  accept_next();
-}
-
-void Server::resume() {
-  if (!accepting_ && !stopping_) accept_next();
-  if (same_host_) same_host_->resume();
-}
-
-void Server::accept_next() {
-  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
-    accepting_ = false;
-    if (stopping_ || error == asio::error::operation_aborted) return;
-    if (!error) {
-      admit(std::move(socket));
-      accept_next();
-      return;
-    }
-    report("accept", error.message());
-    accept_retry_.expires_after(accept_pause);
-    accept_retry_.async_wait([this](const boost::system::error_code& cancelled) {
-      accepting_ = false;
-      if (!cancelled && !stopping_) accept_next();
-    });
-    accepting_ = true;
-  });
-  accepting_ = true;
+  accepts_.run();
 }
 
 void Server::admit(tcp::socket socket) {
@@ -138,9 +111,7 @@ void Server::stop() {
   if (stopping_) return;
   stopping_ = true;
   if (same_host_) same_host_->stop();
-  boost::system::error_code ignored;
-  acceptor_.close(ignored);
-  accept_retry_.cancel();
+  accepts_.stop();
   bool draining = false;
   for (const auto& session : sessions_) {
     if (session->replying()) {
@@ -150,8 +121,8 @@ void Server::stop() {
     }
   }
   if (!draining) return;
-  accept_retry_.expires_after(options_.drain_time);
-  accept_retry_.async_wait([this](const boost::system::error_code&) {
+  drain_.expires_after(options_.drain_time);
+  drain_.async_wait([this](const boost::system::error_code&) {
     for (const auto& session : sessions_) session->close();
   });
 }

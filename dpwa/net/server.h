@@ -14,6 +14,7 @@
 #include "dpwa/core/readers.h"
 #include "dpwa/core/time.h"
 #include "dpwa/log/log_limiter.h"
+#include "dpwa/net/accept_loop.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/name_guard.h"
@@ -63,15 +64,13 @@ class Server {
   // Binds and listens; returns the port. Throws std::runtime_error that names address, port and
   // cause.
   std::uint16_t listen();
-  void serve();  // begins to accept
-  // Rx thread: a handler may have been lost because memory was refused; accepts again if it does
-  // not. Throws std::bad_alloc when it is refused again.
-  void resume();
+  // Begins to accept; later, on the Rx thread: accepts again where a handler was lost because
+  // memory was refused. Throws std::bad_alloc when it is refused again.
+  void serve();
   void stop();  // Rx thread: no new connections; replies in flight get drain_time, idle ones none
 
  private:
   friend class ServerSession;
-  void accept_next();
   void admit(boost::asio::ip::tcp::socket socket);
   // The caller of `session` calls itself `peer`. False: it has too many connections already.
   bool introduce(const ServerSession& session, const std::string& peer);
@@ -86,14 +85,13 @@ class Server {
   LocalNode& local_;
   const ServerOptions options_;
   const ServerEvents events_;
-  boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer accept_retry_;
+  net::AcceptLoop<boost::asio::ip::tcp> accepts_;
+  boost::asio::steady_timer drain_;
   StagingPool staging_;  // outlives the sessions
   std::list<std::shared_ptr<ServerSession>> sessions_;
   std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
   Readers readers_;                                 // over TCP and of memory together
   NameGuard name_guard_;
-  bool accepting_ = false;  // or waiting to
   bool stopping_ = false;
   LogLimiter limiter_;
 };

@@ -127,7 +127,7 @@ class Node::Threads {
     tx_thread_ =
         start_background_thread([this] { net::run_io(tx_io_, [this] { client_.resume(); }); });
     rx_thread_ =
-        start_background_thread([this] { net::run_io(rx_io_, [this] { server_.resume(); }); });
+        start_background_thread([this] { net::run_io(rx_io_, [this] { server_.serve(); }); });
   }
 
   // The Rx thread ends first: a status request in flight asks the Tx thread.

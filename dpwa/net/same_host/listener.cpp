@@ -13,10 +13,6 @@ namespace dpwa::same_host {
 namespace asio = boost::asio;
 using asio::local::stream_protocol;
 
-namespace {
-constexpr auto accept_pause = std::chrono::milliseconds(100);  // e.g. out of descriptors
-}
-
 Listener::Listener(asio::io_context& io, LocalNode& local, const ServerOptions& options,
                    const ServerEvents& events, Readers& readers, Report report)
     : local_(local),
@@ -24,8 +20,10 @@ Listener::Listener(asio::io_context& io, LocalNode& local, const ServerOptions& 
       events_(events),
       readers_(readers),
       report_(std::move(report)),
-      acceptor_(io),
-      timer_(io) {}
+      accepts_(
+          io, [this](Socket socket) { admit(std::move(socket)); },
+          [this](const std::string& error) { report_("same host", error); }),
+      drain_(io) {}
 
 Listener::~Listener() = default;
 
@@ -34,9 +32,10 @@ bool Listener::listen() {
   if (offer.boot_id.empty()) return false;
   boost::system::error_code error;
   const stream_protocol::endpoint endpoint(std::string(1, '\0') + offer.socket);
-  acceptor_.open(endpoint.protocol(), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  stream_protocol::acceptor& acceptor = accepts_.acceptor();
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
     log(LogLevel::debug, "rx", "no Unix socket for peers of this host: " + error.message());
     return false;
@@ -46,31 +45,7 @@ bool Listener::listen() {
 }
 
 void Listener::serve() {
-  accept_next();
-}
-
-void Listener::resume() {
-  if (!accepting_ && !stopping_) accept_next();
-}
-
-void Listener::accept_next() {
-  acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
-    accepting_ = false;
-    if (stopping_ || error == asio::error::operation_aborted) return;
-    if (!error) {
-      admit(std::move(socket));
-      accept_next();
-      return;
-    }
-    report_("same host", error.message());
-    timer_.expires_after(accept_pause);
-    timer_.async_wait([this](const boost::system::error_code& cancelled) {
-      accepting_ = false;
-      if (!cancelled && !stopping_) accept_next();
-    });
-    accepting_ = true;
-  });
-  accepting_ = true;
+  accepts_.run();
 }
 
 void Listener::admit(Socket socket) {
@@ -89,14 +64,12 @@ void Listener::admit(Socket socket) {
 
 void Listener::forget(Session& session) {
   sessions_.remove_if([&](const auto& held) { return held.get() == &session; });
-  if (stopping_ && sessions_.empty()) timer_.cancel();  // nothing is left to wait for
+  if (stopping_ && sessions_.empty()) drain_.cancel();  // nothing is left to wait for
 }
 
 void Listener::stop() {
   stopping_ = true;
-  boost::system::error_code ignored;
-  acceptor_.close(ignored);
-  timer_.cancel();
+  accepts_.stop();
   bool draining = false;
   for (const auto& session : sessions_) {
     if (session->lending()) {
@@ -106,8 +79,8 @@ void Listener::stop() {
     }
   }
   if (!draining) return;
-  timer_.expires_after(options_.drain_time);
-  timer_.async_wait([this](const boost::system::error_code&) {
+  drain_.expires_after(options_.drain_time);
+  drain_.async_wait([this](const boost::system::error_code&) {
     for (const auto& session : sessions_) session->close();
   });
 }

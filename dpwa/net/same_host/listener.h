@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "dpwa/net/accept_loop.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/server.h"
 
@@ -31,14 +32,12 @@ class Listener {
 
   bool listen();  // false, and logged, when the system does not allow it: nothing is offered then
   const std::string& offer() const { return offer_; }  // for WELCOME
-  void serve();                                        // begins to accept
-  void resume();                                       // as Server::resume
+  void serve();                                        // as Server::serve
   void stop();  // no new connections; leases get drain_time, idle connections none
 
  private:
   friend class Session;
   using Socket = boost::asio::local::stream_protocol::socket;
-  void accept_next();
   void admit(Socket socket);
   void forget(Session& session);
 
@@ -47,11 +46,10 @@ class Listener {
   const ServerEvents& events_;
   Readers& readers_;
   const Report report_;
-  boost::asio::local::stream_protocol::acceptor acceptor_;
-  boost::asio::steady_timer timer_;  // after a failed accept, and while draining
+  net::AcceptLoop<boost::asio::local::stream_protocol> accepts_;
+  boost::asio::steady_timer drain_;
   std::string offer_;
   std::list<std::shared_ptr<Session>> sessions_;
-  bool accepting_ = false;  // or waiting to
   bool stopping_ = false;
 };
 

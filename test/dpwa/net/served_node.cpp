@@ -36,7 +36,7 @@ ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAlloca
   local_.security = std::move(security);
   port_ = server_.listen();
   server_.serve();
-  thread_ = std::thread([this] { net::run_io(io_, [this] { server_.resume(); }); });
+  thread_ = std::thread([this] { net::run_io(io_, [this] { server_.serve(); }); });
   publish(1.0F);
   local_.state = wire::NodeState::ready;
 }

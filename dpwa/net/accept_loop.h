@@ -1,0 +1,71 @@
+#pragma once
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace dpwa::net {
+
+// Accepts one connection after the other until stop(). A failure, e.g. for want of descriptors, is
+// reported and followed by a pause. Used on one thread; outlives what its io_context runs.
+template <typename Protocol>
+class AcceptLoop {
+ public:
+  using Socket = typename Protocol::socket;
+  using Admit = std::function<void(Socket socket)>;
+  using Report = std::function<void(const std::string& error)>;
+
+  AcceptLoop(boost::asio::io_context& io, Admit admit, Report report)
+      : acceptor_(io), retry_(io), admit_(std::move(admit)), report_(std::move(report)) {}
+
+  typename Protocol::acceptor& acceptor() { return acceptor_; }  // to be bound by the owner
+
+  // Begins; later: goes on where a handler was lost because memory was refused. Throws
+  // std::bad_alloc when it is refused again.
+  void run() {
+    if (!accepting_ && !stopped_) accept_next();
+  }
+
+  void stop() {
+    stopped_ = true;
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    retry_.cancel();
+  }
+
+ private:
+  static constexpr auto pause = std::chrono::milliseconds(100);
+
+  void accept_next() {
+    acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
+      accepting_ = false;
+      if (stopped_ || error == boost::asio::error::operation_aborted) return;
+      if (!error) {
+        admit_(std::move(socket));
+        run();
+        return;
+      }
+      report_(error.message());
+      retry_.expires_after(pause);
+      retry_.async_wait([this](const boost::system::error_code& cancelled) {
+        accepting_ = false;
+        if (!cancelled) run();
+      });
+      accepting_ = true;
+    });
+    accepting_ = true;
+  }
+
+  typename Protocol::acceptor acceptor_;
+  boost::asio::steady_timer retry_;
+  const Admit admit_;
+  const Report report_;
+  bool accepting_ = false;  // or waiting to
+  bool stopped_ = false;
+};
+
+}  // namespace dpwa::net
