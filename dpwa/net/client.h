@@ -79,7 +79,7 @@ class Client {
 
   // --- Tx thread
   void begin_membership();  // lets time pass for it, and looks after the dead, until stop()
-  void resume();            // as Server::resume
+  void resume();            // where memory was refused: as Server::serve
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return table_; }
   const Firewall& firewall() const { return firewall_; }
@@ -87,6 +87,8 @@ class Client {
   void stop();  // ends a pull under way; every later begin() is refused
 
  private:
+  static constexpr std::size_t max_kept_connections = 64;
+
   boost::asio::awaitable<void> run_round(PullSpec spec);
   boost::asio::awaitable<void> run_membership();
   void begin_probes();

@@ -13,6 +13,7 @@
 #include "dpwa/net/client.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/on_exit.h"
+#include "dpwa/net/rethrow.h"
 
 namespace dpwa {
 
@@ -25,13 +26,9 @@ constexpr auto tick = std::chrono::milliseconds(500);
 // As long as one pull may take by default; those that it is for are mostly gone.
 constexpr auto probe_timeout = std::chrono::milliseconds(500);
 
-void rethrow(std::exception_ptr failure) {
-  if (failure) std::rethrow_exception(failure);
-}
-
 void unless_refused(std::exception_ptr failure) {
   try {
-    rethrow(std::move(failure));
+    net::rethrow(std::move(failure));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -143,7 +140,7 @@ void Client::begin_membership() {
 
 void Client::resume() {
   if (membership_wanted_ && !membership_runs_ && !stopped())
-    asio::co_spawn(io_, run_membership(), rethrow);
+    asio::co_spawn(io_, run_membership(), net::rethrow);
 }
 
 asio::awaitable<void> Client::run_membership() {
@@ -227,7 +224,7 @@ std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses
   greetings_pending_ = addresses.size();
   asio::post(io_, [this, addresses, all, timeout] {
     for (std::size_t i = 0; i < addresses.size(); ++i)
-      asio::co_spawn(io_, visit_and_count(addresses[i], all, timeout, i), rethrow);
+      asio::co_spawn(io_, visit_and_count(addresses[i], all, timeout, i), net::rethrow);
   });
   changed_.wait(lock, [this] { return greetings_pending_ == 0 || stopped_; });
   return greeted_;
