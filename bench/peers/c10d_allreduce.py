@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import socket
 import statistics
 import sys
+import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,12 +23,6 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 WINDOWS = 5
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def processor_seconds() -> float:
@@ -50,9 +44,9 @@ def window(vector: torch.Tensor, nodes: int, count: int) -> tuple[float, float]:
     return time.monotonic() - began, processor_seconds() - used
 
 
-def node(rank: int, nodes: int, size: int, seconds: float, port: int, results: Connection) -> None:
+def node(rank: int, nodes: int, size: int, seconds: float, store: str, results: Connection) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=nodes)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=nodes)
     vector = torch.full((size // 4,), 0.1)
     average(vector, nodes)  # connections are made, pages are there
     took = torch.tensor([window(vector, nodes, 2)[0] / 2])
@@ -62,16 +56,11 @@ def node(rank: int, nodes: int, size: int, seconds: float, port: int, results: C
     dist.destroy_process_group()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, required=True)
-    parser.add_argument("--bytes", type=int, required=True)
-    parser.add_argument("--seconds", type=float, default=3)
-    options = parser.parse_args()
+def run_nodes(options: argparse.Namespace, store: str) -> list[list[tuple[int, float, float]]]:
+    """The windows of every node: count, seconds, processor seconds."""
     context = processes.get_context("spawn")
-    port = free_port()
     pipes = [context.Pipe(duplex=False) for _ in range(options.nodes)]
-    arguments = (options.nodes, options.bytes, options.seconds, port)
+    arguments = (options.nodes, options.bytes, options.seconds, store)
     children = [
         context.Process(target=node, args=(rank, *arguments, pipe[1]), daemon=True) for rank, pipe in enumerate(pipes)
     ]
@@ -82,6 +71,17 @@ def main() -> int:
     windows = [pipe.recv() for pipe, _ in pipes]
     for child in children:
         child.join()
+    return windows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--bytes", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="dpwa-c10d-") as folder:
+        windows = run_nodes(options, str(Path(folder) / "store"))
     rates, costs = [], []
     for index in range(WINDOWS):
         count = windows[0][index][0]
