@@ -1,5 +1,6 @@
 #include "test/process/cluster_run.h"
 
+#include <doctest/doctest.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -82,6 +83,13 @@ std::optional<int> ClusterRun::wait(const std::string& name) {
 bool ClusterRun::all_finished_well() {
   bool well = true;
   for (const std::string& name : names_) well = wait(name) == 0 && well;
+  return well;
+}
+
+bool ClusterRun::finishes_well() {
+  finish();
+  const bool well = all_finished_well();
+  if (!well) MESSAGE(logs());
   return well;
 }
 

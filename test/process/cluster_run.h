@@ -39,6 +39,7 @@ class ClusterRun {
   // Their exit codes; none: it still ran at the end of run_patience.
   std::optional<int> wait(const std::string& name);
   bool all_finished_well();  // every node of the file ended with 0
+  bool finishes_well();      // finish(), and then that; what the nodes printed is shown where not
 
   ChildProcess& process(const std::string& name) { return processes_.at(name); }
   const std::vector<std::string>& names() const { return names_; }

@@ -79,10 +79,7 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
                [&](auto& name) { return run.count(name, at_restart[name], "mixed", "w2") > 2; });
   }));
   REQUIRE(trained(run));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  CHECK(well);
+  CHECK(run.finishes_well());
   for (const auto& name : run.names()) {
     CHECK(longest_wait_ms(run, name) == 0);  // the step budget is 0
     CHECK(warnings_of(run, name) <= 4);      // one a kind of failure and minute
@@ -123,10 +120,7 @@ TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again w
            all(others, [&](auto& name) { return run.count(name, from[name], "mixed", "w3") > 0; });
   }));
   REQUIRE(trained(run));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  CHECK(well);
+  CHECK(run.finishes_well());
   for (const auto& name : run.names()) CHECK(run.last_line(name)["error"] < 0.05);
 }
 

@@ -75,10 +75,7 @@ TEST_CASE("SIGHUP takes over what may change, names what may not, and survives a
   run.process("w1").signal(SIGHUP);
   CHECK(holds_in_time([&] { return said(run, "w1", "not reloaded: "); }));
   CHECK(said(run, "w1", "gossip.timeout_ms"));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  CHECK(well);
+  CHECK(run.finishes_well());
 }
 
 TEST_CASE("a node that is taken out of the file and put back is pulled from again") {
@@ -100,10 +97,7 @@ TEST_CASE("a node that is taken out of the file and put back is pulled from agai
       holds_in_time([&] { return said(run, "w1", "reloaded: the cluster file has not changed"); }));
   const std::size_t from = run.steps("w1").size();
   CHECK(holds_in_time([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  CHECK(well);
+  CHECK(run.finishes_well());
 }
 
 TEST_CASE("a node without free descriptors goes on training, and serves again once it has some") {
@@ -124,10 +118,7 @@ TEST_CASE("a node without free descriptors goes on training, and serves again on
   const std::size_t own = run.steps("w1").size();
   CHECK(holds_in_time([&] { return run.count("w2", from, "mixed", "w1") > 2; }));
   CHECK(holds_in_time([&] { return run.count("w1", own, "mixed") > 2; }));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  CHECK(well);
+  CHECK(run.finishes_well());
 }
 
 TEST_CASE("a model of nothing and a model of one number are exchanged like any other") {
@@ -140,10 +131,7 @@ TEST_CASE("a model of nothing and a model of one number are exchanged like any o
       run.start_all({"--step-ms", "4", "--elements", elements});
       CHECK(holds_in_time(
           [&] { return run.count("w1", 0, "mixed") > 3 && run.count("w2", 0, "mixed") > 3; }));
-      run.finish();
-      const bool well = run.all_finished_well();
-      INFO(run.logs());
-      REQUIRE(well);
+      REQUIRE(run.finishes_well());
       CHECK(run.last_line("w1")["checksum"] == run.last_line("w2")["checksum"]);
     }
   }

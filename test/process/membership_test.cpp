@@ -84,8 +84,7 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
   CHECK(holds_in_time([&] { return held_by_all(run.ports(), "w4", "alive"); }));
   CHECK(holds_in_time([&] { return run.lines("w4").size() > lines + 20; }));
 
-  run.finish();
-  CHECK(run.all_finished_well());
+  CHECK(run.finishes_well());
   CHECK(run.wait("w4") == 0);
   INFO(run.log("w4"));
   for (const std::string name : {"w1", "w2", "w3", "w4"}) {
@@ -123,8 +122,7 @@ TEST_CASE(
   run.start("w2", {"--step-ms", "4"});
   REQUIRE(holds_in_time([&] { return run.lines("w2").size() > lines; }));
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
-  run.finish();
-  CHECK(run.all_finished_well());
+  CHECK(run.finishes_well());
 }
 
 TEST_CASE("one that cannot join ends and says why") {

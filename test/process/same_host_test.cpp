@@ -128,10 +128,7 @@ TEST_CASE("four processes of one host read each other from memory and end with o
     CHECK(mapped_buffers(id) <= 3 * 4);
     CHECK(run.log(name).find("from its memory, on this host") != std::string::npos);
   }
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  REQUIRE(well);
+  REQUIRE(run.finishes_well());
   check_converged(run);
   CHECK(nothing_in_dev_shm());
 }
@@ -151,10 +148,7 @@ TEST_CASE("switched off, processes of one host talk TCP and share no memory") {
     CHECK(open_memory_files(run.process(name).id()) == 0);
     CHECK(mapped_buffers(run.process(name).id()) == 0);
   }
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  CHECK(well);
+  CHECK(run.finishes_well());
 }
 
 TEST_CASE("whichever process is there first, both read from memory once the other has come") {
@@ -167,10 +161,7 @@ TEST_CASE("whichever process is there first, both read from memory once the othe
   REQUIRE(holds_in_time([&] {
     return all(run.names(), [&](auto& name) { return reads_all_from_memory(run, name); });
   }));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  CHECK(well);
+  CHECK(run.finishes_well());
 }
 
 TEST_CASE(
@@ -204,10 +195,7 @@ TEST_CASE(
       return reads_all_from_memory(run, name) && run.steps(name).size() > 200;
     });
   }));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  REQUIRE(well);
+  REQUIRE(run.finishes_well());
   check_converged(run);
   for (const auto& name : others) CHECK(longest_wait_ms(run, name) == 0);
 }
@@ -235,10 +223,7 @@ TEST_CASE("a process stopped again and again in the middle of things blends noth
   for (const auto& name : run.names()) CHECK(run.status(name)["protocol_errors"] == 0);
   CHECK(holds_in_time(
       [&] { return all(run.names(), [&](auto& name) { return run.steps(name).size() > 300; }); }));
-  run.finish();
-  const bool well = run.all_finished_well();
-  INFO(run.logs());
-  REQUIRE(well);
+  REQUIRE(run.finishes_well());
   check_converged(run);
 }
 
