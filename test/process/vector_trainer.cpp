@@ -6,6 +6,9 @@
 // one JSON object a line: the start, every step, the end. Exit codes: 0 done; 1 failed; 2 wrong
 // usage or configuration; 143 ended by SIGTERM.
 //
+// SIGUSR1 moves its wall clock a day ahead, SIGUSR2 a day back; DPWA_TEST_CLOCK_DAYS=N: it is N
+// days ahead from the start.
+//
 // The optimum b_e is sin e, for each node moved by a normal deviate of PERCENT / 100: nodes that
 // are kept apart then drift apart, as with unequal shards.
 //
@@ -21,6 +24,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <limits>
@@ -33,6 +37,7 @@
 #include "dpwa/core/random.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wire/checksum.h"
+#include "test/process/wall_clock.h"
 #include "test/support/vector_cluster.h"
 
 namespace {
@@ -236,6 +241,12 @@ int main(int argc, char** argv) {
   ::sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = [](int) { reload_wanted = true; };
   ::sigaction(SIGHUP, &action, nullptr);
+  action.sa_handler = [](int) { dpwa::test::move_wall_clock(std::chrono::days(1)); };
+  ::sigaction(SIGUSR1, &action, nullptr);
+  action.sa_handler = [](int) { dpwa::test::move_wall_clock(-std::chrono::days(1)); };
+  ::sigaction(SIGUSR2, &action, nullptr);
+  if (const char* days = std::getenv("DPWA_TEST_CLOCK_DAYS"); days != nullptr)
+    dpwa::test::move_wall_clock(std::chrono::days(std::atoi(days)));
   try {
     return train(parse({argv + 1, argv + argc}));
   } catch (const dpwa::ConfigError& error) {
