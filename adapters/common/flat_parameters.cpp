@@ -11,17 +11,16 @@
 
 #include "adapters/common/dtype.h"
 #include "adapters/common/module_tensors.h"
-#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa {
 namespace {
 
-// Zeroed, since the gaps between tensors travel as well: host memory on huge pages, device memory
-// from the device's own allocator.
-at::Tensor allocate(std::uint64_t bytes, at::Device device) {
+// Zeroed, since the gaps between tensors travel as well; device memory from the device's own
+// allocator.
+at::Tensor allocate(std::uint64_t bytes, at::Device device, const BufferAllocator& host) {
   const auto size = static_cast<std::int64_t>(bytes);
   if (!device.is_cpu()) return at::zeros({size}, at::TensorOptions(at::kByte).device(device));
-  auto buffer = std::make_shared<AlignedBuffer>(bytes);
+  auto buffer = std::make_shared<AlignedBuffer>(host(bytes));
   void* data = buffer->bytes().data();
   return at::from_blob(data, {size}, [buffer](void*) {}, at::TensorOptions(at::kByte));
 }
@@ -37,12 +36,12 @@ at::Tensor carve(const at::Tensor& memory, const Region& region) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module) {
+FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator& host) {
   const c10::InferenceMode no_inference(false);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const auto all = tensors_of(module);
   manifest_ = Manifest(describe(all));
-  memory_ = allocate(manifest_.total_bytes(), all.front().tensor.device());
+  memory_ = allocate(manifest_.total_bytes(), all.front().tensor.device(), host);
   for (const Region& region : manifest_.regions()) regions_.push_back(carve(memory_, region));
   for (std::size_t i = 0; i < all.size(); ++i) {
     at::Tensor view = view_of(i, all[i].tensor.sizes());

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
 
 namespace dpwa {
@@ -23,7 +24,10 @@ class FlatParameters {
  public:
   // Throws std::invalid_argument that names the tensor, and leaves the module as it was: none at
   // all, sparse, complex or quantised ones, more than one device, or two over the same memory.
-  explicit FlatParameters(torch::nn::Module& module);
+  // `allocate`: of host memory, zeroed, where the module is there.
+  explicit FlatParameters(
+      torch::nn::Module& module,
+      const BufferAllocator& allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); });
 
   const Manifest& manifest() const { return manifest_; }
   at::Device device() const { return memory_.device(); }

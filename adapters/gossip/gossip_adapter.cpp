@@ -9,28 +9,52 @@
 
 #include "adapters/gossip/device_parameters.h"
 #include "adapters/gossip/loss_reader.h"
+#include "dpwa/attach/attached_gossip.h"
 #include "dpwa/gossip/host_parameters.h"
 
 namespace dpwa {
 namespace {
 
+unsigned threads() {
+  return static_cast<unsigned>(std::max(1, at::get_num_threads()));
+}
+
 std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
   if (!flat.device().is_cpu()) return std::make_unique<DeviceParameters>(flat);
   auto* data = static_cast<std::byte*>(flat.memory().mutable_data_ptr());
-  const auto threads = static_cast<unsigned>(std::max(1, at::get_num_threads()));
-  return std::make_unique<HostParameters>(flat.manifest(),
-                                          std::span(data, flat.manifest().total_bytes()), threads);
+  return std::make_unique<HostParameters>(
+      flat.manifest(), std::span(data, flat.manifest().total_bytes()), threads());
 }
 
 }  // namespace
 
 GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
     : config_(std::move(config)),
-      flat_(model),
-      parameters_(make_parameters(flat_)),
-      gossip_(std::make_unique<Gossip>(config_, *parameters_)) {}
+      flat_(model, [this](std::size_t bytes) { return allocate(bytes); }) {
+  if (!config_.gossip.daemon) {
+    parameters_ = make_parameters(flat_);
+    gossip_ = std::make_unique<Gossip>(config_, *parameters_);
+    return;
+  }
+  if (!flat_.device().is_cpu()) {
+    throw ConfigError(config_.file.string() +
+                      ": gossip.daemon: needs a model in host memory (device cpu), not on " +
+                      flat_.device().str());
+  }
+  gossip_ = std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
+}
+
+AlignedBuffer GossipAdapter::allocate(std::size_t bytes) {
+  if (!config_.gossip.daemon) return AlignedBuffer(bytes);
+  shared_ = attach::SharedRegion::create(bytes);
+  return AlignedBuffer(std::shared_ptr<std::byte>(shared_, shared_->bytes().data()), bytes);
+}
 
 GossipAdapter::~GossipAdapter() = default;
+
+Gossip& GossipAdapter::gossip() {
+  return dynamic_cast<Gossip&>(*gossip_);
+}
 
 void GossipAdapter::start() {
   if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");

@@ -4,12 +4,15 @@
 
 #include "adapters/adapter.h"
 #include "adapters/common/flat_parameters.h"
+#include "dpwa/attach/shared_region.h"
 #include "dpwa/gossip/gossip.h"
+#include "dpwa/gossip/parameters.h"
 
 namespace dpwa {
 
 // Gossip averaging behind the adapter interface: the module's flat parameters on one side, the
-// torch-free Gossip (dpwa/gossip/gossip.h) on the other.
+// torch-free GossipSession (dpwa/gossip/gossip_session.h) on the other: in this process, or with
+// gossip.daemon attached to a node process.
 class GossipAdapter : public Adapter {
  public:
   GossipAdapter(Config config, torch::nn::Module& model);
@@ -25,17 +28,19 @@ class GossipAdapter : public Adapter {
   ResumeState resume_state() const override;
   void restore(const ResumeState& state) override;
 
-  Gossip& gossip() { return *gossip_; }
+  Gossip& gossip();  // of this process; throws std::bad_cast with gossip.daemon
 
  private:
   enum class Phase { made, running, left };
 
-  bool is_running() const;  // throws std::logic_error before start()
+  AlignedBuffer allocate(std::size_t bytes);  // of host memory for the parameters
+  bool is_running() const;                    // throws std::logic_error before start()
 
   const Config config_;
+  std::shared_ptr<attach::SharedRegion> shared_;  // null: the network side is in this process
   FlatParameters flat_;
-  std::unique_ptr<Parameters> parameters_;
-  std::unique_ptr<Gossip> gossip_;
+  std::unique_ptr<Parameters> parameters_;  // null where it is not
+  std::unique_ptr<GossipSession> gossip_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
 };

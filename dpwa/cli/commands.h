@@ -23,6 +23,7 @@ void add_config_command(CLI::App& parent, CommandContext& context);
 void add_config_check_command(CLI::App& parent, CommandContext& context);
 void add_config_nodes_command(CLI::App& parent, CommandContext& context);
 void add_keygen_command(CLI::App& parent, CommandContext& context);
+void add_node_command(CLI::App& parent, CommandContext& context);
 void add_status_command(CLI::App& parent, CommandContext& context);
 
 // All subcommands of the program.

@@ -49,6 +49,7 @@ struct GossipConfig {
   double max_staleness = 0;  // clock gap a peer may lag; 0 = no bound
   Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
   bool final_average = true;
+  bool daemon = false;  // the network side is a process of its own: `dpwa node`
   Duration start_wait = std::chrono::milliseconds(10000);  // longest wait at start for silent nodes
   Duration finish_wait =
       std::chrono::milliseconds(10000);  // longest wait at the end for the others

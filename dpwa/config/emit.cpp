@@ -85,6 +85,7 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   pair(out, "max_staleness", number_text(gossip.max_staleness));
   pair(out, "max_frozen_ms", milliseconds_text(gossip.max_frozen));
   pair(out, "final_average", gossip.final_average);
+  pair(out, "daemon", gossip.daemon);
   pair(out, "start_wait_ms", milliseconds_text(gossip.start_wait));
   pair(out, "finish_wait_ms", milliseconds_text(gossip.finish_wait));
   const FlowControl& flow = gossip.flow_control;

@@ -76,10 +76,9 @@ double read_probability(const Field& field) {
 
 const std::vector<std::string>& gossip_keys() {
   static const std::vector<std::string> keys = {
-      "pull_probability", "timeout_ms",       "step_budget_ms", "blend",
-      "blocks",           "max_staleness",    "max_frozen_ms",  "final_average",
-      "start_wait_ms",    "finish_wait_ms",   "flow_control",   "firewall",
-      "membership",       "fetch_probability"};
+      "pull_probability", "timeout_ms",    "step_budget_ms", "blend",         "blocks",
+      "max_staleness",    "max_frozen_ms", "final_average",  "start_wait_ms", "finish_wait_ms",
+      "flow_control",     "firewall",      "membership",     "daemon",        "fetch_probability"};
   return keys;
 }
 
@@ -108,6 +107,7 @@ void read_gossip(const Section& section, GossipConfig& gossip) {
   if (const Field* field = section.find("max_frozen_ms"))
     gossip.max_frozen = field->non_negative_ms();
   if (const Field* field = section.find("final_average")) gossip.final_average = field->boolean();
+  if (const Field* field = section.find("daemon")) gossip.daemon = field->boolean();
   if (const Field* field = section.find("start_wait_ms"))
     gossip.start_wait = field->non_negative_ms();
   if (const Field* field = section.find("finish_wait_ms"))

@@ -13,9 +13,9 @@
 #include "dpwa/config/config.h"
 #include "dpwa/core/random.h"
 #include "dpwa/core/step_interval.h"
+#include "dpwa/gossip/gossip_session.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/publisher.h"
-#include "dpwa/gossip/step_report.h"
 #include "dpwa/node/node.h"
 #include "dpwa/snapshot/blocks.h"
 #include "interpolation/guarded.h"
@@ -26,35 +26,23 @@ namespace dpwa {
 // Free of torch; used by the gossip adapter and by programs that average plain memory. One
 // (trainer) thread.
 //
-// A step is update_send (publish, begin a pull), the caller's optimizer step, update_wait (blend
-// what has arrived). With a step budget of 0 a pull that misses the end of its step is blended at
+// With a step budget of 0 a pull that misses the end of its step is blended at
 // the beginning of a later one, before that step's publish. At most one blend a step, at most one
 // pull outstanding.
-class Gossip {
+class Gossip : public GossipSession {
  public:
   // `parameters` must outlive it. Throws ConfigError for an interpolation that does not exist.
   Gossip(const Config& config, Parameters& parameters);
-  ~Gossip();
+  ~Gossip() override;
 
-  void restore(const ResumeState& state);  // before start(): resume from a checkpoint
-  ResumeState resume_state() const;
-
-  // Goes on the network and brings the parameters to common weights. Throws std::runtime_error when
-  // the address cannot be had, or when every node that answered refused this one.
-  void start();
-
-  // `loss` is read when the snapshot is complete: a device tensor's value may arrive with it.
-  void update_send(const std::function<double()>& loss);
-  StepReport update_wait();
-
-  // Takes over what may change while it runs of a file loaded anew for this node, between two
-  // steps, and logs what it took over and what needs a restart.
-  void reload(const Config& fresh);
-
-  // Takes the final global average when configured, serves the last snapshot to those that still
-  // want it, and leaves the network. Bounded by twice gossip.finish_wait.
-  FinishReport finish();
-  void leave();  // leaves at once
+  void restore(const ResumeState& state) override;
+  ResumeState resume_state() const override;
+  void start() override;
+  void update_send(const std::function<double()>& loss) override;
+  StepReport update_wait() override;
+  void reload(const Config& fresh) override;
+  FinishReport finish() override;
+  void leave() override;
 
   Node& node() { return *node_; }
 

@@ -51,6 +51,7 @@ struct LocalNode {
            (members->exchanges() ? wire::members_capability : 0);
   }
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
+  std::atomic<bool> stale{false};  // its trainer is gone: the last snapshot is all there will be
   Traffic traffic;
 };
 

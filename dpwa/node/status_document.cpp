@@ -124,7 +124,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   out["cluster"] = local.cluster;
   out["node"] = local.name;
   out["incarnation"] = local.incarnation;
-  out["state"] = name_of(local.state.load());
+  out["state"] = local.stale.load() ? "stale" : name_of(local.state.load());
   const auto latest = local.store.latest();
   const Progress progress = latest ? latest->progress() : Progress{};
   out["clock"] = number(progress.clock);

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -257,4 +258,31 @@ TEST_CASE_FIXTURE(Trainer, "the embedding example trains to the end") {
   const auto at = output().find("accuracy ");
   REQUIRE(at != std::string::npos);
   CHECK(std::stod(output().substr(at + 9)) > 0.9);
+}
+
+TEST_CASE_FIXTURE(Trainer, "training attached to a node process is killed, and resumed there") {
+  const auto port = std::to_string(net::free_ports(1)[0]);
+  test::write_text(dir / "cluster.yaml",
+                   "nodes: [{name: w1, port: " + port + "}]\ngossip: {daemon: true}\n");
+  test::Process node(
+      {DPWA_CLI, "node", "--config", (dir / "cluster.yaml").string(), "--name", "w1"},
+      dir / "node-output");
+  {
+    test::Process killed(command("run", {"--steps", "1000000", "--step-time", "2"}),
+                         dir / "output");
+    const auto metrics = dir / "run/w1.metrics.jsonl";
+    const auto steps = [&] { return std::ranges::count(test::read_text(metrics), '\n'); };
+    REQUIRE(test::eventually([&] { return steps() > 50; }, patience));
+    killed.signal(SIGKILL);
+    killed.wait();
+  }
+  REQUIRE_MESSAGE(train("again", {"--steps", "300"}) == 0, output());
+  INFO(test::read_text(dir / "node-output"));
+  CHECK(test::read_text(dir / "node-output").find("is gone: serving its snapshot") !=
+        std::string::npos);
+  const json ended = result("again");
+  CHECK(ended["clock"] > 340);  // it went on where the killed one was
+  CHECK(ended["test_accuracy"] > 0.8);
+  node.signal(SIGTERM);
+  CHECK(node.wait() == 143);
 }

@@ -28,12 +28,14 @@
 #include <fstream>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "dpwa/attach/attached_gossip.h"
 #include "dpwa/core/random.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wire/checksum.h"
@@ -178,9 +180,31 @@ json describe(const dpwa::StepReport& report, std::uint64_t step, double loss, d
           {"probe", seen.values}};
 }
 
-void reload(const Options& options, dpwa::test::VectorNode& node) {
+// The vector and its session, with gossip.daemon as memory of this process and its node process.
+struct Model {
+  Model(const dpwa::Config& config, std::size_t elements, float value) {
+    if (!config.gossip.daemon) {
+      embedded = std::make_unique<dpwa::test::VectorNode>(config, elements, value);
+      values = embedded->values();
+      gossip = &embedded->gossip();
+      return;
+    }
+    const dpwa::Manifest manifest = dpwa::test::vector_manifest(elements);
+    const auto shared = dpwa::attach::SharedRegion::create(manifest.total_bytes());
+    values = {reinterpret_cast<float*>(shared->bytes().data()), elements};
+    std::ranges::fill(values, value);
+    attached = std::make_unique<dpwa::attach::AttachedGossip>(config, manifest, shared, 1);
+    gossip = attached.get();
+  }
+  std::unique_ptr<dpwa::test::VectorNode> embedded;
+  std::unique_ptr<dpwa::attach::AttachedGossip> attached;
+  std::span<float> values;
+  dpwa::GossipSession* gossip = nullptr;
+};
+
+void reload(const Options& options, Model& node) {
   try {
-    node.gossip().reload(dpwa::load_config(options.cluster_file, options.name, options.join));
+    node.gossip->reload(dpwa::load_config(options.cluster_file, options.name, options.join));
   } catch (const dpwa::ConfigError& error) {
     dpwa::log(dpwa::LogLevel::error, "config", std::string("not reloaded: ") + error.what());
   }
@@ -191,44 +215,43 @@ int train(const Options& options) {
   const dpwa::Config config = dpwa::load_config(options.cluster_file, options.name, options.join);
   dpwa::configure_log(config.log.level, config.log.file, config.self);
   const std::size_t rank = config.self_index();
-  dpwa::test::VectorNode node(config, options.elements, 3.0F + static_cast<float>(rank));
+  Model node(config, options.elements, 3.0F + static_cast<float>(rank));
   std::ofstream output(options.output, std::ios::app);
   const auto write = [&output](const json& line) { output << line.dump() << std::endl; };
 
-  node.gossip().start();
+  node.gossip->start();
   write({{"started", true},
-         {"clock", node.gossip().resume_state().clock},
-         {"x", node.values().empty() ? 0.0F : node.values()[0]},
+         {"clock", node.gossip->resume_state().clock},
+         {"x", node.values.empty() ? 0.0F : node.values[0]},
          {"at_ms", milliseconds(SteadyClock::now().time_since_epoch())}});
   dpwa::Random random(dpwa::derive_seed(7, {rank}));
   const std::vector<double> best = optimum(options, rank);
   std::vector<float> gradient(options.elements);
   for (std::uint64_t step = 1; step <= options.steps; ++step) {
     const auto begun = SteadyClock::now();
-    const double loss = gradients(node.values(), best, gradient, random);
+    const double loss = gradients(node.values, best, gradient, random);
     const auto sending = SteadyClock::now();
-    node.gossip().update_send([loss] { return loss; });
+    node.gossip->update_send([loss] { return loss; });
     auto in_gossip = SteadyClock::now() - sending;
-    for (std::size_t e = 0; e < gradient.size(); ++e)
-      node.values()[e] -= learning_rate * gradient[e];
+    for (std::size_t e = 0; e < gradient.size(); ++e) node.values[e] -= learning_rate * gradient[e];
     const auto waiting = SteadyClock::now();
-    const dpwa::StepReport report = node.gossip().update_wait();
+    const dpwa::StepReport report = node.gossip->update_wait();
     in_gossip += SteadyClock::now() - waiting;
-    write(describe(report, step, loss, milliseconds(in_gossip), probe(node.values())));
+    write(describe(report, step, loss, milliseconds(in_gossip), probe(node.values)));
     if (reload_wanted.exchange(false)) reload(options, node);
     if (terminated) {
-      node.gossip().leave();
+      node.gossip->leave();
       return 128 + SIGTERM;
     }
     if (!options.until.empty() && ::access(options.until.c_str(), F_OK) == 0) break;
     std::this_thread::sleep_until(begun + std::chrono::milliseconds(options.step_ms));
   }
-  const auto finished = node.gossip().finish();
+  const auto finished = node.gossip->finish();
   write({{"finished", true},
          {"participants", finished.participants},
          {"distance", finished.distance_to_average},
-         {"error", root_mean_square_error(node.values(), best)},
-         {"checksum", dpwa::wire::crc32c(std::as_bytes(node.values()))}});
+         {"error", root_mean_square_error(node.values, best)},
+         {"checksum", dpwa::wire::crc32c(std::as_bytes(node.values))}});
   return 0;
 }
 

@@ -127,7 +127,7 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
        "pull_probability, "
        "timeout_ms, step_budget_ms, blend, blocks, max_staleness, max_frozen_ms, final_average, "
        "start_wait_ms, "
-       "finish_wait_ms, flow_control, firewall, membership, fetch_probability"},
+       "finish_wait_ms, flow_control, firewall, membership, daemon, fetch_probability"},
       {"gosip: {}\n",
        "2: gosip: unknown key, did you mean 'gossip'? accepted: cluster, nodes, backend, gossip, "
        "interpolation, security, transport, log, fetch_probability, pull_probability, timeout_ms, "

@@ -13,6 +13,7 @@ void check_same_gossip(const GossipConfig& a, const GossipConfig& b) {
   CHECK(a.max_staleness == b.max_staleness);
   CHECK(a.max_frozen == b.max_frozen);
   CHECK(a.final_average == b.final_average);
+  CHECK(a.daemon == b.daemon);
   CHECK(a.start_wait == b.start_wait);
   CHECK(a.finish_wait == b.finish_wait);
   CHECK(a.flow_control.initial == b.flow_control.initial);

@@ -1,0 +1,116 @@
+#include "dpwa/attach/attached_gossip.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "dpwa/attach/report_text.h"
+#include "dpwa/log/log.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::attach {
+
+using nlohmann::json;
+using SteadyClock = std::chrono::steady_clock;
+
+struct AttachedGossip::Message {
+  json text;
+};
+
+AttachedGossip::AttachedGossip(const Config& config, Manifest manifest,
+                               std::shared_ptr<SharedRegion> parameters, unsigned threads)
+    : config_(config),
+      manifest_(std::move(manifest)),
+      parameters_(std::move(parameters)),
+      threads_(threads) {}
+
+void AttachedGossip::restore(const ResumeState& state) {
+  state_ = state;
+  resumed_ = true;
+}
+
+ResumeState AttachedGossip::resume_state() const {
+  return state_;
+}
+
+void AttachedGossip::start() {
+  const std::string name = socket_name(config_.cluster, config_.self, config_.self_node().port);
+  const auto deadline = SteadyClock::now() + config_.gossip.start_wait;
+  channel_ = connect_to(name);
+  if (!channel_.is_open())
+    log(LogLevel::info, "attach", "waiting for the node process of '" + config_.self + "'");
+  while (!channel_.is_open() && SteadyClock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    channel_ = connect_to(name);
+  }
+  if (!channel_.is_open()) {
+    throw std::runtime_error("no node process of '" + config_.self +
+                             "' runs here (gossip.daemon: true); start it: dpwa node --config " +
+                             config_.file.string() + " --name " + config_.self);
+  }
+  json request{{"do", "start"}, {"resume", nullptr}};
+  if (resumed_) request["resume"] = to_json(state_);
+  attach();
+  ask({request});
+}
+
+void AttachedGossip::attach() {
+  const json request{
+      {"do", "attach"},        {"cluster", config_.cluster},       {"node", config_.self},
+      {"process", ::getpid()}, {"bytes", manifest_.total_bytes()}, {"threads", threads_}};
+  ask({request}, parameters_->descriptor());
+  const auto frame = wire::encode(manifest_, 0);
+  if (!channel_.send({reinterpret_cast<const char*>(frame.data()), frame.size()})) throw gone();
+  take_answer();
+}
+
+AttachedGossip::Message AttachedGossip::ask(const Message& request, int descriptor) {
+  if (!channel_.send(request.text.dump(), descriptor)) throw gone();
+  return take_answer();
+}
+
+AttachedGossip::Message AttachedGossip::take_answer() {
+  const auto message = channel_.receive();
+  if (!message) throw gone();
+  json answer = json::parse(*message, nullptr, /*allow_exceptions=*/false);
+  if (answer.is_object() && answer.contains("error"))
+    throw std::runtime_error(answer["error"].get<std::string>());
+  state_ = resume_state_in(answer.at("state"));
+  return {std::move(answer)};
+}
+
+std::runtime_error AttachedGossip::gone() const {
+  return std::runtime_error("the node process of '" + config_.self + "' (dpwa node) has ended");
+}
+
+void AttachedGossip::update_send(const std::function<double()>& loss) {
+  ask({{{"do", "send"}, {"loss", number(loss())}}});
+}
+
+StepReport AttachedGossip::update_wait() {
+  return step_report_in(ask({{{"do", "wait"}}}).text.at("report"));
+}
+
+void AttachedGossip::reload(const Config&) {
+  ask({{{"do", "reload"}}});
+}
+
+FinishReport AttachedGossip::finish() {
+  if (!channel_.is_open()) return {};
+  const auto report = finish_report_in(ask({{{"do", "finish"}}}).text.at("finished"));
+  channel_.close();
+  return report;
+}
+
+void AttachedGossip::leave() {
+  if (!channel_.is_open()) return;
+  ask({{{"do", "leave"}}});
+  channel_.close();
+}
+
+}  // namespace dpwa::attach

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+
+#include "dpwa/attach/channel.h"
+#include "dpwa/attach/shared_region.h"
+#include "dpwa/gossip/gossip_session.h"
+#include "dpwa/snapshot/manifest.h"
+
+namespace dpwa::attach {
+
+// Gossip averaging of a trainer whose network side is a node process (`dpwa node`) of the same user
+// on the same host. The parameters are memory of both, so a step copies no more than with Gossip;
+// it costs two round trips over a Unix socket. Every call throws std::runtime_error when the node
+// process refuses it, or has ended.
+class AttachedGossip : public GossipSession {
+ public:
+  // `parameters`: laid out as `manifest` says. `threads`: that may share a pass over them.
+  AttachedGossip(const Config& config, Manifest manifest, std::shared_ptr<SharedRegion> parameters,
+                 unsigned threads);
+
+  void restore(const ResumeState& state) override;
+  ResumeState resume_state() const override;
+  void start() override;  // waits for a node process as long as gossip.start_wait
+  void update_send(const std::function<double()>& loss) override;
+  StepReport update_wait() override;
+  void reload(const Config& fresh) override;  // the node process reads its own file again
+  FinishReport finish() override;
+  void leave() override;
+
+ private:
+  void attach();
+  struct Message;  // JSON
+  Message ask(const Message& request, int descriptor = -1);
+  Message take_answer();
+  std::runtime_error gone() const;
+
+  const Config config_;
+  const Manifest manifest_;
+  const std::shared_ptr<SharedRegion> parameters_;
+  const unsigned threads_;
+  Channel channel_;
+  ResumeState state_;
+  bool resumed_ = false;
+};
+
+}  // namespace dpwa::attach

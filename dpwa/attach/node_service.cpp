@@ -1,0 +1,196 @@
+#include "dpwa/attach/node_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "dpwa/attach/report_text.h"
+#include "dpwa/log/log.h"
+#include "dpwa/wire/frame.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::attach {
+
+using nlohmann::json;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto look_every = std::chrono::milliseconds(200);
+constexpr auto introduction = std::chrono::seconds(5);  // for a caller to say what it wants
+
+std::string text_of(const json& reply) {
+  return reply.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+NodeService::NodeService(std::function<Config()> load, Signals signals)
+    : load_(std::move(load)), signals_(std::move(signals)), config_(load_()) {}
+
+NodeService::~NodeService() = default;
+
+void NodeService::run() {
+  FileDescriptor listener;
+  try {
+    listener = listen_at(socket_name(config_.cluster, config_.self, config_.self_node().port));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("node '" + config_.self + "': " + error.what());
+  }
+  log(LogLevel::info, "node", "waiting for a trainer of '" + config_.self + "'");
+  while (!signals_.stop()) {
+    std::vector<int> sockets{listener.get()};
+    if (trainer_.is_open()) sockets.push_back(trainer_.socket());
+    wait_for_any(sockets, look_every);
+    if (signals_.take_reload()) reload();
+    if (trainer_.is_open() && is_readable(trainer_.socket())) serve();
+    if (is_readable(listener.get())) admit(accept_from(listener.get()));
+  }
+  leave();
+}
+
+void NodeService::admit(Channel caller) {
+  if (!caller.is_open()) return;
+  const auto deadline = SteadyClock::now() + (trainer_.is_open() ? look_every : introduction);
+  const auto late = [&] { return SteadyClock::now() >= deadline || signals_.stop(); };
+  FileDescriptor file;
+  const auto request = caller.receive(&file, late);
+  if (!request) return;
+  try {
+    if (trainer_.is_open())
+      throw std::runtime_error("node '" + config_.self + "' has a trainer: " + trainer_name_);
+    const json told = json::parse(*request);
+    check(told);
+    caller.send(text_of({{"state", to_json(state_)}}));
+    const auto frame = caller.receive(nullptr, late);
+    if (!frame) return;
+    next_ = model_in(told, *frame, std::move(file));
+    trainer_name_ = "process " + std::to_string(told.at("process").get<int>());
+  } catch (const std::exception& error) {
+    log(LogLevel::warn, "node", std::string("refused a trainer: ") + error.what());
+    caller.send(text_of({{"error", error.what()}}));
+    return;
+  }
+  trainer_ = std::move(caller);
+  if (!trainer_.send(text_of({{"state", to_json(state_)}}))) trainer_is_gone();
+}
+
+void NodeService::check(const json& told) const {
+  const auto cluster = told.at("cluster").get<std::string>();
+  const auto node = told.at("node").get<std::string>();
+  if (told.at("do") == "attach" && cluster == config_.cluster && node == config_.self) return;
+  throw std::runtime_error("this is node '" + config_.self + "' of cluster '" + config_.cluster +
+                           "'");
+}
+
+NodeService::Model NodeService::model_in(const json& told, const std::string& frame,
+                                         FileDescriptor file) {
+  const auto bytes = std::as_bytes(std::span(frame));
+  if (bytes.size() < wire::header_bytes) throw std::runtime_error("its model is cut short");
+  auto manifest = wire::decode_manifest(bytes.subspan(wire::header_bytes));
+  if (!manifest) throw std::runtime_error("its model: " + manifest.error().detail);
+  Model model;
+  model.manifest = std::move(*manifest);
+  model.threads = std::clamp(told.at("threads").get<unsigned>(), 1U, 256U);
+  model.parameters = SharedRegion::open(std::move(file), model.manifest.total_bytes());
+  if (!model.parameters) throw std::runtime_error("its parameters are not memory to be shared");
+  return model;
+}
+
+void NodeService::serve() {
+  const auto message = trainer_.receive(nullptr, signals_.stop);
+  if (!message) return trainer_is_gone();
+  json reply;
+  try {
+    reply = answer(json::parse(*message));
+    reply["state"] = to_json(state_);
+  } catch (const std::exception& error) {
+    reply = {{"error", error.what()}};
+    leave();
+  }
+  if (!trainer_.send(text_of(reply))) trainer_is_gone();
+}
+
+json NodeService::answer(const json& request) {
+  const auto wanted = request.at("do").get<std::string>();
+  json reply = json::object();
+  if (wanted == "start") {
+    start(request.at("resume"));
+  } else if (wanted == "reload") {
+    reload();
+  } else if (wanted == "leave") {
+    leave();
+  } else if (gossip_ == nullptr) {
+    throw std::runtime_error("the node is not on the network");
+  } else if (wanted == "send") {
+    const double loss = number_in(request.at("loss"));
+    gossip_->update_send([loss] { return loss; });
+  } else if (wanted == "wait") {
+    reply["report"] = to_json(gossip_->update_wait());
+  } else if (wanted == "finish") {
+    reply["finished"] = to_json(gossip_->finish());
+    leave();
+  } else {
+    throw std::runtime_error("unknown request");
+  }
+  if (gossip_) state_ = gossip_->resume_state();
+  return reply;
+}
+
+void NodeService::start(const json& resume) {
+  if (!next_) throw std::runtime_error("started twice");
+  Model model = *std::exchange(next_, std::nullopt);
+  std::optional<ResumeState> state;
+  if (!resume.is_null()) state = resume_state_in(resume);
+  if (gossip_) {
+    // The last trainer has died. Its memory may hold half a step; its last snapshot does not.
+    const auto last = gossip_->node().local().store.latest();
+    const auto descent = gossip_->resume_state();
+    const bool same = parameters_->manifest().fingerprint() == model.manifest.fingerprint();
+    leave();
+    if (!state && last && same && descent.lineage != 0) {
+      std::ranges::copy(last->bytes(), model.parameters->bytes().begin());
+      state = descent;
+    }
+  }
+  memory_ = std::move(model.parameters);
+  parameters_ =
+      std::make_unique<HostParameters>(std::move(model.manifest), memory_->bytes(), model.threads);
+  gossip_ = std::make_unique<Gossip>(config_, *parameters_);
+  if (state) gossip_->restore(*state);
+  gossip_->start();
+}
+
+void NodeService::reload() {
+  try {
+    Config fresh = load_();
+    if (gossip_) gossip_->reload(fresh);
+    config_ = std::move(fresh);
+  } catch (const ConfigError& error) {
+    log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
+  }
+}
+
+void NodeService::leave() {
+  if (gossip_) gossip_->leave();
+  gossip_.reset();
+  parameters_.reset();
+  memory_.reset();
+}
+
+void NodeService::trainer_is_gone() {
+  trainer_.close();
+  next_.reset();
+  if (gossip_ == nullptr) return;
+  LocalNode& local = gossip_->node().local();
+  local.stale = true;
+  const auto last = local.store.latest();
+  log(LogLevel::warn, "node",
+      "the trainer (" + trainer_name_ + ") is gone: serving its snapshot of clock " +
+          std::to_string(last ? last->progress().clock : 0) + " until it is back");
+}
+
+}  // namespace dpwa::attach

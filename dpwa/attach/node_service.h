@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "dpwa/attach/channel.h"
+#include "dpwa/attach/shared_region.h"
+#include "dpwa/gossip/gossip.h"
+#include "dpwa/gossip/host_parameters.h"
+
+namespace dpwa::attach {
+
+// The node process: owns the network side of a node while training processes come and go, one at a
+// time. A trainer that ends in order (finish, leave) takes the node off the network; one that dies
+// leaves it there, serving the last snapshot, and the next one goes on from that snapshot, or from
+// the weights of a peer that is ahead. Everything happens on the thread of run(), but for the
+// node's own two.
+class NodeService {
+ public:
+  struct Signals {
+    std::function<bool()> stop;         // asked several times a second
+    std::function<bool()> take_reload;  // likewise: the file is to be read again, once
+  };
+
+  // `load`: the configuration as the cluster file has it now; throws ConfigError.
+  NodeService(std::function<Config()> load, Signals signals);
+  ~NodeService();
+
+  void run();  // until stop(). Throws std::runtime_error when another process runs for this node
+
+ private:
+  // What a trainer has told of its model, and has not started with yet.
+  struct Model {
+    Manifest manifest;
+    std::shared_ptr<SharedRegion> parameters;
+    unsigned threads = 1;
+  };
+  void admit(Channel caller);
+  void check(const nlohmann::json& told) const;  // that it means this node
+  static Model model_in(const nlohmann::json& told, const std::string& frame, FileDescriptor file);
+  void serve();
+  nlohmann::json answer(const nlohmann::json& request);
+  void start(const nlohmann::json& resume);
+  void reload();
+  void leave();
+  void trainer_is_gone();
+
+  const std::function<Config()> load_;
+  const Signals signals_;
+  Config config_;
+  Channel trainer_;
+  std::string trainer_name_;  // "process 123"
+  std::optional<Model> next_;
+  ResumeState state_;
+
+  std::shared_ptr<SharedRegion> memory_;  // of parameters_
+  std::unique_ptr<HostParameters> parameters_;
+  std::unique_ptr<Gossip> gossip_;  // null: off the network
+};
+
+}  // namespace dpwa::attach

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+
+#include "dpwa/config/config.h"
+#include "dpwa/gossip/step_report.h"
+
+namespace dpwa {
+
+// One training process in gossip averaging, wherever its network side runs: in the process itself
+// (Gossip) or in a node process of the same host (attach/AttachedGossip). One (trainer) thread.
+//
+// A step is update_send (publish, begin a pull), the caller's optimizer step, update_wait (blend
+// what has arrived).
+class GossipSession {
+ public:
+  virtual ~GossipSession() = default;
+
+  virtual void restore(const ResumeState& state) = 0;  // before start(): resume from a checkpoint
+  virtual ResumeState resume_state() const = 0;
+
+  // Goes on the network and brings the parameters to common weights. Throws std::runtime_error when
+  // the address cannot be had, or when every node that answered refused this one.
+  virtual void start() = 0;
+
+  // `loss` is read when the snapshot is complete: a device tensor's value may arrive with it.
+  virtual void update_send(const std::function<double()>& loss) = 0;
+  virtual StepReport update_wait() = 0;
+
+  // Takes over what may change while it runs of a file loaded anew for this node, between two
+  // steps, and logs what it took over and what needs a restart.
+  virtual void reload(const Config& fresh) = 0;
+
+  // Takes the final global average when configured, serves the last snapshot to those that still
+  // want it, and leaves the network. Bounded by twice gossip.finish_wait.
+  virtual FinishReport finish() = 0;
+  virtual void leave() = 0;  // leaves at once
+};
+
+}  // namespace dpwa

@@ -1,0 +1,75 @@
+#include "dpwa/attach/report_text.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace dpwa::attach {
+
+using nlohmann::json;
+
+TEST_CASE("a report comes through as it was") {
+  StepReport sent;
+  sent.outcome = Outcome::mixed;
+  sent.peer = "w2";
+  sent.factor = 0.1;
+  sent.staleness = -1.0 / 3;
+  sent.bytes = (std::uint64_t{1} << 53) + 1;
+  sent.waited = std::chrono::nanoseconds(5);
+  sent.clock = 1e15 + 0.5;
+  sent.distance = std::numeric_limits<double>::denorm_min();
+  sent.clipped = true;
+  sent.refused = 2;
+  sent.block = 3;
+  sent.blocks = 4;
+  sent.same_host = true;
+  sent.pulls_ok = 5;
+  sent.pulls_failed = 6;
+  const StepReport came = step_report_in(json::parse(to_json(sent).dump()));
+  CHECK(came.outcome == sent.outcome);
+  CHECK(came.peer == sent.peer);
+  CHECK(came.factor == sent.factor);
+  CHECK(came.staleness == sent.staleness);
+  CHECK(came.bytes == sent.bytes);
+  CHECK(came.waited == sent.waited);
+  CHECK(came.clock == sent.clock);
+  CHECK(came.distance == sent.distance);
+  CHECK(came.clipped);
+  CHECK(came.refused == 2);
+  CHECK(came.block == 3);
+  CHECK(came.blocks == 4);
+  CHECK(came.same_host);
+  CHECK(came.pulls_ok == 5);
+  CHECK(came.pulls_failed == 6);
+}
+
+TEST_CASE("the end and the state of a node come through as they were") {
+  const FinishReport finish =
+      finish_report_in(json::parse(to_json(FinishReport{true, 3, 0.25}).dump()));
+  CHECK(finish.averaged);
+  CHECK(finish.participants == 3);
+  CHECK(finish.distance_to_average == 0.25);
+  const std::uint64_t large = ~std::uint64_t{0};
+  const ResumeState state =
+      resume_state_in(json::parse(to_json(ResumeState{0.1, large, 7}).dump()));
+  CHECK(state.clock == 0.1);
+  CHECK(state.lineage == large);
+  CHECK(state.incarnation == 7);
+}
+
+TEST_CASE("numbers that are not finite travel as none") {
+  for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()})
+    CHECK(std::isnan(number_in(json::parse(number(value).dump()))));
+}
+
+TEST_CASE("what lacks a field or has another type is refused") {
+  json text = to_json(StepReport{});
+  text["bytes"] = "many";
+  CHECK_THROWS_AS(step_report_in(text), json::exception);
+  CHECK_THROWS_AS(step_report_in(json::object()), json::exception);
+  CHECK_THROWS_AS(resume_state_in(json(nullptr)), json::exception);
+}
+
+}  // namespace dpwa::attach
