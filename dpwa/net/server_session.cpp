@@ -84,7 +84,11 @@ asio::awaitable<void> ServerSession::run() {
       co_return;
     }
     if (failure) {
-      if (deadline.expired()) failure->detail = "took too long over its TLS handshake";
+      if (deadline.expired()) {
+        failure->detail = "took too long over its TLS handshake";
+      } else if (facts_.phase == ConnectionFacts::Phase::closing) {
+        failure->detail = "made room for another, before its TLS handshake was over";
+      }
       turned_away(*failure);
       co_await stream_.finish();
       co_return;
