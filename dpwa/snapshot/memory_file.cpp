@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -20,23 +19,6 @@ constexpr int seal_future_write = F_SEAL_FUTURE_WRITE;
 #else
 constexpr int seal_future_write = 0x0010;
 #endif
-#ifdef MADV_COLLAPSE
-constexpr int advice_collapse = MADV_COLLAPSE;
-#else
-constexpr int advice_collapse = 25;
-#endif
-
-// Huge pages for shared memory are off on most systems; collapsing is allowed there all the same
-// (Linux 6.1), and ten times as fast as touching small pages. It wants one page of each to be
-// there. Failure costs speed only.
-void touch_pages(std::byte* data, std::size_t bytes) {
-  if (bytes >= Layout::huge_page_bytes) {
-    ::madvise(data, bytes, MADV_HUGEPAGE);
-    for (std::size_t at = 0; at < bytes; at += Layout::huge_page_bytes) data[at] = std::byte{0};
-    ::madvise(data, bytes / Layout::huge_page_bytes * Layout::huge_page_bytes, advice_collapse);
-  }
-  std::memset(data, 0, bytes);
-}
 
 // The mapping of this process stays writable; every later one is not, where the kernel can do that
 // (Linux 5.1). Without it a process of the same user could write, which it can in other ways too.
@@ -59,7 +41,7 @@ std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes) {
                                 PROT_READ | PROT_WRITE, file.get());
   if (data == nullptr) return nullptr;
   std::shared_ptr<MemoryFile> result(new MemoryFile(std::move(file), data, data_bytes));
-  touch_pages(data, bytes);
+  touch_shared_pages(data, bytes);
   return seal(result->descriptor()) ? result : nullptr;
 }
 
