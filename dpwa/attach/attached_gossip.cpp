@@ -60,9 +60,11 @@ void AttachedGossip::start() {
 }
 
 void AttachedGossip::attach() {
-  const json request{
-      {"do", "attach"},        {"cluster", config_.cluster},       {"node", config_.self},
-      {"process", ::getpid()}, {"bytes", manifest_.total_bytes()}, {"threads", threads_}};
+  const json request{{"do", "attach"},
+                     {"cluster", config_.cluster},
+                     {"node", config_.self},
+                     {"process", ::getpid()},
+                     {"threads", threads_}};
   ask({request}, parameters_->descriptor());
   const auto frame = wire::encode(manifest_, 0);
   if (!channel_.send({reinterpret_cast<const char*>(frame.data()), frame.size()})) throw gone();

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -40,28 +39,6 @@ FileDescriptor new_socket() {
   return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-// How many bytes went; below 0: none will.
-ssize_t send_some(int socket, std::string_view bytes, int descriptor) {
-  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof descriptor);
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  while (true) {
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-    if (sent >= 0 || errno != EINTR) return sent;
-  }
-}
-
 }  // namespace
 
 bool Channel::send(std::string_view message, int descriptor) {
@@ -70,14 +47,15 @@ bool Channel::send(std::string_view message, int descriptor) {
   std::string bytes(sizeof size, '\0');
   std::memcpy(bytes.data(), &size, sizeof size);
   bytes += message;
-  for (std::size_t sent = 0; sent < bytes.size();) {
-    const ssize_t count =
-        send_some(socket_.get(), std::string_view(bytes).substr(sent), sent == 0 ? descriptor : -1);
+  for (auto left = std::as_bytes(std::span(bytes)); !left.empty();) {
+    const ssize_t count = same_host::send(socket_.get(), left, descriptor, /*flags=*/0);
+    if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       close();
       return false;
     }
-    sent += static_cast<std::size_t>(count);
+    left = left.subspan(static_cast<std::size_t>(count));
+    descriptor = -1;  // it went with the first byte
   }
   return true;
 }

@@ -175,8 +175,7 @@ void NodeService::reload() {
 }
 
 void NodeService::leave() {
-  if (gossip_) gossip_->leave();
-  gossip_.reset();
+  gossip_.reset();  // leaves the network
   parameters_.reset();
   memory_.reset();
 }

@@ -24,4 +24,7 @@ void discard_received(int socket);
 // first is put into `kept` in place of what it held, the others are discarded; null: all are.
 ssize_t receive(int socket, std::span<std::byte> target, FileDescriptor* kept);
 
+// sendmsg() of `bytes`, with `descriptor` (-1 = none) beside the first of them; it stays open here.
+ssize_t send(int socket, std::span<const std::byte> bytes, int descriptor, int flags);
+
 }  // namespace dpwa::same_host

@@ -6,7 +6,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "dpwa/net/same_host/descriptors.h"
@@ -114,22 +113,8 @@ asio::awaitable<net::IoResult<net::Frame>> FrameSocket::read_frame(net::TypeSet 
 }
 
 asio::awaitable<error_code> FrameSocket::write(std::span<const std::byte> frame, int descriptor) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   while (!frame.empty()) {
-    iovec bytes{const_cast<std::byte*>(frame.data()), frame.size()};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    if (descriptor >= 0) {
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof descriptor);
-      std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    }
-    const ssize_t count = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t count = send(socket_.native_handle(), frame, descriptor, MSG_DONTWAIT);
     if (count >= 0) {
       frame = frame.subspan(static_cast<std::size_t>(count));
       descriptor = -1;  // it went with the first byte
