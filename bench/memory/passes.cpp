@@ -82,6 +82,10 @@ std::vector<Pass> memory_passes() {
          plain_blend(v.snapshots[0].bytes(), v.parameters.bytes(), v.peer.bytes(),
                      static_cast<float>(factor));
        }});
+  passes.push_back(
+      {"plain_difference", "land without statistics, plain loop", DType::float32, [](Vectors& v) {
+         plain_difference(v.snapshots[2].bytes(), v.peer.bytes(), v.parameters.bytes());
+       }});
   passes.push_back({"checksum", "CRC32C", DType::float32, [](Vectors& v) {
                       static std::atomic<std::uint32_t> sink;
                       sink = wire::crc32c(v.parameters.bytes());

@@ -3,12 +3,35 @@
 namespace dpwa::bench {
 namespace {
 
-const float* floats(std::span<const std::byte> bytes) {
+inline const float* floats(std::span<const std::byte> bytes) {
   return reinterpret_cast<const float*>(bytes.data());
 }
-float* floats(std::span<std::byte> bytes) {
+inline float* floats(std::span<std::byte> bytes) {
   return reinterpret_cast<float*>(bytes.data());
 }
+
+[[gnu::always_inline]] inline void difference_loop(std::span<std::byte> difference,
+                                                   std::span<const std::byte> peer,
+                                                   std::span<const std::byte> own) {
+  float* __restrict out = floats(difference);
+  const float* __restrict x = floats(own);
+  const float* __restrict y = floats(peer);
+  const std::size_t count = difference.size() / sizeof(float);
+  for (std::size_t i = 0; i < count; ++i) out[i] = y[i] - x[i];
+}
+
+#if defined(__x86_64__)
+[[gnu::target("avx512f,prefer-vector-width=512")]] void difference_avx512(
+    std::span<std::byte> difference, std::span<const std::byte> peer,
+    std::span<const std::byte> own) {
+  difference_loop(difference, peer, own);
+}
+[[gnu::target("avx2")]] void difference_avx2(std::span<std::byte> difference,
+                                             std::span<const std::byte> peer,
+                                             std::span<const std::byte> own) {
+  difference_loop(difference, peer, own);
+}
+#endif
 
 }  // namespace
 
@@ -19,6 +42,15 @@ void plain_blend(std::span<std::byte> target, std::span<const std::byte> own,
   const float* __restrict y = floats(peer);
   const std::size_t count = target.size() / sizeof(float);
   for (std::size_t i = 0; i < count; ++i) out[i] = x[i] + factor * (y[i] - x[i]);
+}
+
+void plain_difference(std::span<std::byte> difference, std::span<const std::byte> peer,
+                      std::span<const std::byte> own) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return difference_avx512(difference, peer, own);
+  if (__builtin_cpu_supports("avx2")) return difference_avx2(difference, peer, own);
+#endif
+  difference_loop(difference, peer, own);
 }
 
 void plain_delta(std::span<std::byte> x, std::span<const std::byte> difference, float factor) {

@@ -9,6 +9,11 @@ namespace dpwa::bench {
 void plain_blend(std::span<std::byte> target, std::span<const std::byte> own,
                  std::span<const std::byte> peer, float factor);
 
+// difference = peer - own over float32 by the vector instructions that kernels.h takes: a landing
+// without statistics.
+void plain_difference(std::span<std::byte> difference, std::span<const std::byte> peer,
+                      std::span<const std::byte> own);
+
 // x += factor * difference over float32, likewise.
 void plain_delta(std::span<std::byte> x, std::span<const std::byte> difference, float factor);
 

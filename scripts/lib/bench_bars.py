@@ -94,6 +94,19 @@ def least(*measures: Measure) -> Measure:
     return measure
 
 
+def firewall_share(results: Results) -> float | None:
+    """What finding the norms and what is not finite adds to the pass that lands 100 MB, of a pull of them."""
+    memory, pull = results.first(kind="memory"), results.pull(bytes=100 * MB, nodes=2)
+    if memory is None or pull is None:
+        return None
+    passes = {one["name"]: one for one in memory["results"] if one["dtype"] == "float32" and one["threads"] == 1}
+    if not {"land_difference", "plain_difference"} <= passes.keys():
+        return None
+    gigabytes = pull["bytes"] / GB
+    extra_s = gigabytes / passes["land_difference"]["gb_per_s"] - gigabytes / passes["plain_difference"]["gb_per_s"]
+    return max(extra_s, 0.0) / (pull["latency_us"]["median"] / 1e6)
+
+
 def memory_beyond(results: Results) -> float | None:
     values = [one.get("memory_beyond_parameters_mib") for one in results.pulls]
     return max((value for value in values if value is not None), default=None)
@@ -148,6 +161,7 @@ BARS = (
         0.28,
         least(of_plain(2, {}, security="psk"), of_plain(4, {}, security="psk")),
     ),
+    Bar("statistics of the firewall, of a pull of 100 MB", 0.10, firewall_share, False),
     Bar("memory beyond parameters, snapshots and landing (the most)", 4.0, memory_beyond, False, " MiB"),
     Bar("step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)", 0.90, step_of_hand_written),
     Bar("step with a pull, 100 k parameters in 100 tensors", 100.0, small_step, False, " µs"),

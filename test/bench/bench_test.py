@@ -100,7 +100,7 @@ class Documents(unittest.TestCase):
     def test_memory(self) -> None:
         data = document("memory", "--bytes", "1MB", "--threads", "2")
         names = {one["name"] for one in data["results"]}
-        self.assertLessEqual({"memcpy", "publish_copy", "delta", "lerp", "land_difference", "new_buffer"}, names)
+        self.assertLessEqual({"memcpy", "publish_copy", "delta", "lerp", "land_difference", "new_buffer", "plain_difference"}, names)
         dtypes = {one["dtype"] for one in data["results"] if one["name"] == "delta"}
         self.assertEqual(dtypes, {"float32", "float64", "float16", "bfloat16"})
         self.assertEqual({one["threads"] for one in data["results"]}, {1, 2})

@@ -63,9 +63,11 @@ def peer(name: str, nodes: int, rate: float) -> dict[str, Any]:
     return {"kind": "peer", "name": name, "bytes": 100 * MB, "nodes": nodes, **figures}
 
 
-def memory() -> dict[str, Any]:
+def memory(**rates: float) -> dict[str, Any]:
     one = {"name": "memcpy", "dtype": "float32", "meaning": "a copy", "gb_per_s": 12.0}
-    return {"kind": "memory", "bytes": MB, "results": [{**one, "threads": 1}, {**one, "threads": 2}], "noise": QUIET}
+    passes = [{**one, "threads": 1}, {**one, "threads": 2}]
+    passes += [{**one, "threads": 1, "name": name, "gb_per_s": rate} for name, rate in rates.items()]
+    return {"kind": "memory", "bytes": MB, "results": passes, "noise": QUIET}
 
 
 def results(*measured: dict[str, Any], skipped: tuple[dict[str, str], ...] = ()) -> Results:
@@ -84,6 +86,7 @@ MPI = "Open MPI tcp, 100 MB, 4 nodes, checksum off: times its throughput"
 SHARED = "same host, 100 MB, 4 nodes: times dpwa's TCP"
 CHECKSUM = "checksum on, of off, 100 MB (the worst)"
 MEMORY = "memory beyond parameters, snapshots and landing (the most)"
+FIREWALL = "statistics of the firewall, of a pull of 100 MB"
 LOOP = "step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)"
 SMALL_STEP = "step with a pull, 100 k parameters in 100 tensors"
 SMALL_PULL = "pull of 200 bytes: times the latency of bare sockets"
@@ -129,6 +132,15 @@ class Bars(unittest.TestCase):
         self.assertEqual(verdicts(*checked, *plain)[CHECKSUM], ("0.600", MISSED))
         plenty = pull(MB, 2, 1, 0.8, memory_beyond_parameters_mib=4.5)
         self.assertEqual(verdicts(pull(100 * MB, 2, 4, 0.8), plenty)[MEMORY], ("4.500 MiB", MISSED))
+
+    def test_the_statistics_of_the_firewall_are_what_they_add_to_a_landing(self) -> None:
+        pull_of_20_ms = pull(100 * MB, 2, 5, 0.8, latency_us={"median": 20_000, "p99": 40_000})
+        both = memory(land_difference=8.0, plain_difference=10.0)  # 12.5 and 10 ms
+        self.assertEqual(verdicts(both, pull_of_20_ms)[FIREWALL], ("0.125", MISSED))
+        self.assertEqual(verdicts(memory(land_difference=8, plain_difference=8), pull_of_20_ms)[FIREWALL], ("0", MET))
+        for alone in (memory(land_difference=8), memory(plain_difference=8)):
+            self.assertEqual(verdicts(alone, pull_of_20_ms)[FIREWALL][1], NOT_MEASURED)
+        self.assertEqual(verdicts(both)[FIREWALL][1], NOT_MEASURED)
 
     def test_steps_without_an_arrived_pull_are_not_measured(self) -> None:
         none = verdicts(step(100_000, 100, None, None), step(10_000_000, 2, None, None))
