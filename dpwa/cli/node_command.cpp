@@ -5,9 +5,9 @@
 
 #include "dpwa/attach/node_service.h"
 #include "dpwa/cli/commands.h"
-#include "dpwa/cli/stop_signal.h"
 #include "dpwa/config/config.h"
 #include "dpwa/log/log.h"
+#include "dpwa/stop_signal.h"
 
 namespace dpwa::cli {
 namespace {
@@ -20,6 +20,7 @@ struct NodeOptions {
 
 void run_node(const NodeOptions& options, CommandContext& context) {
   stop_signal::install();
+  stop_signal::defer(true);
   const auto load = [&options] { return load_config(options.file, options.name, options.join); };
   const Config config = load();
   configure_log(config.log.level, config.log.file, config.self);

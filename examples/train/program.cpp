@@ -10,6 +10,7 @@
 #include "adapters/adapter.h"
 #include "dpwa/core/random.h"
 #include "dpwa/log/log.h"
+#include "dpwa/stop_signal.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
 #include "examples/train/data_sets.h"
@@ -19,7 +20,6 @@
 #include "examples/train/plan.h"
 #include "examples/train/report.h"
 #include "examples/train/shards.h"
-#include "examples/train/stop_signal.h"
 #include "examples/train/streams.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
@@ -41,7 +41,7 @@ class Program {
   void resume();
   void reload();
   bool save(const RunPosition& position);
-  bool write(const RunResult& result) const;
+  bool write(const RunResult& result);
   RunResult result_of(const Trainer& trainer) const;
   std::optional<Evaluation> evaluate_own();
   void leave(RunResult& result);
@@ -58,6 +58,7 @@ class Program {
   std::optional<SampleStream> samples_;
   RunPosition position_;
   std::optional<Report> report_;
+  std::string no_result_;  // why the last one was not written
 };
 
 Program::Program(const TrainOptions& options)
@@ -129,12 +130,14 @@ bool Program::save(const RunPosition& position) {
 }
 
 // Nor to leave the others without this node at the final average.
-bool Program::write(const RunResult& result) const {
+bool Program::write(const RunResult& result) {
   try {
     report_->write(result);
     return true;
   } catch (const std::system_error& error) {
-    log(LogLevel::error, "train", std::string("no result written: ") + error.what());
+    const std::string reason = error.what();
+    if (reason != no_result_) log(LogLevel::error, "train", "no result written: " + reason);
+    no_result_ = reason;
     return false;
   }
 }

@@ -213,6 +213,16 @@ TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs che
   CHECK(result("run")["steps"] == 5);
 }
 
+TEST_CASE_FIXTURE(Trainer, "a result that cannot be written is said once") {
+  std::filesystem::create_directories(dir / "run/w1.result.json/in the way");
+  CHECK(train("run", {"--steps", "5"}) == 1);
+  INFO(output());
+  CHECK(said("finished step 5"));
+  const std::string text = output(), refused = "no result written: ";
+  REQUIRE(said(refused));
+  CHECK(text.find(refused) == text.rfind(refused));
+}
+
 TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one changes nothing") {
   const auto ports = net::free_ports(2);
   const std::string before = std::to_string(ports[0]);

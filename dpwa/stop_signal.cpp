@@ -1,27 +1,37 @@
-#include "dpwa/cli/stop_signal.h"
+#include "dpwa/stop_signal.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 
-namespace dpwa::cli::stop_signal {
+namespace dpwa::stop_signal {
 namespace {
 
 std::atomic<int> noted{0};
+std::atomic<bool> deferred{false};
 std::atomic<bool> reload_wanted{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int number) {
   int none = 0;
-  if (!noted.compare_exchange_strong(none, number)) ::_exit(128 + number);
+  const bool first = noted.compare_exchange_strong(none, number);
+  if (!first || !deferred) ::_exit(128 + number);
+}
+
+void on_hang_up(int) {
+  reload_wanted = true;
+}
+
+void on_alarm(int) {
+  ::_exit(128 + noted);
 }
 
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
-  ::sigaction(number, &action, nullptr);
+  sigaction(number, &action, nullptr);
 }
 
 }  // namespace
@@ -29,7 +39,11 @@ void handle(int number, void (*handler)(int)) {
 void install() {
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
-  handle(SIGHUP, [](int) { reload_wanted = true; });
+  handle(SIGHUP, on_hang_up);
+}
+
+void defer(bool on) {
+  deferred = on;
 }
 
 int received() {
@@ -40,4 +54,9 @@ bool take_reload() {
   return reload_wanted.exchange(false);
 }
 
-}  // namespace dpwa::cli::stop_signal
+void limit(unsigned seconds) {
+  handle(SIGALRM, on_alarm);
+  ::alarm(seconds);
+}
+
+}  // namespace dpwa::stop_signal
