@@ -111,7 +111,11 @@ FinishReport AttachedGossip::finish() {
 
 void AttachedGossip::leave() {
   if (!channel_.is_open()) return;
-  ask({{{"do", "leave"}}});
+  try {
+    ask({{{"do", "leave"}}});
+  } catch (const std::exception& error) {  // it has left, then, however it ended
+    log(LogLevel::warn, "attach", error.what());
+  }
   channel_.close();
 }
 

@@ -12,8 +12,8 @@ namespace dpwa::attach {
 
 // Gossip averaging of a trainer whose network side is a node process (`dpwa node`) of the same user
 // on the same host. The parameters are memory of both, so a step copies no more than with Gossip;
-// it costs two round trips over a Unix socket. Every call throws std::runtime_error when the node
-// process refuses it, or has ended.
+// it costs two round trips over a Unix socket. Every call but leave() throws std::runtime_error
+// when the node process refuses it, or has ended.
 class AttachedGossip : public GossipSession {
  public:
   // `parameters`: laid out as `manifest` says. `threads`: that may share a pass over them.
