@@ -44,6 +44,10 @@ function(dpwa_target name)
     # Instrumented code hides from GCC that Asio frees its coroutine frames as it allocated them.
     target_compile_options(${name} PRIVATE -Wno-mismatched-new-delete -Wno-maybe-uninitialized)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_UNITY_BUILD)
+    # Meant for headers: of a unity build GCC takes every file for one.
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+  endif()
   target_compile_features(${name} PUBLIC cxx_std_20)
   get_target_property(type ${name} TYPE)
   if(type STREQUAL "EXECUTABLE")

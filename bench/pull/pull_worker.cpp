@@ -15,7 +15,6 @@ namespace dpwa::bench {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-constexpr double factor = 0.5;
 
 double microseconds(Duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
@@ -99,7 +98,7 @@ class PullWorker : public Worker {
       std::this_thread::sleep_for(std::chrono::microseconds(100));  // until there is something new
       return;
     }
-    if (blends_) parameters_.blend(node_.client().landing(), factor);
+    if (blends_) parameters_.blend(node_.client().landing(), 0.5);
     ++window.pulls;
     window.bytes += node_.client().landing().range().length;  // whatever travelled for it
     window.latency_us.push_back(microseconds(arrival->took));

@@ -9,18 +9,15 @@
 #include <cerrno>
 #include <chrono>
 #include <string_view>
-#include <system_error>
 #include <thread>
+
+#include "bench/system_call.h"
 
 namespace dpwa::bench {
 namespace {
 
 constexpr std::size_t bytes_per_send = std::size_t{1} << 20;
 constexpr std::string_view congestion_control = "reno";
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
 
 sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address{};

@@ -19,7 +19,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t staging_bytes = 512 << 10;
 constexpr std::size_t element_bytes = sizeof(float);
-constexpr double factor = 0.5;
 
 enum class Mode { in_place, landing, ping_pong };
 
@@ -106,7 +105,7 @@ class RawNode : public Worker {
     if (mode_ == Mode::ping_pong) return;
     const auto target = target_.bytes().subspan(at, received.size());
     if (mode_ == Mode::in_place) {
-      kernels::lerp(DType::float32, target, received, factor);
+      kernels::lerp(DType::float32, target, received, 0.5);
     } else {
       const auto own = std::span<const std::byte>(served_.bytes()).subspan(at, received.size());
       kernels::land_difference(DType::float32, target, received, own, kernels::Stores::streaming);

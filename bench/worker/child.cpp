@@ -7,18 +7,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <stdexcept>
-#include <system_error>
+
+#include "bench/system_call.h"
 
 namespace dpwa::bench {
 namespace {
 
 constexpr auto patience = std::chrono::minutes(5);
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
 
 std::array<int, 2> make_pipe() {
   std::array<int, 2> ends{};

@@ -22,8 +22,6 @@
 namespace dpwa::attach {
 namespace {
 
-constexpr auto look_every = std::chrono::milliseconds(200);
-
 sockaddr_un address_of(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

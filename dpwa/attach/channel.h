@@ -12,6 +12,9 @@
 
 namespace dpwa::attach {
 
+// How often whoever waits asks whether it still should.
+inline constexpr auto look_every = std::chrono::milliseconds(200);
+
 // Messages between a trainer and its node process, over a Unix socket of the abstract namespace:
 // a u32 length in the host's byte order, then so many bytes; a descriptor may come along. Either
 // end may be killed at any moment: what fails closes the channel, nothing throws.

@@ -19,7 +19,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto look_every = std::chrono::milliseconds(200);
 constexpr auto introduction = std::chrono::seconds(5);  // for a caller to say what it wants
 
 std::string text_of(const json& reply) {

@@ -13,9 +13,6 @@
 namespace dpwa::attach {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-
 // Of a model without parameters too: a page.
 std::size_t mapped_bytes(std::size_t bytes) {
   return bytes / page_bytes * page_bytes + page_bytes;

@@ -11,7 +11,7 @@ namespace dpwa {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-constexpr auto pause = std::chrono::milliseconds(25);  // between two looks around
+constexpr auto between_looks = std::chrono::milliseconds(25);
 constexpr auto announce_every = std::chrono::seconds(2);
 
 StartView view_of(const Greeted& greeted) {
@@ -69,7 +69,7 @@ void StartUp::run() {
       ++failed_pulls_[peer];
     }
     announce_waiting(seen);
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(between_looks);
   }
   if (gossip_.lineage_ == 0) gossip_.lineage_ = std::max<std::uint64_t>(1, gossip_.random_.next());
   gossip_.publish_now(false);
@@ -108,7 +108,7 @@ void StartUp::join() {
     if (refused || SteadyClock::now() >= deadline) {
       throw std::runtime_error("node '" + config.self + "' cannot join by " + places + ": " + why);
     }
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(between_looks);
   }
 }
 

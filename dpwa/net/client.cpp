@@ -1,11 +1,9 @@
 #include "dpwa/net/client.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -13,6 +11,7 @@
 #include <utility>
 
 #include "dpwa/log/log.h"
+#include "dpwa/net/as_result.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/rethrow.h"
 
@@ -128,7 +127,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
   Arrival arrival;
   if (spec.delay > Duration::zero() && !stopped()) {
     delay_.expires_after(spec.delay);
-    co_await delay_.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await delay_.async_wait(net::as_result);
   }
   arrival.full = spec.full;
   take_up_members();

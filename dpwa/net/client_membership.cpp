@@ -1,15 +1,14 @@
 // What of Client concerns membership.
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <new>
 #include <utility>
 
 #include "dpwa/log/log.h"
+#include "dpwa/net/as_result.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/on_exit.h"
@@ -148,7 +147,7 @@ asio::awaitable<void> Client::run_membership() {
   const net::OnExit over([this] { membership_runs_ = false; });
   while (!stopped()) {
     membership_timer_.expires_after(tick);
-    co_await membership_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await membership_timer_.async_wait(net::as_result);
     if (stopped()) break;
     begin_probes();
   }

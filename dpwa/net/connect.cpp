@@ -1,8 +1,8 @@
 #include "dpwa/net/connect.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/use_awaitable.hpp>
+
+#include "dpwa/net/as_result.h"
 
 namespace dpwa::net {
 
@@ -17,8 +17,7 @@ asio::awaitable<boost::system::error_code> connect(tcp::socket& socket, const Pe
     boost::system::error_code ignored;
     socket.close(ignored);
     const tcp::endpoint endpoint(address, peer.port);
-    const auto [error] =
-        co_await socket.async_connect(endpoint, asio::as_tuple(asio::use_awaitable));
+    const auto [error] = co_await socket.async_connect(endpoint, as_result);
     last = error;
     if (!socket.is_open()) {  // the deadline has passed, however this attempt ended
       last = asio::error::operation_aborted;

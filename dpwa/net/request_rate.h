@@ -1,12 +1,11 @@
 #pragma once
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 
 #include "dpwa/core/token_bucket.h"
+#include "dpwa/net/as_result.h"
 
 namespace dpwa::net {
 
@@ -22,7 +21,7 @@ class RequestRate {
     const Duration wait = bucket_.take(std::chrono::steady_clock::now());
     if (wait == Duration::zero()) co_return;
     pause_.expires_after(wait);
-    co_await pause_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    co_await pause_.async_wait(as_result);
   }
   void cancel() { pause_.cancel(); }  // a wait under way ends at once
 

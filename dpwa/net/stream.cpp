@@ -1,11 +1,10 @@
 #include "dpwa/net/stream.h"
 
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/read.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include "dpwa/net/as_result.h"
 #include "dpwa/net/tls_session.h"
 
 namespace dpwa::net {
@@ -13,7 +12,6 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
 IoFailure broken(const error_code& error) {
   return {false, false, error == asio::error::eof ? "the connection was closed" : error.message()};

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -17,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "dpwa/net/as_result.h"
 #include "dpwa/net/tls_failure.h"
 #include "dpwa/security/certificate.h"
 
@@ -26,8 +26,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 namespace {
-
-constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t record_bytes = SSL3_RT_MAX_PLAIN_LENGTH;
 // Plain bytes that are sealed before they are sent. They and their records stay in the second-level

@@ -12,7 +12,7 @@
 namespace dpwa {
 namespace {
 
-constexpr std::size_t max_file_bytes = 4096;
+constexpr std::size_t most_bytes_of_keys = 4096;
 constexpr std::size_t digits = 2 * key_bytes;
 constexpr const char* accepted =
     "; accepted: one or two lines of 64 hexadecimal digits, as dpwa keygen writes them";
@@ -90,7 +90,7 @@ SecretText key_file_text(const Keys& keys) {
 }
 
 FileResult<Keys> read_key_file(const std::filesystem::path& file) {
-  const auto secret = read_private_file(file, max_file_bytes);
+  const auto secret = read_private_file(file, most_bytes_of_keys);
   if (!secret) return secret.error();
   return parse_keys(secret->text(), file);
 }

@@ -13,9 +13,6 @@
 namespace dpwa {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-
 // Memory was refused: says how much, without asking for more.
 class BufferRefused : public std::bad_alloc {
  public:

@@ -8,7 +8,6 @@
 namespace dpwa {
 namespace {
 
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 #ifdef MADV_COLLAPSE
 constexpr int advice_collapse = MADV_COLLAPSE;
 #else
@@ -18,7 +17,6 @@ constexpr int advice_collapse = 25;
 }  // namespace
 
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection, int descriptor) {
-  constexpr std::size_t page_bytes = 4096;
   bytes = (bytes + page_bytes - 1) / page_bytes * page_bytes;
   const std::size_t slack = alignment > page_bytes ? alignment : 0;
   // More than the system could ever give is refused here for a file too, not when it is touched.

@@ -4,6 +4,10 @@
 
 namespace dpwa {
 
+// As x86-64 has them; a kernel with larger pages rounds up by itself.
+inline constexpr std::size_t page_bytes = 4096;
+inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
 // A mapping of `bytes` that begins on a multiple of `alignment` (a power of two): of the file
 // `descriptor` from its beginning on, shared, or of anonymous private memory for -1. Null when the
 // system refuses. The caller unmaps exactly [result, result + bytes).

@@ -36,9 +36,9 @@ std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes) {
   FileDescriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = Layout::file_bytes(data_bytes);
   if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
-  const bool huge = data_bytes >= Layout::huge_page_bytes;
-  std::byte* data = map_aligned(bytes, huge ? Layout::huge_page_bytes : Layout::page_bytes,
-                                PROT_READ | PROT_WRITE, file.get());
+  const bool huge = data_bytes >= huge_page_bytes;
+  std::byte* data =
+      map_aligned(bytes, huge ? huge_page_bytes : page_bytes, PROT_READ | PROT_WRITE, file.get());
   if (data == nullptr) return nullptr;
   std::shared_ptr<MemoryFile> result(new MemoryFile(std::move(file), data, data_bytes));
   touch_shared_pages(data, bytes);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "dpwa/snapshot/aligned_mapping.h"
 #include "dpwa/snapshot/file_descriptor.h"
 
 namespace dpwa {
@@ -17,8 +18,6 @@ namespace dpwa {
 //   generation_offset(data_bytes) u64 generation in the host's byte order, in a page of its own
 //   file_bytes(data_bytes)        end
 struct MemoryFileLayout {
-  static constexpr std::size_t page_bytes = 4096;
-  static constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
   static constexpr std::size_t generation_offset(std::size_t data_bytes) {
     return (data_bytes + page_bytes - 1) / page_bytes * page_bytes;
   }

@@ -7,7 +7,6 @@
 namespace dpwa::wire {
 namespace {
 
-constexpr std::uint8_t final_flag = 1;
 constexpr std::uint8_t descriptor_flag = 2;
 
 // What is wrong with the values; empty when nothing is.

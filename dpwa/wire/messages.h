@@ -45,6 +45,8 @@ inline constexpr std::uint32_t chunk_alignment = 64;
 // Capability bit, above those of the codecs: chunks may travel without checksums, for a link that
 // is trusted to keep bytes whole. Set by nodes that are configured so.
 inline constexpr std::uint32_t unchecked_chunks_capability = 1u << 31;
+// The same in the flags of PULL and of SNAPSHOT_HEAD.
+inline constexpr std::uint8_t unchecked_chunks_flag = 0x80;
 // Capability bit: MEMBERS is understood.
 inline constexpr std::uint32_t members_capability = 1u << 30;
 inline constexpr std::size_t max_member_entries = 128;

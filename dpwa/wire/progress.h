@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "dpwa/core/progress.h"
@@ -16,9 +17,9 @@ namespace dpwa::wire {
 //       24    8  loss, binary64, NaN = not known
 //       32    8  push-sum weight, binary64
 //       40    8  time of the publish, signed, microseconds since the epoch
-// `final` is a flag of the message.
 void write_progress(Writer& out, const Progress& progress);
 Progress read_progress(Reader& in);
+inline constexpr std::uint8_t final_flag = 1;  // `final`, in the flags of the message
 
 // What is wrong with the values; empty when nothing is. The loss may be anything: the guards of the
 // interpolation see to it.

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::uint8_t full_flag = 1;
 constexpr std::uint8_t final_average_flag = 2;
-constexpr std::uint8_t unchecked_chunks_flag = 0x80;
 
 // What is wrong with the values of a pull; empty when nothing is.
 std::string_view fault_of(const Pull& message) {

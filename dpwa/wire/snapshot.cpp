@@ -7,9 +7,6 @@
 namespace dpwa::wire {
 namespace {
 
-constexpr std::uint8_t final_flag = 1;
-constexpr std::uint8_t unchecked_chunks_flag = 0x80;
-
 // What is wrong with the values of a head; empty when nothing is.
 std::string_view fault_of(const SnapshotHead& head) {
   if (const auto fault = progress_fault(head.progress); !fault.empty()) return fault;

@@ -9,7 +9,7 @@
 namespace dpwa::train {
 namespace {
 
-constexpr std::size_t side = 28;
+constexpr std::size_t mnist_side = 28;
 constexpr std::size_t max_file_bytes = std::size_t{1} << 30;
 
 Dataset load_part(const std::filesystem::path& dir, const std::string& part) {
@@ -18,7 +18,7 @@ Dataset load_part(const std::filesystem::path& dir, const std::string& part) {
   IdxTensor images = parse_idx(read_file(image_file, max_file_bytes), image_file.string());
   IdxTensor labels = parse_idx(read_file(label_file, max_file_bytes), label_file.string());
   const auto& shape = images.dimensions;
-  if (shape.size() != 3 || shape[1] != side || shape[2] != side)
+  if (shape.size() != 3 || shape[1] != mnist_side || shape[2] != mnist_side)
     throw UsageError(image_file.string() + ": does not hold images of 28 x 28 pixels");
   if (labels.dimensions.size() != 1)
     throw UsageError(label_file.string() + ": does not hold one label per sample");
@@ -26,7 +26,7 @@ Dataset load_part(const std::filesystem::path& dir, const std::string& part) {
     throw UsageError(label_file.string() + ": " + std::to_string(labels.dimensions[0]) +
                      " labels for " + std::to_string(shape[0]) + " images");
   Dataset data;
-  data.height = data.width = side;
+  data.height = data.width = mnist_side;
   const auto wrong = std::find_if(labels.elements.begin(), labels.elements.end(),
                                   [&](std::uint8_t label) { return label >= data.classes; });
   if (wrong != labels.elements.end())

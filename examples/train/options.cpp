@@ -143,7 +143,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   TrainOptions& o = parsed.options;
   std::uint64_t threads = 0;
   CLI::App app("One training node of a dpwa cluster.", "dpwa-train");
-  app.set_version_flag("--version", "dpwa-train " + std::string(version()));
+  app.set_version_flag("--version", "dpwa-train " + std::string(dpwa::version()));
   add(app, "--config", "FILE", "Cluster file", path(o.config))->required();
   add(app, "--name", "NODE", "This node's name in it; default $DPWA_NAME", [&o](const auto& text) {
     o.name = text;

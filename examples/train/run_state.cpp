@@ -38,7 +38,7 @@ std::string to_json(const RunState& state) {
 
 RunState run_state_from_json(const std::string& text) {
   const json all = json::parse(text);
-  require_counts(json::parse(to_json({})), all);
+  require_counts(json::parse(to_json(RunState{})), all);
   const json& adapter = all.at("adapter");
   RunState state;
   all.at("identity").get_to(state.identity);

@@ -3,11 +3,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <string>
 
+#include "dpwa/net/as_result.h"
 #include "dpwa/net/same_host/descriptors.h"
 
 namespace dpwa::same_host {
@@ -17,8 +16,6 @@ using asio::local::stream_protocol;
 using boost::system::error_code;
 
 namespace {
-
-constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
 error_code last_error() {
   return {errno, boost::system::system_category()};
@@ -70,7 +67,7 @@ asio::awaitable<error_code> FrameSocket::fill() {
     if (error == asio::error::interrupted) continue;
     if (!would_block(error)) co_return error;
     const auto [failed] =
-        co_await socket_.async_wait(stream_protocol::socket::wait_read, as_result);
+        co_await socket_.async_wait(stream_protocol::socket::wait_read, net::as_result);
     if (failed) co_return failed;
   }
 }
@@ -124,7 +121,7 @@ asio::awaitable<error_code> FrameSocket::write(std::span<const std::byte> frame,
     if (error == asio::error::interrupted) continue;
     if (!would_block(error)) co_return error;
     const auto [failed] =
-        co_await socket_.async_wait(stream_protocol::socket::wait_write, as_result);
+        co_await socket_.async_wait(stream_protocol::socket::wait_write, net::as_result);
     if (failed) co_return failed;
   }
   co_return error_code();

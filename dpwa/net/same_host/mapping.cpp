@@ -38,9 +38,8 @@ const std::byte* map(const FileDescriptor& file, std::size_t data_bytes, std::st
   if (::fstat(file.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes))
     return nullptr;
   fault = "sent memory that cannot be mapped";
-  const bool huge = data_bytes >= Layout::huge_page_bytes;
-  return map_aligned(bytes, huge ? Layout::huge_page_bytes : Layout::page_bytes, PROT_READ,
-                     file.get());
+  const bool huge = data_bytes >= huge_page_bytes;
+  return map_aligned(bytes, huge ? huge_page_bytes : page_bytes, PROT_READ, file.get());
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ Mapping::~Mapping() {
 
 bool Mapping::populate(ByteRange range) {
   if (overlap(range, populated_) == range) return true;
-  const std::size_t from = range.offset / Layout::page_bytes * Layout::page_bytes;
+  const std::size_t from = range.offset / page_bytes * page_bytes;
   auto* begin = const_cast<std::byte*>(data_ + from);
   // Before Linux 5.14 pages come one by one as they are read.
   if (::madvise(begin, range.end() - from, advice_populate) != 0 && errno != EINVAL) return false;
