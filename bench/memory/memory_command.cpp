@@ -17,7 +17,7 @@
 namespace dpwa::bench {
 namespace {
 
-constexpr int windows = 3;
+constexpr int windows = 5;
 constexpr double window_seconds = 0.06;
 constexpr std::size_t vectors_a_thread = 5;
 
@@ -33,18 +33,23 @@ std::vector<unsigned> thread_counts(const MemoryOptions& options, const Json& se
   return all > 1 ? std::vector<unsigned>{1, all} : std::vector<unsigned>{1};
 }
 
-// All passes of one dtype with one number of threads.
+// All passes of one dtype with one number of threads. Their windows take turns, so that a machine
+// that drifts does so under all.
 std::vector<Json> measure_passes(DType dtype, unsigned threads, std::uint64_t bytes,
                                  double& worst_spread) {
   std::vector<Vectors> vectors;
   for (unsigned i = 0; i < threads; ++i) vectors.emplace_back(bytes / threads / 64 * 64, dtype, i);
+  std::vector<Pass> passes = memory_passes();
+  std::erase_if(passes, [dtype](const Pass& pass) { return pass.dtype != dtype; });
+  std::vector<std::vector<double>> rates(passes.size());
+  for (int window = 0; window < windows; ++window) {
+    for (std::size_t i = 0; i < passes.size(); ++i)
+      rates[i].push_back(rate_of(passes[i], vectors, window_seconds));
+  }
   std::vector<Json> results;
-  for (const Pass& pass : memory_passes()) {
-    if (pass.dtype != dtype) continue;
-    std::vector<double> rates;
-    for (int window = 0; window < windows; ++window)
-      rates.push_back(rate_of(pass, vectors, window_seconds));
-    const Range range = range_of(rates);
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const Pass& pass = passes[i];
+    const Range range = range_of(rates[i]);
     worst_spread = std::max(worst_spread, spread_of(range));
     results.push_back({{"name", pass.name},
                        {"dtype", name_of(dtype)},
