@@ -21,11 +21,6 @@ inline float* floats(std::span<std::byte> bytes) {
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx512f,prefer-vector-width=512")]] void difference_avx512(
-    std::span<std::byte> difference, std::span<const std::byte> peer,
-    std::span<const std::byte> own) {
-  difference_loop(difference, peer, own);
-}
 [[gnu::target("avx2")]] void difference_avx2(std::span<std::byte> difference,
                                              std::span<const std::byte> peer,
                                              std::span<const std::byte> own) {
@@ -47,7 +42,6 @@ void plain_blend(std::span<std::byte> target, std::span<const std::byte> own,
 void plain_difference(std::span<std::byte> difference, std::span<const std::byte> peer,
                       std::span<const std::byte> own) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return difference_avx512(difference, peer, own);
   if (__builtin_cpu_supports("avx2")) return difference_avx2(difference, peer, own);
 #endif
   difference_loop(difference, peer, own);

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
