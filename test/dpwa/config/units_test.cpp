@@ -68,6 +68,7 @@ TEST_CASE("numbers are finite and take the whole text") {
 
 TEST_CASE("milliseconds are written exactly and read back equal") {
   CHECK(milliseconds_text(500ms) == "500");
+  CHECK(milliseconds_text(5min) == "300000");
   CHECK(milliseconds_text(250us) == "0.25");
   for (const Duration duration : {Duration(1), Duration(123456789), Duration(24h) - Duration(1)}) {
     CHECK(parse_duration_ms(milliseconds_text(duration)) == duration);
