@@ -39,7 +39,7 @@ TEST_CASE("of a trainer whose node process has ended, steps fail and leaving doe
       "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
   const Config config = load_config(file.path(), "w1");
   const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 45000));
-  std::thread node([&] { take_one_trainer(listener.get()); });
+  std::jthread node([&] { take_one_trainer(listener.get()); });
   AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), SharedRegion::create(64),
                         1);
   gossip.start();
