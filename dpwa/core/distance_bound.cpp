@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
+
+#include "dpwa/core/lower_median.h"
 
 namespace dpwa {
 
@@ -19,16 +23,46 @@ std::optional<double> DistanceBound::get() const {
   if (samples_.size() < needed_) return std::nullopt;
   std::array<double, window> distances{};
   const auto end = std::ranges::transform(samples_, distances.begin(), &Sample::distance).out;
-  // The lower of two in the middle: of two peers, the nearer one.
-  const auto median = distances.begin() + static_cast<std::ptrdiff_t>((samples_.size() - 1) / 2);
-  std::nth_element(distances.begin(), median, end);
-  return multiple_ * *median;
+  const double bound = multiple_ * lower_median(std::span(distances.begin(), end));
+  const auto last = last_of_most_peers(bound);
+  return last ? multiple_ * *last : bound;
 }
 
-void DistanceBound::observe(PeerId peer, double distance) {
-  if (!(distance > 0)) return;
-  if (const auto bound = get()) distance = std::min(distance, *bound);
-  const std::uint64_t number = next_++;
+// Nothing where that is one peer, which might be the liar, nor where it is too large for a number.
+std::optional<double> DistanceBound::last_of_most_peers(double bound) const {
+  const auto counts = [this](const Last& last) {
+    return last.was_near && count_ - last.number <= max_age;
+  };
+  const auto distance_of = [](const Last& last) { return last.is_another ? 0 : last.distance; };
+  std::size_t all = 0;
+  std::size_t beyond = 0;
+  for (const Last& last : last_) {
+    if (!counts(last)) continue;
+    ++all;
+    beyond += distance_of(last) > bound ? 1 : 0;
+  }
+  if (beyond < 2 || 2 * beyond <= all) return std::nullopt;
+  std::vector<double> distances;
+  for (const Last& last : last_) {
+    if (counts(last)) distances.push_back(distance_of(last));
+  }
+  const double median = lower_median(distances);
+  return std::isfinite(median) ? std::optional(median) : std::nullopt;
+}
+
+std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
+  if (!(distance > 0)) return get();
+  const std::uint64_t number = ++count_;
+  if (peer >= last_.size()) last_.resize(peer + 1);
+  Last& last = last_[peer];
+  last.distance = distance;
+  last.number = number;
+  const auto bound = get();
+  if (!bound || distance <= *bound) {
+    last.was_near = true;
+    last.is_another = false;
+  }
+  if (bound) distance = std::min(distance, *bound);
   std::erase_if(samples_, [number](const Sample& old) { return number - old.number > max_age; });
   const auto own = static_cast<std::size_t>(std::ranges::count(samples_, peer, &Sample::peer));
   if (own >= share_) {
@@ -37,6 +71,16 @@ void DistanceBound::observe(PeerId peer, double distance) {
     samples_.erase(samples_.begin());
   }
   samples_.push_back({peer, distance, number});
+  return bound;
+}
+
+void DistanceBound::restarted(PeerId peer) {
+  if (peer < last_.size()) last_[peer].is_another = true;
+}
+
+void DistanceBound::forget(PeerId peer) {
+  std::erase_if(samples_, [peer](const Sample& sample) { return sample.peer == peer; });
+  if (peer < last_.size()) last_[peer] = {};
 }
 
 }  // namespace dpwa

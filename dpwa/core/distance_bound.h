@@ -13,7 +13,14 @@ namespace dpwa {
 // taken as a multiple of the median of recent distances. No peer holds more than its share of the
 // samples, and one beyond the bound counts as the bound, so it takes half of the samples to move
 // it: liars that are fewer than half of the peers cannot, while honest distances that grow are
-// followed within half a window. Pure; one owner, one thread.
+// followed within half a window.
+//
+// A node that was apart from the others for long need not wait so long: where more than half of the
+// peers, and at least two, last came from beyond the bound, it is this node that is far away, and
+// the median of what each of them last came with, which is no further than an honest one, takes the
+// place of the window's. Only those count that have been within the bound. A process that has begun
+// anew may have begun with a liar's weights: it counts as near until it has been near again. Pure;
+// one owner, one thread.
 class DistanceBound {
  public:
   static constexpr std::size_t window = 32;
@@ -26,9 +33,14 @@ class DistanceBound {
   void set_peers(std::size_t peers);
 
   std::optional<double> get() const;
-  // A distance that is zero (two nodes that have not trained since they met) or NaN (the own
-  // parameters are not finite) says nothing and is left out.
-  void observe(PeerId peer, double distance);
+  // The bound that this distance is held against; it counts for later ones. One that is zero (two
+  // nodes that have not trained since they met) or NaN (the own parameters are not finite) says
+  // nothing and is left out.
+  std::optional<double> observe(PeerId peer, double distance);
+  // The peer is another process than before.
+  void restarted(PeerId peer);
+  // Another has this place.
+  void forget(PeerId peer);
 
  private:
   struct Sample {
@@ -37,11 +49,23 @@ class DistanceBound {
     std::uint64_t number;
   };
 
+  // What a peer last came with; that too is old after `max_age` samples.
+  struct Last {
+    double distance = 0;
+    std::uint64_t number = 0;
+    bool was_near = false;    // within the bound, ever
+    bool is_another = false;  // process than when it was near
+  };
+
+  // The median of what the peers last came with, where most of that is beyond `bound`.
+  std::optional<double> last_of_most_peers(double bound) const;
+
   const double multiple_;
   const std::size_t needed_;
   std::size_t share_;            // of one peer in the window
   std::vector<Sample> samples_;  // oldest first
-  std::uint64_t next_ = 0;
+  std::vector<Last> last_;       // by PeerId
+  std::uint64_t count_ = 0;      // of all that were observed
 };
 
 }  // namespace dpwa

@@ -12,7 +12,14 @@ void Firewall::put(PeerId peer) {
   if (peer >= standings_.size()) standings_.resize(peer + 1, Standing::unknown);
   standings_[peer] = Standing::unknown;
   quarantine_.put(peer);
-  for (DistanceBound& bound : bounds_) bound.set_peers(standings_.size());
+  for (DistanceBound& bound : bounds_) {
+    bound.set_peers(standings_.size());
+    bound.forget(peer);
+  }
+}
+
+void Firewall::restarted(PeerId peer) {
+  for (DistanceBound& bound : bounds_) bound.restarted(peer);
 }
 
 DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance) {
@@ -20,9 +27,8 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance) {
   if (options_.distance == DistancePolicy::off) return verdict;
   while (bounds_.size() <= block)
     bounds_.emplace_back(options_.distance_multiple, options_.distance_samples, standings_.size());
-  verdict.bound = bounds_[block].get().value_or(0);
+  verdict.bound = bounds_[block].observe(peer, distance).value_or(0);
   verdict.beyond = verdict.bound > 0 && distance > verdict.bound;
-  bounds_[block].observe(peer, distance);
   verdict.gross = verdict.beyond && distance > gross_bounds * verdict.bound;
   standings_.at(peer) = verdict.gross    ? Standing::gross
                         : verdict.beyond ? Standing::beyond

@@ -35,6 +35,10 @@ class Firewall {
   // A place for one more peer, or for another than before.
   void put(PeerId peer);
 
+  // The peer is another process than that of which something was blended: it may have begun with
+  // anything.
+  void restarted(PeerId peer);
+
   // Of block `block` of the model (0 when it travels whole), 0 to 63; each has distances of its
   // own. Counts, and goes into the window.
   DistanceVerdict judge(PeerId peer, unsigned block, double distance);

@@ -239,6 +239,7 @@ void Client::examine_landing(PeerId peer, const PullSpec& spec, PullResult& resu
   // Weights of another descent are not blended, and a full pull replaces the own ones.
   const bool compares = result.progress.lineage == compared_.lineage;
   if (!compares || (spec.full && !spec.for_final_average)) return;
+  if (result.incarnation != seen_[peer].incarnation()) firewall_.restarted(peer);
   const double distance = std::sqrt(landing_.stats().squared_distance);
   verdict_ = spec.for_final_average ? firewall_.judge_final(distance)
                                     : firewall_.judge(peer, spec.block, distance);

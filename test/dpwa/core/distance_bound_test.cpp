@@ -56,18 +56,73 @@ TEST_CASE("of two peers the nearer one sets the bound") {
   CHECK(bound.get().value() == 2);
 }
 
-TEST_CASE("distances of all peers that grow or shrink a hundredfold are followed") {
-  for (const double changed : {100.0, 0.01}) {
-    DistanceBound bound(2, 8, 4);
-    for (int round = 0; round < 8; ++round) {
-      for (PeerId peer = 0; peer < 4; ++peer) bound.observe(peer, 1);
+TEST_CASE("distances of all peers that shrink a hundredfold are followed within a window or two") {
+  DistanceBound bound(2, 8, 4);
+  for (int round = 0; round < 8; ++round) {
+    for (PeerId peer = 0; peer < 4; ++peer) bound.observe(peer, 1);
+  }
+  int pulls = 0;
+  while (pulls < 1000 && bound.get().value() > 0.04)
+    bound.observe(static_cast<PeerId>(pulls++ % 4), 0.01);
+  CHECK(pulls <= 2 * 32);
+  CHECK(pulls > 10);  // and not by a few of them
+}
+
+TEST_CASE("a single peer's distances that grow are followed, each half window twice as far") {
+  DistanceBound bound(2, 8, 1);
+  observe_times(bound, 32, 0, 1);
+  int pulls = 0;
+  for (; pulls < 1000 && bound.get().value() < 100; ++pulls) bound.observe(0, 100);
+  CHECK(pulls <= 8 * 16);
+  CHECK(pulls > 4 * 16);
+}
+
+TEST_CASE("where more than half of the peers come from far away, the bound is theirs at once") {
+  DistanceBound bound(2, 8, 4);
+  for (int round = 0; round < 8; ++round) {
+    for (PeerId peer = 0; peer < 4; ++peer) bound.observe(peer, 1);
+  }
+  CHECK(bound.observe(0, 100).value() == 2);
+  CHECK(bound.observe(1, 110).value() == 2);
+  SUBCASE("counting the one that is judged by it") {
+    CHECK(bound.observe(2, 120).value() == 200);
+    CHECK(bound.get().value() == 200);
+  }
+  SUBCASE("but not half of them, however often they come") {
+    for (int i = 0; i < 50; ++i) {
+      bound.observe(0, 100);
+      bound.observe(1, 110);
+      bound.observe(2, 1);
+      CHECK(bound.observe(3, 1).value() < 50);
     }
-    int pulls = 0;
-    while (pulls < 1000 && (bound.get().value() < changed || bound.get().value() > 4 * changed))
-      bound.observe(static_cast<PeerId>(pulls++ % 4), changed);
-    CAPTURE(pulls);
-    CHECK(pulls <= 8 * 16);
-    CHECK(pulls > 10);  // and not by a few of them
+  }
+  SUBCASE("and no more once they are near again") {
+    bound.observe(2, 120);
+    bound.observe(1, 1);
+    bound.observe(2, 1);
+    CHECK(bound.get().value() == 2);
+  }
+  SUBCASE("not where it is too large for a number") {
+    for (const PeerId peer : {1U, 2U, 3U})
+      bound.observe(peer, std::numeric_limits<double>::infinity());
+    CHECK(bound.get().value() <= 200);
+  }
+  SUBCASE("nor for a process that has just begun, until it has been near") {
+    bound.restarted(2);
+    for (int i = 0; i < 3; ++i) CHECK(bound.observe(2, 120).value() == 2);
+    bound.observe(2, 1);
+    CHECK(bound.observe(2, 120).value() == 200);
+  }
+  SUBCASE("counting nobody who has never been near") {
+    bound.observe(4, 130);
+    bound.observe(5, 130);
+    CHECK(bound.get().value() == 2);
+    CHECK(bound.observe(2, 120).value() == 200);
+  }
+  SUBCASE("nor for what one sent that has left its place to another") {
+    bound.forget(0);
+    bound.observe(0, 1);
+    CHECK(bound.observe(2, 120).value() == 2);
   }
 }
 

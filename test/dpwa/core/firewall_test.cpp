@@ -102,6 +102,19 @@ TEST_CASE(
   CHECK_FALSE(replaced.judge(0, 0, 100).beyond);
 }
 
+TEST_CASE("a node that finds most peers far away follows them, unless they have only just begun") {
+  for (const bool restart : {false, true}) {
+    CAPTURE(restart);
+    Firewall firewall = settled(DistancePolicy::refuse);
+    for (PeerId peer = 0; peer < 3; ++peer) {
+      firewall.judge(peer, 0, 1);
+      if (restart) firewall.restarted(peer);
+      firewall.judge(peer, 0, 100);
+    }
+    CHECK(firewall.judge(3, 0, 100).refused == restart);
+  }
+}
+
 TEST_CASE("own parameters that are not finite make no peer an offender") {
   Firewall firewall = settled(DistancePolicy::refuse);
   CHECK_FALSE(firewall.judge(0, 0, std::numeric_limits<double>::quiet_NaN()).beyond);

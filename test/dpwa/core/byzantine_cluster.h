@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "dpwa/core/firewall.h"
+#include "dpwa/core/peer_table.h"
+#include "dpwa/core/random.h"
+
+namespace dpwa::testing {
+
+// Honest nodes that descend towards an optimum with noise and average in rounds, and a last one
+// that answers with lies: the very objects that a real node decides with, on a virtual clock.
+class ByzantineCluster {
+ public:
+  ByzantineCluster(std::size_t honest, DistancePolicy policy);
+
+  // Every coordinate of what the nodes train for; 1 at first.
+  void set_optimum(double value) { optimum_ = value; }
+  // These honest nodes stand still and reach nobody, nor does anybody reach them.
+  void set_frozen(std::set<std::size_t> nodes) { frozen_ = std::move(nodes); }
+
+  // `lie`: the liar's answer is so many times what the first node has; 1 is an honest answer.
+  void run(int rounds, double lie);
+
+  double error() const;  // root mean square over the nodes of the distance to what they train for
+  double consensus_distance() const;
+  std::size_t quarantining_the_liar() const;
+  std::uint64_t quarantines_of_honest_nodes() const;
+
+ private:
+  using Vector = std::vector<double>;
+  struct Node {
+    Vector values;
+    PeerTable table;
+    Firewall firewall;
+  };
+
+  PeerId liar() const { return static_cast<PeerId>(honest_ - 1); }  // as every honest node counts
+  void pull(std::size_t index, const std::vector<Vector>& snapshots);
+
+  const std::size_t honest_;
+  double optimum_ = 1;
+  std::set<std::size_t> frozen_;
+  std::vector<Node> nodes_;
+  Random random_{7};
+  TimePoint now_;
+};
+
+}  // namespace dpwa::testing
