@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <stdexcept>
 #include <thread>
 
+#include "dpwa/core/sample.h"
+#include "dpwa/gossip/start_comparison.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {
@@ -21,6 +24,14 @@ StartView view_of(const Greeted& greeted) {
   const bool joining = greeted.welcome.state == wire::NodeState::joining;
   return {joining ? PeerStart::joining : PeerStart::ready, greeted.welcome.clock,
           greeted.welcome.lineage, 0};
+}
+
+std::string words_for(double distance, double usual) {
+  char text[96];
+  std::snprintf(text, sizeof text,
+                "these weights are %.3g away from most others, where %.3g is usual", distance,
+                usual);
+  return text;
 }
 
 bool refused_by_all(const std::vector<StartView>& views, std::size_t self, bool waited) {
@@ -65,7 +76,7 @@ void StartUp::run() {
     if (decision.action == StartAction::begin && !alone) break;
     if (decision.action == StartAction::pull_from) {
       const PeerId peer = *seen[decision.peer].peer;
-      if (pull_from(peer)) break;
+      if (pull_from(peer, seen, resumed_clock)) break;
       ++failed_pulls_[peer];
     }
     announce_waiting(seen);
@@ -163,7 +174,57 @@ std::vector<StartUp::Seen> StartUp::look_around() {
   return seen;
 }
 
-bool StartUp::pull_from(PeerId peer) {
+// Whoever is ahead is believed, unless its weights are as far from most others as no weights are
+// from each other: those of another node, taken over first, tell what is usual.
+bool StartUp::pull_from(PeerId best, const std::vector<Seen>& seen,
+                        std::optional<double> resumed_clock) {
+  const GossipConfig& gossip = gossip_.config_.gossip;
+  const std::vector<PeerId> witnesses = witnesses_for(best, seen, resumed_clock);
+  if (witnesses.empty()) return take_over(best);
+  StartComparison comparison(gossip_.node_->client(), gossip_.blocks_, gossip.timeout);
+  const auto compare = [&](std::uint32_t samples) {
+    gossip_.publish_now(false);  // what pulls are compared with
+    return comparison.median(witnesses, samples, gossip_.lineage_);
+  };
+  const PeerId other = witnesses.back();
+  std::optional<double> usual;
+  if (take_over(other)) {
+    usual = compare(0);
+  } else {
+    ++failed_pulls_[other];
+  }
+  if (!take_over(best)) return false;
+  const std::uint32_t samples = gossip.firewall.distance_samples;
+  const auto distance = compare(samples);
+  if (!usual || !distance || *distance <= gossip.firewall.distance_multiple * *usual) return true;
+  log(LogLevel::warn, "gossip", words_for(*distance, *usual));
+  if (!take_over(other)) return false;
+  compare(samples);
+  return true;
+}
+
+std::vector<PeerId> StartUp::witnesses_for(PeerId best, const std::vector<Seen>& seen,
+                                           std::optional<double> resumed_clock) {
+  constexpr std::size_t most_others = 4;
+  const DistancePolicy policy = gossip_.config_.gossip.firewall.distance;
+  if (policy != DistancePolicy::clip && policy != DistancePolicy::refuse) return {};
+  const auto of_best = std::ranges::find(seen, std::optional(best), &Seen::peer);
+  Sample<PeerId> others(most_others, gossip_.random_);
+  for (const Seen& node : seen) {
+    const StartView& view = node.view;
+    const bool ready = view.state == PeerStart::ready && view.failed_pulls == 0;
+    const bool behind = resumed_clock && !(view.clock >= *resumed_clock);
+    if (!node.peer || node.peer == best || !ready || behind) continue;
+    if (view.lineage != of_best->view.lineage) continue;
+    others.offer(*node.peer);
+  }
+  if (others.values().size() < 2) return {};
+  std::vector<PeerId> witnesses{best};
+  witnesses.insert(witnesses.end(), others.values().begin(), others.values().end());
+  return witnesses;
+}
+
+bool StartUp::take_over(PeerId peer) {
   const PullSpec spec =
       full_pull(peer, std::max(gossip_.config_.gossip.timeout, gossip_.config_.gossip.start_wait));
   Client& client = gossip_.node_->client();

@@ -28,7 +28,12 @@ class StartUp {
   void join();  // by the nodes that it was told to
   std::vector<Seen> look_around();
   void look_for_namesake(const std::vector<Greeted>& greeted);
-  bool pull_from(PeerId peer);
+  bool pull_from(PeerId best, const std::vector<Seen>& seen, std::optional<double> resumed_clock);
+  bool take_over(PeerId peer);  // its weights
+  // With `clip` and `refuse`: `best` and others to compare its weights with, none of them behind
+  // what this node has; empty: too few.
+  std::vector<PeerId> witnesses_for(PeerId best, const std::vector<Seen>& seen,
+                                    std::optional<double> resumed_clock);
   void announce_waiting(const std::vector<Seen>& seen);
 
   Gossip& gossip_;

@@ -152,7 +152,9 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
       arrival.own = compared_;
       arrival.block = spec.block;
       arrival.same_host = result.same_host;
-      if (spec.range) {
+      if (!spec.blends) {
+        // As if it had not been seen.
+      } else if (spec.range) {
         seen_[*peer].took(result.incarnation, result.progress.version, spec.block);
       } else {
         seen_[*peer].took_all(result.incarnation, result.progress.version);
@@ -198,7 +200,8 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
     request.codec = local_.codec;
     // Not the table's incarnation: any caller may raise that.
     request.known_incarnation = seen_[peer].incarnation();
-    request.known_version = seen_[peer].known_version(request.known_incarnation, spec.block);
+    if (spec.blends)
+      request.known_version = seen_[peer].known_version(request.known_incarnation, spec.block);
   }
   request.deadline_ms = milliseconds_left(round_.deadline());
   const auto judge = [this, peer,

@@ -22,7 +22,8 @@ struct PullSpec {
   LandingMode mode = LandingMode::difference;
   Duration timeout = std::chrono::milliseconds(500);  // the one deadline of the round
   bool judge_staleness = true;
-  Duration delay{};  // before the first peer is asked; the timeout begins after it
+  bool blends = true;  // false: it is only compared, and may be pulled again
+  Duration delay{};    // before the first peer is asked; the timeout begins after it
 };
 
 // Everything of one peer as values, however stale: to take over its weights.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "dpwa/core/random.h"
@@ -15,6 +16,7 @@ namespace {
 
 using test::VectorCluster;
 using test::VectorNode;
+using namespace std::chrono_literals;
 
 constexpr std::size_t elements = 64;
 
@@ -230,6 +232,46 @@ TEST_CASE("a joiner passes over a peer that offers NaN as its weights, though it
   joiner.gossip().start();
   CHECK(joiner.values()[7] == 7);
   CHECK(joiner.gossip().resume_state().clock == 1);
+}
+
+TEST_CASE("with clip and refuse a joiner leaves weights alone that are far from most others'") {
+  for (const auto policy : {DistancePolicy::warn, DistancePolicy::clip, DistancePolicy::refuse}) {
+    for (const unsigned blocks : {1U, 2U}) {
+      CAPTURE(static_cast<int>(policy));
+      CAPTURE(blocks);
+      const auto ports = net::free_ports(4);
+      std::vector<std::unique_ptr<VectorNode>> nodes;
+      const auto start = [&](std::size_t index, std::chrono::milliseconds wait) -> VectorNode& {
+        Config config = test::loopback_config(ports, index);
+        config.gossip.start_wait = wait;
+        config.gossip.timeout = std::chrono::milliseconds(500);
+        config.gossip.step_budget = config.gossip.timeout;
+        config.gossip.blocks = blocks;
+        config.gossip.firewall.distance = policy;
+        nodes.push_back(std::make_unique<VectorNode>(config, elements, 0.0F, 2));
+        nodes.back()->gossip().start();
+        return *nodes.back();
+      };
+      for (std::size_t index = 0; index < 3; ++index) start(index, 50ms);
+      for (std::size_t index = 0; index < 3; ++index) {
+        VectorNode& node = *nodes[index];
+        std::ranges::fill(node.values(),
+                          index == 0 ? 100.0F : 1 + 0.1F * static_cast<float>(index));
+        // The liar is the one that is ahead.
+        for (int i = 0; i < (index == 0 ? 9 : 5); ++i) node.gossip().publish([] { return 1.0; });
+      }
+      VectorNode& joiner = start(3, 20s);
+      const bool fooled = policy == DistancePolicy::warn;
+      CHECK(joiner.values()[0] == doctest::Approx(fooled ? 100 : 1.15).epsilon(0.05));
+      if (fooled) continue;
+      // And it knows from the start what is usual.
+      for (int i = 0; i < 6; ++i) {
+        nodes[0]->gossip().publish([] { return 1.0; });
+        step_of(joiner);
+        CHECK(joiner.values()[0] < 5);  // with clip each lie moves it by the bound
+      }
+    }
+  }
 }
 
 TEST_CASE("by default a distant peer is blended all the same") {
