@@ -21,7 +21,10 @@ if(DPWA_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 if(DPWA_SANITIZE STREQUAL "address")
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  # Not vptr: that check asks a pipe whether memory can be read, so to a process without free descriptors,
+  # which a test makes, every object that it has not seen yet looks invalid.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 elseif(DPWA_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
