@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace dpwa::config {
 
@@ -34,7 +35,10 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string number_text(double value) {
   std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  char* const last = buffer.data() + buffer.size();
+  const bool whole = std::abs(value) < 1e15 && value == std::trunc(value);
+  const auto end = whole ? std::to_chars(buffer.data(), last, value, std::chars_format::fixed).ptr
+                         : std::to_chars(buffer.data(), last, value).ptr;
   return {buffer.data(), end};
 }
 

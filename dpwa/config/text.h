@@ -15,7 +15,7 @@ std::string shown(std::string_view value);
 // "a, b, c"
 std::string joined(const std::vector<std::string>& words);
 
-// Shortest text that reads back to the same number.
+// Shortest text that reads back to the same number; whole ones up to 10^15 with all their digits.
 std::string number_text(double value);
 
 }  // namespace dpwa::config

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -93,8 +92,6 @@ std::optional<std::int64_t> parse_size_bytes(std::string_view text) {
 }
 
 std::string milliseconds_text(Duration duration) {
-  const auto whole = std::chrono::floor<std::chrono::milliseconds>(duration);
-  if (whole == duration) return std::to_string(whole.count());
   return number_text(static_cast<double>(duration.count()) / 1e6);
 }
 

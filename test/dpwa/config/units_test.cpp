@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "dpwa/config/text.h"
+
 using namespace dpwa;
 using namespace dpwa::config;
 using namespace std::chrono_literals;
@@ -73,4 +75,12 @@ TEST_CASE("milliseconds are written exactly and read back equal") {
   for (const Duration duration : {Duration(1), Duration(123456789), Duration(24h) - Duration(1)}) {
     CHECK(parse_duration_ms(milliseconds_text(duration)) == duration);
   }
+}
+
+TEST_CASE("numbers are written as short as reads back equal, whole ones with all digits") {
+  CHECK(number_text(0.1) == "0.1");
+  CHECK(number_text(1e5) == "100000");
+  CHECK(number_text(-3) == "-3");
+  CHECK(number_text(1e-300) == "1e-300");
+  CHECK(number_text(1e20) == "1e+20");
 }
