@@ -67,6 +67,12 @@ void Membership::count(const MemberClaim& claim, int by) {
   running_ = by > 0 ? running_ + 1 : running_ - 1;
 }
 
+// A process listens where it answers, and moves only once it answers there no more.
+bool Membership::may_move(const Member& member, const MemberClaim& told) {
+  const bool elsewhere = told.port != member.claim.port || told.addresses != member.claim.addresses;
+  return elsewhere && !member.seed && !member.answers;
+}
+
 void Membership::announce(const MemberClaim& claim, TimePoint now) {
   auto place = find(claim.name);
   if (!place) {
@@ -79,15 +85,36 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
   if (told.status != MemberStatus::left) told.status = MemberStatus::alive;
   Member& member = members_[*place];
   const MemberStatus before = member.status();
-  const bool moved =
-      !member.seed && (told.port != member.claim.port || told.addresses != member.claim.addresses);
-  const bool news =
-      told.incarnation != member.claim.incarnation || supersedes(told, member.claim) ||
-      (moved && told.refutation == member.claim.refutation && told.status == member.claim.status);
+  const bool another = told.incarnation != member.claim.incarnation;
+  const bool moved = !another && may_move(member, told);
+  // What is far ahead of its own word was made up.
+  const bool lied_about =
+      !another && member.claim.refutation > told.refutation + max_refutation_jump;
+  const bool news = another || lied_about || supersedes(told, member.claim);
   member.failures = 0;
   member.heard = now;
+  if (!another && !moved) {
+    told.addresses = member.claim.addresses;
+    told.port = member.claim.port;
+  }
+  if (moved && !news) {
+    // Its standing is no older for that.
+    member.claim.addresses = told.addresses;
+    member.claim.port = told.port;
+    member.reached = member.answers = false;
+    news_.add(*place);
+    ++version_;
+  }
   if (news) hold(*place, told, now);
+  member.told = true;
+  member.known_refutation = told.refutation;
+  member.known = now;
   if (member.status() != before) ++version_;
+}
+
+std::int64_t Membership::most_refutations(const Member& member, TimePoint now) {
+  const auto since = std::chrono::duration_cast<std::chrono::seconds>(now - member.known);
+  return std::int64_t{member.known_refutation} + max_refutation_jump + since.count();
 }
 
 void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
@@ -108,8 +135,13 @@ void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
                             now - member.heard < options_.suspect;
   // Another process under the name of one that has just spoken to this node: it will show itself.
   if (!same_process && member.claim.incarnation != 0 && heard_lately) return;
-  if (same_process && claim.refutation - member.claim.refutation > max_refutation_jump) return;
+  if (!member.seed && at_address_of_seed(claim)) return;
+  if (same_process && claim.refutation > most_refutations(member, now)) return;
   MemberClaim believed = claim;
+  if (same_process && (member.told || member.reached)) {
+    believed.addresses = member.claim.addresses;
+    believed.port = member.claim.port;
+  }
   if (claim.status == MemberStatus::dead && heard_lately) {
     // Time for it to refute that.
     believed.status = MemberStatus::suspect;
@@ -128,11 +160,12 @@ void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
   const bool refutes = claim.incarnation == self_.incarnation &&
                        claim.status != MemberStatus::alive &&
                        claim.refutation >= self_.refutation && self_.status != MemberStatus::left;
-  if (!refutes || claim.refutation - self_.refutation > max_refutation_jump) return;
+  if (!refutes) return;
   const bool lately = refuted_ != TimePoint::min() && now - refuted_ < refutation_pause;
-  if (lately || claim.refutation >= max_refutation) return;
+  if (lately || self_.refutation >= max_refutation - max_refutation_jump) return;
   refuted_ = now;
-  self_.refutation = claim.refutation + 1;
+  self_.refutation =
+      1 + std::min(claim.refutation, self_.refutation + max_refutation_jump);
   self_told_ = 0;
 }
 
@@ -157,8 +190,10 @@ void Membership::heard(const std::string& name, std::uint64_t incarnation, TimeP
 void Membership::reached(const std::string& name, std::uint64_t incarnation, TimePoint now) {
   heard(name, incarnation, now);
   const auto place = find(name);
-  if (!place || members_[*place].reached) return;
-  members_[*place].reached = true;
+  if (!place) return;
+  Member& member = members_[*place];
+  member.answers = true;
+  if (std::exchange(member.reached, true)) return;
   ++version_;
 }
 
@@ -166,6 +201,7 @@ void Membership::failed(const std::string& name, TimePoint now) {
   const auto place = find(name);
   if (!place) return;
   Member& member = members_[*place];
+  member.answers = false;
   // Each wrong suspicion doubles what the next one takes.
   const unsigned needed =
       member.vouched_for() ? options_.suspect_after << std::min(member.refutations, 4U) : 1;
@@ -224,7 +260,12 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
     held.port = member.claim.port;
   }
   const bool moved = held.port != port_before || held.addresses != member.claim.addresses;
-  if (moved) member.reached = false;
+  if (moved) member.reached = member.answers = false;
+  if (held.incarnation != member.claim.incarnation) {
+    member.told = false;
+    member.known_refutation = held.refutation;
+    member.known = now;
+  }
   member.claim = std::move(held);
   member.changed = now;
   count(member.claim, 1);

@@ -31,7 +31,12 @@ struct Member {
   TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
   TimePoint changed = TimePoint::min();    // since when `claim` is held
   TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
-  bool reached = false;                    // it has answered this node, at the address that is held
+  bool reached = false;  // it has answered this node, at the address that is held
+  bool answers = false;  // the same of the last time that it was asked
+  bool told = false;     // its process has told this node itself where it listens
+  // What that process said of itself last, or the first that was heard of it.
+  std::uint32_t known_refutation = 0;
+  TimePoint known = TimePoint::min();  // since when
   unsigned failures = 0;                   // in a row
   unsigned refutations = 0;                // of suspicions by this node, that were wrong
 
@@ -55,7 +60,8 @@ class Membership {
   static constexpr std::size_t max_news = 32;  // in one exchange
   static constexpr std::size_t part_size = 64;
   static constexpr std::size_t max_claims = 2 + max_news + part_size;
-  // A process raises its refutation by one at a time; by hearsay, more is not believed.
+  // A process raises its refutation by one at a time. By hearsay it is not believed to be further
+  // than this ahead of what it said itself, and one more for every second since.
   static constexpr std::uint32_t max_refutation_jump = 64;
   static constexpr Duration refutation_pause = std::chrono::milliseconds(100);
   static constexpr std::uint32_t max_refutation = 1U << 31;  // that a message carries
@@ -115,6 +121,8 @@ class Membership {
   void hear_claim(const MemberClaim& claim, TimePoint now);
   void hear_of_self(const MemberClaim& claim, TimePoint now);
   bool at_address_of_seed(const MemberClaim& claim) const;
+  static bool may_move(const Member& member, const MemberClaim& told);
+  static std::int64_t most_refutations(const Member& member, TimePoint now);  // to be believed
   void note_seed_addresses(const MemberClaim& seed);
   void announce(const MemberClaim& claim, TimePoint now);
   // The place for a new member; `by_itself`: it spoke to this node.

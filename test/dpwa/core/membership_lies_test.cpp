@@ -105,14 +105,88 @@ TEST_CASE("hearsay that one who has just spoken is dead makes it a suspect, and 
   CHECK(status_of(membership, "a") == MemberStatus::dead);
 }
 
-TEST_CASE("a refutation far ahead of what is known is not believed from others") {
+TEST_CASE("a refutation far ahead of what is known is not believed from others, in steps neither") {
   Membership membership = table();
+  constexpr auto jump = Membership::max_refutation_jump;
   membership.heard("a", 1, start);
-  const auto far = claim("a", 1, MemberStatus::left, Membership::max_refutation_jump + 1);
-  membership.merge("b", 1, said_by("b", {far}), start);
-  CHECK(held(membership, "a").refutation == 0);
-  membership.merge("b", 1, said_by("b", {claim("me", 100, MemberStatus::dead, 1u << 30)}), start);
-  CHECK(membership.self().refutation == 0);
+  const auto hear = [&](std::uint32_t refutation, Duration later) {
+    const auto far = claim("a", 1, MemberStatus::left, refutation);
+    membership.merge("b", 1, said_by("b", {far}), start + later);
+    return held(membership, "a").refutation;
+  };
+  CHECK(hear(jump + 1, seconds(0)) == 0);
+  CHECK(hear(jump, seconds(0)) == jump);
+  CHECK(hear(2 * jump, seconds(0)) == jump);
+  CHECK(hear(jump + 3, seconds(2)) == jump);
+  CHECK(hear(jump + 3, seconds(3)) == jump + 3);
+}
+
+TEST_CASE("what was made up about a process ends with its own word") {
+  Membership membership = table();
+  const auto lie = claim("x", 1, MemberStatus::dead, 1U << 20);
+  membership.merge("b", 1, said_by("b", {claim("x", 1, MemberStatus::alive, 1U << 20), lie}), start);
+  CHECK(held(membership, "x") == lie);
+  membership.merge("x", 1, said_by("x"), start + seconds(1));
+  CHECK(held(membership, "x") == claim("x", 1));
+  membership.merge("b", 1, said_by("b", {lie}), start + seconds(2));
+  CHECK(held(membership, "x") == claim("x", 1));
+}
+
+TEST_CASE("a process refutes what is far ahead of it in steps") {
+  Membership membership = table();
+  constexpr auto step = Membership::max_refutation_jump + 1;
+  for (unsigned told = 0; told < 3; ++told) {
+    const auto lie = claim("me", 100, MemberStatus::dead, 2 * step);
+    membership.merge("b", 1, said_by("b", {lie}), start + seconds(told));
+    CHECK(membership.self().refutation == std::min((told + 1) * step, 2 * step + 1));
+  }
+}
+
+TEST_CASE("hearsay does not move one that has told itself where it is, or has answered there") {
+  for (const bool has_told : {true, false}) {
+    CAPTURE(has_told);
+    Membership membership = table({"a"});
+    membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
+    if (has_told) membership.merge("x", 1, said_by("x"), start);
+    if (!has_told) membership.reached("x", 1, start);
+    MemberClaim lie = claim("x", 1, MemberStatus::alive, 1);
+    lie.port = 1;
+    membership.merge("a", 1, said_by("a", {lie}), start + seconds(20));
+    CHECK(held(membership, "x") == claim("x", 1, MemberStatus::alive, 1));
+  }
+}
+
+TEST_CASE("one that was first heard of at a wrong address is found once it speaks itself") {
+  Membership membership = table({"a"});
+  MemberClaim lie = claim("x", 1, MemberStatus::alive, 5);
+  lie.port = 1;
+  membership.merge("a", 1, said_by("a", {lie}), start);
+  membership.merge("x", 1, said_by("x"), start + seconds(1));
+  CHECK(held(membership, "x").port == claim("x", 1).port);
+}
+
+TEST_CASE("a process moves by its own word once it answers no more where it was") {
+  Membership membership = table({"a"});
+  membership.merge("x", 1, said_by("x"), start);
+  membership.reached("x", 1, start);
+  MemberExchange word = said_by("x");
+  word.claims[0].port = 1;
+  membership.merge("x", 1, word, start + seconds(1));
+  CHECK(held(membership, "x").port == claim("x", 1).port);
+  membership.failed("x", start + seconds(2));
+  membership.heard("x", 1, start + seconds(3));
+  membership.merge("x", 1, word, start + seconds(3));
+  CHECK(held(membership, "x").port == 1);
+  CHECK_FALSE(membership.members()[*membership.find("x")].vouched_for());
+}
+
+TEST_CASE("nobody is moved to the address of a seed") {
+  Membership membership = table({"a"});
+  membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
+  MemberClaim lie = claim("x", 1, MemberStatus::alive, 1);
+  lie.port = claim("a", 1).port;
+  membership.merge("a", 1, said_by("a", {lie}), start);
+  CHECK(held(membership, "x") == claim("x", 1));
 }
 
 TEST_CASE("a liar that floods names fills the table and no more, and keeps nobody out") {
