@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 namespace dpwa {
 namespace {
@@ -15,6 +16,14 @@ std::optional<std::size_t> longest_waiting(std::span<const ConnectionFacts> pres
     if (fits(i) && (!found || present[i].since < present[*found].since)) found = i;
   }
   return found;
+}
+
+std::optional<std::size_t> longest_idle_stranger(std::span<const ConnectionFacts> present,
+                                                 const std::string* address) {
+  return longest_waiting(present, [&](std::size_t i) {
+    return present[i].phase == Phase::idle && !present[i].of_file &&
+           (address == nullptr || present[i].address == *address);
+  });
 }
 
 std::optional<std::size_t> oldest_handshake(std::span<const ConnectionFacts> present,
@@ -47,6 +56,7 @@ ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
   ConnectionVerdict verdict;
   if (from_address >= limits.per_address) {
     verdict.closes = oldest_handshake(present, address);
+    if (!verdict.closes) verdict.closes = longest_idle_stranger(present, &address);
     verdict.reason = "more than " + std::to_string(limits.per_address) +
                      " connections from one address (transport.max_connections_per_address)";
     verdict.admitted = verdict.closes.has_value();
@@ -56,16 +66,14 @@ ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
   if (!full && handshakes_in_all < limits.handshakes) return verdict;
   if (handshakes.empty()) {
     verdict = refused(limits.in_all, "connections (transport.max_connections)");
-    verdict.closes = longest_waiting(present, [&](std::size_t i) {
-      return present[i].phase == Phase::idle && !present[i].of_file;
-    });
+    verdict.closes = longest_idle_stranger(present, nullptr);
     verdict.admitted = verdict.closes.has_value();
     return verdict;
   }
-  const auto most = std::max_element(
-      handshakes.begin(), handshakes.end(),
-      [](const auto& left, const auto& right) { return left.second < right.second; });
-  verdict.closes = oldest_handshake(present, most->first);
+  const std::uint32_t most = std::ranges::max(handshakes | std::views::values);
+  verdict.closes = longest_waiting(present, [&](std::size_t i) {
+    return present[i].phase == Phase::handshake && handshakes[present[i].address] == most;
+  });
   verdict.reason = full ? refused(limits.in_all, "connections (transport.max_connections)").reason
                         : refused(limits.handshakes, "handshakes at once").reason;
   return verdict;

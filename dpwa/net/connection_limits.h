@@ -35,10 +35,11 @@ struct ConnectionVerdict {
 };
 
 // A new connection from `address`. Where a bound is reached, the handshake that has waited longest
-// makes room, of the address that has most of them: a flood of silent connections displaces itself,
-// for an honest handshake takes a few round trips. Where nobody shakes hands, the connection that
-// has been idle longest makes room, of those that are not of the file: whoever may join may do so
-// under many names. A node of the file never makes room. Pure.
+// makes room, of the addresses that have most of them: a flood of silent connections displaces
+// itself, for an honest handshake takes a few round trips. Where nobody shakes hands, the
+// connection that has been idle longest makes room, of those that are not of the file: whoever may
+// join may do so under many names. A node of the file never makes room. Where the bound of one
+// address is reached, the same among those of that address. Pure.
 ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
                                      const std::string& address, const ConnectionLimits& limits);
 

@@ -64,6 +64,21 @@ TEST_CASE("too many of one address: its own handshake makes room, never another'
   CHECK(verdict.reason ==
         "more than 4 connections from one address (transport.max_connections_per_address)");
   CHECK(examine_connection(present, "c", small_limits()).admitted);
+
+  present[2].of_file = false;
+  verdict = examine_connection(present, "a", small_limits());
+  CHECK(verdict.admitted);
+  REQUIRE(verdict.closes);
+  CHECK(*verdict.closes == 2);
+}
+
+TEST_CASE("too many handshakes of many addresses: the oldest makes room, whatever its address") {
+  for (const std::size_t oldest : {0, 1, 2}) {
+    std::vector<ConnectionFacts> present{handshake("a", 1s), handshake("b", 1s),
+                                         handshake("c", 1s)};
+    present[oldest].since = start - 2s;
+    CHECK(examine_connection(present, "d", small_limits()).closes == oldest);
+  }
 }
 
 TEST_CASE("a full node makes room from those that joined and are idle, the longest first") {
