@@ -14,7 +14,8 @@ constexpr std::size_t body_step_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-asio::awaitable<IoResult<Frame>> read_frame(Stream& stream, TypeSet expected) {
+asio::awaitable<IoResult<Frame>> read_frame(Stream& stream, TypeSet expected,
+                                            std::uint64_t most_bytes) {
   std::array<std::byte, wire::header_bytes> header_bytes;
   const auto got_header = co_await stream.read_some(header_bytes, header_bytes.size());
   if (!got_header) co_return got_header.error();
@@ -28,6 +29,12 @@ asio::awaitable<IoResult<Frame>> read_frame(Stream& stream, TypeSet expected) {
     IoFailure failure{
         true, false,
         "message type " + std::to_string(static_cast<int>(header->type)) + " is not expected here"};
+    co_return failure;
+  }
+  if (header->body_bytes > most_bytes) {
+    IoFailure failure{true, false,
+                      "a message of " + std::to_string(header->body_bytes) + " bytes, where " +
+                          std::to_string(most_bytes) + " are the most"};
     co_return failure;
   }
   // Memory follows the bytes that have arrived, not the length that was announced.

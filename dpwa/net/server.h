@@ -92,6 +92,7 @@ class Server {
   std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
   Readers readers_;                                 // over TCP and of memory together
   NameGuard name_guard_;
+  bool explains_model_ = false;  // to a caller with another: one at a time
   bool stopping_ = false;
   LogLimiter limiter_;
 };

@@ -172,12 +172,22 @@ asio::awaitable<bool> ServerSession::handshake() {
   co_return co_await send(std::move(encoded));
 }
 
+// One caller at a time, and no description that is far larger than the own: each is held in memory.
 asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
+  constexpr std::uint64_t least = 4U << 20;
+  if (server_.explains_model_) {
+    wire::Reject reject{wire::RejectCode::model, "the models of '" + local_.name +
+                                                     "' (here) and '" + peer_ + "' (there) differ"};
+    co_return co_await refuse(std::move(reject), request_id);
+  }
+  server_.explains_model_ = true;
+  const net::OnExit over([this] { server_.explains_model_ = false; });
+  const std::uint64_t own = wire::encode(local_.manifest, request_id).size();
   auto request = wire::encode_empty(MessageType::manifest_request, request_id);
   const bool asked = co_await send(std::move(request));
   if (!asked) co_return false;
   constexpr auto expected = net::types(MessageType::manifest);
-  const auto frame = co_await net::read_frame(stream_, expected);
+  const auto frame = co_await net::read_frame(stream_, expected, std::max(least, 4 * own));
   if (!frame) {
     if (frame.error().protocol) protocol_error(frame.error().detail);
     co_return false;

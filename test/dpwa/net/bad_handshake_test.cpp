@@ -165,6 +165,10 @@ TEST_CASE_FIXTURE(OneCaller, "a caller with another model is asked for its manif
     CHECK(reject->code == wire::RejectCode::model);
     CHECK(reject->reason.find("'x'") != std::string::npos);
   }
+  SUBCASE("and dropped when that is far larger than the own one") {
+    REQUIRE(caller.send(header(wire::MessageType::manifest, (4U << 20) + 1)));
+    errors = 1;
+  }
   SUBCASE("and dropped when it sends something else") {
     REQUIRE(caller.send(wire::encode(wire::Pull{}, 6)));
     errors = 1;
@@ -186,6 +190,25 @@ TEST_CASE_FIXTURE(OneCaller, "a caller with another model is asked for its manif
   CHECK(caller.ended_by_other_side());
   CHECK(protocol_errors() == errors);
   check_unharmed();
+}
+
+TEST_CASE("callers with other models are asked for their manifests one at a time") {
+  test::ServedNode node;
+  RawSocket first(node.port());
+  REQUIRE(first.send(wire::encode(test::sound_hello(17), 5)));
+  REQUIRE(first.read_frame()->header.type == wire::MessageType::manifest_request);
+  RawSocket second(node.port());
+  REQUIRE(second.send(wire::encode(test::sound_hello(18), 5)));
+  const auto reject = second.read_frame();
+  REQUIRE(reject);
+  REQUIRE(reject->header.type == wire::MessageType::reject);
+  CHECK(wire::decode_reject(reject->body)->code == wire::RejectCode::model);
+  REQUIRE(first.send(wire::encode(test::vector_manifest(17), 5)));
+  REQUIRE(first.read_frame());
+  CHECK(first.ended_by_other_side());
+  RawSocket third(node.port());
+  REQUIRE(third.send(wire::encode(test::sound_hello(17), 5)));
+  CHECK(third.read_frame()->header.type == wire::MessageType::manifest_request);
 }
 
 TEST_CASE("a caller that never completes its handshake is dropped when the time for it is up") {
