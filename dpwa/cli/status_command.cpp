@@ -100,9 +100,16 @@ std::vector<Asked> of_file(const Config& config) {
   return nodes;
 }
 
+// A document nested so deeply that copying it would use up the stack is none.
 Json parse(const StatusAnswer& answer) {
-  const Json document = Json::parse(answer.json, nullptr, /*allow_exceptions=*/false);
-  return document.is_object() ? document : Json::object();
+  constexpr int deepest = 16;
+  bool too_deep = false;
+  const auto look = [&too_deep](int depth, Json::parse_event_t, Json&) {
+    too_deep = too_deep || depth > deepest;
+    return !too_deep;
+  };
+  const Json document = Json::parse(answer.json, look, /*allow_exceptions=*/false);
+  return document.is_object() && !too_deep ? document : Json::object();
 }
 
 // What the answers say of each member, by name: its entry where it is held alive, else the gravest.

@@ -226,6 +226,23 @@ TEST_CASE("what a peer says of itself cannot steer the terminal or feign a row")
   }
 }
 
+TEST_CASE("a status that is nested without end is no status") {
+  constexpr std::size_t depth = 200'000;
+  const test::FakePeer peer([](test::RawSocket& socket) {
+    if (!test::welcome(socket, "w1")) return;
+    const auto request = socket.read_frame();
+    if (!request) return;
+    wire::Status status;
+    status.json = R"({"state": )" + std::string(depth, '[') + std::string(depth, ']') + "}";
+    socket.send(wire::encode(status, request->header.request_id));
+    socket.ended_by_other_side();
+  });
+  const ClusterFile file(std::vector<std::uint16_t>{peer.port()});
+  CHECK(test::run_cli({"status", "--config", file.path()}).exit_code == 0);
+  const auto json = test::run_cli({"status", "--config", file.path(), "--json"}).out;
+  CHECK(nlohmann::json::parse(json)["nodes"][0]["status"] == nlohmann::json::object());
+}
+
 TEST_CASE("a text table lines its columns up and lets a short row run on") {
   cli::TextTable table({"a", "bb", "c"});
   table.add({"long", "x", "1"});
