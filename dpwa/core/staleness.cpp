@@ -14,8 +14,9 @@ bool StalenessGuard::accept(PeerId peer, double peer_clock, double own_clock, Ti
   if (sighting.own_clock != own_clock) sighting.own_moved = true;
 
   const bool stale = options_.max_staleness > 0 && own_clock - peer_clock > options_.max_staleness;
+  const bool counts_steps = peer_clock + 1 != peer_clock;
   const bool frozen = options_.max_frozen > Duration::zero() && sighting.own_moved &&
-                      now - sighting.since >= options_.max_frozen;
+                      counts_steps && now - sighting.since >= options_.max_frozen;
   return !stale && !frozen;
 }
 

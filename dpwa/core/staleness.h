@@ -16,7 +16,8 @@ struct StalenessOptions {
 // Decides whether a peer's snapshot is fresh enough to blend. A stuck peer that still serves is
 // worse than a dead one: it pulls everybody back to where it stopped. Two bounds:
 //   stale:  own clock - peer clock > max_staleness;
-//   frozen: the peer's clock has not moved for max_frozen although ours has moved meanwhile.
+//   frozen: the peer's clock has not moved for max_frozen although ours has moved meanwhile. One
+//   from 2^53 on, where a lie has brought it, stands still whatever the peer does: it is no sign.
 // Pure: time is an argument. One owner, one thread.
 class StalenessGuard {
  public:

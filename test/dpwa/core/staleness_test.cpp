@@ -49,6 +49,17 @@ TEST_CASE("a frozen peer is accepted again as soon as its clock moves, up or dow
   }
 }
 
+TEST_CASE("a clock too large to count steps is not taken for a frozen one") {
+  for (const double clock : {0x1p53, 1e300}) {
+    StalenessGuard guard(StalenessOptions{0, 10s});
+    CHECK(guard.accept(0, clock, clock, start));
+    CHECK(guard.accept(0, clock, clock / 2, start + 60s));
+  }
+  StalenessGuard guard(StalenessOptions{0, 10s});
+  CHECK(guard.accept(0, 0x1p53 - 1, 1, start));
+  CHECK_FALSE(guard.accept(0, 0x1p53 - 1, 2, start + 60s));
+}
+
 TEST_CASE("a pause of the whole cluster freezes nobody") {
   StalenessGuard guard(StalenessOptions{0, 10s});
   CHECK(guard.accept(0, 50, 100, start));
