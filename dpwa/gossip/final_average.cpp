@@ -15,7 +15,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto pause = std::chrono::milliseconds(25);
-constexpr int most_attempts = 100;  // at a peer that is busy
 // Joiners that say they have finished, and then give nothing in time: after so many, no more of
 // those that joined are asked. Whoever may join may do so under many names.
 constexpr int most_silent_joiners = 3;
@@ -142,11 +141,12 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
         full_pull(order[at]->peer, std::max(config.gossip.timeout, config.gossip.finish_wait / 2));
     spec.for_final_average = true;
     std::optional<Arrival> arrival;
-    for (int attempt = 0; attempt < most_attempts; ++attempt) {
-      if (attempt > 0) std::this_thread::sleep_for(pause);
-      if (!client.begin(spec)) break;
+    const auto asked_until = SteadyClock::now() + spec.timeout;
+    while (client.begin(spec)) {
       arrival = client.take(spec.timeout * 2);
-      if (!arrival || arrival->outcome != Outcome::busy) break;  // others have as much to ask
+      const bool busy = arrival && arrival->outcome == Outcome::busy;  // others have as much to ask
+      if (!busy || SteadyClock::now() >= asked_until) break;
+      std::this_thread::sleep_for(pause);
     }
     const bool usable = arrival && arrival->outcome == Outcome::mixed && arrival->progress.final &&
                         arrival->progress.lineage == gossip_.lineage_;
