@@ -9,6 +9,7 @@
 
 #include "dpwa/attach/report_text.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/on_exit.h"
 #include "dpwa/wire/frame.h"
 #include "dpwa/wire/messages.h"
 
@@ -117,7 +118,7 @@ json NodeService::answer(const json& request) {
   const auto wanted = request.at("do").get<std::string>();
   json reply = json::object();
   if (wanted == "start") {
-    start(request.at("resume"));
+    at_any_time([&] { start(request.at("resume")); });
   } else if (wanted == "reload") {
     reload();
   } else if (wanted == "leave") {
@@ -130,13 +131,20 @@ json NodeService::answer(const json& request) {
   } else if (wanted == "wait") {
     reply["report"] = to_json(gossip_->update_wait());
   } else if (wanted == "finish") {
-    reply["finished"] = to_json(gossip_->finish());
+    at_any_time([&] { reply["finished"] = to_json(gossip_->finish()); });
     leave();
   } else {
     throw std::runtime_error("unknown request");
   }
   if (gossip_) state_ = gossip_->resume_state();
   return reply;
+}
+
+void NodeService::at_any_time(const std::function<void()>& lasting) {
+  signals_.defer(false);
+  const net::OnExit over([this] { signals_.defer(true); });
+  if (signals_.stop()) throw std::runtime_error("the node process is told to stop");
+  lasting();
 }
 
 void NodeService::start(const json& resume) {

@@ -23,6 +23,9 @@ class NodeService {
   struct Signals {
     std::function<bool()> stop;         // asked several times a second
     std::function<bool()> take_reload;  // likewise: the file is to be read again, once
+    // Whether stop() is to be waited for; where not, as in a start or a final average, which may
+    // last, the process may be ended at any time.
+    std::function<void(bool)> defer = [](bool) {};
   };
 
   // `load`: the configuration as the cluster file has it now; throws ConfigError.
@@ -43,6 +46,7 @@ class NodeService {
   static Model model_in(const nlohmann::json& told, const std::string& frame, FileDescriptor file);
   void serve();
   nlohmann::json answer(const nlohmann::json& request);
+  void at_any_time(const std::function<void()>& lasting);
   void start(const nlohmann::json& resume);
   void reload();
   void leave();

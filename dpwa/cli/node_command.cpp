@@ -27,8 +27,9 @@ void run_node(const NodeOptions& options, CommandContext& context) {
   if (!config.gossip.daemon)
     log(LogLevel::warn, "node",
         "trainers do not attach to a node process unless gossip.daemon is true in " + options.file);
-  attach::NodeService service(load, {[] { return stop_signal::received() != 0; },
-                                     [] { return stop_signal::take_reload(); }});
+  attach::NodeService service(
+      load, {[] { return stop_signal::received() != 0; }, [] { return stop_signal::take_reload(); },
+             stop_signal::defer});
   service.run();
   context.exit_code = 128 + stop_signal::received();
 }

@@ -66,6 +66,19 @@ TEST_CASE("trainers attached to node processes average as trainers do that are n
   }
 }
 
+TEST_CASE("a node process that waits for others ends when it is told to") {
+  ClusterRun run(2, settings);
+  NodeProcesses nodes(run);
+  nodes.of("w2").signal(SIGKILL);
+  CHECK(nodes.of("w2").wait(test::run_patience) == -SIGKILL);
+  run.start("w1");
+  REQUIRE(
+      holds_in_time([&] { return nodes.log("w1").find("waiting for 'w2'") != std::string::npos; }));
+  nodes.of("w1").signal(SIGTERM);
+  CHECK(nodes.of("w1").wait(test::run_patience) == 128 + SIGTERM);
+  CHECK(run.wait("w1") == 1);
+}
+
 TEST_CASE("a trainer dies: its node serves the last snapshot, marked stale, until it is back") {
   ClusterRun run(2, settings);
   NodeProcesses nodes(run);
