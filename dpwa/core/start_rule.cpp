@@ -20,6 +20,7 @@ struct Survey {
 
 bool better(const StartView& one, const StartView& other) {
   if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
+  if (one.joined != other.joined) return other.joined;
   return rank(one) > rank(other);
 }
 

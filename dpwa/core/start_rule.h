@@ -23,6 +23,7 @@ struct StartView {
   double clock = 0;           // when ready
   std::uint64_t lineage = 0;  // when ready
   unsigned failed_pulls = 0;  // how often it said that it is ready and then gave nothing
+  bool joined = false;        // whoever may join may do so under many names
 };
 
 enum class StartAction { wait, pull_from, begin };
@@ -42,8 +43,8 @@ struct StartRuleOptions {
 // How all nodes come to begin from common weights without a coordinator. `nodes` holds one entry
 // per node of the cluster file in file order; the own entry is ignored.
 //   - Any peer ready: pull in full from the one with the highest clock among those that failed to
-//     deliver least often, unless this node was resumed from a checkpoint and that one is not ahead
-//     of its clock by more than one: then begin.
+//     deliver least often, those that joined after the others, unless this node was resumed from a
+//     checkpoint and that one is not ahead of its clock by more than one: then begin.
 //   - Resumed and nobody ready: begin, as every node has weights of its own: at once when every
 //     other node has answered, after `wait` when some have not.
 //   - Nobody ready: the first node in file order among those that run (this one and the joining

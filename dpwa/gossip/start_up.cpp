@@ -117,7 +117,8 @@ void StartUp::join() {
       return seed.failure == PeerFailure::rejected && seed.reject != wire::RejectCode::own_name;
     });
     if (refused || SteadyClock::now() >= deadline) {
-      throw std::runtime_error("node '" + config.self + "' cannot join by " + places + ": " + why);
+      throw std::runtime_error("node '" + config.self + "' cannot join by " + places + ": " +
+                               (name_refused_ ? refusal_ : why));
     }
     std::this_thread::sleep_for(between_looks);
   }
@@ -139,7 +140,8 @@ void StartUp::look_for_namesake(const std::vector<Greeted>& greeted) {
   }
   const auto now = SteadyClock::now();
   if (refused <= admitted) {
-    name_refused_.reset();
+    // Who closes without a word has just said it.
+    if (admitted > 0) name_refused_.reset();
     return;
   }
   if (!name_refused_) name_refused_ = now;
@@ -168,6 +170,7 @@ std::vector<StartUp::Seen> StartUp::look_around() {
     seen.push_back(
         {view_of(greeted[peer]), id, peer < members.size() ? members[peer].claim.name : ""});
     seen.back().view.failed_pulls = failed_pulls_[id];
+    seen.back().view.joined = peer < members.size() && !members[peer].seed;
   }
   const bool placed = std::ranges::any_of(seen, [](const Seen& node) { return !node.peer; });
   if (!placed) seen.push_back({});

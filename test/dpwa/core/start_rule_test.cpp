@@ -56,6 +56,15 @@ TEST_CASE("a node waits for one before it, but not for ever: it may never begin"
   CHECK(action({joining, unknown, unreachable}, 1, 30s) == StartAction::begin);
 }
 
+TEST_CASE(
+    "weights come from a node of the file before one that joined, whatever clock that claims") {
+  StartView joined = ready(1e9);
+  joined.joined = true;
+  CHECK(decide({joined, unknown, ready(5)}, 1).peer == 2);
+  CHECK(decide({joined, unknown, ready(5, 1)}, 1).peer == 0);
+  CHECK(decide({joined, unknown, joining}, 1).peer == 0);
+}
+
 TEST_CASE("a ready peer that gives nothing is asked after the others, and in the end no more") {
   CHECK(decide({ready(9, 1), unknown, ready(5)}, 1).peer == 2);
   CHECK(decide({ready(9, 1), unknown, ready(5, 2)}, 1).peer == 0);
