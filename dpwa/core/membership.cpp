@@ -164,8 +164,7 @@ void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
   const bool lately = refuted_ != TimePoint::min() && now - refuted_ < refutation_pause;
   if (lately || self_.refutation >= max_refutation - max_refutation_jump) return;
   refuted_ = now;
-  self_.refutation =
-      1 + std::min(claim.refutation, self_.refutation + max_refutation_jump);
+  self_.refutation = 1 + std::min(claim.refutation, self_.refutation + max_refutation_jump);
   self_told_ = 0;
 }
 

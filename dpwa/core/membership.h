@@ -31,14 +31,14 @@ struct Member {
   TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
   TimePoint changed = TimePoint::min();    // since when `claim` is held
   TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
-  bool reached = false;  // it has answered this node, at the address that is held
-  bool answers = false;  // the same of the last time that it was asked
-  bool told = false;     // its process has told this node itself where it listens
+  bool reached = false;                    // it has answered this node, at the address that is held
+  bool answers = false;                    // the same of the last time that it was asked
+  bool told = false;                       // its process has told this node itself where it listens
   // What that process said of itself last, or the first that was heard of it.
   std::uint32_t known_refutation = 0;
   TimePoint known = TimePoint::min();  // since when
-  unsigned failures = 0;                   // in a row
-  unsigned refutations = 0;                // of suspicions by this node, that were wrong
+  unsigned failures = 0;               // in a row
+  unsigned refutations = 0;            // of suspicions by this node, that were wrong
 
   // What to go by: what came to this node itself weighs more than what is claimed.
   MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }

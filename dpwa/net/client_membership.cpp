@@ -172,7 +172,8 @@ asio::awaitable<void> Client::probe(MemberClaim member) {
   PeerAddress address{member.name, member.addresses, member.port};
   Greeted result;
   co_await visit(std::move(address), false, probe_timeout, result);
-  // A refusal that is no REJECT: another node, which may have been said to be this one, answers there.
+  // A refusal that is no REJECT: another node, which may have been said to be this one, answers
+  // there.
   const bool another = result.failure == PeerFailure::rejected && !result.reject;
   if (another || result.failure == PeerFailure::unreachable ||
       result.failure == PeerFailure::timed_out) {

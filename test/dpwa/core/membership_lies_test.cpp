@@ -124,7 +124,8 @@ TEST_CASE("a refutation far ahead of what is known is not believed from others, 
 TEST_CASE("what was made up about a process ends with its own word") {
   Membership membership = table();
   const auto lie = claim("x", 1, MemberStatus::dead, 1U << 20);
-  membership.merge("b", 1, said_by("b", {claim("x", 1, MemberStatus::alive, 1U << 20), lie}), start);
+  membership.merge("b", 1, said_by("b", {claim("x", 1, MemberStatus::alive, 1U << 20), lie}),
+                   start);
   CHECK(held(membership, "x") == lie);
   membership.merge("x", 1, said_by("x"), start + seconds(1));
   CHECK(held(membership, "x") == claim("x", 1));
