@@ -25,6 +25,13 @@ TEST_CASE("control characters are not plain") {
                     "b"));  // paragraph separator
 }
 
+TEST_CASE("what turns the direction of text is not plain") {
+  for (const char* turn : {"\u061C", "\u200E", "\u200F", "\u202A", "\u202E", "\u2066", "\u2069"})
+    CHECK(to_plain_text(std::string("w1") + turn + "x", 100) == "w1?x");
+  for (const char* beside : {"\u200D", "\u2010", "\u2027", "\u202F", "\u2065", "\u206A"})
+    CHECK(is_plain_text(beside));
+}
+
 TEST_CASE("broken UTF-8 is not plain") {
   CHECK_FALSE(is_plain_text("\x80"));              // continuation without a lead
   CHECK_FALSE(is_plain_text("\xC3"));              // lead without its continuation
