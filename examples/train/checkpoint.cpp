@@ -1,11 +1,12 @@
 #include "examples/train/checkpoint.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/empty.h>
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 
 #include <mutex>
-#include <sstream>
+#include <new>
 
 #include "examples/train/checkpoint_file.h"
 #include "examples/train/errors.h"
@@ -32,7 +33,29 @@ at::Generator generator_of(c10::Device device) {
   return at::globalContext().defaultGenerator(device);
 }
 
-std::string archive_of(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer) {
+// What LibTorch's writer takes for itself: names, offsets, the code of the archive's modules.
+constexpr std::int64_t writer_bytes = 4 << 20;
+
+// Appends the archive to `out`. LibTorch finishes a file in a destructor, where an error ends the
+// process: so what it is given to write to never fails, and memory of its own is there before it
+// begins. Throws std::bad_alloc or c10::Error when memory is refused; `out` is then unspecified.
+void append(OutputArchive archive, std::string& out) {
+  at::empty({writer_bytes}, at::kByte).reset();
+  bool refused = false;
+  archive.save_to([&](const void* data, std::size_t bytes) noexcept {
+    if (refused) return bytes;
+    try {
+      out.append(static_cast<const char*>(data), bytes);
+    } catch (const std::exception&) {
+      refused = true;
+      std::string().swap(out);  // room for the writer to come to its end
+    }
+    return bytes;
+  });
+  if (refused) throw std::bad_alloc();
+}
+
+OutputArchive archive_of(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer) {
   OutputArchive archive;
   OutputArchive tensors;
   // Copies: a parameter may be a view into a far larger buffer, all of which would be written.
@@ -46,9 +69,7 @@ std::string archive_of(const torch::nn::Module& model, const torch::optim::Optim
   auto generator = generator_of(device_of(model));
   const std::scoped_lock lock(generator.mutex());
   archive.write("generator", generator.get_state(), /*is_buffer=*/true);
-  std::ostringstream out;
-  archive.save_to(out);
-  return std::move(out).str();
+  return archive;
 }
 
 void restore(const char* data, std::size_t size, torch::nn::Module& model,
@@ -80,9 +101,9 @@ void restore(const char* data, std::size_t size, torch::nn::Module& model,
 
 std::string pack_checkpoint(const RunState& state, const torch::nn::Module& model,
                             const torch::optim::Optimizer& optimizer) {
-  const std::string json = to_json(state);
-  const std::string archive = archive_of(model, optimizer);
-  return join_checkpoint({json, archive});
+  std::string body = join_checkpoint({to_json(state), {}});
+  append(archive_of(model, optimizer), body);
+  return body;
 }
 
 RunState unpack_checkpoint(const std::string& body, const RunIdentity& here,

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <exception>
+#include <new>
 #include <stdexcept>
+#include <string>
 
 namespace dpwa::train {
 
@@ -9,5 +12,12 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// What went wrong, in one line; LibTorch appends a stack trace.
+inline std::string one_line(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
 
 }  // namespace dpwa::train

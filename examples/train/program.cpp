@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <system_error>
 
 #include "adapters/adapter.h"
 #include "dpwa/core/random.h"
@@ -123,8 +122,8 @@ bool Program::save(const RunPosition& position) {
     const RunState state{identity_, position, adapter_->resume_state()};
     checkpoints_->save(position.step, pack_checkpoint(state, *model_, *optimizer_));
     return true;
-  } catch (const std::system_error& error) {
-    log(LogLevel::error, "train", std::string("no checkpoint written: ") + error.what());
+  } catch (const std::exception& error) {  // the disk, or memory
+    log(LogLevel::error, "train", "no checkpoint written: " + one_line(error));
     return false;
   }
 }
@@ -134,8 +133,8 @@ bool Program::write(const RunResult& result) {
   try {
     report_->write(result);
     return true;
-  } catch (const std::system_error& error) {
-    const std::string reason = error.what();
+  } catch (const std::exception& error) {
+    const std::string reason = one_line(error);
     if (reason != no_result_) log(LogLevel::error, "train", "no result written: " + reason);
     no_result_ = reason;
     return false;

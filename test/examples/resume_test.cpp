@@ -1,7 +1,12 @@
+#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
 #include <doctest/doctest.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -182,6 +187,36 @@ TEST_CASE("a parameter that is a view into a large buffer is stored by itself") 
   view.copy_(parameters[0]);
   parameters[0].set_data(view);
   CHECK(run.pack().size() < plain + 4096);
+}
+
+TEST_CASE("memory refused anywhere while a checkpoint is packed is an error that can be caught") {
+  at::set_num_threads(1);  // OpenMP ends the process when it gets no thread
+  Run run(ModelKind::resnet18, OptimizerKind::sgd);
+  rlimit before{};
+  ::getrlimit(RLIMIT_AS, &before);
+  std::size_t refused = 0, packed = 0;
+  // The parameters have 45 MB: none of it, the copies, a part of the archive, all.
+  for (rlim_t more_bytes = 0; more_bytes < 320'000'000; more_bytes += 10'000'000) {
+    ::malloc_trim(0);
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit tight{pages * static_cast<rlim_t>(::getpagesize()) + more_bytes, before.rlim_max};
+    ::setrlimit(RLIMIT_AS, &tight);
+    std::string body;
+    try {
+      body = run.pack();
+    } catch (const std::exception&) {
+    }
+    ::setrlimit(RLIMIT_AS, &before);
+    if (body.empty()) {
+      ++refused;
+    } else {
+      ++packed;
+      CHECK(run.unpack(body).adapter.clock == 3.5);
+    }
+  }
+  CHECK(refused > 5);
+  CHECK(packed > 5);
 }
 
 TEST_CASE("a checkpoint that does not fit is refused in one line") {
