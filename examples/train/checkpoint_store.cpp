@@ -12,7 +12,8 @@
 namespace dpwa::train {
 namespace {
 
-constexpr std::string_view ending = ".ckpt";
+constexpr std::string_view whole = ".ckpt";
+constexpr std::string_view unfinished = ".ckpt.tmp";  // write_file_atomically
 constexpr std::size_t kept_files = 2;
 
 // The body of a whole file; throws std::runtime_error saying what is wrong with it.
@@ -33,15 +34,15 @@ CheckpointStore::CheckpointStore(std::filesystem::path directory, std::string no
 void CheckpointStore::save(std::uint64_t step, std::string_view body) {
   std::filesystem::create_directories(directory_);
   const std::string header = checkpoint_header(body);
-  write_file_atomically(directory_ / (node_ + "." + std::to_string(step) + std::string(ending)),
+  write_file_atomically(directory_ / (node_ + "." + std::to_string(step) + std::string(whole)),
                         {header, body});
-  const auto present = files();
+  const auto present = files(whole);
   for (std::size_t i = kept_files; i < present.size(); ++i)
     std::filesystem::remove(present[i].path);
 }
 
 std::optional<CheckpointStore::Loaded> CheckpointStore::load_latest() {
-  const auto present = files();
+  const auto present = files(whole);
   for (const File& file : present) {
     try {
       return Loaded{file.path, read_body(file.path)};
@@ -57,7 +58,16 @@ std::optional<CheckpointStore::Loaded> CheckpointStore::load_latest() {
   return std::nullopt;
 }
 
-std::vector<CheckpointStore::File> CheckpointStore::files() const {
+bool CheckpointStore::empty() const {
+  return files(whole).empty();
+}
+
+void CheckpointStore::remove_unfinished() {
+  std::error_code ignored;  // one that stays takes room, nothing else
+  for (const File& file : files(unfinished)) std::filesystem::remove(file.path, ignored);
+}
+
+std::vector<CheckpointStore::File> CheckpointStore::files(std::string_view ending) const {
   std::vector<File> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {

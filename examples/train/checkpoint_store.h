@@ -31,14 +31,18 @@ class CheckpointStore {
   // damaged.
   std::optional<Loaded> load_latest();
 
-  bool empty() const { return files().empty(); }
+  bool empty() const;
+
+  // Removes what a killed process of this node left half written. To be called when no other
+  // process can have the node's name: it may be writing one.
+  void remove_unfinished();
 
  private:
   struct File {
     std::uint64_t step;
     std::filesystem::path path;
   };
-  std::vector<File> files() const;  // latest first
+  std::vector<File> files(std::string_view ending) const;  // NODE.STEP with it, latest first
 
   std::filesystem::path directory_;
   std::string node_;

@@ -171,6 +171,7 @@ void Program::leave(RunResult& result) {
 
 int Program::run() {
   adapter_->start();
+  if (checkpoints_) checkpoints_->remove_unfinished();  // start() refuses a second of this name
   stop_signal::defer(true);
   TrainerOptions trainer_options{options_.batch_size, options_.lr,
                                  options_.schedule,   total_samples(options_, identity_),

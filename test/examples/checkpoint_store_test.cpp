@@ -95,3 +95,16 @@ TEST_CASE_FIXTURE(Store, "files of other nodes and other kinds are left alone") 
   CHECK(std::filesystem::exists(file("w10.9.ckpt")));
   CHECK(warnings.empty());
 }
+
+TEST_CASE_FIXTURE(Store, "what a killed process left half written is removed, of this node alone") {
+  store.remove_unfinished();  // there is no directory yet
+  store.save(1, "mine");
+  for (const char* name : {"w1.2.ckpt.tmp", "w1.13.ckpt.tmp"}) test::write_text(file(name), "half");
+  const auto others = {"w10.9.ckpt.tmp", "w1.x.ckpt.tmp", "w1.7.ckpt.damaged", "w1.5.7.ckpt.tmp"};
+  for (const char* name : others) test::write_text(file(name), "other");
+  store.remove_unfinished();
+  CHECK_FALSE(std::filesystem::exists(file("w1.2.ckpt.tmp")));
+  CHECK_FALSE(std::filesystem::exists(file("w1.13.ckpt.tmp")));
+  for (const char* name : others) CHECK(std::filesystem::exists(file(name)));
+  CHECK(store.load_latest()->body == "mine");
+}

@@ -204,6 +204,28 @@ TEST_CASE_FIXTURE(Trainer,
   CHECK(said("finished step 30"));
 }
 
+TEST_CASE_FIXTURE(Trainer,
+                  "half a checkpoint of a killed process is removed by the next, not by one that "
+                  "is refused under the name") {
+  const auto port = std::to_string(net::free_ports(1)[0]);
+  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + port + "}]\n");
+  const Arguments endless{"--steps", "1000000",      "--step-time",  "5",
+                          "--quiet", "--checkpoint", dir / "points", "--resume"};
+  std::filesystem::create_directory(dir / "points");
+  test::write_text(dir / "points/w1.6.ckpt.tmp", "half of it");
+  test::Process process(command("run", endless), dir / "output");
+  REQUIRE(test::eventually([&] { return !test::read_text(dir / "run/w1.metrics.jsonl").empty(); },
+                           patience));
+  CHECK_FALSE(std::filesystem::exists(dir / "points/w1.6.ckpt.tmp"));
+
+  test::write_text(dir / "points/w1.7.ckpt.tmp", "as if it was being written");
+  CHECK(test::Process(command("second", endless), dir / "refused").wait() == 1);
+  INFO(test::read_text(dir / "refused"));
+  CHECK(std::filesystem::exists(dir / "points/w1.7.ckpt.tmp"));
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 143);
+}
+
 TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs checkpoints alone") {
   test::write_text(dir / "file", "");
   CHECK(train("run", {"--steps", "5", "--checkpoint", (dir / "file/checkpoints").string()}) == 1);
