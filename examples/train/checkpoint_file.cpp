@@ -3,7 +3,6 @@
 #include <boost/endian/conversion.hpp>
 #include <cstring>
 #include <span>
-#include <stdexcept>
 
 #include "dpwa/wire/checksum.h"
 
@@ -14,7 +13,6 @@ namespace endian = boost::endian;
 
 constexpr std::string_view magic = "DPWACKPT";
 constexpr std::uint32_t version = 1;
-constexpr std::size_t header_bytes = 24;
 constexpr std::size_t prefix_bytes = 8;
 
 std::uint32_t checksum(std::string_view body) {
@@ -28,7 +26,7 @@ const unsigned char* bytes_of(std::string_view text) {
 }  // namespace
 
 std::string checkpoint_header(std::string_view body) {
-  std::string header(header_bytes, '\0');
+  std::string header(checkpoint_header_bytes, '\0');
   auto* at = reinterpret_cast<unsigned char*>(header.data());
   std::memcpy(at, magic.data(), magic.size());
   endian::store_little_u32(at + 8, version);
@@ -37,25 +35,29 @@ std::string checkpoint_header(std::string_view body) {
   return header;
 }
 
-std::string checkpoint_body(std::string file) {
-  if (file.size() < header_bytes) throw std::runtime_error("it is cut off");
-  if (!file.starts_with(magic)) throw std::runtime_error("it is not a checkpoint");
-  const auto* at = bytes_of(file);
+void check_checkpoint_header(std::string_view begin, std::uint64_t file_bytes) {
+  if (begin.size() < checkpoint_header_bytes) throw DamagedCheckpoint("it is cut off");
+  if (!begin.starts_with(magic)) throw DamagedCheckpoint("it is not a checkpoint");
+  const auto* at = bytes_of(begin);
   if (endian::load_little_u32(at + 8) != version)
-    throw std::runtime_error("it has format version " +
-                             std::to_string(endian::load_little_u32(at + 8)) + "; accepted: 1");
-  if (endian::load_little_u64(at + 16) != file.size() - header_bytes)
-    throw std::runtime_error("its size is not the one in its header");
-  const std::uint32_t expected = endian::load_little_u32(at + 12);
-  file.erase(0, header_bytes);
-  if (checksum(file) != expected) throw std::runtime_error("its checksum does not match");
+    throw DamagedCheckpoint("it has format version " +
+                            std::to_string(endian::load_little_u32(at + 8)) + "; accepted: 1");
+  if (endian::load_little_u64(at + 16) != file_bytes - checkpoint_header_bytes)
+    throw DamagedCheckpoint("its size is not the one in its header");
+}
+
+std::string checkpoint_body(std::string file) {
+  check_checkpoint_header(file, file.size());
+  const std::uint32_t expected = endian::load_little_u32(bytes_of(file) + 12);
+  file.erase(0, checkpoint_header_bytes);
+  if (checksum(file) != expected) throw DamagedCheckpoint("its checksum does not match");
   return file;
 }
 
 CheckpointParts split_checkpoint(std::string_view body) {
-  if (body.size() < prefix_bytes) throw std::runtime_error("it is too short");
+  if (body.size() < prefix_bytes) throw DamagedCheckpoint("it is too short");
   const std::uint64_t bytes = endian::load_little_u64(bytes_of(body));
-  if (bytes > body.size() - prefix_bytes) throw std::runtime_error("it is too short");
+  if (bytes > body.size() - prefix_bytes) throw DamagedCheckpoint("it is too short");
   return {body.substr(prefix_bytes, bytes), body.substr(prefix_bytes + bytes)};
 }
 

@@ -1,11 +1,11 @@
 #include "examples/train/checkpoint_store.h"
 
 #include <algorithm>
-#include <fstream>
-#include <stdexcept>
+#include <system_error>
 
 #include "examples/train/atomic_file.h"
 #include "examples/train/checkpoint_file.h"
+#include "examples/train/checkpoint_reader.h"
 #include "examples/train/choices.h"
 #include "examples/train/errors.h"
 
@@ -15,16 +15,6 @@ namespace {
 constexpr std::string_view whole = ".ckpt";
 constexpr std::string_view unfinished = ".ckpt.tmp";  // write_file_atomically
 constexpr std::size_t kept_files = 2;
-
-// The body of a whole file; throws std::runtime_error saying what is wrong with it.
-std::string read_body(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("it cannot be read");
-  std::string bytes(std::filesystem::file_size(path), '\0');
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-    throw std::runtime_error("it cannot be read");
-  return checkpoint_body(std::move(bytes));
-}
 
 }  // namespace
 
@@ -36,20 +26,23 @@ void CheckpointStore::save(std::uint64_t step, std::string_view body) {
   const std::string header = checkpoint_header(body);
   write_file_atomically(directory_ / (node_ + "." + std::to_string(step) + std::string(whole)),
                         {header, body});
-  const auto present = files(whole);
-  for (std::size_t i = kept_files; i < present.size(); ++i)
-    std::filesystem::remove(present[i].path);
+  prune(step);
+}
+
+void CheckpointStore::prune(std::uint64_t saved) const {
+  std::error_code ignored;  // a file too many does no harm
+  std::size_t kept = 0;
+  for (const File& file : files(whole, ignored))
+    if (file.step <= saved && ++kept > kept_files) std::filesystem::remove(file.path, ignored);
 }
 
 std::optional<CheckpointStore::Loaded> CheckpointStore::load_latest() {
-  const auto present = files(whole);
+  const auto present = readable_files();
   for (const File& file : present) {
     try {
-      return Loaded{file.path, read_body(file.path)};
-    } catch (const std::runtime_error& error) {
-      warn_("checkpoint " + file.path.string() + " is damaged: " + error.what() +
-            "; set aside as *.damaged");
-      std::filesystem::rename(file.path, file.path.string() + ".damaged");
+      return Loaded{file.path, read_checkpoint(file.path)};
+    } catch (const DamagedCheckpoint& damage) {
+      set_aside(file.path, damage.what());
     }
   }
   if (!present.empty())
@@ -58,27 +51,46 @@ std::optional<CheckpointStore::Loaded> CheckpointStore::load_latest() {
   return std::nullopt;
 }
 
+void CheckpointStore::set_aside(const std::filesystem::path& file, const std::string& why) const {
+  std::error_code error;
+  std::filesystem::rename(file, file.string() + ".damaged", error);
+  warn_("checkpoint " + file.string() + " is damaged: " + why +
+        (error ? "; it stays there, for it cannot be renamed: " + error.message()
+               : "; set aside as *.damaged"));
+}
+
 bool CheckpointStore::empty() const {
-  return files(whole).empty();
+  return readable_files().empty();
 }
 
 void CheckpointStore::remove_unfinished() {
   std::error_code ignored;  // one that stays takes room, nothing else
-  for (const File& file : files(unfinished)) std::filesystem::remove(file.path, ignored);
+  for (const File& file : files(unfinished, ignored)) std::filesystem::remove(file.path, ignored);
 }
 
-std::vector<CheckpointStore::File> CheckpointStore::files(std::string_view ending) const {
-  std::vector<File> found;
+std::vector<CheckpointStore::File> CheckpointStore::readable_files() const {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
-    const std::string name = entry.path().filename().string();
-    const std::string prefix = node_ + ".";
+  auto found = files(whole, error);
+  const bool none =
+      error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+  if (error && !none)
+    throw UsageError("--checkpoint: '" + directory_.string() + "': " + error.message());
+  return found;
+}
+
+std::vector<CheckpointStore::File> CheckpointStore::files(std::string_view ending,
+                                                          std::error_code& error) const {
+  std::vector<File> found;
+  const std::string prefix = node_ + ".";
+  std::filesystem::directory_iterator entry(directory_, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     if (name.size() <= prefix.size() + ending.size() || !name.starts_with(prefix) ||
         !name.ends_with(ending))
       continue;
     const auto step = parse_whole(
         std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - ending.size()));
-    if (step) found.push_back({*step, entry.path()});
+    if (step) found.push_back({*step, entry->path()});
   }
   std::sort(found.begin(), found.end(),
             [](const File& left, const File& right) { return left.step > right.step; });

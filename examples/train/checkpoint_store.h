@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace dpwa::train {
@@ -27,11 +28,12 @@ class CheckpointStore {
     std::string body;
   };
   // The latest whole checkpoint; none when there is no file at all. A damaged one is named in a
-  // warning, renamed to *.damaged, and the one before it is taken. Throws UsageError when all are
-  // damaged.
+  // warning, renamed to *.damaged where that is allowed, and the one before it is taken. Throws
+  // UsageError when all are damaged, and when the latest or the directory cannot be read: an older
+  // one would silently lose what came after.
   std::optional<Loaded> load_latest();
 
-  bool empty() const;
+  bool empty() const;  // throws UsageError when the directory cannot be read
 
   // Removes what a killed process of this node left half written. To be called when no other
   // process can have the node's name: it may be writing one.
@@ -42,7 +44,12 @@ class CheckpointStore {
     std::uint64_t step;
     std::filesystem::path path;
   };
-  std::vector<File> files(std::string_view ending) const;  // NODE.STEP with it, latest first
+  // NODE.STEP with the ending, latest first; what was found before the error.
+  std::vector<File> files(std::string_view ending, std::error_code& error) const;
+  std::vector<File> readable_files() const;
+  void set_aside(const std::filesystem::path& file, const std::string& why) const;
+  // Files of later steps are damaged ones that could not be renamed; they do not count.
+  void prune(std::uint64_t saved) const;
 
   std::filesystem::path directory_;
   std::string node_;

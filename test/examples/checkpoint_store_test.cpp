@@ -1,7 +1,13 @@
 #include "examples/train/checkpoint_store.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <stdexcept>
+
+#include "examples/train/checkpoint_file.h"
 #include "test/examples/error_text.h"
 #include "test/examples/temporary_directory.h"
 
@@ -68,16 +74,105 @@ TEST_CASE_FIXTURE(Store, "a damaged checkpoint is named, set aside, and the one 
   SUBCASE("another file") {
     test::write_text(file("w1.2.ckpt"), std::string(100, 'x'));
   }
+  SUBCASE("a terabyte behind its header") {
+    std::filesystem::resize_file(file("w1.2.ckpt"), std::uintmax_t(1) << 40);
+  }
+  SUBCASE("a pipe") {
+    std::filesystem::remove(file("w1.2.ckpt"));
+    REQUIRE(::mkfifo(file("w1.2.ckpt").c_str(), 0600) == 0);
+  }
+  SUBCASE("a device") {
+    std::filesystem::remove(file("w1.2.ckpt"));
+    std::filesystem::create_symlink("/dev/zero", file("w1.2.ckpt"));
+  }
+  SUBCASE("a directory") {
+    std::filesystem::remove(file("w1.2.ckpt"));
+    std::filesystem::create_directories(file("w1.2.ckpt/in it"));
+  }
   const auto loaded = store.load_latest();
   REQUIRE(loaded);
   CHECK(loaded->body == "first body");
   REQUIRE(warnings.size() == 1);
   CHECK(test::has(warnings[0], "w1.2.ckpt is damaged"));
+  CHECK(test::has(warnings[0], "set aside as *.damaged"));
   CHECK(std::filesystem::exists(file("w1.2.ckpt.damaged")));
 
   store.save(2, "second body again");  // the good older one is not pushed out by the damaged one
   CHECK(std::filesystem::exists(file("w1.1.ckpt")));
 }
+
+TEST_CASE_FIXTURE(Store,
+                  "a damaged checkpoint that cannot be renamed stays, and the one before counts") {
+  for (const int step : {6, 7}) store.save(step, "good");
+  store.save(9, "damaged soon");
+  flip_last_byte(file("w1.9.ckpt"));
+  std::filesystem::create_directories(file("w1.9.ckpt.damaged/in the way"));
+  const auto loaded = store.load_latest();
+  REQUIRE(loaded);
+  CHECK(loaded->file == file("w1.7.ckpt"));
+  REQUIRE(warnings.size() == 1);
+  CHECK(test::has(warnings[0],
+                  "w1.9.ckpt is damaged: its checksum does not match; it stays there, "
+                  "for it cannot be renamed: "));
+  CHECK(std::filesystem::exists(file("w1.9.ckpt")));
+
+  store.save(8, "newer");  // the damaged one is not one of the two that are kept
+  CHECK(std::filesystem::exists(file("w1.7.ckpt")));
+}
+
+TEST_CASE_FIXTURE(Store,
+                  "a latest checkpoint that cannot be read ends the start, and keeps its name") {
+  store.save(1, "first body");
+  store.save(2, "second body");
+  std::string reason;
+  SUBCASE("no right to read it") {
+    if (::geteuid() == 0) return;  // has every right
+    std::filesystem::permissions(file("w1.2.ckpt"), std::filesystem::perms::none);
+    reason = "Permission denied";
+  }
+  SUBCASE("a link to what is not mounted") {
+    std::filesystem::rename(file("w1.2.ckpt"), directory / "elsewhere");
+    std::filesystem::create_symlink("/none/elsewhere", file("w1.2.ckpt"));
+    reason = "No such file";
+  }
+  const auto why = test::usage_error_of([&] { store.load_latest(); });
+  CHECK(test::has(why, "w1.2.ckpt cannot be read: " + reason));
+  CHECK(std::filesystem::symlink_status(file("w1.2.ckpt")).type() !=
+        std::filesystem::file_type::not_found);
+  CHECK_FALSE(std::filesystem::exists(file("w1.2.ckpt.damaged")));
+  CHECK(warnings.empty());
+}
+
+TEST_CASE_FIXTURE(Store, "a directory that cannot be read is not one without checkpoints") {
+  std::filesystem::create_symlink(directory / "checkpoints", directory / "checkpoints");
+  CHECK(test::has(test::usage_error_of([&] { store.load_latest(); }), "--checkpoint: '"));
+  CHECK(test::has(test::usage_error_of([&] { store.empty(); }), "--checkpoint: '"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take all addresses
+TEST_CASE_FIXTURE(Store, "a checkpoint for which there is no memory is not called damaged") {
+  store.save(1, "first body");
+  constexpr std::size_t body_bytes = std::size_t(1) << 30;
+  std::string header = train::checkpoint_header("");
+  for (int i = 0; i < 8; ++i) header[16 + i] = static_cast<char>(body_bytes >> (8 * i));
+  test::write_text(file("w1.2.ckpt"), header);
+  std::filesystem::resize_file(file("w1.2.ckpt"), header.size() + body_bytes);
+  rlimit before{};
+  ::getrlimit(RLIMIT_AS, &before);
+  const rlimit tight{rlim_t(1) << 30, before.rlim_max};
+  ::setrlimit(RLIMIT_AS, &tight);
+  std::string why;
+  try {
+    store.load_latest();
+  } catch (const std::runtime_error& error) {
+    why = error.what();
+  }
+  ::setrlimit(RLIMIT_AS, &before);
+  CHECK(test::has(why, "w1.2.ckpt: no memory for its 1073741848 bytes"));
+  CHECK(std::filesystem::exists(file("w1.2.ckpt")));
+  CHECK(warnings.empty());
+}
+#endif
 
 TEST_CASE_FIXTURE(Store, "when every checkpoint is damaged nothing is started") {
   store.save(1, "body");
