@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::chrono::milliseconds flush_interval(400);
 constexpr std::size_t flush_bytes = 256 * 1024;
+constexpr std::chrono::seconds retry_interval(5);    // while the file takes none
+constexpr std::size_t held_bytes = 4 * 1024 * 1024;  // meanwhile
 
 // The end of the last complete line: a process killed while it wrote may have left half a one.
 off_t complete_bytes(int fd) {
@@ -66,7 +69,10 @@ void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double
   whole(", \"pulls_ok\": ", report.pulls_ok);
   whole(", \"pulls_failed\": ", report.pulls_failed);
   buffer_ += "}\n";
-  if (now - flushed_ < flush_interval && buffer_.size() < flush_bytes) return;
+  const bool due = error_.empty()
+                       ? now - flushed_ >= flush_interval || buffer_.size() >= flush_bytes
+                       : now - flushed_ >= retry_interval;
+  if (!due) return;
   flushed_ = now;
   flush();
 }
@@ -81,19 +87,60 @@ void MetricsWriter::evaluation(double seconds, std::uint64_t step, double accura
 }
 
 void MetricsWriter::flush() {
-  std::string_view rest = buffer_;
-  while (!rest.empty() && !failed_) {
-    const ssize_t written = ::write(fd_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      failed_ = true;
+  if (buffer_.empty()) return;
+  const int error = write_lines();
+  if (error != 0) {
+    if (error_.empty())
       log(LogLevel::error, "train",
-          path_.string() + ": " + std::strerror(errno) + "; no metrics from here on");
-      break;
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
+          path_.string() + ": " + std::strerror(error) +
+              "; its lines wait in memory, 4 MiB of them");
+    error_ = std::strerror(error);
+    drop_excess();
+  } else if (!error_.empty()) {
+    error_.clear();
+    log(LogLevel::info, "train",
+        path_.string() + ": is written again" +
+            (lost_ == 0 ? "" : "; lost so far: " + std::to_string(lost_) + " lines"));
   }
+}
+
+bool MetricsWriter::close() {
+  flush();
+  lost_ += static_cast<std::uint64_t>(std::count(buffer_.begin(), buffer_.end(), '\n'));
   buffer_.clear();
+  if (lost_ > 0)
+    log(LogLevel::error, "train",
+        path_.string() + ": " + std::to_string(lost_) + " lines could not be written" +
+            (error_.empty() ? "" : ": " + error_));
+  return lost_ == 0;
+}
+
+// What is in the file leaves the buffer, whole lines at a time. Returns errno, or 0.
+int MetricsWriter::write_lines() {
+  if (torn_ && ::ftruncate(fd_, complete_bytes(fd_)) != 0) return errno;
+  torn_ = false;
+  std::size_t done = 0;
+  int error = 0;
+  while (error == 0 && done < buffer_.size()) {
+    const ssize_t written = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    if (written >= 0)
+      done += static_cast<std::size_t>(written);
+    else if (errno != EINTR)
+      error = errno;
+  }
+  const std::size_t lines = std::string_view(buffer_).substr(0, done).rfind('\n') + 1;
+  buffer_.erase(0, lines);
+  torn_ = done != lines && ::ftruncate(fd_, complete_bytes(fd_)) != 0;
+  return error;
+}
+
+// The latest go, so that what the file holds in the end has one gap, not many.
+void MetricsWriter::drop_excess() {
+  if (buffer_.size() <= held_bytes) return;
+  const std::size_t kept = buffer_.rfind('\n', held_bytes - 1) + 1;
+  const auto excess = buffer_.begin() + static_cast<std::ptrdiff_t>(kept);
+  lost_ += static_cast<std::uint64_t>(std::count(excess, buffer_.end(), '\n'));
+  buffer_.erase(excess, buffer_.end());
 }
 
 void MetricsWriter::number(std::string_view key, double value) {

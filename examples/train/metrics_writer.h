@@ -14,7 +14,8 @@ namespace dpwa::train {
 // staleness, distance, waited_ms, step_ms, bytes, pulls_ok, pulls_failed; an evaluation: t, step,
 // test_accuracy, test_loss. Lines gather in memory and reach the file whole: a reader that follows
 // it sees complete lines only, at most 0.4 s of steps old. Numbers that are not finite are null.
-// When the file cannot be written, that is logged once and training goes on. A resumed run may
+// When the file cannot be written, that is logged once, no half line stays in it, and its lines
+// wait in memory, 4 MiB of them, for a new try every 5 s; those beyond are lost. A resumed run may
 // repeat steps that came after its checkpoint: the later line counts. One owner, one thread.
 class MetricsWriter {
  public:
@@ -29,16 +30,22 @@ class MetricsWriter {
             const StepReport& report, TimePoint now);
   void evaluation(double seconds, std::uint64_t step, double accuracy, double loss);
   void flush();
+  // Flushes for the last time: false when lines were lost, which is logged.
+  [[nodiscard]] bool close();
 
  private:
+  int write_lines();
+  void drop_excess();
   void number(std::string_view key, double value);
   void whole(std::string_view key, std::uint64_t value);
   void text(std::string_view key, std::string_view value);
 
   std::filesystem::path path_;
   int fd_ = -1;
-  bool failed_ = false;
   std::string buffer_;
+  std::string error_;       // of the last write; empty when it took everything
+  bool torn_ = false;       // the file may end in half a line
+  std::uint64_t lost_ = 0;  // lines that no longer fitted into the buffer
   TimePoint flushed_{};
 };
 

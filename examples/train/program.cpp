@@ -201,9 +201,9 @@ int Program::run() {
   stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes
   leave(result);
   const bool written = write(result);
-  report_->close(result);
+  const bool complete = report_->close(result);
   if (result.interrupted) return 128 + stop_signal::received();
-  return saved && written ? 0 : 1;
+  return saved && written && complete ? 0 : 1;
 }
 
 }  // namespace

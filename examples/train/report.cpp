@@ -29,11 +29,11 @@ void Report::write(const RunResult& result) const {
   if (!result_file_.empty()) write_file_atomically(result_file_, {to_json(result)});
 }
 
-void Report::close(const RunResult& result) {
-  if (metrics_) metrics_->flush();
+bool Report::close(const RunResult& result) {
+  const bool complete = !metrics_ || metrics_->close();
   progress_.reset();
   if (result_file_.empty()) std::fputs(to_json(result).c_str(), stdout);
-  if (quiet_) return;
+  if (quiet_) return complete;
   std::string text = result.identity.node + ": " +
                      (result.interrupted ? "stopped at" : "finished") + " step " +
                      std::to_string(result.position.step) + ", " +
@@ -47,6 +47,7 @@ void Report::close(const RunResult& result) {
   if (result.averaged && result.averaged->evaluation)
     add("; averaged model ", *result.averaged->evaluation);
   std::fprintf(stderr, "%s\n", text.c_str());
+  return complete;
 }
 
 }  // namespace dpwa::train

@@ -26,8 +26,9 @@ class Report {
   void own_model(const RunResult& result);
   // The result file, whole or not at all; throws std::system_error.
   void write(const RunResult& result) const;
-  // The closing line, and the result on stdout when there is no run directory.
-  void close(const RunResult& result);
+  // The closing line, and the result on stdout when there is no run directory. False when lines of
+  // the metrics were lost.
+  [[nodiscard]] bool close(const RunResult& result);
 
  private:
   std::filesystem::path result_file_;

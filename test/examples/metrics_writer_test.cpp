@@ -1,7 +1,9 @@
 #include "examples/train/metrics_writer.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -35,6 +37,32 @@ StepReport mixed_report() {
   report.pulls_ok = 40;
   report.pulls_failed = 2;
   return report;
+}
+
+// As a full disk: no file grows beyond the given size, and a write across it is cut short.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+std::vector<int> steps_of(const std::filesystem::path& file) {
+  std::vector<int> steps;
+  for (const auto& line : lines_of(file)) steps.push_back(line.at("step"));
+  return steps;
 }
 
 }  // namespace
@@ -118,4 +146,56 @@ TEST_CASE("a metrics file that cannot be opened is refused before anything start
       test::usage_error_of([&] { MetricsWriter(directory / "none" / "m.jsonl", false); });
   CHECK(test::has(why, "--run-dir: "));
   CHECK(test::has(why, "m.jsonl: No such file"));
+}
+
+TEST_CASE(
+    "a full disk leaves whole lines in the file, and those that wait follow once there is room") {
+  const test::TemporaryDirectory directory;
+  const auto file = directory / "m.jsonl";
+  MetricsWriter writer(file, false);
+  {
+    const FullDisk full(1000);  // in the midst of a line
+    for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 1, mixed_report(), start);
+    writer.flush();
+    const auto steps = steps_of(file);  // throws on half a line
+    CHECK(steps.size() > 1);
+    CHECK(steps.size() < 10);
+    writer.flush();
+    CHECK(steps_of(file) == steps);
+  }
+  writer.step(0, 11, 0.5, 1, mixed_report(), start + std::chrono::seconds(6));
+  CHECK(steps_of(file) == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  CHECK(writer.close());
+}
+
+TEST_CASE("lines that a full disk took to the end are counted as lost, and whole lines are left") {
+  const test::TemporaryDirectory directory;
+  const auto file = directory / "m.jsonl";
+  MetricsWriter writer(file, false);
+  {
+    const FullDisk full(1000);
+    for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 1, mixed_report(), start);
+    CHECK_FALSE(writer.close());
+  }
+  CHECK(lines_of(file).size() > 1);
+}
+
+TEST_CASE("lines beyond what may wait in memory are lost, the latest first") {
+  const test::TemporaryDirectory directory;
+  const auto file = directory / "m.jsonl";
+  MetricsWriter writer(file, false);
+  TimePoint now = start;
+  {
+    const FullDisk full(1000);
+    for (int i = 1; i <= 40'000; ++i)
+      writer.step(0, i, 0.5, 1, mixed_report(), now += std::chrono::milliseconds(100));
+  }
+  writer.step(0, 40'001, 0.5, 1, mixed_report(), now + std::chrono::seconds(6));
+  const auto steps = steps_of(file);
+  CHECK(std::filesystem::file_size(file) > 4'000'000);
+  CHECK(std::filesystem::file_size(file) < 4'300'000);
+  CHECK(steps.back() == 40'001);
+  REQUIRE(steps.size() > 10'000);
+  CHECK(steps[9999] == 10'000);  // and so none before it is missing
+  CHECK_FALSE(writer.close());
 }

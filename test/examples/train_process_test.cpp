@@ -235,6 +235,18 @@ TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs che
   CHECK(result("run")["steps"] == 5);
 }
 
+TEST_CASE_FIXTURE(Trainer,
+                  "metrics that cannot be written give exit code 1, at the end of training") {
+  std::filesystem::create_directories(dir / "run");
+  std::filesystem::create_symlink("/dev/full", dir / "run/w1.metrics.jsonl");
+  CHECK(train("run", {"--steps", "5"}) == 1);
+  INFO(output());
+  CHECK(said("w1.metrics.jsonl: No space left on device; its lines wait in memory"));
+  CHECK(said("finished step 5"));
+  CHECK(said("6 lines could not be written"));
+  CHECK(result("run")["steps"] == 5);
+}
+
 TEST_CASE_FIXTURE(Trainer, "a result that cannot be written is said once") {
   std::filesystem::create_directories(dir / "run/w1.result.json/in the way");
   CHECK(train("run", {"--steps", "5"}) == 1);
