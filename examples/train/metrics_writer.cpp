@@ -31,14 +31,10 @@ off_t complete_bytes(int fd) {
 
 }  // namespace
 
-MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append) : path_(file) {
-  const int begin = append ? 0 : O_TRUNC;
-  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | begin, 0644);
-  if (fd_ < 0 || (append && ::ftruncate(fd_, complete_bytes(fd_)) != 0)) {
-    const std::string why = std::strerror(errno);
-    if (fd_ >= 0) ::close(fd_);
-    throw UsageError("--run-dir: " + file.string() + ": " + why);
-  }
+MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append)
+    : path_(file), fresh_(!append) {
+  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw UsageError("--run-dir: " + file.string() + ": " + std::strerror(errno));
 }
 
 MetricsWriter::~MetricsWriter() {
@@ -105,6 +101,7 @@ void MetricsWriter::flush() {
 }
 
 bool MetricsWriter::close() {
+  if (torn_) write_lines();  // there was no line
   flush();
   lost_ += static_cast<std::uint64_t>(std::count(buffer_.begin(), buffer_.end(), '\n'));
   buffer_.clear();
@@ -117,8 +114,8 @@ bool MetricsWriter::close() {
 
 // What is in the file leaves the buffer, whole lines at a time. Returns errno, or 0.
 int MetricsWriter::write_lines() {
-  if (torn_ && ::ftruncate(fd_, complete_bytes(fd_)) != 0) return errno;
-  torn_ = false;
+  if (torn_ && ::ftruncate(fd_, fresh_ ? 0 : complete_bytes(fd_)) != 0) return errno;
+  torn_ = fresh_ = false;
   std::size_t done = 0;
   int error = 0;
   while (error == 0 && done < buffer_.size()) {

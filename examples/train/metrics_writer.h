@@ -19,7 +19,9 @@ namespace dpwa::train {
 // repeat steps that came after its checkpoint: the later line counts. One owner, one thread.
 class MetricsWriter {
  public:
-  // Begins the file afresh, or goes on with it after its last complete line. Throws UsageError.
+  // To begin the file afresh, or to go on with it after its last complete line. Until there is a
+  // line it stays as it is: a second process of this node, which is refused, spoils nothing. Throws
+  // UsageError.
   MetricsWriter(const std::filesystem::path& file, bool append);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
@@ -44,7 +46,8 @@ class MetricsWriter {
   int fd_ = -1;
   std::string buffer_;
   std::string error_;       // of the last write; empty when it took everything
-  bool torn_ = false;       // the file may end in half a line
+  bool fresh_;              // nothing of what is in the file is to stay
+  bool torn_ = true;        // the file may end in half a line
   std::uint64_t lost_ = 0;  // lines that no longer fitted into the buffer
   TimePoint flushed_{};
 };

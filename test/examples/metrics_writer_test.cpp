@@ -140,6 +140,16 @@ TEST_CASE("a resumed run goes on after the last complete line, a new one starts 
   CHECK(lines_of(file).size() == 1);
 }
 
+TEST_CASE("a metrics file stays as it is until there is a line, or the run has ended without one") {
+  const test::TemporaryDirectory directory;
+  const auto file = directory / "m.jsonl";
+  test::write_text(file, "{\"step\": 1}\n");
+  { const MetricsWriter refused(file, false); }
+  CHECK(lines_of(file).size() == 1);
+  CHECK(MetricsWriter(file, false).close());
+  CHECK(lines_of(file).empty());
+}
+
 TEST_CASE("a metrics file that cannot be opened is refused before anything starts") {
   const test::TemporaryDirectory directory;
   const auto why =
