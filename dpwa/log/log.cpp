@@ -8,8 +8,13 @@
 #include <memory>
 #include <mutex>
 
+#include "dpwa/standard_descriptors.h"
+
 namespace dpwa {
 namespace {
+
+// Here, since whoever opens anything of a node logs, a program that embeds the library too.
+[[maybe_unused]] const bool standard_descriptors_are_open = reserve_standard_descriptors();
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& file, const std::string& node) {
   spdlog::sink_ptr sink;
