@@ -38,6 +38,7 @@ class Adapter {
 
   // Between two steps: takes over what may change while it runs (other nodes, waits, chances, log,
   // keys) of the cluster file loaded anew for this node; logs that, and what needs a restart.
+  // Throws ConfigError where log.file cannot be opened; whatever it throws, all stays as it was.
   virtual void reload(const Config& fresh) = 0;
 
   // Drains and leaves the network in order; takes the final global average when configured. A

@@ -2,6 +2,7 @@
 
 #include <torch/optim/optimizer.h>
 
+#include "dpwa/config/open_log.h"
 #include "dpwa/core/clock.h"
 #include "dpwa/log/log.h"
 
@@ -25,7 +26,7 @@ StepReport NullAdapter::update_wait(const torch::Tensor&) {
 }
 
 void NullAdapter::reload(const Config& fresh) {
-  configure_log(fresh.log.level, fresh.log.file, fresh.self);
+  open_log(fresh).use();
   log(LogLevel::info, "config", "reloaded the log settings; nothing else applies to backend null");
 }
 

@@ -7,8 +7,8 @@
 #include "bench/pull/publisher.h"
 #include "bench/values.h"
 #include "bench/worker/worker.h"
+#include "dpwa/config/open_log.h"
 #include "dpwa/gossip/host_parameters.h"
-#include "dpwa/log/log.h"
 #include "dpwa/node/node.h"
 
 namespace dpwa::bench {
@@ -48,7 +48,7 @@ class PullWorker : public Worker {
         memory_(blends_ ? manifest_of(job).total_bytes() : 0),
         parameters_(blends_ ? manifest_of(job) : Manifest(), memory_.bytes()),
         node_(config_, manifest_of(job), options()) {
-    configure_log(config_.log.level, config_.log.file, config_.self);
+    open_log(config_).use();
     const std::uint64_t seed = config_.self_index() + 1;
     fill_with_values(memory_.bytes(), seed);
     publisher_.emplace(node_.local(), seed);

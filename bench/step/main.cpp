@@ -20,8 +20,8 @@
 #include "bench/step/step_peers.h"
 #include "bench/step/step_report.h"
 #include "bench/worker/measurement.h"
+#include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
-#include "dpwa/log/log.h"
 #include "dpwa/version.h"
 
 namespace dpwa::bench {
@@ -78,7 +78,7 @@ void run(StepOptions options) {
   const TensorSizes tensors = tensor_sizes(options.parameters, options.tensors);
   StepPeers peers(tensors, options.peers, options.settings);
   const Config config = load_config(peers.cluster_file(), node_name(0));
-  configure_log(config.log.level, config.log.file, config.self);
+  open_log(config).use();
   Model model(tensors);
   const auto adapter = make_adapter(config, model);
   adapter->start();

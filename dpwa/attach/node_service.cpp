@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "dpwa/attach/report_text.h"
+#include "dpwa/config/open_log.h"
+#include "dpwa/config/reload.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/on_exit.h"
 #include "dpwa/wire/frame.h"
@@ -172,13 +174,15 @@ void NodeService::start(const json& resume) {
 }
 
 void NodeService::reload() {
-  try {
+  reload_or_keep([this] {
     Config fresh = load_();
-    if (gossip_) gossip_->reload(fresh);
+    if (gossip_) {
+      gossip_->reload(fresh);
+    } else {
+      open_log(fresh).use();
+    }
     config_ = std::move(fresh);
-  } catch (const ConfigError& error) {
-    log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
-  }
+  });
 }
 
 void NodeService::leave() {

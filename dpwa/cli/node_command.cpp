@@ -6,6 +6,7 @@
 #include "dpwa/attach/node_service.h"
 #include "dpwa/cli/commands.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
 #include "dpwa/stop_signal.h"
 
@@ -23,7 +24,7 @@ void run_node(const NodeOptions& options, CommandContext& context) {
   stop_signal::defer(true);
   const auto load = [&options] { return load_config(options.file, options.name, options.join); };
   const Config config = load();
-  configure_log(config.log.level, config.log.file, config.self);
+  open_log(config).use();
   if (!config.gossip.daemon)
     log(LogLevel::warn, "node",
         "trainers do not attach to a node process unless gossip.daemon is true in " + options.file);

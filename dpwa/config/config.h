@@ -89,6 +89,7 @@ struct TransportConfig {
 struct LogConfig {
   std::string level = "info";  // trace, debug, info, warn, error, off
   std::string file;            // empty = stderr
+  int file_line = 0;           // where the cluster file names it; 0 = nowhere
 };
 
 struct Config {

@@ -18,6 +18,7 @@ class Field {
   Field(Locations& locations, std::string key, int line, YAML::Node node);
 
   const std::string& key() const { return key_; }
+  int line() const { return line_; }  // from 1; 0 = none
   const YAML::Node& node() const { return node_; }
   bool is_scalar() const { return node_.IsScalar(); }
   // `null` or `~` written out, as opposed to no value at all.

@@ -9,8 +9,10 @@ std::string read_log_level(const Field& field) {
 void read_log(const Section& section, LogConfig& log) {
   section.accept_only({"level", "file"});
   if (const Field* field = section.find("level")) log.level = read_log_level(*field);
-  if (const Field* field = section.find("file"))
+  if (const Field* field = section.find("file")) {
     log.file = field->text("a path, or \"\" for stderr");
+    log.file_line = field->line();
+  }
 }
 
 }  // namespace dpwa::config

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <map>
 #include <string_view>
+
+#include "dpwa/log/log.h"
 
 namespace dpwa {
 namespace {
@@ -110,6 +113,18 @@ ReloadPlan plan_reload(const Config& running, const Config& fresh) {
       note(key, value, "");
   }
   return plan;
+}
+
+void reload_or_keep(const std::function<void()>& reload) noexcept {
+  try {
+    try {
+      reload();
+    } catch (const std::exception& error) {
+      log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
+    }
+  } catch (...) {  // no memory for the line either
+    log(LogLevel::error, "config", "not reloaded: no memory");
+  }
 }
 
 std::string to_text(const ReloadPlan::Change& change) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct ReloadPlan {
 
 // Pure. `fresh` has been loaded and validated for the same node.
 ReloadPlan plan_reload(const Config& running, const Config& fresh);
+
+// Runs `reload` of a node that goes on whatever becomes of it: what it throws (a file that is
+// wrong, memory that is refused) ends as one line of the log. `reload` changes nothing before it
+// throws.
+void reload_or_keep(const std::function<void()>& reload) noexcept;
 
 // One line a change, for the log: "gossip.timeout_ms: 500ms -> 2s".
 std::string to_text(const ReloadPlan::Change& change);

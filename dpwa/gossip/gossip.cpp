@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/core/clock.h"
 #include "dpwa/core/lineage.h"
@@ -33,6 +35,22 @@ GuardedInterpolation make_interpolation(const InterpolationConfig& config) {
 
 LandingMode landing_mode(BlendMode blend) {
   return blend == BlendMode::delta ? LandingMode::difference : LandingMode::values;
+}
+
+struct LogLine {
+  LogLevel level;
+  std::string text;
+};
+
+std::vector<LogLine> lines_of(const ReloadPlan& plan) {
+  std::vector<LogLine> lines;
+  for (const auto& change : plan.applied)
+    lines.push_back({LogLevel::info, "reloaded: " + to_text(change)});
+  for (const auto& change : plan.kept)
+    lines.push_back({LogLevel::warn, "needs a restart, not taken over: " + to_text(change)});
+  if (lines.empty())
+    lines.push_back({LogLevel::info, "reloaded: the cluster file has not changed"});
+  return lines;
 }
 
 }  // namespace
@@ -250,24 +268,31 @@ void Gossip::adopt(const Arrival& arrival) {
 
 void Gossip::reload(const Config& fresh) {
   Config running = config_;
-  running.nodes = std::exchange(listed_, fresh.nodes);
-  const ReloadPlan plan = plan_reload(running, fresh);
-  std::vector<NodeEntry> nodes = std::move(config_.nodes);
-  config_ = plan.config;
-  config_.nodes = std::move(nodes);
-  configure_log(config_.log.level, config_.log.file, config_.self);  // opens its file anew
+  running.nodes = listed_;
+  ReloadPlan plan = plan_reload(running, fresh);
+  plan.config.nodes = config_.nodes;
+  std::vector<NodeEntry> listed = fresh.nodes;
+  const std::vector<LogLine> lines = lines_of(plan);
+  NewLog opened = open_log(plan.config);  // its file anew
   if (node_) node_->take_up(plan);
-  for (const auto& change : plan.applied)
-    log(LogLevel::info, "config", "reloaded: " + to_text(change));
-  for (const auto& change : plan.kept)
-    log(LogLevel::warn, "config", "needs a restart, not taken over: " + to_text(change));
-  if (plan.applied.empty() && plan.kept.empty())
-    log(LogLevel::info, "config", "reloaded: the cluster file has not changed");
+  // Nothing fails from here on.
+  opened.use();
+  listed_ = std::move(listed);
+  config_ = std::move(plan.config);
+  for (const LogLine& line : lines) log(line.level, "config", line.text);
+  reload_security();
+}
+
+void Gossip::reload_security() {
   if (config_.security.mode == "insecure" || config_.security.mode.empty() || !node_) return;
-  if (const auto why = node_->reload_security()) {
-    log(LogLevel::error, "config", "the keys stay as they were: " + *why);
-  } else {
-    log(LogLevel::info, "config", "reloaded: the files of the security section");
+  try {
+    if (const auto why = node_->reload_security()) {
+      log(LogLevel::error, "config", "the keys stay as they were: " + *why);
+    } else {
+      log(LogLevel::info, "config", "reloaded: the files of the security section");
+    }
+  } catch (const std::bad_alloc&) {
+    log(LogLevel::error, "config", "the keys stay as they were: no memory");
   }
 }
 

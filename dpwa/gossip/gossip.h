@@ -62,7 +62,8 @@ class Gossip : public GossipSession {
   void blend(const Arrival& arrival);
   double share_of(unsigned block) const;
   void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
-  Progress progress() const;           // of now, but for version and loss
+  void reload_security();
+  Progress progress() const;  // of now, but for version and loss
 
   Config config_;                  // its nodes stay those of the start: places go by them
   std::vector<NodeEntry> listed_;  // by the file as it was read last

@@ -28,7 +28,8 @@ class GossipSession {
   virtual StepReport update_wait() = 0;
 
   // Takes over what may change while it runs of a file loaded anew for this node, between two
-  // steps, and logs what it took over and what needs a restart.
+  // steps, and logs what it took over and what needs a restart. Throws ConfigError where log.file
+  // cannot be opened; whatever it throws, all stays as it was.
   virtual void reload(const Config& fresh) = 0;
 
   // Takes the final global average when configured, serves the last snapshot to those that still

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 
 #include "dpwa/standard_descriptors.h"
 
@@ -67,12 +68,23 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 }  // namespace
 
-void configure_log(std::string_view level, const std::string& file, const std::string& node) {
+NewLog::NewLog(std::string_view level, const std::string& file, const std::string& node) try {
   auto configured = make_logger(file, node);
   configured->set_level(level == "error" ? spdlog::level::err
                                          : spdlog::level::from_str(std::string(level)));
+  logger_ = std::move(configured);
+} catch (const spdlog::spdlog_ex& error) {
+  throw std::runtime_error(error.what());
+}
+
+void NewLog::use() noexcept {
+  auto configured = std::static_pointer_cast<spdlog::logger>(logger_);
   const std::lock_guard lock(logger_mutex());
-  logger_slot() = std::move(configured);
+  logger_slot().swap(configured);
+}
+
+void configure_log(std::string_view level, const std::string& file, const std::string& node) {
+  NewLog(level, file, node).use();
 }
 
 void log(LogLevel level, std::string_view subsystem, std::string_view message) {

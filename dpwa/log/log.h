@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -9,8 +10,20 @@ namespace dpwa {
 // that see torch cannot include spdlog. Messages arrive formatted.
 enum class LogLevel { trace, debug, info, warn, error, off };
 
-// Process-wide: level by name (trace, debug, info, warn, error, off), file path or empty for
-// stderr, and the node name that every line carries. Call once at start-up; later calls replace it.
+// A log that is open and not used yet: level by name (trace, debug, info, warn, error, off), file
+// path or empty for stderr, and the node name that every line carries. Process-wide once it is
+// used, in the place of the one before.
+class NewLog {
+ public:
+  // Throws std::runtime_error where the file cannot be opened.
+  NewLog(std::string_view level, const std::string& file, const std::string& node);
+  void use() noexcept;
+
+ private:
+  std::shared_ptr<void> logger_;
+};
+
+// Opens and uses it: for programs without a cluster file. Others: dpwa/config/open_log.h.
 void configure_log(std::string_view level, const std::string& file, const std::string& node);
 
 // One named logger per subsystem ("rx", "tx", "node", "adapter"). Thread-safe.

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "adapters/adapter.h"
+#include "dpwa/config/open_log.h"
+#include "dpwa/config/reload.h"
 #include "dpwa/core/random.h"
 #include "dpwa/log/log.h"
 #include "dpwa/stop_signal.h"
@@ -64,7 +66,7 @@ Program::Program(const TrainOptions& options)
     : options_(options),
       config_(load_config(options.config, options.name, options.join)),
       device_(resolve_device(options.device)) {
-  configure_log(config_.log.level, config_.log.file, config_.self);
+  open_log(config_).use();
   set_compute_threads(compute_threads(options_, config_));
   data_ = load_data(options_.data, options_.data_dir, options_.seed);
   identity_ = identify(options_, config_, data_.train);
@@ -107,11 +109,8 @@ void Program::resume() {
 
 // A file that is wrong changes nothing: the run goes on as it is.
 void Program::reload() {
-  try {
-    adapter_->reload(load_config(options_.config, options_.name, options_.join));
-  } catch (const ConfigError& error) {
-    log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
-  }
+  reload_or_keep(
+      [this] { adapter_->reload(load_config(options_.config, options_.name, options_.join)); });
 }
 
 // A checkpoint that cannot be written is no reason to stop training; the older ones are still

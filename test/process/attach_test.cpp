@@ -146,6 +146,37 @@ TEST_CASE("a second trainer of a node is refused while the first runs, and nothi
   CHECK(run.finishes_well());
 }
 
+TEST_CASE("SIGHUP with a log.file that cannot be opened ends no node process") {
+  ClusterRun run(1, settings);
+  NodeProcesses nodes(run);
+  const auto spoil = [&] {
+    std::ofstream(run.file(), std::ios::app) << "log: {file: /dev/null/w1.log}\n";
+    nodes.of("w1").signal(SIGHUP);
+  };
+  const auto refused = [&] {
+    return nodes.log("w1").find("not reloaded: " + run.file().string() + ":4: log.file: ") !=
+           std::string::npos;
+  };
+  SUBCASE("before its trainer comes") {
+    REQUIRE(holds_in_time([&] { return !nodes.log("w1").empty(); }));
+    std::filesystem::copy(run.file(), run.directory() / "sound.yaml");
+    spoil();
+    CHECK(holds_in_time(refused));
+    std::filesystem::rename(run.directory() / "sound.yaml", run.file());
+    run.start("w1", {"--step-ms", "4"});
+    CHECK(holds_in_time([&] { return run.steps("w1").size() > 5; }));
+  }
+  SUBCASE("while it trains") {
+    run.start("w1", {"--step-ms", "4"});
+    REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
+    spoil();
+    CHECK(holds_in_time(refused));
+    const std::size_t from = run.steps("w1").size();
+    CHECK(holds_in_time([&] { return run.steps("w1").size() > from + 50; }));
+  }
+  CHECK(run.finishes_well());
+}
+
 TEST_CASE("a trainer whose node process is killed ends with 1 and says why") {
   ClusterRun run(2, settings);
   NodeProcesses nodes(run);

@@ -78,6 +78,36 @@ TEST_CASE("SIGHUP takes over what may change, names what may not, and survives a
   CHECK(run.finishes_well());
 }
 
+TEST_CASE("SIGHUP with a log.file that cannot be opened changes nothing, and the run goes on") {
+  ClusterRun run(2, settings);
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed") > 5; }));
+  write_cluster_file(run, "gossip: {timeout_ms: 900}\nlog: {file: /dev/null/w1.log}");
+  run.process("w1").signal(SIGHUP);
+  CHECK(holds_in_time([&] {
+    return said(run, "w1",
+                "not reloaded: " + run.file().string() +
+                    ":5: "
+                    "log.file: ");
+  }));
+  CHECK_FALSE(said(run, "w1", " reloaded: gossip.timeout_ms"));
+  // What was not taken over is still new the next time, and the log is where it was.
+  write_cluster_file(run, "gossip: {timeout_ms: 900}");
+  run.process("w1").signal(SIGHUP);
+  CHECK(holds_in_time([&] { return said(run, "w1", " reloaded: gossip.timeout_ms: 500 -> 900"); }));
+  const std::size_t from = run.steps("w1").size();
+  CHECK(holds_in_time([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
+  CHECK(run.finishes_well());
+}
+
+TEST_CASE("a log.file that cannot be opened at the start is an error of the cluster file") {
+  ClusterRun run(1, "log: {file: /dev/null/w1.log}");
+  run.start("w1");
+  CHECK(run.wait("w1") == 2);
+  CHECK(said(run, "w1", run.file().string() + ":3: log.file: "));
+  CHECK(said(run, "w1", "; accepted: a file that can be written, or \"\" for stderr"));
+}
+
 TEST_CASE("a node that is taken out of the file and put back is pulled from again") {
   ClusterRun run(2, settings);
   run.start_all({"--step-ms", "4"});

@@ -36,8 +36,9 @@
 #include <vector>
 
 #include "dpwa/attach/attached_gossip.h"
+#include "dpwa/config/open_log.h"
+#include "dpwa/config/reload.h"
 #include "dpwa/core/random.h"
-#include "dpwa/log/log.h"
 #include "dpwa/wire/checksum.h"
 #include "test/process/wall_clock.h"
 #include "test/support/vector_cluster.h"
@@ -203,17 +204,15 @@ struct Model {
 };
 
 void reload(const Options& options, Model& node) {
-  try {
+  dpwa::reload_or_keep([&] {
     node.gossip->reload(dpwa::load_config(options.cluster_file, options.name, options.join));
-  } catch (const dpwa::ConfigError& error) {
-    dpwa::log(dpwa::LogLevel::error, "config", std::string("not reloaded: ") + error.what());
-  }
+  });
 }
 
 int train(const Options& options) {
   constexpr float learning_rate = 0.05F;
   const dpwa::Config config = dpwa::load_config(options.cluster_file, options.name, options.join);
-  dpwa::configure_log(config.log.level, config.log.file, config.self);
+  dpwa::open_log(config).use();
   const std::size_t rank = config.self_index();
   Model node(config, options.elements, 3.0F + static_cast<float>(rank));
   std::ofstream output(options.output, std::ios::app);

@@ -1,0 +1,70 @@
+#include "dpwa/config/open_log.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <sstream>
+
+#include "dpwa/config/reload.h"
+#include "test/dpwa/config/scratch_file.h"
+
+namespace dpwa {
+namespace {
+
+// A log in a file of its own, until the end of the test.
+class LogFile {
+ public:
+  LogFile() {
+    Config config;
+    config.log.file = file_.path().string();
+    open_log(config).use();
+  }
+  ~LogFile() { configure_log("info", "", ""); }
+  bool has(const std::string& text) const {
+    std::ostringstream read;
+    read << std::ifstream(file_.path()).rdbuf();
+    return read.str().find(text) != std::string::npos;
+  }
+
+ private:
+  test::ScratchFile file_{""};
+};
+
+}  // namespace
+
+TEST_CASE("a log.file that cannot be opened is named with its line, and the log stays as it is") {
+  const LogFile before;
+  const Config config = parse_cluster(
+      "nodes: [{name: w1, port: 1}]\nlog:\n  level: warn\n  file: /dev/null/a.log\n", "c.yaml");
+  std::string error;
+  try {
+    open_log(config).use();
+  } catch (const ConfigError& thrown) {
+    error = thrown.what();
+  }
+  CHECK(error.starts_with("c.yaml:4: log.file: "));
+  CHECK(error.find("/dev/null/a.log") != std::string::npos);
+  CHECK(error.ends_with("; accepted: a file that can be written, or \"\" for stderr"));
+  log(LogLevel::info, "test", "still here");
+  CHECK(before.has("still here"));
+}
+
+TEST_CASE("a log that is opened and not used changes nothing") {
+  const LogFile before;
+  { const NewLog other("off", "", ""); }
+  log(LogLevel::info, "test", "still here");
+  CHECK(before.has("still here"));
+}
+
+TEST_CASE("what a reload throws is one line of the log") {
+  const LogFile file;
+  reload_or_keep([] { throw ConfigError("c.yaml:3: gossip: wrong"); });
+  CHECK(file.has("config: not reloaded: c.yaml:3: gossip: wrong\n"));
+  reload_or_keep([] { throw std::bad_alloc(); });
+  CHECK(file.has("config: not reloaded: std::bad_alloc\n"));
+  reload_or_keep([] {});
+}
+
+}  // namespace dpwa
