@@ -223,15 +223,22 @@ void Gossip::absorb(Arrival arrival) {
     if (adopts(progress(), arrival.progress)) adopt_from_ = arrival.peer;
     report_.outcome = Outcome::rejected;
     ++pulls_failed_;
-    log(LogLevel::warn, "gossip",
-        "'" + report_.peer + "' descends from other initial weights: " +
-            (adopt_from_ ? "taking over its weights" : "not blended"));
+    report_other_lineage();
     return;
   } else {
     blend(arrival);
   }
   report_.same_host = arrival.same_host;
   ++pulls_ok_;
+}
+
+void Gossip::report_other_lineage() {
+  const std::string consequence = adopt_from_ ? "taking over its weights" : "not blended";
+  const auto held_back = log_limiter_.pass(report_.peer + ' ' + consequence, SteadyClock::now());
+  if (!held_back) return;
+  log(LogLevel::warn, "gossip",
+      "'" + report_.peer + "' descends from other initial weights: " + consequence +
+          since_words(*held_back));
 }
 
 void Gossip::blend(const Arrival& arrival) {

@@ -16,6 +16,7 @@
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/publisher.h"
+#include "dpwa/log/log_limiter.h"
 #include "dpwa/node/node.h"
 #include "dpwa/snapshot/blocks.h"
 #include "interpolation/guarded.h"
@@ -58,6 +59,7 @@ class Gossip : public GossipSession {
   void complete_publish();       // swaps a snapshot in once its copy is complete; begins the pull
   bool publish_now(bool final);  // waits for the copy and for a free buffer
   std::optional<Arrival> await_arrival();  // within the step budget
+  void report_other_lineage();
   void absorb(Arrival arrival);  // into the report of this step, blending when it is to be
   void blend(const Arrival& arrival);
   double share_of(unsigned block) const;
@@ -88,6 +90,7 @@ class Gossip : public GossipSession {
   std::uint64_t pulls_ok_ = 0;
   std::uint64_t pulls_failed_ = 0;
   std::uint64_t factor_fallbacks_ = 0;
+  LogLimiter log_limiter_;
 
   std::mutex served_mutex_;
   std::set<std::string>

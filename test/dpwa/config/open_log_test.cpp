@@ -2,35 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <new>
-#include <sstream>
+#include <string>
 
 #include "dpwa/config/reload.h"
-#include "test/dpwa/config/scratch_file.h"
+#include "test/support/log_file.h"
 
 namespace dpwa {
 namespace {
 
-// A log in a file of its own, until the end of the test.
-class LogFile {
- public:
-  LogFile() {
-    Config config;
-    config.log.file = file_.path().string();
-    open_log(config).use();
-  }
-  ~LogFile() { configure_log("info", "", ""); }
-  bool has(const std::string& text) const {
-    std::ostringstream read;
-    read << std::ifstream(file_.path()).rdbuf();
-    return read.str().find(text) != std::string::npos;
-  }
-
- private:
-  test::ScratchFile file_{""};
-};
+using test::LogFile;
 
 }  // namespace
 

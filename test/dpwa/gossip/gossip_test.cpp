@@ -10,6 +10,7 @@
 
 #include "dpwa/net/free_ports.h"
 #include "test/support/eventually.h"
+#include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -59,6 +60,27 @@ TEST_CASE("a late joiner takes over weights and clock of a running node before i
   CHECK(joiner.values()[0] == 42.0F);
   CHECK(joiner.values()[7] == 1.0F);
   CHECK(joiner.gossip().resume_state().clock == 8.0);
+}
+
+TEST_CASE("a peer of another lineage is said once a minute, however often it is pulled from") {
+  const test::LogFile log;
+  const auto ports = net::free_ports(2);
+  Config config = test::loopback_config(ports, 0);
+  config.gossip.start_wait = 50ms;
+  wait_for_pulls(config);
+  VectorNode node(config, 8);
+  node.gossip().restore({5, 3, 1});
+  node.gossip().start();
+  VectorNode other(test::loopback_config(ports, 1), 8);
+  other.gossip().restore({5, 7, 1});
+  other.gossip().start();
+  int rejected = 0;
+  for (int i = 0; i < 200 && rejected < 5; ++i) {
+    other.gossip().publish([] { return 1.0; });
+    if (step_of(node).outcome == Outcome::rejected) ++rejected;
+  }
+  CHECK(rejected == 5);
+  CHECK(log.count("'w2' descends from other initial weights: not blended") == 1);
 }
 
 TEST_CASE("a step with a budget of zero never waits and blends a late pull at a later step") {
