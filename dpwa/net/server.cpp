@@ -24,7 +24,7 @@ Server::Server(asio::io_context& io, LocalNode& local, ServerOptions options, Se
       events_(std::move(events)),
       accepts_(
           io, [this](tcp::socket socket) { admit(std::move(socket)); },
-          [this](const std::string& error) { report("accept", error); }),
+          [this](const std::string& error) { report(CallerFault::accept, "accept", error); }),
       drain_(io),
       readers_(options_.max_replies),
       name_guard_(local) {}
@@ -47,7 +47,9 @@ std::uint16_t Server::listen() {
   if (options_.same_host && local_.store.shareable()) {
     same_host_ = std::make_unique<same_host::Listener>(
         io_, local_, options_, events_, readers_,
-        [this](const std::string& address, const std::string& what) { report(address, what); });
+        [this](CallerFault fault, const std::string& address, const std::string& what) {
+          report(fault, address, what);
+        });
     if (!same_host_->listen()) same_host_.reset();
   }
   return acceptor.local_endpoint().port();
@@ -70,7 +72,7 @@ void Server::admit(tcp::socket socket) {
   const auto verdict = examine_connection(connections(), address, options_.connections);
   if (!verdict.reason.empty()) {
     ++local_.traffic.connections_refused;
-    report("accept " + address, verdict.reason);
+    report(CallerFault::limit, "accept " + address, verdict.reason);
   }
   if (!verdict.admitted) return;  // the socket closes here
   if (verdict.closes) make_room(*verdict.closes);
@@ -87,7 +89,7 @@ bool Server::introduce(const ServerSession& session, const std::string& peer) {
   ConnectionLimits limits = options_.connections;
   if (peer == observers) limits.per_peer *= 4;
   const auto verdict = examine_introduction(connections(), index, peer, limits);
-  if (!verdict.reason.empty()) report("'" + peer + "'", verdict.reason);
+  if (!verdict.reason.empty()) report(CallerFault::limit, "'" + peer + "'", verdict.reason);
   if (verdict.closes) make_room(*verdict.closes);
   return verdict.admitted;
 }
@@ -127,8 +129,9 @@ void Server::stop() {
   });
 }
 
-void Server::report(const std::string& address, const std::string& what) {
-  const auto held_back = limiter_.pass(address, std::chrono::steady_clock::now());
+void Server::report(CallerFault fault, const std::string& address, const std::string& what) {
+  const std::string key = std::to_string(static_cast<int>(fault)) + ' ' + address;
+  const auto held_back = limiter_.pass(key, std::chrono::steady_clock::now());
   if (held_back) log(LogLevel::warn, "rx", address + ": " + what + since_words(*held_back));
 }
 

@@ -15,6 +15,7 @@
 #include "dpwa/core/time.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/accept_loop.h"
+#include "dpwa/net/caller_fault.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/name_guard.h"
@@ -79,7 +80,8 @@ class Server {
   void forget(ServerSession& session);
   // Where the caller on this connection can have snapshots as memory; empty = nowhere.
   std::string offer_to(const boost::asio::ip::tcp::socket& caller) const;
-  void report(const std::string& address, const std::string& what);  // rate-limited warning
+  // Warns, once a minute for each fault and address.
+  void report(CallerFault fault, const std::string& address, const std::string& what);
 
   boost::asio::io_context& io_;
   LocalNode& local_;

@@ -50,7 +50,7 @@ void ServerSession::start() {
       try {
         std::rethrow_exception(failure);
       } catch (const std::exception& error) {
-        self->server_.report(self->facts_.address, error.what());
+        self->server_.report(CallerFault::handler, self->facts_.address, error.what());
       }
     }
   });
@@ -64,14 +64,17 @@ void ServerSession::close() {
 
 void ServerSession::protocol_error(const std::string& what) {
   ++local_.traffic.protocol_errors;
-  server_.report(facts_.address, "connection closed: " + what);
+  server_.report(CallerFault::protocol, facts_.address, "connection closed: " + what);
 }
 
 void ServerSession::turned_away(const net::IoFailure& failure) {
   ++local_.traffic.connections_refused;
   if (failure.protocol) ++local_.traffic.protocol_errors;
   if (failure.security) ++local_.traffic.security_failures;
-  server_.report(facts_.address, "refused a caller: " + failure.detail);
+  const auto fault = failure.security   ? CallerFault::security
+                     : failure.protocol ? CallerFault::protocol
+                                        : CallerFault::ended;
+  server_.report(fault, facts_.address, "refused a caller: " + failure.detail);
 }
 
 asio::awaitable<void> ServerSession::run() {
@@ -203,9 +206,9 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
 
 // Always false: the connection ends with a REJECT.
 asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t request_id) {
-  server_.report(facts_.address, "refused " +
-                                     (peer_.empty() ? std::string("a caller") : "'" + peer_ + "'") +
-                                     ": " + reject.reason);
+  server_.report(fault_of(reject.code), facts_.address,
+                 "refused " + (peer_.empty() ? std::string("a caller") : "'" + peer_ + "'") + ": " +
+                     reject.reason);
   auto frame = wire::encode(reject, request_id);
   co_await send(std::move(frame));
   co_return false;

@@ -22,7 +22,7 @@ Listener::Listener(asio::io_context& io, LocalNode& local, const ServerOptions& 
       report_(std::move(report)),
       accepts_(
           io, [this](Socket socket) { admit(std::move(socket)); },
-          [this](const std::string& error) { report_("same host", error); }),
+          [this](const std::string& error) { report_(CallerFault::accept, "same host", error); }),
       drain_(io) {}
 
 Listener::~Listener() = default;
@@ -52,8 +52,9 @@ void Listener::admit(Socket socket) {
   const bool full = sessions_.size() >= options_.connections.in_all;
   if (full || !is_same_user(socket.native_handle())) {
     ++local_.traffic.connections_refused;
-    report_("same host", full ? "more connections than transport.max_connections"
-                              : "refused a process of another user");
+    report_(full ? CallerFault::limit : CallerFault::user, "same host",
+            full ? "more connections than transport.max_connections"
+                 : "refused a process of another user");
     discard_received(socket.native_handle());
     return;  // the socket closes here
   }

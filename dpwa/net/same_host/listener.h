@@ -10,6 +10,7 @@
 #include <string>
 
 #include "dpwa/net/accept_loop.h"
+#include "dpwa/net/caller_fault.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/server.h"
 
@@ -23,7 +24,8 @@ class Session;
 // rest on that thread.
 class Listener {
  public:
-  using Report = std::function<void(const std::string& address, const std::string& what)>;
+  using Report =
+      std::function<void(CallerFault fault, const std::string& address, const std::string& what)>;
 
   // `readers`: those of the server, of either path. All outlive this.
   Listener(boost::asio::io_context& io, LocalNode& local, const ServerOptions& options,

@@ -45,7 +45,7 @@ void Session::start() {
       try {
         std::rethrow_exception(failure);
       } catch (const std::exception& error) {
-        self->listener_.report_(self->peer_, error.what());
+        self->listener_.report_(CallerFault::handler, self->peer_, error.what());
       }
     }
   });
@@ -53,7 +53,7 @@ void Session::start() {
 
 void Session::protocol_error(const std::string& what) {
   ++local_.traffic.protocol_errors;
-  listener_.report_(peer_, "connection closed: " + what);
+  listener_.report_(CallerFault::protocol, peer_, "connection closed: " + what);
 }
 
 asio::awaitable<void> Session::run() {
@@ -101,7 +101,7 @@ asio::awaitable<bool> Session::handshake() {
     reject = wire::Reject{wire::RejectCode::model, "the models differ"};
   }
   if (reject) {
-    listener_.report_(peer_, "refused: " + reject->reason);
+    listener_.report_(fault_of(reject->code), peer_, "refused: " + reject->reason);
     auto refusal = wire::encode(*reject, request_id);
     co_await send(std::move(refusal));
     co_return false;

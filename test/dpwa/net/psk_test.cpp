@@ -7,6 +7,7 @@
 #include "test/dpwa/net/secure_nodes.h"
 #include "test/dpwa/net/tampering_proxy.h"
 #include "test/support/eventually.h"
+#include "test/support/log_file.h"
 #include "test/support/raw_socket.h"
 
 // Nodes with a cluster key, on real sockets.
@@ -152,6 +153,23 @@ TEST_CASE("bytes that are no TLS handshake end the connection and are counted") 
   CHECK(test::eventually([&] { return node->local().traffic.connections_refused == 1; }));
   CHECK(node->local().traffic.protocol_errors + node->local().traffic.security_failures == 1);
   CHECK(pulled(node->port(), key.open()) == "mixed");
+}
+
+TEST_CASE("a caller's harmless failure does not keep a wrong key at its address out of the log") {
+  const ClusterKey key;
+  const ClusterKey other;
+  const test::LogFile log;
+  const auto node = secure_node(key.open());
+  for (int i = 0; i < 2; ++i) {
+    RawSocket hostile(node->port());
+    REQUIRE(hostile.send(std::string_view("\x16\x03\x01\xff\xff", 5)));
+    CHECK(hostile.ended_by_other_side());
+    CHECK(pulled(node->port(), other.open()) == "rejected");
+  }
+  CHECK(test::eventually([&] { return node->local().traffic.connections_refused == 4; }));
+  CHECK(log.count("refused a caller: broke the TLS handshake") == 1);
+  CHECK(test::eventually([&] { return log.has("refused a caller: has another cluster key"); }));
+  CHECK(log.count("refused a caller: ") == 2);
 }
 
 TEST_CASE("what is changed on its way in the middle of a snapshot is not blended") {
