@@ -29,6 +29,11 @@ off_t complete_bytes(int fd) {
   return end;
 }
 
+// A device or a pipe has no end to cut.
+bool cut_at(int fd, off_t end) {
+  return ::ftruncate(fd, end) == 0 || errno == EINVAL;
+}
+
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append)
@@ -114,7 +119,7 @@ bool MetricsWriter::close() {
 
 // What is in the file leaves the buffer, whole lines at a time. Returns errno, or 0.
 int MetricsWriter::write_lines() {
-  if (torn_ && ::ftruncate(fd_, fresh_ ? 0 : complete_bytes(fd_)) != 0) return errno;
+  if (torn_ && !cut_at(fd_, fresh_ ? 0 : complete_bytes(fd_))) return errno;
   torn_ = fresh_ = false;
   std::size_t done = 0;
   int error = 0;
@@ -127,7 +132,7 @@ int MetricsWriter::write_lines() {
   }
   const std::size_t lines = std::string_view(buffer_).substr(0, done).rfind('\n') + 1;
   buffer_.erase(0, lines);
-  torn_ = done != lines && ::ftruncate(fd_, complete_bytes(fd_)) != 0;
+  torn_ = done != lines && !cut_at(fd_, complete_bytes(fd_));
   return error;
 }
 
