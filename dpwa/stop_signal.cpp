@@ -40,6 +40,7 @@ void install() {
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
   handle(SIGHUP, on_hang_up);
+  handle(SIGPIPE, SIG_IGN);
 }
 
 void defer(bool on) {

@@ -1,11 +1,14 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <list>
 
+#include "dpwa/snapshot/file_descriptor.h"
 #include "test/process/cluster_run.h"
 #include "test/support/raw_socket.h"
 
@@ -127,6 +130,22 @@ TEST_CASE("a node that is taken out of the file and put back is pulled from agai
       holds_in_time([&] { return said(run, "w1", "reloaded: the cluster file has not changed"); }));
   const std::size_t from = run.steps("w1").size();
   CHECK(holds_in_time([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
+  CHECK(run.finishes_well());
+}
+
+TEST_CASE("a node whose log nobody reads any more goes on") {
+  ClusterRun run(2, settings);
+  const auto pipe = run.directory() / "w1.log";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  {
+    const FileDescriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    run.start_all({"--step-ms", "4"});
+    CHECK(holds_in_time([&] { return run.count("w1", 0, "mixed") > 5; }));
+    std::filesystem::remove(pipe);
+  }
+  run.process("w1").signal(SIGHUP);  // has it log a line
+  const std::size_t from = run.steps("w1").size();
+  CHECK(holds_in_time([&] { return run.steps("w1").size() > from + 50; }));
   CHECK(run.finishes_well());
 }
 
