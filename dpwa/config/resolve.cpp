@@ -30,16 +30,14 @@ Resolved ask(const std::string& host) {
     resolved.error = error.message();
     return resolved;
   }
-  std::vector<std::string>& addresses = resolved.addresses;
+  std::vector<std::string> of_ipv6;  // last
   for (const auto& entry : results) {
-    const std::string address = plain(entry.endpoint().address().to_string()).to_string();
-    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
-      addresses.push_back(address);
-    }
+    const auto address = plain(entry.endpoint().address().to_string());
+    std::vector<std::string>& alike = address.is_v6() ? of_ipv6 : resolved.addresses;
+    const std::string text = address.to_string();
+    if (std::ranges::find(alike, text) == alike.end()) alike.push_back(text);
   }
-  std::stable_partition(addresses.begin(), addresses.end(), [](const std::string& address) {
-    return address.find(':') == std::string::npos;
-  });
+  resolved.addresses.insert(resolved.addresses.end(), of_ipv6.begin(), of_ipv6.end());
   return resolved;
 }
 
