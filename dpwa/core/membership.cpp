@@ -17,6 +17,15 @@ std::string place_of(const std::string& address, std::uint16_t port) {
   return address + " " + std::to_string(port);
 }
 
+bool same_address(const MemberClaim& a, const MemberClaim& b) {
+  return a.port == b.port && a.addresses == b.addresses;
+}
+
+void take_address(MemberClaim& claim, const MemberClaim& from) {
+  claim.addresses = from.addresses;
+  claim.port = from.port;
+}
+
 void add_addresses(std::unordered_map<std::string, std::string>& places, const MemberClaim& of) {
   for (const std::string& address : of.addresses)
     places.emplace(place_of(address, of.port), of.name);
@@ -69,8 +78,7 @@ void Membership::count(const MemberClaim& claim, int by) {
 
 // A process listens where it answers, and moves only once it answers there no more.
 bool Membership::may_move(const Member& member, const MemberClaim& told) {
-  const bool elsewhere = told.port != member.claim.port || told.addresses != member.claim.addresses;
-  return elsewhere && !member.seed && !member.answers;
+  return !same_address(told, member.claim) && !member.seed && !member.answers;
 }
 
 void Membership::announce(const MemberClaim& claim, TimePoint now) {
@@ -93,14 +101,10 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
   const bool news = another || lied_about || supersedes(told, member.claim);
   member.failures = 0;
   member.heard = now;
-  if (!another && !moved) {
-    told.addresses = member.claim.addresses;
-    told.port = member.claim.port;
-  }
+  if (!another && !moved) take_address(told, member.claim);
   if (moved && !news) {
     // Its standing is no older for that.
-    member.claim.addresses = told.addresses;
-    member.claim.port = told.port;
+    take_address(member.claim, told);
     member.reached = member.answers = false;
     news_.add(*place);
     ++version_;
@@ -138,10 +142,7 @@ void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
   if (!member.seed && at_address_of_seed(claim)) return;
   if (same_process && claim.refutation > most_refutations(member, now)) return;
   MemberClaim believed = claim;
-  if (same_process && (member.told || member.reached)) {
-    believed.addresses = member.claim.addresses;
-    believed.port = member.claim.port;
-  }
+  if (same_process && (member.told || member.reached)) take_address(believed, member.claim);
   if (claim.status == MemberStatus::dead && heard_lately) {
     // Time for it to refute that.
     believed.status = MemberStatus::suspect;
@@ -245,7 +246,6 @@ void Membership::leave() {
 void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
   Member& member = members_[place];
   const MemberStatus before = member.status();
-  const auto port_before = member.claim.port;
   const bool refuted = member.claim.status != MemberStatus::alive &&
                        claim.status == MemberStatus::alive &&
                        claim.incarnation == member.claim.incarnation;
@@ -254,11 +254,8 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
   count(member.claim, -1);
   MemberClaim held = claim;
   const bool keeps_address = member.seed && !member.claim.addresses.empty();
-  if (keeps_address || held.addresses.empty()) {
-    held.addresses = member.claim.addresses;
-    held.port = member.claim.port;
-  }
-  const bool moved = held.port != port_before || held.addresses != member.claim.addresses;
+  if (keeps_address || held.addresses.empty()) take_address(held, member.claim);
+  const bool moved = !same_address(held, member.claim);
   if (moved) member.reached = member.answers = false;
   if (held.incarnation != member.claim.incarnation) {
     member.told = false;
@@ -326,8 +323,7 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
   }
   Member& member = members_[*place];
   member.seed = true;
-  member.claim.addresses = seed.addresses;
-  member.claim.port = seed.port;
+  take_address(member.claim, seed);
   note_seed_addresses(seed);
   ++version_;
 }
