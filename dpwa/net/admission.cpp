@@ -34,12 +34,17 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalN
   return std::nullopt;
 }
 
+wire::Reject model_reject(const LocalNode& local, const std::string& caller) {
+  return {wire::RejectCode::model,
+          "the models of '" + local.name + "' (here) and '" + caller + "' (there) differ"};
+}
+
 wire::Reject model_reject(const LocalNode& local, const std::string& caller,
                           const Manifest& there) {
   const auto difference = first_difference(local.manifest, there);
-  return {wire::RejectCode::model,
-          "the models of '" + local.name + "' (here) and '" + caller +
-              "' (there) differ: " + difference.value_or("their fingerprints are not equal")};
+  wire::Reject reject = model_reject(local, caller);
+  reject.reason += ": " + difference.value_or("their fingerprints are not equal");
+  return reject;
 }
 
 }  // namespace dpwa

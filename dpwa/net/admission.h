@@ -11,7 +11,8 @@ namespace dpwa {
 // The fingerprint is not looked at: when it differs, the manifest tells which tensor to name. Pure.
 std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalNode& local);
 
-// The reject for a caller whose model differs, naming the first tensor. `there` is the caller's.
+// The reject for a caller whose model differs; with that model, `there`, naming the first tensor.
+wire::Reject model_reject(const LocalNode& local, const std::string& caller);
 wire::Reject model_reject(const LocalNode& local, const std::string& caller, const Manifest& there);
 
 }  // namespace dpwa

@@ -179,8 +179,7 @@ asio::awaitable<bool> ServerSession::handshake() {
 asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
   constexpr std::uint64_t least = 4U << 20;
   if (server_.explains_model_) {
-    wire::Reject reject{wire::RejectCode::model, "the models of '" + local_.name +
-                                                     "' (here) and '" + peer_ + "' (there) differ"};
+    auto reject = model_reject(local_, peer_);
     co_return co_await refuse(std::move(reject), request_id);
   }
   server_.explains_model_ = true;
