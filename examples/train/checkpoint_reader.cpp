@@ -9,6 +9,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "dpwa/snapshot/file_descriptor.h"
 #include "examples/train/checkpoint_file.h"
 #include "examples/train/errors.h"
 
@@ -20,15 +21,12 @@ class CheckpointReader {
   // O_NONBLOCK: a pipe in the file's place has nobody who writes to it.
   explicit CheckpointReader(const std::filesystem::path& path)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
-    if (fd_ < 0) fail();
+    if (!fd_.valid()) fail();
   }
-  ~CheckpointReader() { ::close(fd_); }
-  CheckpointReader(const CheckpointReader&) = delete;
-  CheckpointReader& operator=(const CheckpointReader&) = delete;
 
   std::uint64_t size() const {
     struct stat status {};
-    if (::fstat(fd_, &status) != 0) fail();
+    if (::fstat(fd_.get(), &status) != 0) fail();
     if (!S_ISREG(status.st_mode)) throw DamagedCheckpoint("it is not a regular file");
     return static_cast<std::uint64_t>(status.st_size);
   }
@@ -39,7 +37,7 @@ class CheckpointReader {
     std::size_t have = 0;
     while (have < bytes.size()) {
       const ssize_t got =
-          ::pread(fd_, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
+          ::pread(fd_.get(), bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail();
       if (got == 0) break;
@@ -56,7 +54,7 @@ class CheckpointReader {
   }
 
   const std::filesystem::path& path_;
-  int fd_;
+  const FileDescriptor fd_;
 };
 
 }  // namespace
