@@ -8,12 +8,11 @@
 #include <exception>
 #include <ostream>
 #include <string>
-#include <string_view>
 
 #include "bench/commands.h"
 #include "bench/worker/child.h"
+#include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/text.h"
 #include "dpwa/version.h"
 
 namespace dpwa::bench {
@@ -22,12 +21,12 @@ namespace {
 constexpr int failed = 1;
 constexpr int wrong_usage = 2;
 
-// Becomes dpwa-bench-step, which lies beside this program where LibTorch was there to build it.
-int hand_over_step(char** arguments, std::ostream& err) {
-  const std::string program = (program_folder() / "dpwa-bench-step").string();
+// Becomes dpwa-bench-COMMAND, which lies beside this program where LibTorch was there to build it.
+int hand_over(const std::string& command, char** arguments, std::ostream& err) {
+  const std::string program = (program_folder() / ("dpwa-bench-" + command)).string();
   ::execv(program.c_str(), arguments);
-  err << "dpwa-bench: step needs LibTorch, and this build has none (there is no " << program
-      << ")\n";
+  err << "dpwa-bench: " << command << " needs LibTorch, and this build has none (there is no "
+      << program << ")\n";
   return wrong_usage;
 }
 
@@ -41,13 +40,14 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   add_raw_command(app, context);
   add_pull_command(app, context);
   add_step_command(app, context);
+  add_collective_command(app, context);
   add_compare_command(app, context);
   add_worker_command(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, out, err);  // --help, --version
-    err << "dpwa-bench: " << config::one_line(error.what()) << " (see dpwa-bench --help)\n";
+    err << "dpwa-bench: " << cli::usage_problem(app, error) << " (see dpwa-bench --help)\n";
     return wrong_usage;
   }
   return context.exit_code;
@@ -57,7 +57,8 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
 
 int run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   try {
-    if (argc > 1 && std::string_view(argv[1]) == "step") return hand_over_step(argv + 1, err);
+    const std::string command = argc > 1 ? argv[1] : "";
+    if (command == "step" || command == "collective") return hand_over(command, argv + 1, err);
     const int exit_code = parse_and_run(argc, argv, out, err);
     if (out.flush()) return exit_code;
     err << "dpwa-bench: cannot write the result\n";

@@ -41,6 +41,7 @@ void install() {
   handle(SIGTERM, on_signal);
   handle(SIGHUP, on_hang_up);
   handle(SIGPIPE, SIG_IGN);
+  handle(SIGXFSZ, SIG_IGN);
 }
 
 void defer(bool on) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs the benchmarks: what the memory gives, bare sockets, dpwa's pulls beside them
-# window by window, the cost of a step, and peers as far as they are installed. Writes bench.json, report.md
+# window by window, the cost of a step, training steps of backend collective beside DistributedDataParallel, and
+# peers as far as they are installed. Writes bench.json, report.md
 # and bench.png into runs/bench/TIME.
 #
 # usage: scripts/bench.sh [--quick | --full] [--peers] [--update-docs] [--against BENCH.json]
@@ -38,7 +39,7 @@ done
 [[ -z $against || -f $against ]] || usage_error "--against: there is no file $against"
 
 "$repository/scripts/setup.sh"
-"$repository/scripts/build.sh" release --target dpwa_bench --target dpwa_bench_step
+"$repository/scripts/build.sh" release --target dpwa_benchmarks
 python=$venv/bin/python
 bench=$repository/build/release/bin/dpwa-bench
 run_dir=$(new_run_folder bench)
@@ -74,7 +75,7 @@ done
 if [[ -n $torch_python ]]; then
   options+=(--torch-python "$torch_python")
 else
-  say 'c10d: no Python with torch, left out'
+  say 'c10d and DistributedDataParallel: no Python with torch, left out'
 fi
 
 heading "benchmarks: $mode"

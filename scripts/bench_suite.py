@@ -23,6 +23,7 @@ from lib.bench_results import GB, KB, MB, Document, size_text, time_text
 ROOT = Path(__file__).resolve().parent.parent
 NOISY = {"spread": 0.15, "other_load": 0.10, "steal": 0.02}  # shares beyond which it is said
 LONGEST = 300  # seconds for one measurement
+LONGEST_COLLECTIVE = 900  # with several attempts until the machine is quiet
 SECONDS = {"quick": 1, "default": 3, "full": 5}  # of the windows of one measurement, by mode
 
 
@@ -31,6 +32,7 @@ class Measurement:
     title: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
+    longest: float = LONGEST
 
 
 @dataclass
@@ -72,10 +74,31 @@ class Plan:
         seconds = f"{2 * float(self.seconds):g}" if parameters == "100M" else self.seconds
         return Measurement(f"step {parameters} in {tensors} tensors", [*command, "--seconds", seconds, "--json"])
 
+    @property
+    def with_reno(self) -> dict[str, str]:
+        """The environment in which programs that use Gloo get the congestion control that dpwa uses."""
+        return {"LD_PRELOAD": self.reno_sockets} if self.reno_sockets else {}
+
+    def collective(self, model: str, nodes: int) -> Measurement:
+        batch, longer = (8, 3) if model == "resnet18" else (32, 1)
+        command = [self.bench, "collective", "--model", model, "--nodes", str(nodes), "--batch", str(batch)]
+        command += ["--seconds", f"{longer * float(self.seconds):g}", "--json"]
+        if self.torch_python:
+            script = str(ROOT / "bench/peers/ddp_step.py")
+            command += ["--torch-python", self.torch_python, "--ddp-script", script]
+        return Measurement(f"collective {model}, {nodes} nodes", command, self.with_reno, LONGEST_COLLECTIVE)
+
+    def collectives(self) -> list[Measurement]:
+        models = ("mlp",) if self.mode == "quick" else ("mlp", "resnet18")
+        plan = [self.collective(model, nodes) for model in models for nodes in (2, 4)]
+        command = [self.bench, "collective", "--engines", "--bytes", str(100 * MB), "--nodes", "4"]
+        command += ["--seconds", self.seconds, "--json"]
+        return [*plan, Measurement("engines 100 MB, 4 nodes", command, self.with_reno, LONGEST_COLLECTIVE)]
+
     def peers(self, size: int, nodes: int) -> list[Measurement]:
         found = []
         arguments = ["--nodes", str(nodes), "--bytes", str(size), "--seconds", self.seconds]
-        environment = {"LD_PRELOAD": self.reno_sockets} if self.reno_sockets else {}
+        environment = self.with_reno
         if self.torch_python:
             script = str(ROOT / "bench/peers/c10d_allreduce.py")
             title = f"c10d Gloo all-reduce {size_text(size)}, {nodes} nodes"
@@ -123,7 +146,7 @@ class Plan:
             steps = [("100k", 100), ("10M", 100)]
         if self.mode == "full":
             steps += [("100M", 2), ("100M", 100)]
-        return plan + [self.step(*one) for one in steps]
+        return plan + [self.step(*one) for one in steps] + self.collectives()
 
 
 @dataclass
@@ -169,7 +192,7 @@ def run(one: Measurement) -> tuple[Document | None, str]:
     before = Load.now()
     try:
         done = subprocess.run(
-            one.command, capture_output=True, text=True, timeout=LONGEST, env=environment, check=False
+            one.command, capture_output=True, text=True, timeout=one.longest, env=environment, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, str(error)
@@ -182,8 +205,8 @@ def run(one: Measurement) -> tuple[Document | None, str]:
         return None, "its output is no JSON document"
     if document["kind"] == "peer":
         document["noise"] = noise_of_peer(document, before, Load.now())
-        if "LD_PRELOAD" in one.environment:
-            document["congestion_control"] = "reno"
+    if "LD_PRELOAD" in one.environment:
+        document["congestion_control"] = "reno"
     return document, ""
 
 
@@ -192,6 +215,15 @@ def brief(document: Document) -> str:
     if document["kind"] == "step":
         arrived = document["arrived"].get("step_us", {}).get("median")
         return "no pull arrived" if arrived is None else f"{time_text(arrived)} a step with a pull"
+    if document["kind"] == "collective":
+        words = f"{time_text(document['dpwa']['step_us']['median'])} a step"
+        ratio = document["ratio_to_ddp"]
+        return f"{words}, {ratio['median']:.2f} of DDP's" if ratio else words
+    if document["kind"] == "engines":
+        return ", ".join(
+            f"{one['name']} {'absent' if 'absent' in one else format(one['gb_per_s'], '.2f') + ' GB/s'}"
+            for one in document["engines"]
+        )
     if document["kind"] == "memory":
         return f"{len(document['results'])} rates"
     if document["bytes"] < MB:

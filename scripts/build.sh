@@ -35,15 +35,24 @@ torch_dir=''
 if [[ $preset == release ]]; then
   torch_dir=$(torch_from_environment) || torch_dir=$(cat "$torch_record" 2>/dev/null) ||
     die "the build is not set up: run scripts/setup.sh first"
+  [[ -f $torch_dir/TorchConfig.cmake ]] ||
+    die "LibTorch is no longer in $torch_dir: run scripts/setup.sh again"
 fi
 
 configured_torch() { sed -n 's/^Torch_DIR:[A-Z]*=//p' "$cache"; }
 
+# from_scratch: forgets what CMake knows of the folder.
+from_scratch() { rm -rf "$cache" "$folder/CMakeFiles" "$folder/build.ninja"; }
+
 configure() {
   local options=()
+  if [[ -f $cache ]] && ! configured_here "$folder"; then
+    say 'this checkout was copied or moved: configuring from scratch'
+    from_scratch
+  fi
   if [[ -f $cache && -n $torch_dir && $(configured_torch) != "$torch_dir" ]]; then
     say 'LibTorch has changed: configuring from scratch'
-    rm -rf "$cache" "$folder/CMakeFiles"
+    from_scratch
   fi
   if [[ -f $folder/build.ninja && -f $cache && $cache -nt $repository/CMakePresets.json ]]; then
     return 0

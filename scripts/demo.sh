@@ -1,29 +1,38 @@
 #!/usr/bin/env bash
-# Sets up, builds, and trains a digit classifier on a gossip cluster of separate processes on loopback;
-# then the same budget without gossip, for comparison. Ends with a table, and leaves everything in
+# Sets up, builds, and trains a digit classifier on a cluster of separate processes on loopback, by gossip
+# or in synchronous steps; then the same budget without exchange, for comparison. Ends with a table, and leaves everything in
 # runs/TIME (linked as runs/latest), with a plot.
 #
 # usage: scripts/demo.sh [--nodes 4] [--epochs N] [--seed 1] [--split iid|dirichlet:ALPHA|shared]
-#                        [--model mlp|cnn|resnet18] [--data mnist|synthetic] [--no-baselines]
+#                        [--model mlp|cnn|resnet18] [--data mnist|cifar10|synthetic]
+#                        [--backend gossip|collective] [--no-baselines]
 #
+#   --backend  of the cluster; default gossip
 #   --epochs   passes over the data, shared by the nodes; default 3, and 20 with the 5,000 digits
+#   --model    default mlp, and cnn with cifar10
 #
-# Data: MNIST (IDX files, plain or .gz) of the folder DPWA_DATA_DIR when that is set; else 5,000 of its
-# digits out of a package from the Python index; offline, a small synthetic set.
+# Data: of the folder DPWA_DATA_DIR when that is set (IDX files, or the binary version of CIFAR-10, plain
+# or .gz); of data/mnist or data/cifar10, where scripts/prepare_data.sh puts them. Else: cifar10 is
+# downloaded (170 MB); for mnist, 5,000 of its digits come out of a package from the Python index; and
+# without --data, offline, a small synthetic set takes their place.
+#
+# Every argument is looked at before anything is set up or built. Exit code 2: wrong usage.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 # shellcheck source=lib/run_folder.sh
 source "$repository/scripts/lib/run_folder.sh"
+# shellcheck source=lib/demo_arguments.sh
+source "$repository/scripts/lib/demo_arguments.sh"
 # shellcheck source=lib/demo_data.sh
 source "$repository/scripts/lib/demo_data.sh"
 
-nodes=4 epochs='' seed=1 split=iid model=mlp data='' baselines=yes
+nodes=4 epochs='' seed=1 split=iid model='' data='' backend=gossip baselines=yes
 while (($# > 0)); do
   case $1 in
     -h | --help) show_help; exit 0 ;;
     --no-baselines) baselines=no; shift; continue ;;
-    --nodes | --epochs | --seed | --split | --model | --data) needs_value "$1" $# ;;
+    --nodes | --epochs | --seed | --split | --model | --data | --backend) needs_value "$1" $# ;;
     *) usage_error "unknown argument '$1'" ;;
   esac
   case $1 in
@@ -33,11 +42,14 @@ while (($# > 0)); do
     --split) split=$2 ;;
     --model) model=$2 ;;
     --data) data=$2 ;;
+    --backend) backend=$2 ;;
   esac
   shift 2
 done
-[[ $nodes =~ ^([2-9]|[1-5][0-9]|6[0-4])$ ]] || usage_error "--nodes takes 2 to 64, not '$nodes'"
-[[ -z $data || $data == mnist || $data == synthetic ]] || usage_error "--data takes mnist or synthetic, not '$data'"
+if [[ -z $model && $data == cifar10 ]]; then model=cnn; fi
+model=${model:-mlp}
+check_arguments
+check_data "$data"
 
 "$repository/scripts/setup.sh"
 "$repository/scripts/build.sh" release --target dpwa_cli --target dpwa_train
@@ -49,9 +61,11 @@ choose_data "$data"
 training=("${data_arguments[@]}" --model "$model" --split "$split" --seed "$seed"
   --epochs "${epochs:-$default_epochs}" --quiet)
 
+# shellcheck disable=SC2119
 run_dir=$(new_run_folder)
 port=$("$python" "$repository/scripts/free_ports.py" "$nodes")
 "$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" -o "$run_dir/cluster.yaml" >/dev/null
+sed -i "s/^backend: gossip /backend: $backend /" "$run_dir/cluster.yaml"
 
 # Whatever ends this script ends what it started: run.sh stops its nodes when it is told to.
 end_everything() {
@@ -66,7 +80,7 @@ trap end_everything EXIT
 trap 'warn "interrupted; what there is: $run_dir"; exit 130' INT
 trap 'warn "ended; what there is: $run_dir"; exit 143' TERM HUP
 
-# train_cluster: the gossip run with its live view.
+# train_cluster: the run of the cluster with its live view.
 train_cluster() {
   local names runner view code=0
   names=$("$cli" config nodes "$run_dir/cluster.yaml" --local | cut -f1 | paste -sd,)
@@ -106,12 +120,12 @@ run_baselines() {
   baseline no_communication 'nodes that never talk' "$nodes" '' gossip || return 1
 }
 
-heading "training: $nodes nodes, $model, split $split, seed $seed"
+heading "training: $nodes nodes, $backend, $model, split $split, seed $seed"
 train_cluster || die "training failed; the logs are in $run_dir"
 link_latest "$run_dir"
 ok "trained; $run_dir"
 if [[ $baselines == yes ]]; then
-  heading 'the same budget without gossip'
+  heading 'the same budget without exchange'
   run_baselines || die "a baseline failed; see $run_dir/baselines"
 fi
 

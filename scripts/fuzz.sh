@@ -62,6 +62,8 @@ compiler=$(fuzzing_clang) || die 'clang with libFuzzer does not work here'
 
 folder=$repository/build/fuzz
 heading "fuzz: $compiler, ${#targets[@]} target(s), $seconds s each"
+{ [[ -f $folder/build.ninja ]] && configured_here "$folder"; } ||
+  rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles" "$folder/build.ninja"
 [[ -f $folder/build.ninja ]] ||
   run_logged 'configuring build/fuzz' configure-fuzz cmake -S "$repository" -B "$folder" -G Ninja \
     -D CMAKE_BUILD_TYPE=RelWithDebInfo -D "CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \

@@ -2,15 +2,23 @@
 # Starts every node of a cluster file that lives on this host: one process a node, pinned to its cores
 # with as many threads, a log each. Waits for them; Ctrl-C or SIGTERM stops all of them gracefully.
 #
-# usage: scripts/run.sh CLUSTER.yaml [--only NODE]... [--run-dir DIR] [--detach] [-- TRAINER ARGUMENTS]
+# usage: scripts/run.sh CLUSTER.yaml [--only NODE]... [--run-dir DIR] [--detach [--wait SECONDS]]
+#                       [-- TRAINER ARGUMENTS]
+#
+#   CLUSTER.yaml may be a pipe, as in scripts/run.sh <(ssh head cat cluster.yaml): it is read once, and the
+#   nodes take the copy, cluster.yaml in the folder of the run. So does scripts/stop.sh.
 #
 #   --only      just this node: to start again one that has gone, in the run of the others
 #   --run-dir   where logs, metrics and results go (default runs/TIME, linked as runs/latest)
-#   --detach    returns once the nodes are started; scripts/stop.sh ends them
+#   --detach    returns once every node trains, or names those that do not with the last line of their
+#               logs; those that do train go on. scripts/stop.sh ends them
+#   --wait      how long --detach waits for that (default 60 and start_wait of the file); 0: not at all
 #
-# Environment: DPWA_TRAIN and DPWA_CLI name other binaries than those of build/release/bin.
-# Exit code 0: every node succeeded; 1: one failed; 2: wrong usage or configuration, nothing was
-# started; 130/143: stopped by SIGINT/SIGTERM.
+# Environment: DPWA_TRAIN and DPWA_CLI name other binaries than those of build/release/bin, or of the
+# bin folder where dpwa is installed.
+# Exit code 0: every node succeeded (--detach: takes part); 1: one failed; 2: wrong usage or
+# configuration: nothing was started, or every node that failed ended with 2; 130/143: stopped by
+# SIGINT/SIGTERM.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -18,22 +26,43 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$repository/scripts/lib/processes.sh"
 # shellcheck source=lib/node_process.sh
 source "$repository/scripts/lib/node_process.sh"
+# shellcheck source=lib/readiness.sh
+source "$repository/scripts/lib/readiness.sh"
 # shellcheck source=lib/run_folder.sh
 source "$repository/scripts/lib/run_folder.sh"
+# shellcheck source=lib/piped_file.sh
+source "$repository/scripts/lib/piped_file.sh"
 
-trainer=${DPWA_TRAIN:-$repository/build/release/bin/dpwa-train}
-cli=${DPWA_CLI:-$repository/build/release/bin/dpwa}
+trainer=${DPWA_TRAIN:-$binaries/dpwa-train}
+cli=${DPWA_CLI:-$binaries/dpwa}
+stop_script=$(dirname -- "$0")/stop.sh
 grace=10
 
-cluster='' run_dir='' detach=no
+cluster='' run_dir='' detach=no wait_limit='' exit_codes=''
 only=() arguments=()
+
+# add_only NODE: takes each name once, however often it is given.
+add_only() {
+  local name
+  for name in "${only[@]}"; do [[ $name != "$1" ]] || return 0; done
+  only+=("$1")
+}
+
 while (($# > 0)); do
   case $1 in
     -h | --help) show_help; exit 0 ;;
-    --only=*) only+=("${1#*=}") ;;
-    --only) needs_value "$1" $#; only+=("$2"); shift ;;
-    --run-dir) needs_value "$1" $#; run_dir=$2; shift ;;
+    --only=*) add_only "${1#*=}" ;;
+    --only) needs_value "$1" $#; add_only "$2"; shift ;;
+    --run-dir) needs_value "$1" $#; only_once "$1"; run_dir=$2; shift ;;
     --detach) detach=yes ;;
+    --wait)
+      needs_value "$1" $#
+      only_once "$1"
+      [[ $2 =~ ^[0-9]{1,6}$ ]] || usage_error "--wait takes whole seconds, not '$2'"
+      wait_limit=$((10#$2))
+      shift
+      ;;
+    --exit-codes) needs_value "$1" $#; exit_codes=$2; shift ;;  # from the first run.sh to the second, below
     --) shift; arguments=("$@"); break ;;
     -*) usage_error "unknown option '$1' (the trainer's come after --)" ;;
     *) [[ -z $cluster ]] || usage_error "one cluster file, not '$1' as well"; cluster=$1 ;;
@@ -41,7 +70,16 @@ while (($# > 0)); do
   shift
 done
 [[ -n $cluster ]] || usage_error 'the cluster file is missing'
-[[ -f $cluster ]] || usage_error "there is no file $cluster"
+piped=''  # what was read from a pipe, until it lies in the folder of the run
+if is_pipe "$cluster"; then
+  ((${#only[@]} == 0)) ||
+    usage_error '--only takes the cluster file of the run that goes on, such as runs/latest/cluster.yaml, not a pipe'
+  piped=$(mktemp) || die 'there is no place for temporary files'
+  trap 'end_pipe_reader; rm -f -- "$piped"' EXIT
+  read_pipe "$cluster" "$piped"
+fi
+[[ -n $piped || -f $cluster ]] || usage_error "there is no file $cluster"
+[[ -z $wait_limit || $detach == yes ]] || usage_error '--wait goes with --detach'
 for argument in "${arguments[@]}"; do
   case ${argument%%=*} in
     --config | --name) usage_error "$argument is run.sh's to give" ;;
@@ -49,11 +87,15 @@ for argument in "${arguments[@]}"; do
   esac
 done
 for binary in "$trainer" "$cli"; do
-  [[ -x $binary ]] || die "there is no $binary: run scripts/build.sh first" 2
+  [[ -x $binary ]] || die "there is no $binary: build it (scripts/build.sh), or name one by DPWA_TRAIN and DPWA_CLI" 2
 done
 
 # Names and cores (comma-separated; empty for -) of the nodes here; also validates the file.
-listing=$("$cli" config nodes "$cluster" --local) || exit 2
+if [[ -n $piped ]]; then
+  listing=$("$cli" config nodes /dev/stdin --local <"$piped") || exit 2
+else
+  listing=$("$cli" config nodes "$cluster" --local) || exit 2
+fi
 declare -A cores_of
 names=()
 while IFS=$'\x1f' read -r name cores; do
@@ -67,6 +109,16 @@ done
 local_nodes=${#names[@]}
 ((${#only[@]} == 0)) || names=("${only[@]}")
 
+if [[ -n $piped ]]; then
+  if [[ -z $run_dir ]]; then
+    # shellcheck disable=SC2119
+    run_dir=$(new_run_folder)
+    link_latest "$run_dir"
+  fi
+  mkdir -p "$run_dir"
+  run_dir=$(realpath -- "$run_dir")
+  cluster=$run_dir/cluster.yaml
+fi
 state=$(state_folder "$cluster")
 
 refuse_second_start() {
@@ -74,35 +126,64 @@ refuse_second_start() {
   for name in "${names[@]}"; do
     if running_pid "$state/$name.process" >/dev/null; then running+=("$name"); fi
   done
-  ((${#running[@]} == 0)) || die "already running: ${running[*]} (scripts/stop.sh $cluster ends them)" 2
+  ((${#running[@]} == 0)) || die "already running: ${running[*]} ($stop_script $cluster ends them)" 2
 }
 refuse_second_start
+if [[ -n $piped ]]; then
+  cp -- "$piped" "$cluster"
+  rm -f -- "$piped"
+  say "the cluster file came through a pipe: $cluster"
+fi
+if [[ $detach == yes ]]; then
+  command -v python3 >/dev/null || die '--detach needs python3' 2
+  read_settings
+  if [[ $backend != null ]] && ((wait_limit > 0)); then refuse_foreign_nodes; fi
+fi
 
 if [[ -z $run_dir && ${#only[@]} -gt 0 && -d $(cat "$state/run_dir" 2>/dev/null) ]]; then
   run_dir=$(<"$state/run_dir")  # that of the others
 elif [[ -z $run_dir ]]; then
+  # shellcheck disable=SC2119
   run_dir=$(new_run_folder)
   link_latest "$run_dir"
 fi
 mkdir -p "$run_dir"
 run_dir=$(realpath -- "$run_dir")
 
-if [[ $detach == yes ]]; then
-  log=$run_dir/run${only[*]:+-${only[*]}}.log
+# detach: starts a second run.sh, in a session of its own, that waits for the nodes and writes down how
+# each ended; waits until they take part. Returns the exit code.
+detach() {
+  local log=$run_dir/run${only[*]:+-${only[*]}}.log began code=0
+  exit_codes=$(mktemp -d) || die 'there is no place for temporary files'
+  trap 'rm -rf -- "$exit_codes"' EXIT
+  began=$exit_codes/.began
+  touch "$began"
   rm -f "$run_dir/.started"
-  # A second run.sh, in a session of its own, waits for the nodes and writes down how each ended.
-  setsid "$0" "$cluster" "${only[@]/#/--only=}" --run-dir "$run_dir" -- "${arguments[@]}" </dev/null >"$log" 2>&1 &
+  setsid "$0" "$cluster" "${only[@]/#/--only=}" --run-dir "$run_dir" --exit-codes "$exit_codes" \
+    -- "${arguments[@]}" </dev/null >"$log" 2>&1 &
   waiter=$!
   while [[ ! -e $run_dir/.started ]] && kill -0 "$waiter" 2>/dev/null; do sleep 0.05; done
-  if [[ ! -e $run_dir/.started ]]; then
-    code=0
+  if [[ ! -e $run_dir/.started && -z $(ls "$exit_codes") ]]; then  # it started nothing
     wait "$waiter" || code=$?
     cat "$log" >&2
-    exit "$code"
+    return "$code"
   fi
   cat "$log" >&2
-  ok "detached; scripts/stop.sh $cluster ends them, $log tells how each ended"
-  exit 0
+  if ((wait_limit == 0)); then
+    ok "started, not waited for; $stop_script $cluster ends them, $log tells how each ended"
+    return 0
+  fi
+  trap 'warn "interrupted: the nodes run on; $stop_script $cluster ends them"; exit 130' INT
+  trap 'exit 143' TERM HUP
+  await_ready
+  report_readiness || return
+  ok "all ${#names[@]} node(s) take part; $stop_script $cluster ends them, $log tells how each ended"
+}
+
+if [[ $detach == yes ]]; then
+  code=0
+  detach || code=$?
+  exit "$code"
 fi
 
 mkdir -p "$state"
@@ -118,11 +199,18 @@ for argument in "${arguments[@]}"; do
 done
 
 declare -A node_of  # by pid
-failures=0 stopped=0
+failures=0 usage_failures=0 stopped=0
 signal=''
+# bash writes a line of its own for every node that a signal ends, unless that signal has a trap.
+# shellcheck disable=SC2173  # bash goes by its own table: SIGKILL is no exception
+trap : ABRT ALRM BUS FPE ILL IO KILL PROF SEGV SYS TRAP USR1 USR2 VTALRM XCPU XFSZ
 trap 'signal=INT' INT
 trap 'signal=TERM' TERM HUP
-trap '((${#node_of[@]} == 0)) || stop_nodes "$state" "$grace" "${names[@]}"' EXIT  # whatever ends this script
+# Whatever ends this script. stop.sh waits for the end of this process, so its last words are written by then.
+trap '((${#node_of[@]} == 0)) || stop_nodes "$state" "$grace" "${names[@]}"
+  rm -f -- "$state/$$.supervisor"
+  forget_nodes "$state" "${names[@]}"' EXIT
+record_supervisor "$state" $$
 
 heading "run: ${#names[@]} node(s) of $cluster"
 for name in "${names[@]}"; do start_node "$name" "${cores_of[$name]}"; done
@@ -140,7 +228,6 @@ while ((${#node_of[@]} > 0)); do
   done
   ((${#node_of[@]} == 0)) || sleep 0.1
 done
-forget_nodes "$state" "${names[@]}"
 rm -f "$run_dir/.started"
 
 case $signal in
@@ -151,5 +238,9 @@ if ((failures == 0 && stopped > 0)); then
   warn "$stopped of ${#names[@]} node(s) stopped; $run_dir"
   exit 143
 fi
-((failures == 0)) || die "$failures of ${#names[@]} node(s) failed; $run_dir"
+if ((failures > 0)); then
+  code=1
+  ((usage_failures < failures)) || code=2
+  die "$failures of ${#names[@]} node(s) failed; $run_dir" "$code"
+fi
 ok "all ${#names[@]} node(s) succeeded; $run_dir"

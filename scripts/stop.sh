@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Ends exactly what scripts/run.sh started for this cluster file on this host: SIGTERM, and SIGKILL for
-# what still runs after the grace. Nothing is ever ended by name. Safe to run again.
+# what still runs after the grace. Nothing is ever ended by name. Safe to run again. The run.sh that waited
+# for the nodes has written its last line, in run.log of a detached run, when this returns.
 #
 # usage: scripts/stop.sh CLUSTER.yaml [--grace SECONDS]
 #
 #   --grace   how long the nodes have to end by themselves (default 10)
 #
-# Exit code 0: nothing of it runs any more; 1: something could not be ended.
+# Exit code 0: nothing of it runs any more; 1: something could not be ended; 2: wrong usage, or there is
+# neither such a file nor anything that was started for it.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -20,6 +22,7 @@ while (($# > 0)); do
     -h | --help) show_help; exit 0 ;;
     --grace)
       needs_value "$1" $#
+      only_once "$1"
       [[ $2 =~ ^[0-9]+$ ]] || usage_error "--grace takes whole seconds, not '$2'"
       grace=$2
       shift
@@ -33,10 +36,13 @@ done
 
 state=$(state_folder "$cluster")
 if [[ ! -d $state ]]; then
-  [[ -e $cluster ]] || warn "there is no file $cluster"
+  [[ -e $cluster ]] || usage_error "there is no file $cluster, and nothing that was started for it"
   ok 'nothing of it runs'
   exit 0
 fi
 mapfile -t nodes < <(recorded_nodes "$state")
+mapfile -t supervising < <(supervisors "$state")
 stop_nodes "$state" "$grace" "${nodes[@]}"
+await_supervisors 10 "${supervising[@]}" ||
+  warn "run.sh (pid ${supervising[*]%% *}) has not ended within 10 s: its log may not be whole"
 forget_nodes "$state" "${nodes[@]}"

@@ -15,7 +15,7 @@ namespace dpwa {
 // device and with the same identity, so publishing is one copy and blending one pass, however many
 // tensors there are.
 //   floating point, trainable or buffer  -> interpolate (BatchNorm statistics are blended)
-//   integer buffers                      -> maximum    (num_batches_tracked)
+//   integer buffers                      -> maximum    (num_batches_tracked; in the final average)
 //   requires_grad = false at this time   -> carry      (frozen: travels in full pulls only)
 // A tensor registered twice (tied weights) is taken once, under its first name. The module must
 // outlive this object's use and must not be moved to another device or dtype afterwards: check()

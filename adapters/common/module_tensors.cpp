@@ -60,17 +60,27 @@ void refuse_shared_memory(const std::vector<ModuleTensor>& all) {
 }  // namespace
 
 std::vector<ModuleTensor> tensors_of(const torch::nn::Module& module) {
+  std::unordered_set<const void*> parameters;
+  for (const auto& item : module.named_parameters())
+    parameters.insert(item.value().unsafeGetTensorImpl());
   std::vector<ModuleTensor> all;
   std::unordered_set<const void*> seen;
-  const auto add = [&](const auto& items, bool is_parameter) {
+  const auto add = [&](const std::string& owner, const auto& items) {
     for (const auto& item : items) {
-      if (!item.value().defined() || !seen.insert(item.value().unsafeGetTensorImpl()).second)
-        continue;
-      all.push_back({item.key(), item.value(), is_parameter});
+      const void* identity = item.value().unsafeGetTensorImpl();
+      if (!item.value().defined() || !seen.insert(identity).second) continue;
+      const std::string name = owner.empty() ? item.key() : owner + '.' + item.key();
+      all.push_back({name, item.value(), parameters.contains(identity)});
     }
   };
-  add(module.named_parameters(), true);
-  add(module.named_buffers(), false);
+  const auto add_own = [&](const std::string& name, const torch::nn::Module& owner) {
+    add(name, owner.named_parameters(/*recurse=*/false));
+    add(name, owner.named_buffers(/*recurse=*/false));
+  };
+  add_own("", module);
+  // Of the children alone: a module on the stack has no shared pointer to name itself by.
+  for (const auto& child : module.named_modules("", /*include_self=*/false))
+    add_own(child.key(), *child.value());
   return all;
 }
 

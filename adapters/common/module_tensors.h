@@ -16,8 +16,10 @@ struct ModuleTensor {
   bool is_parameter = false;
 };
 
-// The parameters of a module, then its buffers, in the order of registration. A tensor registered
-// twice (tied weights) is listed once, under its first name; undefined ones are left out.
+// The parameters and buffers of a module, one (sub)module after the other in the order of
+// registration: first its parameters, then its buffers, so that the statistics of a BatchNorm lie
+// with its weights. A tensor registered twice (tied weights) is listed once, under its first name;
+// undefined ones are left out.
 std::vector<ModuleTensor> tensors_of(const torch::nn::Module& module);
 
 // What a manifest says of each. Throws std::invalid_argument that names the tensor: none at all;

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/maximum.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/types.h>
@@ -88,7 +87,7 @@ void DeviceParameters::blend(const Landing& landing, double factor) {
   side_done_.block(training_stream());
   const auto& regions = manifest().regions();
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    if (regions[i].rule == BlendRule::carry) continue;
+    if (regions[i].rule != BlendRule::interpolate) continue;
     const ByteRange piece = overlap(range, regions[i].range());
     if (piece.length == 0) continue;
     const std::uint64_t element = size_of(regions[i].dtype);
@@ -96,8 +95,6 @@ void DeviceParameters::blend(const Landing& landing, double factor) {
         part(flat_.region(i), (piece.offset - regions[i].offset) / element, piece.length / element);
     const at::Tensor y =
         part(landed_, piece.offset, piece.length).view(to_scalar_type(regions[i].dtype));
-    if (regions[i].rule == BlendRule::maximum) x.copy_(at::maximum(x, y));
-    if (regions[i].rule != BlendRule::interpolate) continue;
     if (landing.mode() == LandingMode::difference) {
       x.add_(y, factor);
     } else {

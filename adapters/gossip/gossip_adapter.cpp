@@ -15,6 +15,10 @@
 namespace dpwa {
 namespace {
 
+// In ResumeState::own, and so in checkpoints.
+constexpr const char* lineage = "lineage";
+constexpr const char* incarnation = "incarnation";
+
 unsigned threads() {
   return static_cast<unsigned>(std::max(1, at::get_num_threads()));
 }
@@ -73,11 +77,19 @@ void GossipAdapter::update_send(const torch::Tensor& loss) {
   if (is_running()) {
     flat_.check();
     gossip_->update_send(read_later(loss, flat_.device()));
+    sent_loss_ = loss;
   }
 }
 
-StepReport GossipAdapter::update_wait(const torch::Tensor&) {
-  if (is_running()) return gossip_->update_wait();
+// A loss that has been sent is known when the snapshot is; another one on a device is waited for,
+// when something is to be blended.
+StepReport GossipAdapter::update_wait(const torch::Tensor& loss) {
+  if (is_running()) {
+    const torch::Tensor sent = std::exchange(sent_loss_, torch::Tensor());
+    const bool is_new = loss.defined() && loss.numel() == 1 && !loss.is_same(sent);
+    if (!is_new) return gossip_->update_wait();
+    return gossip_->update_wait([&loss] { return loss.item<double>(); });
+  }
   StepReport report;
   report.clock = gossip_->resume_state().clock;
   return report;
@@ -104,11 +116,17 @@ bool GossipAdapter::is_running() const {
 }
 
 ResumeState GossipAdapter::resume_state() const {
-  return gossip_->resume_state();
+  const GossipState state = gossip_->resume_state();
+  return {state.clock, {{lineage, state.lineage}, {incarnation, state.incarnation}}};
 }
 
+// A checkpoint of another back end has a clock alone: its weights descend from nobody's here.
 void GossipAdapter::restore(const ResumeState& state) {
-  gossip_->restore(state);
+  const auto own = [&state](const char* name) {
+    const auto found = state.own.find(name);
+    return found == state.own.end() ? 0 : found->second;
+  };
+  gossip_->restore({state.clock, own(lineage), own(incarnation)});
 }
 
 }  // namespace dpwa

@@ -19,6 +19,7 @@ class GossipAdapter : public Adapter {
   ~GossipAdapter() override;
 
   void start() override;
+  Place place() const override { return place_in_file(config_); }
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
@@ -43,6 +44,7 @@ class GossipAdapter : public Adapter {
   std::unique_ptr<GossipSession> gossip_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
+  torch::Tensor sent_loss_;  // to update_send, until update_wait
 };
 
 }  // namespace dpwa

@@ -9,9 +9,11 @@ namespace dpwa {
 // training program runs with when there is nobody to talk to.
 class NullAdapter : public Adapter {
  public:
-  explicit NullAdapter(torch::nn::Module& model) : flat_(model) {}
+  NullAdapter(const Config& config, torch::nn::Module& model)
+      : place_(place_in_file(config)), flat_(model) {}
 
   void start() override {}
+  Place place() const override { return place_; }
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
@@ -22,6 +24,7 @@ class NullAdapter : public Adapter {
   void restore(const ResumeState& state) override { state_ = state; }
 
  private:
+  const Place place_;
   FlatParameters flat_;
   ResumeState state_;
 };

@@ -9,9 +9,9 @@ namespace {
 
 // What tells one measurement from another, in the order of a label.
 constexpr std::array identities = {
-    "kind",  "name",      "bytes",    "nodes",      "pulling_nodes",
-    "mode",  "transport", "encoding", "security",   "checksum",
-    "blend", "dtype",     "threads",  "parameters", "tensors",
+    "kind",  "name",      "model",      "bytes",    "nodes",    "pulling_nodes",
+    "mode",  "transport", "encoding",   "security", "checksum", "blend",
+    "dtype", "threads",   "parameters", "tensors",
 };
 
 // A figure at the end of a path of keys, and which way is better.
@@ -32,7 +32,8 @@ constexpr std::array known_figures = {
     KnownFigure{"ratio_to_hand_written", true, ""},
     KnownFigure{"send_us", false, ""},
     KnownFigure{"wait_us", false, ""},
-    KnownFigure{"step_us", false, ""},
+    KnownFigure{"step_us", false, "step_us"},
+    KnownFigure{"ratio_to_ddp", false, ""},
 };
 
 std::string word_of(const Json& value) {
@@ -82,11 +83,11 @@ void collect(const Json& value, const std::string& label, std::vector<Figure>& f
     figures.push_back({here + ": " + std::string(known.key), *number, range, known.more_is_better});
   }
   for (const auto& [key, entry] : value.items()) {
-    // What ran beside a pull is measured against, not held to what it was.
-    const bool plain = key == "windows" || key == "settings" || key == "noise" || key == "raw" ||
-                       std::ranges::any_of(known_figures, [&](const KnownFigure& known) {
-                         return known.key == key;
-                       });
+    // What ran beside is measured against, not held to what it was.
+    const bool plain =
+        key == "windows" || key == "settings" || key == "noise" || key == "raw" || key == "ddp" ||
+        std::ranges::any_of(known_figures,
+                            [&](const KnownFigure& known) { return known.key == key; });
     if (plain || !entry.is_structured()) continue;
     collect(entry, entry.is_object() ? here + (here.empty() ? "" : " ") + key : here, figures);
   }

@@ -77,8 +77,7 @@ Json pull_document(const PullOptions& options, const PullMeasured& measured) {
                    {"nodes", topology.nodes()},
                    {"pulling_nodes", topology.all_pull != 0 ? topology.nodes() : topology.pairs},
                    {"transport", transport},
-                   // Memory that is handed over is never encoded.
-                   {"encoding", transport == "tcp" ? options.settings.encoding : "fp32"},
+                   {"encoding", options.settings.encoding},
                    {"security", options.settings.security},
                    {"checksum", options.settings.checksum ? "on" : "off"},
                    {"blend", options.blend},

@@ -74,7 +74,7 @@ class PullWorker : public Worker {
     options.incarnation = 1;
     options.seed = config_.self_index() + 1;
     // What was served is old news: the next caller gets a new version.
-    options.on_served = [this](const std::string&, const Progress&, bool) {
+    options.on_served = [this](const std::string&, const Progress&, ServedFor) {
       publisher_->publish();
     };
     return options;

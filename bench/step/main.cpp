@@ -20,8 +20,8 @@
 #include "bench/step/step_peers.h"
 #include "bench/step/step_report.h"
 #include "bench/worker/measurement.h"
+#include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/config/text.h"
 #include "dpwa/version.h"
 
 namespace dpwa::bench {
@@ -134,7 +134,7 @@ int parse_and_run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
-    std::cerr << "dpwa-bench step: " << config::one_line(error.what())
+    std::cerr << "dpwa-bench step: " << cli::usage_problem(app, error)
               << " (see dpwa-bench step --help)\n";
     return 2;
   }

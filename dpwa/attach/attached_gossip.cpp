@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dpwa/attach/report_text.h"
+#include "dpwa/gossip/pull_blocks.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wire/messages.h"
 
@@ -27,20 +28,23 @@ AttachedGossip::AttachedGossip(const Config& config, Manifest manifest,
     : config_(config),
       manifest_(std::move(manifest)),
       parameters_(std::move(parameters)),
-      threads_(threads) {}
+      threads_(threads) {
+  pull_blocks(config_, manifest_);  // the node process would refuse as much, later
+}
 
-void AttachedGossip::restore(const ResumeState& state) {
+void AttachedGossip::restore(const GossipState& state) {
   state_ = state;
   resumed_ = true;
 }
 
-ResumeState AttachedGossip::resume_state() const {
+GossipState AttachedGossip::resume_state() const {
   return state_;
 }
 
 void AttachedGossip::start() {
   const std::string name = socket_name(config_.cluster, config_.self, config_.self_node().port);
-  const auto deadline = SteadyClock::now() + config_.gossip.start_wait;
+  const auto begun = SteadyClock::now();
+  const auto deadline = begun + config_.gossip.start_wait;
   channel_ = connect_to(name);
   if (!channel_.is_open())
     log(LogLevel::info, "attach", "waiting for the node process of '" + config_.self + "'");
@@ -53,18 +57,17 @@ void AttachedGossip::start() {
                              "' runs here (gossip.daemon: true); start it: dpwa node --config " +
                              config_.file.string() + " --name " + config_.self);
   }
-  json request{{"do", "start"}, {"resume", nullptr}};
+  const std::chrono::duration<double> waited = SteadyClock::now() - begun;
+  json request{{"do", "start"}, {"resume", nullptr}, {"waited", waited.count()}};
   if (resumed_) request["resume"] = to_json(state_);
   attach();
   ask({request});
 }
 
 void AttachedGossip::attach() {
-  const json request{{"do", "attach"},
-                     {"cluster", config_.cluster},
-                     {"node", config_.self},
-                     {"process", ::getpid()},
-                     {"threads", threads_}};
+  json request{{"do", "attach"},        {"cluster", config_.cluster}, {"node", config_.self},
+               {"process", ::getpid()}, {"threads", threads_},        {"seed", nullptr}};
+  if (config_.gossip.seed) request["seed"] = *config_.gossip.seed;
   ask({request}, parameters_->descriptor());
   const auto frame = wire::encode(manifest_, 0);
   if (!channel_.send({reinterpret_cast<const char*>(frame.data()), frame.size()})) throw gone();
@@ -94,8 +97,10 @@ void AttachedGossip::update_send(const std::function<double()>& loss) {
   ask({{{"do", "send"}, {"loss", number(loss())}}});
 }
 
-StepReport AttachedGossip::update_wait() {
-  return step_report_in(ask({{{"do", "wait"}}}).text.at("report"));
+StepReport AttachedGossip::update_wait(const std::function<double()>& loss) {
+  json request{{"do", "wait"}, {"loss", nullptr}};
+  if (loss) request["loss"] = number(loss());
+  return step_report_in(ask({request}).text.at("report"));
 }
 
 void AttachedGossip::reload(const Config&) {

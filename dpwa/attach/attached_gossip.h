@@ -16,15 +16,16 @@ namespace dpwa::attach {
 // when the node process refuses it, or has ended.
 class AttachedGossip : public GossipSession {
  public:
-  // `parameters`: laid out as `manifest` says. `threads`: that may share a pass over them.
+  // `parameters`: laid out as `manifest` says. `threads`: that may share a pass over them. Throws
+  // ConfigError for more blocks than the model can be cut into.
   AttachedGossip(const Config& config, Manifest manifest, std::shared_ptr<SharedRegion> parameters,
                  unsigned threads);
 
-  void restore(const ResumeState& state) override;
-  ResumeState resume_state() const override;
+  void restore(const GossipState& state) override;
+  GossipState resume_state() const override;
   void start() override;  // waits for a node process as long as gossip.start_wait
   void update_send(const std::function<double()>& loss) override;
-  StepReport update_wait() override;
+  StepReport update_wait(const std::function<double()>& loss = {}) override;
   void reload(const Config& fresh) override;  // the node process reads its own file again
   FinishReport finish() override;
   void leave() override;
@@ -41,7 +42,7 @@ class AttachedGossip : public GossipSession {
   const std::shared_ptr<SharedRegion> parameters_;
   const unsigned threads_;
   Channel channel_;
-  ResumeState state_;
+  GossipState state_;
   bool resumed_ = false;
 };
 

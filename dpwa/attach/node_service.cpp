@@ -12,6 +12,7 @@
 #include "dpwa/config/reload.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/on_exit.h"
+#include "dpwa/security/security.h"
 #include "dpwa/wire/frame.h"
 #include "dpwa/wire/messages.h"
 
@@ -30,8 +31,8 @@ std::string text_of(const json& reply) {
 
 }  // namespace
 
-NodeService::NodeService(std::function<Config()> load, Signals signals)
-    : load_(std::move(load)), signals_(std::move(signals)), config_(load_()) {}
+NodeService::NodeService(Config config, std::function<Config()> reload, Signals signals)
+    : load_again_(std::move(reload)), signals_(std::move(signals)), config_(std::move(config)) {}
 
 NodeService::~NodeService() = default;
 
@@ -42,8 +43,10 @@ void NodeService::run() {
   } catch (const std::runtime_error& error) {
     throw std::runtime_error("node '" + config_.self + "': " + error.what());
   }
+  make_security(config_);  // a ConfigError when its files are no good
   log(LogLevel::info, "node", "waiting for a trainer of '" + config_.self + "'");
   while (!signals_.stop()) {
+    stay_visible();
     std::vector<int> sockets{listener.get()};
     if (trainer_.is_open()) sockets.push_back(trainer_.socket());
     wait_for_any(sockets, look_every);
@@ -97,6 +100,7 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
   Model model;
   model.manifest = std::move(*manifest);
   model.threads = std::clamp(told.at("threads").get<unsigned>(), 1U, 256U);
+  if (!told.at("seed").is_null()) model.seed = told.at("seed").get<std::uint64_t>();
   model.parameters = SharedRegion::open(std::move(file), model.manifest.total_bytes());
   if (!model.parameters) throw std::runtime_error("its parameters are not memory to be shared");
   return model;
@@ -120,7 +124,7 @@ json NodeService::answer(const json& request) {
   const auto wanted = request.at("do").get<std::string>();
   json reply = json::object();
   if (wanted == "start") {
-    at_any_time([&] { start(request.at("resume")); });
+    at_any_time([&] { start(request.at("resume"), request.at("waited").get<double>()); });
   } else if (wanted == "reload") {
     reload();
   } else if (wanted == "leave") {
@@ -131,7 +135,9 @@ json NodeService::answer(const json& request) {
     const double loss = number_in(request.at("loss"));
     gossip_->update_send([loss] { return loss; });
   } else if (wanted == "wait") {
-    reply["report"] = to_json(gossip_->update_wait());
+    const json& told = request.at("loss");
+    const auto loss = [&told] { return number_in(told); };
+    reply["report"] = to_json(told.is_null() ? gossip_->update_wait() : gossip_->update_wait(loss));
   } else if (wanted == "finish") {
     at_any_time([&] { reply["finished"] = to_json(gossip_->finish()); });
     leave();
@@ -149,10 +155,10 @@ void NodeService::at_any_time(const std::function<void()>& lasting) {
   lasting();
 }
 
-void NodeService::start(const json& resume) {
+void NodeService::start(const json& resume, double waited) {
   if (!next_) throw std::runtime_error("started twice");
   Model model = *std::exchange(next_, std::nullopt);
-  std::optional<ResumeState> state;
+  std::optional<GossipState> state;
   if (!resume.is_null()) state = resume_state_in(resume);
   if (gossip_) {
     // The last trainer has died. Its memory may hold half a step; its last snapshot does not.
@@ -165,24 +171,48 @@ void NodeService::start(const json& resume) {
       state = descent;
     }
   }
+  trainer_seed_ = model.seed;
   memory_ = std::move(model.parameters);
   parameters_ =
       std::make_unique<HostParameters>(std::move(model.manifest), memory_->bytes(), model.threads);
-  gossip_ = std::make_unique<Gossip>(config_, *parameters_);
+  waiting_.reset();
+  gossip_ = std::make_unique<Gossip>(with_trainers_seed(config_), *parameters_);
   if (state) gossip_->restore(*state);
-  gossip_->start();
+  const std::chrono::duration<double> seconds(std::clamp(waited, 0.0, 86400.0));
+  gossip_->start_after(std::chrono::duration_cast<Duration>(seconds));
+}
+
+Config NodeService::with_trainers_seed(Config config) const {
+  if (trainer_seed_) config.gossip.seed = trainer_seed_;
+  return config;
 }
 
 void NodeService::reload() {
   reload_or_keep([this] {
-    Config fresh = load_();
+    Config fresh = load_again_();
     if (gossip_) {
-      gossip_->reload(fresh);
+      gossip_->reload(with_trainers_seed(fresh));
     } else {
+      make_security(fresh);
       open_log(fresh).use();
+      waiting_.reset();  // and anew, as the file now has it
     }
     config_ = std::move(fresh);
   });
+}
+
+// Whatever is in the way is no reason to end: a trainer may come long after it is gone.
+void NodeService::stay_visible() {
+  if (gossip_ || waiting_) return;
+  try {
+    waiting_ = std::make_unique<WaitingNode>(config_);
+    not_visible_.clear();
+  } catch (const std::exception& error) {
+    if (not_visible_ != error.what())
+      log(LogLevel::warn, "node",
+          std::string("does not answer dpwa status until it can: ") + error.what());
+    not_visible_ = error.what();
+  }
 }
 
 void NodeService::leave() {
@@ -197,10 +227,9 @@ void NodeService::trainer_is_gone() {
   if (gossip_ == nullptr) return;
   LocalNode& local = gossip_->node().local();
   local.stale = true;
-  const auto last = local.store.latest();
   log(LogLevel::warn, "node",
       "the trainer (" + trainer_name_ + ") is gone: serving its snapshot of clock " +
-          std::to_string(last ? last->progress().clock : 0) + " until it is back");
+          std::to_string(local.store.progress().clock) + " until it is back");
 }
 
 }  // namespace dpwa::attach

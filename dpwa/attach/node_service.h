@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -10,14 +11,16 @@
 #include "dpwa/attach/shared_region.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/node/waiting_node.h"
 
 namespace dpwa::attach {
 
 // The node process: owns the network side of a node while training processes come and go, one at a
 // time. A trainer that ends in order (finish, leave) takes the node off the network; one that dies
 // leaves it there, serving the last snapshot, and the next one goes on from that snapshot, or from
-// the weights of a peer that is ahead. Everything happens on the thread of run(), but for the
-// node's own two.
+// the weights of a peer that is ahead. While it has no trainer it answers dpwa status and nothing
+// else. Everything happens on the thread of run(), but for the node's own two, or that of its
+// stand-in.
 class NodeService {
  public:
   struct Signals {
@@ -28,11 +31,14 @@ class NodeService {
     std::function<void(bool)> defer = [](bool) {};
   };
 
-  // `load`: the configuration as the cluster file has it now; throws ConfigError.
-  NodeService(std::function<Config()> load, Signals signals);
+  // `reload`: the configuration as the cluster file has it by then, read fast enough for a trainer
+  // that waits; throws ConfigError.
+  NodeService(Config config, std::function<Config()> reload, Signals signals);
   ~NodeService();
 
-  void run();  // until stop(). Throws std::runtime_error when another process runs for this node
+  // Until stop(). Throws std::runtime_error when another process runs for this node, ConfigError
+  // when the files of the security section cannot be used.
+  void run();
 
  private:
   // What a trainer has told of its model, and has not started with yet.
@@ -40,6 +46,7 @@ class NodeService {
     Manifest manifest;
     std::shared_ptr<SharedRegion> parameters;
     unsigned threads = 1;
+    std::optional<std::uint64_t> seed;
   };
   void admit(Channel caller);
   void check(const nlohmann::json& told) const;  // that it means this node
@@ -47,22 +54,28 @@ class NodeService {
   void serve();
   nlohmann::json answer(const nlohmann::json& request);
   void at_any_time(const std::function<void()>& lasting);
-  void start(const nlohmann::json& resume);
+  void start(const nlohmann::json& resume, double waited);  // so many seconds already
+  Config with_trainers_seed(Config config) const;
   void reload();
+  void stay_visible();
   void leave();
   void trainer_is_gone();
 
-  const std::function<Config()> load_;
+  const std::function<Config()> load_again_;
   const Signals signals_;
   Config config_;
   Channel trainer_;
   std::string trainer_name_;  // "process 123"
   std::optional<Model> next_;
-  ResumeState state_;
+  GossipState state_;
+  std::optional<std::uint64_t>
+      trainer_seed_;  // gossip.seed as the last trainer that started has it
 
   std::shared_ptr<SharedRegion> memory_;  // of parameters_
   std::unique_ptr<HostParameters> parameters_;
-  std::unique_ptr<Gossip> gossip_;  // null: off the network
+  std::unique_ptr<Gossip> gossip_;        // null: off the network
+  std::unique_ptr<WaitingNode> waiting_;  // while it is, if the address can be had
+  std::string not_visible_;               // why it could not, as the log has it
 };
 
 }  // namespace dpwa::attach

@@ -57,7 +57,8 @@ StepReport step_report_in(const json& text) {
 json to_json(const FinishReport& report) {
   return {{"averaged", report.averaged},
           {"participants", report.participants},
-          {"distance", number(report.distance_to_average)}};
+          {"distance", number(report.distance_to_average)},
+          {"enough", report.enough}};
 }
 
 FinishReport finish_report_in(const json& text) {
@@ -65,17 +66,18 @@ FinishReport finish_report_in(const json& text) {
   report.averaged = text.at("averaged").get<bool>();
   report.participants = text.at("participants").get<std::size_t>();
   report.distance_to_average = number_in(text.at("distance"));
+  report.enough = text.at("enough").get<bool>();
   return report;
 }
 
-json to_json(const ResumeState& state) {
+json to_json(const GossipState& state) {
   return {{"clock", number(state.clock)},
           {"lineage", state.lineage},
           {"incarnation", state.incarnation}};
 }
 
-ResumeState resume_state_in(const json& text) {
-  ResumeState state;
+GossipState resume_state_in(const json& text) {
+  GossipState state;
   state.clock = number_in(text.at("clock"));
   state.lineage = text.at("lineage").get<std::uint64_t>();
   state.incarnation = text.at("incarnation").get<std::uint64_t>();

@@ -2,7 +2,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "dpwa/gossip/step_report.h"
+#include "dpwa/core/step_report.h"
+#include "dpwa/gossip/gossip_state.h"
 
 // What a node process answers its trainer, as JSON. Numbers that are not finite are null.
 namespace dpwa::attach {
@@ -12,11 +13,11 @@ double number_in(const nlohmann::json& value);  // null: not a number
 
 nlohmann::json to_json(const StepReport& report);
 nlohmann::json to_json(const FinishReport& report);
-nlohmann::json to_json(const ResumeState& state);
+nlohmann::json to_json(const GossipState& state);
 
 // Throw nlohmann::json::exception when something is missing or of another type.
 StepReport step_report_in(const nlohmann::json& text);
 FinishReport finish_report_in(const nlohmann::json& text);
-ResumeState resume_state_in(const nlohmann::json& text);
+GossipState resume_state_in(const nlohmann::json& text);
 
 }  // namespace dpwa::attach

@@ -1,17 +1,19 @@
 #include "dpwa/cli/app.h"
 
+#include <unistd.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdlib>
 #include <exception>
-#include <ostream>
+#include <iostream>
 #include <string>
-#include <vector>
 
 #include "dpwa/cli/commands.h"
+#include "dpwa/cli/usage_problem.h"
+#include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/nearest_key.h"
-#include "dpwa/config/text.h"
 #include "dpwa/version.h"
 
 namespace dpwa::cli {
@@ -20,26 +22,16 @@ namespace {
 constexpr int failed = 1;
 constexpr int wrong_usage = 2;
 
-// CLI11 reports an unknown subcommand as a missing one: says instead which word was not understood.
-std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-  const std::vector<std::string> rest = command->remaining();
-  if (error.get_name() != "RequiredError" || rest.empty() || rest.front().starts_with('-')) {
-    return config::one_line(error.what());
-  }
-  std::vector<std::string> known;
-  for (const CLI::App* one : command->get_subcommands({})) known.push_back(one->get_name());
-  if (known.empty()) return error.what();
-  return "unknown subcommand " + config::shown(rest.front()) + "," +
-         config::suggestion(rest.front(), known) + " accepted: " + config::joined(known);
-}
-
 int parse_and_run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   CLI::App app("Barrier-free data-parallel training by gossip averaging.", "dpwa");
-  app.set_version_flag("--version", "dpwa " + std::string(version()), "Print the version and exit");
+  app.set_version_flag(
+      "--version", "dpwa " + std::string(version()) + " (back ends: " + available_backends() + ")",
+      "Print the version and exit");
   app.require_subcommand(1);
   CommandContext context{out, err};
+  const char* terminal = std::getenv("TERM");
+  context.terminal = &out == &std::cout && ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr &&
+                     std::string(terminal) != "dumb";
   add_commands(app, context);
   try {
     app.parse(argc, argv);

@@ -17,28 +17,47 @@ nodes:
 )";
 
 constexpr const char* settings = R"(
-backend: gossip                  # gossip | null (one node, no network); collective, kvstore: later versions
+backend: gossip                  # gossip | collective (synchronous all-reduce) | null (one node); kvstore: a later version
 
 gossip:
   pull_probability: 1.0          # of beginning a pull at a step (alias of the original: fetch_probability)
   timeout_ms: 500                # whole pull: connect, request, reply
   step_budget_ms: 0              # longest wait of step() for the network; 0 = blend at a later step
   blend: delta                   # delta: x + f (peer - own snapshot) | lerp: the original's (1-f) x + f peer
+  blocks: 1                      # parts of the model, 1 to 64; a pull brings one of them, in turn
   max_staleness: 0               # steps that a peer may lag; 0 = no bound
   max_frozen_ms: 10000           # a peer whose clock stands still for so long is not blended; 0 = no bound
   final_average: true            # one average over all nodes at the end
-  start_wait_ms: 10000           # longest wait at the start for nodes that do not answer
+  daemon: false                  # true: the network side of a node is a process of its own, dpwa node
+  # seed: 1                      # of the choice of peers and of when to pull; without it from the clock
+  start_wait_ms: 10000           # longest wait at the start for the other nodes
   finish_wait_ms: 10000          # longest wait at the end for nodes that still train
+  min_nodes: 1                   # fewer at the start, or in the final average, are an error
   # Scores of peers; the best score plus a random number is chosen.
   flow_control:
     {initial: 1000, min: 10, max: 1000, on_success: 10, on_failure: -100, recovery_per_second: 10}
   # Before anything is blended. distance: off | warn | clip | refuse, of parameters further away than
   # distance_multiple times the median; three offences in a row: not asked for a while.
   firewall:
-    {distance: warn, distance_multiple: 2, distance_samples: 8,
+    {distance: clip, distance_multiple: 2, distance_samples: 8,
      quarantine_after: 3, quarantine_ms: 2000, quarantine_max_ms: 300000}
   # Who takes part beside the nodes of this file. join: open | closed, to those who come with --join.
   membership: {join: open, suspect_ms: 5000, forget_ms: 1h, max_members: 4096}
+
+# Of backend collective alone. Gradients travel in buckets; sizes of 0: a bucket for each parameter.
+collective:
+  engine: auto                   # auto | gloo | nccl | mpi
+  first_bucket_bytes: 1MiB       # the bucket that is full first
+  bucket_bytes: 25MiB            # the others
+  compression: none              # none | fp16 | bf16: of what travels; sums are fp32
+  average_buffers: false         # BatchNorm statistics: false: those of the first node at work; true: the mean
+  plaintext: false               # true: gradients may travel unencrypted beside psk or mtls
+  start_wait_ms: 60000           # longest wait at the start until all nodes are there
+  hung_after_ms: 600000          # a node that answers and is late for so long is lost; 0 = never
+  stall_warn_ms: 10000           # a node that is late for so long is named in the log; 0 = never
+  lost_after_ms: 0               # a node whose network thread is silent for so long is lost; 0 = learned from the run
+  on_lost_rank: stop             # stop | shrink | gossip: what the others do without it
+  minority: stop                 # stop | gossip: what a part without the majority of the group does
 
 # How far a node moves towards its peer, 0 to 1. Methods and their parameters:
 #   constant {value} | clock | loss | linear {start, end, target} | loss_divergence {target}
@@ -80,10 +99,12 @@ log: {level: info, file: ""}     # trace | debug | info | warn | error | off; no
 )";
 
 std::string node_line(const ClusterTemplate& wanted, unsigned index) {
-  const bool plain = wanted.host.find_first_of(":%") == std::string::npos;
-  const std::string host = plain ? wanted.host : '"' + wanted.host + '"';
+  const auto hosts = static_cast<unsigned>(wanted.hosts.size());
+  const std::string& name = wanted.hosts[index % hosts];
+  const bool plain = name.find_first_of(":%") == std::string::npos;
+  const std::string host = plain ? name : '"' + name + '"';
   std::string line = "  - {name: w" + std::to_string(index + 1) + ", host: " + host +
-                     ", port: " + std::to_string(wanted.port + index);
+                     ", port: " + std::to_string(wanted.port + index / hosts);
   if (!wanted.processors.empty()) {
     const int core = wanted.processors[index % wanted.processors.size()];
     line += ", cores: [" + std::to_string(core) + "]";

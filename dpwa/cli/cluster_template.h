@@ -6,10 +6,15 @@
 
 namespace dpwa::cli {
 
+// Linux takes the ports of outgoing connections from these (net.ipv4.ip_local_port_range, as it is
+// unless someone changes it): a node that is to listen on one may find it taken.
+inline constexpr unsigned first_ephemeral_port = 32768;
+inline constexpr unsigned last_ephemeral_port = 60999;
+
 struct ClusterTemplate {
   unsigned nodes = 4;
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 45000;   // of the first node; the others follow
+  std::vector<std::string> hosts = {"127.0.0.1"};  // dealt out to the nodes in turn
+  std::uint16_t port = 24000;   // of the first node of each host; its others follow
   std::vector<int> processors;  // dealt out to the nodes in turn; empty = not pinned
   bool psk = false;             // security: {mode: psk}
   bool insecure = false;        // state the security mode, which hosts beyond loopback need

@@ -10,9 +10,10 @@ namespace dpwa::cli {
 
 // What a subcommand works with. It lives until the command has run.
 struct CommandContext {
-  std::ostream& out;  // results
-  std::ostream& err;  // human text
-  int exit_code = 0;  // set by the subcommand; 0 = done
+  std::ostream& out;      // results
+  std::ostream& err;      // human text
+  bool terminal = false;  // `out` is a terminal, which may be cleared
+  int exit_code = 0;      // set by the subcommand; 0 = done
 };
 
 // Each adds one subcommand to `parent`. The subcommand runs as its callback while the arguments are
@@ -22,6 +23,7 @@ void add_init_command(CLI::App& parent, CommandContext& context);
 void add_config_command(CLI::App& parent, CommandContext& context);
 void add_config_check_command(CLI::App& parent, CommandContext& context);
 void add_config_nodes_command(CLI::App& parent, CommandContext& context);
+void add_completion_command(CLI::App& parent, CommandContext& context);
 void add_keygen_command(CLI::App& parent, CommandContext& context);
 void add_node_command(CLI::App& parent, CommandContext& context);
 void add_status_command(CLI::App& parent, CommandContext& context);

@@ -4,7 +4,11 @@
 #include <string>
 
 #include "dpwa/cli/commands.h"
+#include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/host_check.h"
+#include "dpwa/config/launched.h"
+#include "dpwa/config/open_log.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::cli {
@@ -16,12 +20,21 @@ struct CheckOptions {
 };
 
 void check(const CheckOptions& options, CommandContext& context) {
-  const Config config =
-      options.name.empty() ? load_cluster(options.file) : load_config(options.file, options.name);
+  const Config config = options.name.empty() ? load_launchable(options.file)
+                                             : load_config(options.file, options.name);
+  require_backend(config);
+  check_log_file(config);
   if (!config.self.empty()) make_security(config);  // a ConfigError when its files are no good
   context.out << to_yaml(config);
-  context.err << "ok: " << options.file << ": cluster " << config.cluster << ", "
-              << config.nodes.size() << (config.nodes.size() == 1 ? " node" : " nodes");
+  // The file may be meant for another host, so this is no error here.
+  if (const auto problem = congestion_control_problem(config))
+    context.err << "warning: " << *problem << " (a node that is started here refuses it)\n";
+  context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
+  if (config.nodes.empty()) {
+    context.err << "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)";
+  } else {
+    context.err << config.nodes.size() << (config.nodes.size() == 1 ? " node" : " nodes");
+  }
   if (!config.self.empty()) {
     const NodeEntry& self = config.self_node();
     context.err << "; " << self.name << " listens on " << self.bind_host() << " port " << self.port;

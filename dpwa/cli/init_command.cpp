@@ -1,14 +1,17 @@
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "dpwa/cli/atomic_file.h"
 #include "dpwa/cli/cluster_template.h"
 #include "dpwa/cli/commands.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/config/resolve.h"
+#include "dpwa/config/text.h"
 #include "dpwa/node/processors.h"
 
 namespace dpwa::cli {
@@ -18,30 +21,33 @@ constexpr unsigned most_nodes = 10000;
 
 struct InitOptions {
   unsigned nodes = 4;
+  bool nodes_given = false;
   std::string host = "127.0.0.1";
-  unsigned port = 45000;
+  std::vector<std::string> hosts;  // instead of `host`, by commas: nodes dealt out to them
+  unsigned port = ClusterTemplate().port;
+  bool port_given = false;
   std::string file = "cluster.yaml";
   std::string security = "insecure";
   bool force = false;
 };
 
 // The host resolved. Throws CLI::ValidationError when peers could not dial it.
-NodeEntry resolve_host(const std::string& host) {
+NodeEntry resolve_host(const std::string& host, const std::string& option) {
   const std::string accepted = "; accepted: an IP address or a host name known here";
   constexpr const char* plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
   if (host.empty() || host.find_first_not_of(plain) != std::string::npos) {
-    throw CLI::ValidationError("--host", "'" + host + "' is not a host" + accepted);
+    throw CLI::ValidationError(option, config::shown(host) + " is not a host" + accepted);
   }
   config::Resolver resolver;
   const config::Resolved& resolved = resolver.resolve(host);
   if (resolved.addresses.empty()) {
     throw CLI::ValidationError(
-        "--host", "'" + host + "' cannot be resolved (" + resolved.error + ")" + accepted);
+        option, config::shown(host) + " cannot be resolved (" + resolved.error + ")" + accepted);
   }
   if (config::is_wildcard(resolved.addresses.front())) {
-    throw CLI::ValidationError("--host",
-                               "'" + host + "' is no address that peers can dial" + accepted);
+    throw CLI::ValidationError(
+        option, config::shown(host) + " is no address that peers can dial" + accepted);
   }
   NodeEntry node;
   node.host = host;
@@ -49,28 +55,98 @@ NodeEntry resolve_host(const std::string& host) {
   return node;
 }
 
-ClusterTemplate plan(const InitOptions& options) {
-  const unsigned last = options.port + options.nodes - 1;
-  if (last > 65535) {
-    throw CLI::ValidationError("--port", std::to_string(options.nodes) + " nodes from port " +
-                                             std::to_string(options.port) + " reach port " +
-                                             std::to_string(last) + "; accepted: up to 65535");
+// CLI11 would leave out an empty host, and that is one which was forgotten.
+std::vector<std::string> split_hosts(const std::vector<std::string>& lists) {
+  std::vector<std::string> hosts;
+  for (const std::string& list : lists) {
+    std::size_t begin = 0;
+    for (auto comma = list.find(','); comma != std::string::npos; comma = list.find(',', begin)) {
+      hosts.push_back(list.substr(begin, comma - begin));
+      begin = comma + 1;
+    }
+    hosts.push_back(list.substr(begin));
   }
-  const NodeEntry node = resolve_host(options.host);
+  return hosts;
+}
+
+std::vector<NodeEntry> resolve_hosts(const InitOptions& options) {
+  if (options.hosts.empty()) return {resolve_host(options.host, "--host")};
+  std::vector<NodeEntry> resolved;
+  for (const std::string& host : split_hosts(options.hosts)) {
+    NodeEntry node = resolve_host(host, "--hosts");
+    for (const NodeEntry& other : resolved) {
+      if (std::ranges::find_first_of(node.addresses, other.addresses) == node.addresses.end())
+        continue;
+      throw CLI::ValidationError("--hosts", config::shown(host) + " is the same machine as " +
+                                                config::shown(other.host) +
+                                                "; accepted: each host once");
+    }
+    resolved.push_back(std::move(node));
+  }
+  return resolved;
+}
+
+// Of the first node of each host, where `count` follow each other. Throws CLI::ValidationError when
+// they do not fit.
+unsigned first_port(const InitOptions& options, unsigned count) {
+  if (!options.port_given) return std::min(options.port, first_ephemeral_port - count);
+  const unsigned last = options.port + count - 1;
+  if (last > 65535) {
+    throw CLI::ValidationError(
+        "--port", std::to_string(count) + (count == 1 ? " node" : " nodes") + " from port " +
+                      std::to_string(options.port) + " reach port " + std::to_string(last) +
+                      "; accepted: a port up to " + std::to_string(first_ephemeral_port - count) +
+                      " (the highest that keeps " + "all below " +
+                      std::to_string(first_ephemeral_port) + ")");
+  }
+  return options.port;
+}
+
+struct Plan {
   ClusterTemplate wanted;
-  wanted.nodes = options.nodes;
-  wanted.host = options.host;
-  wanted.port = static_cast<std::uint16_t>(options.port);
+  unsigned last_port = 0;
+};
+
+Plan plan(const InitOptions& options) {
+  const std::vector<NodeEntry> hosts = resolve_hosts(options);
+  const auto count = static_cast<unsigned>(hosts.size());
+  ClusterTemplate wanted;
+  wanted.hosts.clear();
+  for (const NodeEntry& host : hosts) wanted.hosts.push_back(host.host);
+  wanted.nodes = options.hosts.empty() || options.nodes_given ? options.nodes : count;
+  if (wanted.nodes < count) {
+    throw CLI::ValidationError("--nodes", std::to_string(wanted.nodes) + " nodes on " +
+                                              std::to_string(count) +
+                                              " hosts; accepted: at least one for each");
+  }
+  const unsigned per_host = (wanted.nodes + count - 1) / count;
+  wanted.port = static_cast<std::uint16_t>(first_port(options, per_host));
   wanted.psk = options.security == "psk";
-  wanted.insecure = !wanted.psk && !config::is_loopback(node.addresses.front());
+  wanted.insecure = !wanted.psk && std::ranges::any_of(hosts, [](const NodeEntry& host) {
+    return !config::is_loopback(host.addresses.front());
+  });
   // The processors of another machine are unknown here.
-  if (LocalMachine().hosts(node)) wanted.processors = usable_processors();
-  return wanted;
+  const LocalMachine machine;
+  if (std::ranges::all_of(hosts, [&](const NodeEntry& host) { return machine.hosts(host); }))
+    wanted.processors = usable_processors();
+  return {wanted, wanted.port + per_host - 1};
+}
+
+void explain_ports(const Plan& planned, CommandContext& context) {
+  const ClusterTemplate& wanted = planned.wanted;
+  if (wanted.port > last_ephemeral_port || planned.last_port < first_ephemeral_port) return;
+  const unsigned count = planned.last_port - wanted.port + 1;
+  context.err << "warning: ports " << wanted.port << " to " << planned.last_port
+              << " reach into those that Linux gives to outgoing connections ("
+              << first_ephemeral_port << " to " << last_ephemeral_port
+              << "), where a node may find its own taken; --port " << first_ephemeral_port - count
+              << " or lower avoids it\n";
 }
 
 void init(const InitOptions& options, CommandContext& context) {
   const bool to_stdout = options.file == "-";
-  const ClusterTemplate wanted = plan(options);
+  const Plan planned = plan(options);
+  const ClusterTemplate& wanted = planned.wanted;
   if (!to_stdout && !options.force && std::filesystem::exists(options.file)) {
     throw CLI::ValidationError(
         "-o", "'" + options.file + "' exists; accepted: another file, or --force to replace it");
@@ -81,16 +157,23 @@ void init(const InitOptions& options, CommandContext& context) {
   } else {
     write_file_atomically(options.file, text);
     context.err << "wrote " << options.file << ": " << wanted.nodes
-                << (wanted.nodes == 1 ? " node" : " nodes") << " on " << wanted.host << ", ports "
-                << wanted.port << " to " << wanted.port + wanted.nodes - 1 << '\n';
+                << (wanted.nodes == 1 ? " node" : " nodes") << " on "
+                << config::joined(wanted.hosts);
+    if (planned.last_port == wanted.port) {
+      context.err << ", port " << wanted.port << '\n';
+    } else {
+      context.err << ", ports " << wanted.port << " to " << planned.last_port << '\n';
+    }
   }
+  explain_ports(planned, context);
   if (wanted.psk) {
     context.err << "the nodes need the key that the file names: dpwa keygen makes it\n";
   }
   if (wanted.insecure) {
     context.err
-        << "warning: " << wanted.host
-        << " is not loopback, so the file says security: {mode: insecure}; use it on a private "
+        << "warning: " << config::joined(wanted.hosts)
+        << (wanted.hosts.size() == 1 ? " is" : " are")
+        << " not loopback, so the file says security: {mode: insecure}; use it on a private "
            "network only\n";
   }
 }
@@ -100,20 +183,34 @@ void init(const InitOptions& options, CommandContext& context) {
 void add_init_command(CLI::App& parent, CommandContext& context) {
   auto options = std::make_shared<InitOptions>();
   CLI::App* command = parent.add_subcommand("init", "Write an annotated cluster file");
-  command->add_option("--nodes", options->nodes, "Number of nodes")
-      ->check(CLI::Range(1U, most_nodes))
-      ->capture_default_str();
-  command->add_option("--host", options->host, "Host of every node")->capture_default_str();
-  command->add_option("--port", options->port, "Port of the first node; the others follow")
-      ->check(CLI::Range(1U, 65535U))
-      ->capture_default_str();
+  CLI::Option* nodes =
+      command->add_option("--nodes", options->nodes, "Number of nodes; with --hosts: one for each")
+          ->check(CLI::Range(1U, most_nodes))
+          ->capture_default_str();
+  CLI::Option* host =
+      command->add_option("--host", options->host, "Host of every node")->capture_default_str();
+  command
+      ->add_option("--hosts", options->hosts,
+                   "Hosts, separated by commas: the nodes are dealt out to them in turn")
+      ->allow_extra_args(false)
+      ->type_name("HOST,...")
+      ->excludes(host);
+  CLI::Option* port = command
+                          ->add_option("--port", options->port,
+                                       "Port of the first node of each host; its others follow")
+                          ->check(CLI::Range(1U, 65535U))
+                          ->capture_default_str();
   command->add_option("-o,--output", options->file, "File to write, - for standard output")
       ->capture_default_str();
   command->add_option("--security", options->security, "security.mode of the nodes")
       ->check(CLI::IsMember({"insecure", "psk"}))
       ->capture_default_str();
   command->add_flag("--force", options->force, "Replace the file when it exists");
-  command->callback([options, &context] { init(*options, context); });
+  command->callback([options, nodes, port, &context] {
+    options->nodes_given = nodes->count() > 0;
+    options->port_given = port->count() > 0;
+    init(*options, context);
+  });
 }
 
 }  // namespace dpwa::cli

@@ -32,7 +32,13 @@ Keys two_keys_in(const std::string& file) {
 }
 
 void create(const std::string& file, CommandContext& context) {
-  create_private_file(file, key_file_text({new_key()}));
+  try {
+    create_private_file(file, key_file_text({new_key()}));
+  } catch (const FileExists&) {
+    throw CLI::ValidationError("-o", "'" + file +
+                                         "' exists and is never replaced; accepted: another file "
+                                         "(or --add, to change the key of this one)");
+  }
   context.err << "wrote " << file << ": the key of a cluster, for its nodes alone (mode 0600)\n";
 }
 

@@ -5,9 +5,12 @@
 
 #include "dpwa/attach/node_service.h"
 #include "dpwa/cli/commands.h"
+#include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/host_check.h"
+#include "dpwa/config/locations.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/log/log.h"
+#include "dpwa/core_dumps.h"
 #include "dpwa/stop_signal.h"
 
 namespace dpwa::cli {
@@ -20,17 +23,28 @@ struct NodeOptions {
 };
 
 void run_node(const NodeOptions& options, CommandContext& context) {
+  forbid_core_dumps();
   stop_signal::install();
   stop_signal::defer(true);
-  const auto load = [&options] { return load_config(options.file, options.name, options.join); };
-  const Config config = load();
+  const Config config = load_config(options.file, options.name, options.join);
+  if (!config.gossip.daemon) {
+    throw ConfigError(options.file +
+                      ": gossip.daemon: is false, so no trainer would ever attach to a node "
+                      "process; accepted: gossip: {daemon: true}");
+  }
+  require_backend(config);
+  if (config.backend == Backend::null) {
+    config::Locations(options.file)
+        .fail_at(config.backend_line, "backend",
+                 "'null' has no network, so no trainer would ever attach to a node process; "
+                 "accepted: gossip");
+  }
+  check_host(config);
   open_log(config).use();
-  if (!config.gossip.daemon)
-    log(LogLevel::warn, "node",
-        "trainers do not attach to a node process unless gossip.daemon is true in " + options.file);
   attach::NodeService service(
-      load, {[] { return stop_signal::received() != 0; }, [] { return stop_signal::take_reload(); },
-             stop_signal::defer});
+      config, [&options] { return reload_config(options.file, options.name, options.join); },
+      {[] { return stop_signal::received() != 0; }, [] { return stop_signal::take_reload(); },
+       stop_signal::defer});
   service.run();
   context.exit_code = 128 + stop_signal::received();
 }
@@ -43,7 +57,7 @@ void add_node_command(CLI::App& parent, CommandContext& context) {
       "node",
       "Run the network side of a node for training processes that come and go (gossip: {daemon: "
       "true}), until SIGTERM or SIGINT; SIGHUP reads the file again");
-  command->add_option("--config", options->file, "The cluster file")->required();
+  command->add_option("--config", options->file, "The cluster file")->required()->type_name("FILE");
   command->add_option("--name", options->name, "The node (default: DPWA_NAME)");
   command->add_option("--join", options->join,
                       "HOST:PORT of a running node to join by; may be given several times");

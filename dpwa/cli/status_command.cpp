@@ -1,90 +1,39 @@
 #include <CLI/App.hpp>
+#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <span>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "dpwa/cli/commands.h"
-#include "dpwa/cli/text_table.h"
+#include "dpwa/cli/node_status.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/locations.h"
+#include "dpwa/config/validate.h"
 #include "dpwa/net/status_query.h"
 #include "dpwa/security/security.h"
-#include "dpwa/wire/messages.h"
+#include "dpwa/stop_signal.h"
 #include "dpwa/wire/plain_text.h"
 
 namespace dpwa::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct StatusOptions {
   std::string file;
   std::string name;
   bool json = false;
+  bool check = false;
+  unsigned watch_seconds = 0;  // 0 = once
   unsigned timeout_ms = 2000;
 };
-
-// A peer's document is data from the network: whatever is missing or of another type shows as "-".
-std::string text_of(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  if (found == document.end() || !found->is_string()) return "-";
-  return found->get<std::string>();
-}
-
-// To be shown: what could steer a terminal, or feign another row, is replaced.
-std::string field(const Json& document, const char* key, int decimals = -1) {
-  const auto found = document.find(key);
-  if (found == document.end() || found->is_null()) return "-";
-  if (found->is_string())
-    return wire::to_plain_text(found->get_ref<const std::string&>(), wire::max_name_bytes);
-  if (!found->is_number()) return "-";
-  if (decimals < 0) return found->dump();
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, found->get<double>());
-  return text;
-}
-
-std::string megabytes(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  if (found == document.end() || !found->is_number()) return "-";
-  char text[64];
-  std::snprintf(text, sizeof text, "%.1f", found->get<double>() / 1e6);
-  return text;
-}
-
-// How many of its peers a node reads from memory, such as "2/3".
-std::string peers_on_same_host(const Json& document) {
-  const auto peers = document.find("peers");
-  if (peers == document.end() || !peers->is_array()) return "-";
-  const auto count = std::count_if(peers->begin(), peers->end(), [](const Json& peer) {
-    return peer.is_object() && text_of(peer, "transport") == "same_host";
-  });
-  return std::to_string(count) + "/" + std::to_string(peers->size());
-}
-
-std::string firewall_field(const Json& document, const char* key) {
-  const auto firewall = document.find("firewall");
-  if (firewall == document.end() || !firewall->is_object()) return "-";
-  return field(*firewall, key);
-}
-
-// Parameters that the firewall kept out, for whatever reason.
-std::string refused(const Json& document) {
-  const auto firewall = document.find("firewall");
-  if (firewall == document.end() || !firewall->is_object()) return "-";
-  std::uint64_t sum = 0;
-  for (const char* key : {"distance_refused", "not_finite"}) {
-    const auto found = firewall->find(key);
-    if (found == firewall->end() || !found->is_number_unsigned()) return "-";
-    sum += found->get<std::uint64_t>();
-  }
-  return std::to_string(sum);
-}
 
 // A node to ask: of the file, or one that joined as the nodes of the file have it.
 struct Asked {
@@ -100,41 +49,6 @@ std::vector<Asked> of_file(const Config& config) {
   return nodes;
 }
 
-// A document nested so deeply that copying it would use up the stack is none.
-Json parse(const StatusAnswer& answer) {
-  constexpr int deepest = 16;
-  bool too_deep = false;
-  const auto look = [&too_deep](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > deepest;
-    return !too_deep;
-  };
-  const Json document = Json::parse(answer.json, look, /*allow_exceptions=*/false);
-  return document.is_object() && !too_deep ? document : Json::object();
-}
-
-// What the answers say of each member, by name: its entry where it is held alive, else the gravest.
-std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers) {
-  const auto rank = [](const Json& member) {
-    const std::string status = text_of(member, "status");
-    return status == "alive" ? 0 : status == "left" ? 3 : status == "dead" ? 2 : 1;
-  };
-  std::map<std::string, Json> members;
-  for (const StatusAnswer& answer : answers) {
-    const Json document = parse(answer);
-    const auto list = document.find("members");
-    if (list == document.end() || !list->is_array()) continue;
-    for (const Json& member : *list) {
-      if (!member.is_object()) continue;
-      const std::string name = text_of(member, "name");
-      const auto [found, first] = members.try_emplace(name, member);
-      const bool alive = rank(member) == 0 && rank(found->second) != 0;
-      if (!first && (alive || (rank(found->second) != 0 && rank(member) > rank(found->second))))
-        found->second = member;
-    }
-  }
-  return members;
-}
-
 // Those that joined and are not known yet; at most so many that a liar cannot keep this busy.
 std::vector<Asked> joined(const std::map<std::string, Json>& members,
                           const std::vector<Asked>& known) {
@@ -144,8 +58,8 @@ std::vector<Asked> joined(const std::map<std::string, Json>& members,
     const bool is_known =
         std::ranges::any_of(known, [&](const Asked& node) { return node.address.name == name; });
     const auto port = member.find("port");
-    const std::string address = text_of(member, "address");
-    const std::string status = text_of(member, "status");
+    const std::string address = raw_text(member, "address");
+    const std::string status = raw_text(member, "status");
     const bool runs = status == "alive" || status == "suspect";
     if (is_known || !runs || !wire::is_plain_text(name) || !wire::is_plain_text(address) ||
         port == member.end() || !port->is_number_unsigned() || *port > 65535)
@@ -163,67 +77,122 @@ std::vector<PeerAddress> addresses_of(const std::vector<Asked>& nodes) {
   return addresses;
 }
 
-void print_table(const std::vector<Asked>& nodes, const std::vector<StatusAnswer>& answers,
-                 std::ostream& out) {
-  const auto members = members_in(answers);
-  TextTable table({"node", "address", "member", "state", "clock", "loss", "published", "pulls ok",
-                   "failed", "served", "same host", "MB in", "MB out", "errors", "clipped",
-                   "refused", "quarantined"});
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    const std::string& name = nodes[i].address.name;
-    const std::string& address = nodes[i].shown;
-    const auto held = members.find(name);
-    const std::string member = held == members.end() ? "-" : field(held->second, "status");
-    if (!answers[i].error.empty()) {
-      table.add({name, address, member, "no answer: " + answers[i].error});
-      continue;
-    }
-    const Json status = parse(answers[i]);
-    table.add({name, address, member, field(status, "state"), field(status, "clock", 1),
-               field(status, "loss", 4), field(status, "published"), field(status, "pulls_ok"),
-               field(status, "pulls_failed"), field(status, "snapshots_served"),
-               peers_on_same_host(status), megabytes(status, "bytes_received"),
-               megabytes(status, "bytes_served"), field(status, "protocol_errors"),
-               firewall_field(status, "distance_clipped"), refused(status),
-               firewall_field(status, "quarantined_peers")});
-  }
-  table.print(out);
-}
-
-void print_json(const Config& config, const std::vector<StatusAnswer>& answers, std::ostream& out) {
+void print_json(const Config& config, const std::vector<NodeStatus>& nodes, std::ostream& out) {
   Json document;
   document["schema"] = 1;
   document["cluster"] = config.cluster;
   document["nodes"] = Json::array();
-  for (const StatusAnswer& answer : answers) {
+  for (const NodeStatus& status : nodes) {
     Json node;
-    node["name"] = answer.name;
-    node["answered"] = answer.error.empty();
-    if (answer.error.empty()) node["status"] = parse(answer);
-    if (!answer.error.empty()) node["error"] = answer.error;
+    node["name"] = status.name;
+    const std::string other = other_name(status);
+    const bool answered = status.error.empty() && other.empty();
+    node["answered"] = answered;
+    if (answered) node["status"] = status.document;
+    if (!answered) node["error"] = other.empty() ? status.error : absence_of(status);
+    if (!other.empty()) node["answers_as"] = other;
     document["nodes"].push_back(std::move(node));
   }
   out << document.dump(2, ' ', /*ensure_ascii=*/true) << '\n';  // control characters as well
 }
 
-void show_status(const StatusOptions& options, CommandContext& context) {
-  const Config config = load_cluster(options.file);
-  const auto security = make_observer_security(config, options.name);
-  const auto timeout = std::chrono::milliseconds(options.timeout_ms);
+struct Asking {
+  Config config;
+  std::shared_ptr<Security> security;
+  std::chrono::milliseconds timeout;
+};
+
+// The nodes of the file, in its order, then those that joined.
+std::vector<NodeStatus> ask(const Asking& asking) {
+  const Config& config = asking.config;
   std::vector<Asked> nodes = of_file(config);
-  auto answers = query_status(config.cluster, addresses_of(nodes), timeout, security.get());
+  auto answers =
+      query_status(config.cluster, addresses_of(nodes), asking.timeout, asking.security.get());
   const auto more = joined(members_in(answers), nodes);
   if (!more.empty()) {
-    auto of_joined = query_status(config.cluster, addresses_of(more), timeout, security.get());
+    auto of_joined =
+        query_status(config.cluster, addresses_of(more), asking.timeout, asking.security.get());
     nodes.insert(nodes.end(), more.begin(), more.end());
     answers.insert(answers.end(), of_joined.begin(), of_joined.end());
   }
+  const auto members = members_in(answers);
+  std::vector<NodeStatus> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto held = members.find(nodes[i].address.name);
+    found.push_back({nodes[i].address.name, nodes[i].shown,
+                     held == members.end() ? "-" : field_text(held->second, "status"),
+                     answers[i].error, parse_status(answers[i])});
+  }
+  return found;
+}
+
+void show_once(const Asking& asking, const StatusOptions& options, CommandContext& context) {
+  const std::vector<NodeStatus> nodes = ask(asking);
   if (options.json) {
-    print_json(config, answers, context.out);
+    print_json(asking.config, nodes, context.out);
   } else {
-    print_table(nodes, answers, context.out);
+    print_status_table(nodes, context.out);
+  }
+  if (!options.check) return;
+  const auto of_file = std::span(nodes).first(asking.config.nodes.size());
+  const auto problems = status_problems(of_file);
+  for (const std::string& problem : problems) context.err << problem << '\n';
+  if (!problems.empty()) context.exit_code = 1;
+}
+
+// Until a signal ends the process, or nobody reads the tables any more.
+void watch(const Asking& asking, unsigned seconds, CommandContext& context) {
+  stop_signal::install();
+  const std::chrono::seconds pause(seconds);
+  for (bool first = true; context.out; first = false) {
+    const std::vector<NodeStatus> nodes = ask(asking);
+    if (context.terminal) {
+      context.out << "\x1b[H\x1b[2J";  // home, clear
+    } else if (!first) {
+      context.out << '\n';
+    }
+    print_status_table(nodes, context.out);
+    context.out.flush();
+    std::this_thread::sleep_for(pause);
   }
 }
+
+// A node that joined is not in the file, but where the paths of the section have "{name}" it may
+// have keys of its own. Throws ConfigError.
+void require_known(const Config& config, const std::string& name) {
+  if (name.empty()) return;
+  const SecurityConfig& security = config.security;
+  for (std::string path : {security.key_file, security.ca, security.cert, security.key}) {
+    const auto place = path.find("{name}");
+    if (place == std::string::npos) continue;
+    if (std::filesystem::exists(path.replace(place, 6, name))) return;
+  }
+  config::check_own_name(config, name, config::Locations(config.file.string()));
+}
+
+void show_status(const StatusOptions& options, CommandContext& context) {
+  Asking asking{load_cluster(options.file), nullptr, std::chrono::milliseconds(options.timeout_ms)};
+  require_known(asking.config, options.name);
+  asking.security = make_observer_security(asking.config, options.name);
+  if (options.watch_seconds > 0) {
+    watch(asking, options.watch_seconds, context);
+  } else {
+    show_once(asking, options, context);
+  }
+}
+
+// The cluster file may be given in two ways, and must be in one: the help asks for it once.
+class FileOnce : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string text = CLI::Formatter::make_option(option, is_positional);
+    const std::string_view mark = " REQUIRED";
+    const auto place = text.find(mark);
+    if (!is_positional && option->get_positional() && place != std::string::npos)
+      text.replace(place, mark.size(), mark.size(), ' ');  // the columns stay
+    return text;
+  }
+};
 
 }  // namespace
 
@@ -231,11 +200,24 @@ void add_status_command(CLI::App& parent, CommandContext& context) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command =
       parent.add_subcommand("status", "Ask every node of a cluster file how it is doing");
-  command->add_option("--config", options->file, "The cluster file")->required();
+  command->formatter(std::make_shared<FileOnce>());
+  command->add_option("FILE,--config", options->file, "The cluster file")
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   command->add_option("--name", options->name,
                       "What {name} in the paths of the security section stands for (default: the "
                       "first node whose files can be read here)");
-  command->add_flag("--json", options->json, "Print one JSON document instead of a table");
+  CLI::Option* json =
+      command->add_flag("--json", options->json, "Print one JSON document instead of a table");
+  CLI::Option* check = command->add_flag("--check", options->check,
+                                         "Say on standard error which nodes of the file are "
+                                         "missing or failing, and exit with 1 if any");
+  command
+      ->add_flag("--watch{2}", options->watch_seconds,
+                 "Ask again every 2 s, or with --watch=SECONDS every so many, until Ctrl-C")
+      ->check(CLI::Range(1U, 3600U))
+      ->excludes(json)
+      ->excludes(check);
   command->add_option("--timeout-ms", options->timeout_ms, "How long to wait for each node")
       ->check(CLI::Range(1U, 600000U))
       ->capture_default_str();

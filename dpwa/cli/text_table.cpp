@@ -13,12 +13,14 @@ void TextTable::print(std::ostream& out) const {
     for (std::size_t i = 0; i < fixed; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   for (const auto& row : rows_) {
+    std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool last = i + 1 == row.size();
       const std::size_t pad = last ? 0 : widths[i] - std::min(widths[i], row[i].size()) + 2;
-      out << row[i] << std::string(pad, ' ');
+      line += row[i] + std::string(pad, ' ');
     }
-    out << '\n';
+    line.erase(line.find_last_not_of(' ') + 1);
+    out << line << '\n';
   }
 }
 

@@ -50,12 +50,38 @@ struct GossipConfig {
   Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
   bool final_average = true;
   bool daemon = false;  // the network side is a process of its own: `dpwa node`
-  Duration start_wait = std::chrono::milliseconds(10000);  // longest wait at start for silent nodes
+  // Of the choice of peers, of blocks and of the moments of pulls; none: from the clock.
+  std::optional<std::uint64_t> seed;
+  Duration start_wait = std::chrono::milliseconds(10000);  // longest wait at start for the others
+  std::uint32_t min_nodes = 1;  // fewer at the start, or in the final average, are an error
   Duration finish_wait =
       std::chrono::milliseconds(10000);  // longest wait at the end for the others
   FlowControl flow_control;
   FirewallOptions firewall;
   MembershipConfig membership;
+};
+
+enum class CollectiveEngine { automatic, gloo, nccl, mpi };
+enum class GradientCompression { none, fp16, bf16 };
+enum class OnLostRank { stop, shrink, gossip };
+enum class Minority { stop, gossip };
+
+struct CollectiveConfig {
+  CollectiveEngine engine = CollectiveEngine::automatic;
+  // Gradients that travel together: the first bucket and the others; 0 = one for each parameter.
+  std::uint64_t first_bucket_bytes = std::uint64_t{1} << 20;
+  std::uint64_t bucket_bytes = std::uint64_t{25} << 20;
+  GradientCompression compression = GradientCompression::none;  // of what travels; sums are fp32
+  bool average_buffers = false;  // BatchNorm statistics: false = those of the first rank
+  bool plaintext = false;        // gradients may travel unencrypted beside psk or mtls
+  Duration start_wait = std::chrono::seconds(60);  // longest wait at the start for all nodes
+  // A rank whose network thread answers, but that is late for so long, is lost; 0 = never.
+  Duration hung_after = std::chrono::minutes(10);
+  Duration stall_warn = std::chrono::seconds(10);  // a rank late for so long is named; 0 = never
+  // A rank whose network thread does not answer for so long is lost; 0 = learned from the run.
+  Duration lost_after{};
+  OnLostRank on_lost_rank = OnLostRank::stop;
+  Minority minority = Minority::stop;  // of a part without the majority of the last group
 };
 
 struct InterpolationConfig {
@@ -77,6 +103,7 @@ struct TransportConfig {
   bool same_host = true;        // peers of this host read each other's memory where they can
   Codec encoding = Codec::raw;  // in which peers are asked for their parameters
   std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
+  int congestion_control_line = 0;          // where the cluster file names it; 0 = nowhere
   std::uint32_t chunk_bytes = 512 * 1024;   // unit of a reply, with a checksum of its own
   bool checksum = true;                     // of chunks; false: none between nodes that both say so
   std::uint32_t max_connections = 256;      // inbound, at once
@@ -96,7 +123,9 @@ struct Config {
   std::string cluster = "dpwa";
   std::vector<NodeEntry> nodes;
   Backend backend = Backend::gossip;
+  int backend_line = 0;  // where the cluster file names it; 0 = nowhere
   GossipConfig gossip;
+  CollectiveConfig collective;
   InterpolationConfig interpolation;
   SecurityConfig security;
   TransportConfig transport;
@@ -127,6 +156,10 @@ class ConfigError : public std::runtime_error {
 // is then DPWA_HOST (or 127.0.0.1), DPWA_PORT and DPWA_BIND.
 Config load_config(const std::filesystem::path& file, const std::string& name = "",
                    const std::vector<std::string>& join = {});
+
+// The same between two steps of a run: a file that is a pipe is given 50 ms at most.
+Config reload_config(const std::filesystem::path& file, const std::string& name = "",
+                     const std::vector<std::string>& join = {});
 
 // The same for programs that are no node themselves (status, run.sh): no own name, no overrides.
 Config load_cluster(const std::filesystem::path& file);

@@ -2,33 +2,13 @@
 
 #include <yaml-cpp/eventhandler.h>
 
-#include <cerrno>
-#include <fstream>
 #include <sstream>
 #include <string>
-#include <system_error>
 
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {
 namespace {
-
-std::string read_bounded(const std::filesystem::path& file, const Locations& locations) {
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) {
-    locations.fail("", "is a directory; accepted: a cluster file");
-  }
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    locations.fail("", "cannot be read: " + std::generic_category().message(errno ? errno : EIO));
-  }
-  std::string text(max_file_bytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) locations.fail("", "cannot be read to its end");
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  return text;
-}
 
 // Listens for the start of documents and nothing else.
 class DocumentStart : public YAML::EventHandler {
@@ -64,8 +44,9 @@ void refuse_second_document(const std::string& text, const Locations& locations)
 
 }  // namespace
 
-YAML::Node read_document(const std::filesystem::path& file, const Locations& locations) {
-  return parse_document(read_bounded(file, locations), locations);
+YAML::Node read_document(const std::filesystem::path& file, const Locations& locations,
+                         const PipePatience& patience) {
+  return parse_document(read_cluster_text(file, locations, patience), locations);
 }
 
 YAML::Node parse_document(std::string text, const Locations& locations) {

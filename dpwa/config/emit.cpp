@@ -3,10 +3,32 @@
 #include <utility>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/names.h"
 #include "dpwa/config/text.h"
 #include "dpwa/config/units.h"
 
 namespace dpwa {
+
+namespace config {
+
+const char* name_of(OnLostRank policy) {
+  switch (policy) {
+    case OnLostRank::stop:
+      return "stop";
+    case OnLostRank::shrink:
+      return "shrink";
+    case OnLostRank::gossip:
+      return "gossip";
+  }
+  return "";
+}
+
+const char* name_of(Minority policy) {
+  return policy == Minority::gossip ? "gossip" : "stop";
+}
+
+}  // namespace config
+
 namespace {
 
 using config::milliseconds_text;
@@ -86,8 +108,10 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   pair(out, "max_frozen_ms", milliseconds_text(gossip.max_frozen));
   pair(out, "final_average", gossip.final_average);
   pair(out, "daemon", gossip.daemon);
+  if (gossip.seed) pair(out, "seed", *gossip.seed);
   pair(out, "start_wait_ms", milliseconds_text(gossip.start_wait));
   pair(out, "finish_wait_ms", milliseconds_text(gossip.finish_wait));
+  pair(out, "min_nodes", gossip.min_nodes);
   const FlowControl& flow = gossip.flow_control;
   out << YAML::Key << "flow_control" << YAML::Value << YAML::Flow << YAML::BeginMap;
   pair(out, "initial", number_text(flow.initial));
@@ -99,6 +123,49 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   out << YAML::EndMap;
   emit_firewall(out, gossip.firewall);
   emit_membership(out, gossip.membership);
+  out << YAML::EndMap;
+}
+
+const char* engine_name(CollectiveEngine engine) {
+  switch (engine) {
+    case CollectiveEngine::automatic:
+      return "auto";
+    case CollectiveEngine::gloo:
+      return "gloo";
+    case CollectiveEngine::nccl:
+      return "nccl";
+    case CollectiveEngine::mpi:
+      return "mpi";
+  }
+  return "";
+}
+
+const char* compression_name(GradientCompression compression) {
+  switch (compression) {
+    case GradientCompression::none:
+      return "none";
+    case GradientCompression::fp16:
+      return "fp16";
+    case GradientCompression::bf16:
+      return "bf16";
+  }
+  return "";
+}
+
+void emit_collective(YAML::Emitter& out, const CollectiveConfig& collective) {
+  out << YAML::Key << "collective" << YAML::Value << YAML::BeginMap;
+  pair(out, "engine", engine_name(collective.engine));
+  pair(out, "first_bucket_bytes", collective.first_bucket_bytes);
+  pair(out, "bucket_bytes", collective.bucket_bytes);
+  pair(out, "compression", compression_name(collective.compression));
+  pair(out, "average_buffers", collective.average_buffers);
+  pair(out, "plaintext", collective.plaintext);
+  pair(out, "start_wait_ms", milliseconds_text(collective.start_wait));
+  pair(out, "hung_after_ms", milliseconds_text(collective.hung_after));
+  pair(out, "stall_warn_ms", milliseconds_text(collective.stall_warn));
+  pair(out, "lost_after_ms", milliseconds_text(collective.lost_after));
+  pair(out, "on_lost_rank", config::name_of(collective.on_lost_rank));
+  pair(out, "minority", config::name_of(collective.minority));
   out << YAML::EndMap;
 }
 
@@ -131,11 +198,14 @@ std::string to_yaml(const Config& config) {
   YAML::Emitter out;
   out << YAML::BeginMap;
   pair(out, "cluster", config.cluster);
-  out << YAML::Key << "nodes" << YAML::Value << YAML::BeginSeq;
-  for (const NodeEntry& node : config.nodes) emit_node(out, node);
-  out << YAML::EndSeq;
+  if (!config.nodes.empty()) {  // a launcher's otherwise
+    out << YAML::Key << "nodes" << YAML::Value << YAML::BeginSeq;
+    for (const NodeEntry& node : config.nodes) emit_node(out, node);
+    out << YAML::EndSeq;
+  }
   pair(out, "backend", backend_name(config.backend));
   emit_gossip(out, config.gossip);
+  emit_collective(out, config.collective);
   emit_interpolation(out, config.interpolation);
   const SecurityConfig& security = config.security;
   if (!security.mode.empty()) {

@@ -76,9 +76,11 @@ double read_probability(const Field& field) {
 
 const std::vector<std::string>& gossip_keys() {
   static const std::vector<std::string> keys = {
-      "pull_probability", "timeout_ms",    "step_budget_ms", "blend",         "blocks",
-      "max_staleness",    "max_frozen_ms", "final_average",  "start_wait_ms", "finish_wait_ms",
-      "flow_control",     "firewall",      "membership",     "daemon",        "fetch_probability"};
+      "pull_probability", "timeout_ms",     "step_budget_ms", "blend",
+      "blocks",           "max_staleness",  "max_frozen_ms",  "final_average",
+      "start_wait_ms",    "finish_wait_ms", "min_nodes",      "flow_control",
+      "firewall",         "membership",     "daemon",         "seed",
+      "fetch_probability"};
   return keys;
 }
 
@@ -108,10 +110,16 @@ void read_gossip(const Section& section, GossipConfig& gossip) {
     gossip.max_frozen = field->non_negative_ms();
   if (const Field* field = section.find("final_average")) gossip.final_average = field->boolean();
   if (const Field* field = section.find("daemon")) gossip.daemon = field->boolean();
+  if (const Field* field = section.find("seed")) {
+    const auto most = std::numeric_limits<std::int64_t>::max();
+    gossip.seed = static_cast<std::uint64_t>(field->integer(0, most, "a number"));
+  }
   if (const Field* field = section.find("start_wait_ms"))
     gossip.start_wait = field->non_negative_ms();
   if (const Field* field = section.find("finish_wait_ms"))
     gossip.finish_wait = field->non_negative_ms();
+  if (const Field* field = section.find("min_nodes"))
+    gossip.min_nodes = static_cast<std::uint32_t>(field->integer(1, 65536, "a count of nodes"));
   if (const Field* field = section.find("flow_control")) {
     read_flow_control(Section(*field), gossip.flow_control);
     check_flow_control(*field, gossip.flow_control);

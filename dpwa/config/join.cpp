@@ -30,6 +30,16 @@ NodeEntry parse(const std::string& text) {
   return entry;
 }
 
+// Every address of the entry is one of this node itself. A name that stands for several machines,
+// this one among them, is none of that.
+bool is_own(const NodeEntry& entry, const NodeEntry& self) {
+  const auto own = [&self](const std::string& address) {
+    return std::ranges::find(self.addresses, address) != self.addresses.end() ||
+           address == self.bind_address || (is_wildcard(self.bind_address) && is_loopback(address));
+  };
+  return entry.port == self.port && std::ranges::all_of(entry.addresses, own);
+}
+
 }  // namespace
 
 void add_joiner(Config& config, const std::string& name, Locations& locations) {
@@ -59,6 +69,10 @@ void read_join(const std::vector<std::string>& join, Config& config, Locations&)
                        "); accepted: an IP address or a host name known here");
     }
     entry.addresses = resolved.addresses;
+    if (is_own(entry, config.self_node())) {
+      refuse(text, "is where this node, " + shown(config.self) +
+                       ", listens itself; accepted: the HOST:PORT of another node");
+    }
     config.join.push_back(std::move(entry));
   }
 }

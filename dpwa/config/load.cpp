@@ -1,5 +1,6 @@
 #include "dpwa/config/document.h"
 #include "dpwa/config/join.h"
+#include "dpwa/config/launched.h"
 #include "dpwa/config/original_form.h"
 #include "dpwa/config/overrides.h"
 #include "dpwa/config/sections.h"
@@ -11,7 +12,7 @@ namespace {
 using namespace config;
 
 std::vector<std::string> top_level_keys() {
-  std::vector<std::string> keys = {"cluster",       "nodes",    "backend",   "gossip",
+  std::vector<std::string> keys = {"cluster",       "nodes",    "backend",   "gossip", "collective",
                                    "interpolation", "security", "transport", "log"};
   const std::vector<std::string> original = original_keys();
   keys.insert(keys.end(), original.begin(), original.end());
@@ -22,14 +23,20 @@ std::vector<std::string> top_level_keys() {
 std::vector<std::string> section_keys() {
   std::vector<std::string> keys = {"security.mode", "security.key_file", "log.level", "log.file"};
   for (const std::string& key : gossip_keys()) keys.push_back("gossip." + key);
+  for (const std::string& key : collective_keys()) keys.push_back("collective." + key);
   for (const std::string& key : transport_keys()) keys.push_back("transport." + key);
   return keys;
 }
 
 void read_sections(const Section& root, Config& config) {
   if (const Field* field = root.find("cluster")) config.cluster = field->name();
-  if (const Field* field = root.find("backend")) config.backend = read_backend(*field);
+  if (const Field* field = root.find("backend")) {
+    config.backend = read_backend(*field);
+    config.backend_line = field->line();
+  }
   if (const Field* field = root.find("gossip")) read_gossip(Section(*field), config.gossip);
+  if (const Field* field = root.find("collective"))
+    read_collective(Section(*field), config.collective);
   if (const Field* field = root.find("interpolation"); field && !field->is_scalar()) {
     read_interpolation(Section(*field, "a method name or a map with 'method'"),
                        config.interpolation);
@@ -42,12 +49,30 @@ void read_sections(const Section& root, Config& config) {
   if (const Field* field = root.find("log")) read_log(Section(*field), config.log);
 }
 
+// Whoever is not in the file of a closed cluster never counts.
+void check_min_nodes(const Config& config, const Locations& locations) {
+  if (config.nodes.empty() || config.backend != Backend::gossip) return;
+  if (may_run(config, config.gossip.min_nodes)) return;
+  locations.fail("gossip.min_nodes", unreachable_count(config, config.gossip.min_nodes) +
+                                         "; accepted: at most " +
+                                         std::to_string(config.nodes.size()) + ", or join: open");
+}
+
+// Of a file that leaves the nodes to a launcher, where there is none.
+void require_nodes(const Config& config, const Locations& locations) {
+  if (!config.nodes.empty()) return;
+  locations.fail("nodes",
+                 "missing; accepted: a list of {name, host, port}, or none for dpwa-train under "
+                 "torchrun, srun, mpirun or Kubernetes, without --name");
+}
+
+// Without `nodes` there are none in the result.
 Config read_config(const YAML::Node& document, Locations& locations) {
   const Section root(locations, document);
   root.accept_only(top_level_keys(), section_keys());
   Config config;
   config.file = locations.file();
-  read_nodes(root.need("nodes", "a list of {name, host, port}"), config.nodes);
+  if (const Field* nodes = root.find("nodes")) read_nodes(*nodes, config.nodes);
   check_names(config, locations);
   const bool original = is_original_form(document.IsSequence(), root);
   if (original) {
@@ -56,6 +81,27 @@ Config read_config(const YAML::Node& document, Locations& locations) {
   }
   read_sections(root, config);
   if (original) finish_original(root, config.gossip);
+  check_min_nodes(config, locations);
+  return config;
+}
+
+Config load(const std::filesystem::path& file, const std::string& name,
+            const std::vector<std::string>& join, const PipePatience& patience,
+            const Launcher& launcher) {
+  Locations locations(file.string());
+  Config config = read_config(read_document(file, locations, patience), locations);
+  const bool lists_nodes = !config.nodes.empty();
+  config.self = name.empty() ? name_from_environment() : name;
+  if (config.self.empty() && join.empty() && launcher) launcher(config);
+  require_nodes(config, locations);
+  if (!lists_nodes) check_min_nodes(config, locations);
+  if (!join.empty()) add_joiner(config, config.self, locations);
+  check_own_name(config, config.self, locations);
+  // Where a launcher's processes have met, each has told its endpoint to all.
+  if (lists_nodes) apply_endpoint_variables(config, locations);
+  apply_log_variables(config, locations);
+  resolve_nodes(config, locations);
+  read_join(join, config, locations);
   return config;
 }
 
@@ -63,27 +109,43 @@ Config read_config(const YAML::Node& document, Locations& locations) {
 
 Config load_config(const std::filesystem::path& file, const std::string& name,
                    const std::vector<std::string>& join) {
+  return load(file, name, join, {}, {});
+}
+
+Config load_config(const std::filesystem::path& file, const std::string& name,
+                   const std::vector<std::string>& join, const Launcher& launcher) {
+  return load(file, name, join, {}, launcher);
+}
+
+Config reload_config(const std::filesystem::path& file, const std::string& name,
+                     const std::vector<std::string>& join) {
+  return load(file, name, join, reload_patience, {});
+}
+
+Config reload_config(const std::filesystem::path& file, const std::string& name,
+                     const std::vector<std::string>& join, const Launcher& launcher) {
+  return load(file, name, join, reload_patience, launcher);
+}
+
+Config load_launchable(const std::filesystem::path& file) {
   Locations locations(file.string());
   Config config = read_config(read_document(file, locations), locations);
-  config.self = name.empty() ? name_from_environment() : name;
-  if (!join.empty()) add_joiner(config, config.self, locations);
-  check_own_name(config, config.self, locations);
-  apply_environment(config, locations);
   resolve_nodes(config, locations);
-  read_join(join, config, locations);
   return config;
 }
 
 Config load_cluster(const std::filesystem::path& file) {
   Locations locations(file.string());
-  Config config = read_config(read_document(file, locations), locations);
-  resolve_nodes(config, locations);
+  Config config = load_launchable(file);
+  require_nodes(config, locations);
   return config;
 }
 
 Config parse_cluster(const std::string& text, const std::filesystem::path& file) {
   Locations locations(file.string());
-  return read_config(parse_document(text, locations), locations);
+  Config config = read_config(parse_document(text, locations), locations);
+  require_nodes(config, locations);
+  return config;
 }
 
 }  // namespace dpwa

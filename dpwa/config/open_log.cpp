@@ -1,18 +1,35 @@
 #include "dpwa/config/open_log.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "dpwa/config/locations.h"
+#include "dpwa/config/text.h"
 
 namespace dpwa {
+namespace {
+
+[[noreturn]] void refuse(const Config& config, const std::string& why) {
+  config::Locations(config.file.string())
+      .fail_at(config.log.file_line, "log.file",
+               why + "; accepted: a file that can be written, or \"\" for stderr");
+}
+
+}  // namespace
 
 NewLog open_log(const Config& config) {
   try {
     return NewLog(config.log.level, config.log.file, config.self);
   } catch (const std::runtime_error& error) {
-    config::Locations(config.file.string())
-        .fail_at(config.log.file_line, "log.file",
-                 std::string(error.what()) +
-                     "; accepted: a file that can be written, or \"\" for stderr");
+    refuse(config, error.what());
   }
+}
+
+void check_log_file(const Config& config) {
+  const std::string& file = config.log.file;
+  std::error_code unknown;
+  if (file.ends_with('/') || std::filesystem::is_directory(file, unknown))
+    refuse(config, config::shown(file) + " is a directory");
 }
 
 }  // namespace dpwa

@@ -9,4 +9,8 @@ namespace dpwa {
 // Throws ConfigError where log.file cannot be opened.
 NewLog open_log(const Config& config);
 
+// For a check that writes nothing: throws ConfigError where log.file cannot be a file, as a folder
+// is in its place.
+void check_log_file(const Config& config);
+
 }  // namespace dpwa

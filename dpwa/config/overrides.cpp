@@ -25,7 +25,7 @@ std::string name_from_environment() {
   return value ? value : "";
 }
 
-void apply_environment(Config& config, Locations& locations) {
+void apply_endpoint_variables(Config& config, Locations& locations) {
   NodeEntry& self = config.nodes[config.self_index()];
   const std::string node = "nodes[" + std::to_string(config.self_index()) + "].";
   if (const auto field = environment_field("DPWA_HOST", node + "host", locations)) {
@@ -37,6 +37,9 @@ void apply_environment(Config& config, Locations& locations) {
   if (const auto field = environment_field("DPWA_BIND", node + "bind", locations)) {
     self.bind = read_host(*field);
   }
+}
+
+void apply_log_variables(Config& config, Locations& locations) {
   if (const auto field = environment_field("DPWA_LOG_LEVEL", "log.level", locations)) {
     config.log.level = read_log_level(*field);
   }

@@ -8,8 +8,9 @@ namespace dpwa::config {
 // DPWA_NAME, or nothing when unset or empty.
 std::string name_from_environment();
 
-// Applies DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node and DPWA_LOG_LEVEL; empty variables count
-// as unset. Throws ConfigError "environment: DPWA_PORT: ...".
-void apply_environment(Config& config, Locations& locations);
+// Apply DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node, and DPWA_LOG_LEVEL; empty variables count
+// as unset. Throw ConfigError "environment: DPWA_PORT: ...".
+void apply_endpoint_variables(Config& config, Locations& locations);
+void apply_log_variables(Config& config, Locations& locations);
 
 }  // namespace dpwa::config

@@ -54,8 +54,7 @@ constexpr std::array<std::string_view, 8> reloadable_keys{"gossip.pull_probabili
                                                           "log.file"};
 
 bool is_reloadable(const std::string& key, const std::string& self) {
-  if (key.starts_with("nodes["))
-    return !key.starts_with("nodes[" + self + "]") && !key.ends_with(".cores");
+  if (key.starts_with("nodes[")) return !key.starts_with("nodes[" + self + "]");
   return std::ranges::find(reloadable_keys, key) != reloadable_keys.end();
 }
 

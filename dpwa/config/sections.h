@@ -10,6 +10,7 @@ namespace dpwa::config {
 // their values, and throws ConfigError for an unknown key, a wrong type or a value out of range.
 void read_nodes(const Field& list, std::vector<NodeEntry>& nodes);
 void read_gossip(const Section& section, GossipConfig& gossip);
+void read_collective(const Section& section, CollectiveConfig& collective);
 void read_interpolation(const Section& section, InterpolationConfig& interpolation);
 void read_security(const Section& section, SecurityConfig& security);
 void read_transport(const Section& section, TransportConfig& transport);
@@ -17,6 +18,7 @@ void read_log(const Section& section, LogConfig& log);
 
 // The keys of a section, for suggestions.
 const std::vector<std::string>& gossip_keys();
+const std::vector<std::string>& collective_keys();
 const std::vector<std::string>& transport_keys();
 
 // Values that more than one place of the file may give.

@@ -66,6 +66,7 @@ void read_transport(const Section& section, TransportConfig& transport) {
   if (const Field* field = section.find("encoding")) transport.encoding = read_encoding(*field);
   if (const Field* field = section.find("congestion_control")) {
     transport.congestion_control = read_congestion_control(*field);
+    transport.congestion_control_line = field->line();
   }
   if (const Field* field = section.find("chunk_bytes"))
     transport.chunk_bytes = read_chunk_bytes(*field);

@@ -73,6 +73,15 @@ class Endpoints {
 
 }  // namespace
 
+bool may_run(const Config& config, std::uint64_t nodes) {
+  return config.gossip.membership.open || nodes <= config.nodes.size();
+}
+
+std::string unreachable_count(const Config& config, std::uint64_t nodes) {
+  return std::to_string(nodes) + " nodes, where the file has " +
+         std::to_string(config.nodes.size()) + " and gossip.membership.join is closed";
+}
+
 void check_names(const Config& config, const Locations& locations) {
   std::map<std::string, std::size_t> seen;
   for (std::size_t i = 0; i < config.nodes.size(); ++i) {

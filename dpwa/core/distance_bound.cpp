@@ -16,16 +16,26 @@ DistanceBound::DistanceBound(double multiple, std::size_t samples, std::size_t p
 }
 
 void DistanceBound::set_peers(std::size_t peers) {
+  peers_ = peers;
   share_ = std::max(needed_, (window + peers - 1) / std::max<std::size_t>(1, peers));
 }
 
 std::optional<double> DistanceBound::get() const {
-  if (samples_.size() < needed_) return std::nullopt;
+  if (!settled()) return first_bound();
   std::array<double, window> distances{};
   const auto end = std::ranges::transform(samples_, distances.begin(), &Sample::distance).out;
   const double bound = multiple_ * lower_median(std::span(distances.begin(), end));
   const auto last = last_of_most_peers(bound);
   return last ? multiple_ * *last : bound;
+}
+
+std::optional<double> DistanceBound::first_bound() const {
+  std::vector<double> distances;
+  for (const Last& last : last_) {
+    if (last.number > 0) distances.push_back(last.distance);
+  }
+  if (distances.size() < 2) return std::nullopt;
+  return first_multiple * multiple_ * lower_median(distances);
 }
 
 // Nothing where that is one peer, which might be the liar, nor where it is too large for a number.
@@ -58,11 +68,17 @@ std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
   last.distance = distance;
   last.number = number;
   const auto bound = get();
-  if (!bound || distance <= *bound) {
+  if (bound ? distance <= *bound : peers_ <= 1) {
     last.was_near = true;
     last.is_another = false;
   }
-  if (bound) distance = std::min(distance, *bound);
+  if (bound) {
+    distance = std::min(distance, *bound);
+    // What came before there was a bound was taken as it was.
+    for (Sample& sample : samples_) {
+      if (!settled()) sample.distance = std::min(sample.distance, *bound);
+    }
+  }
   std::erase_if(samples_, [number](const Sample& old) { return number - old.number > max_age; });
   const auto own = static_cast<std::size_t>(std::ranges::count(samples_, peer, &Sample::peer));
   if (own >= share_) {

@@ -15,7 +15,7 @@ enum class DistancePolicy {
 };
 
 struct FirewallOptions {
-  DistancePolicy distance = DistancePolicy::warn;
+  DistancePolicy distance = DistancePolicy::clip;
   double distance_multiple = 2;        // the bound, in medians of recent distances; >= 1
   std::uint32_t distance_samples = 8;  // before the bound holds; 1 to DistanceBound::window
   std::uint32_t quarantine_after = 3;  // offences in a row; 0 = never

@@ -14,9 +14,7 @@ bool supersedes(const MemberClaim& claim, const MemberClaim& held) {
 }
 
 std::uint64_t digest_of(const MemberClaim& claim) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a, 64 bits
-  for (const char c : claim.name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  return derive_seed(hash, {claim.incarnation, claim.refutation});
+  return derive_seed(hash_of(claim.name), {claim.incarnation, claim.refutation});
 }
 
 }  // namespace dpwa

@@ -106,6 +106,7 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
     // Its standing is no older for that.
     take_address(member.claim, told);
     member.reached = member.answers = false;
+    member.meet_at = TimePoint::min();
     news_.add(*place);
     ++version_;
   }
@@ -192,7 +193,7 @@ void Membership::reached(const std::string& name, std::uint64_t incarnation, Tim
   const auto place = find(name);
   if (!place) return;
   Member& member = members_[*place];
-  member.answers = true;
+  member.answers = member.met = true;
   if (std::exchange(member.reached, true)) return;
   ++version_;
 }
@@ -205,6 +206,8 @@ void Membership::failed(const std::string& name, TimePoint now) {
   // Each wrong suspicion doubles what the next one takes.
   const unsigned needed =
       member.vouched_for() ? options_.suspect_after << std::min(member.refutations, 4U) : 1;
+  if (!member.vouched_for())
+    member.meet_at = now + meet_pause * (1U << std::min(member.failures, 6U));
   if (++member.failures < needed) return;
   const MemberStatus before = member.status();
   member.heard = TimePoint::min();
@@ -232,7 +235,8 @@ void Membership::tick(TimePoint now) {
       MemberClaim claim = member.claim;
       claim.status = MemberStatus::dead;
       hold(place, claim, now);
-    } else if (!member.seed && !runs(member.claim.status) && since >= options_.forget) {
+    } else if (!member.seed && !runs(member.claim.status) &&
+               since >= (member.met ? options_.forget : std::min(options_.forget, forget_unmet))) {
       forget(place);
     }
   }
@@ -257,6 +261,7 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
   if (keeps_address || held.addresses.empty()) take_address(held, member.claim);
   const bool moved = !same_address(held, member.claim);
   if (moved) member.reached = member.answers = false;
+  if (moved || held.incarnation != member.claim.incarnation) member.meet_at = TimePoint::min();
   if (held.incarnation != member.claim.incarnation) {
     member.told = false;
     member.known_refutation = held.refutation;
@@ -341,7 +346,7 @@ std::optional<PeerId> Membership::to_probe(Random& random) const {
   Sample<PeerId> doubtful(1, random);
   for (PeerId place = 0; place < members_.size(); ++place) {
     const Member& member = members_[place];
-    if (member.claim.name.empty()) continue;
+    if (member.claim.name.empty() || !member.vouched_for()) continue;
     const MemberStatus status = member.status();
     const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
     if (gone) silent.offer(place);
@@ -351,14 +356,22 @@ std::optional<PeerId> Membership::to_probe(Random& random) const {
   return chosen.empty() ? std::nullopt : std::optional(chosen.front());
 }
 
-std::vector<PeerId> Membership::to_meet(std::size_t most, Random& random) const {
+std::vector<PeerId> Membership::to_meet(std::size_t most, TimePoint now, Random& random) const {
   Sample<PeerId> chosen(most, random);
+  Sample<PeerId> again(1, random);
   for (PeerId place = 0; place < members_.size(); ++place) {
     const Member& member = members_[place];
     const bool strange = !member.claim.name.empty() && !member.vouched_for();
-    if (strange && runs(member.status()) && !member.claim.addresses.empty()) chosen.offer(place);
+    if (!strange || member.claim.addresses.empty() || member.meet_at > now) continue;
+    if (member.meet_at != TimePoint::min()) {
+      if (member.status() != MemberStatus::left) again.offer(place);
+    } else if (runs(member.status())) {
+      chosen.offer(place);
+    }
   }
-  return chosen.values();
+  std::vector<PeerId> places = chosen.values();
+  places.insert(places.end(), again.values().begin(), again.values().end());
+  return places;
 }
 
 Membership::Admission Membership::admission(const std::string& name) const {

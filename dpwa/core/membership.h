@@ -32,13 +32,15 @@ struct Member {
   TimePoint changed = TimePoint::min();    // since when `claim` is held
   TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
   bool reached = false;                    // it has answered this node, at the address that is held
+  bool met = false;                        // it has answered this node, wherever
   bool answers = false;                    // the same of the last time that it was asked
   bool told = false;                       // its process has told this node itself where it listens
   // What that process said of itself last, or the first that was heard of it.
   std::uint32_t known_refutation = 0;
-  TimePoint known = TimePoint::min();  // since when
-  unsigned failures = 0;               // in a row
-  unsigned refutations = 0;            // of suspicions by this node, that were wrong
+  TimePoint known = TimePoint::min();    // since when
+  unsigned failures = 0;                 // in a row
+  TimePoint meet_at = TimePoint::min();  // not asked before, while only others vouch for it
+  unsigned refutations = 0;              // of suspicions by this node, that were wrong
 
   // What to go by: what came to this node itself weighs more than what is claimed.
   MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }
@@ -65,6 +67,10 @@ class Membership {
   static constexpr std::uint32_t max_refutation_jump = 64;
   static constexpr Duration refutation_pause = std::chrono::milliseconds(100);
   static constexpr std::uint32_t max_refutation = 1U << 31;  // that a message carries
+  // Names that were only heard of may be invented: one that does not answer is asked again after
+  // this, then twice that each time, and is forgotten once it has been held dead for a minute.
+  static constexpr Duration meet_pause = std::chrono::seconds(2);
+  static constexpr Duration forget_unmet = std::chrono::minutes(1);
 
   Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options);
 
@@ -100,8 +106,9 @@ class Membership {
   // Whom to ask beside the pulls: one that has just failed, to know soon; else one of the dead, or
   // of the seeds that left, to look whether it is back.
   std::optional<PeerId> to_probe(Random& random) const;
-  // Up to `most` of those that run and were not reached yet: nobody but others vouches for them.
-  std::vector<PeerId> to_meet(std::size_t most, Random& random) const;
+  // Of those that run and were not reached yet, as nobody but others vouches for them: up to `most`
+  // that were never asked, and one whose pause is over.
+  std::vector<PeerId> to_meet(std::size_t most, TimePoint now, Random& random) const;
 
   enum class Admission { known, may_join, closed, full };
   Admission admission(const std::string& name) const;

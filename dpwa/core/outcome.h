@@ -15,6 +15,7 @@ enum class Outcome {
   not_ready,    // the peers tried have no parameters yet
   stale,        // the peer lags too far, or its clock stands still: not blended
   rejected,     // refused: other cluster or model, or unusable parameters
+  averaged,     // no pull: the step's gradients are the mean over all nodes
 };
 
 constexpr std::string_view to_string(Outcome outcome) {
@@ -25,6 +26,8 @@ constexpr std::string_view to_string(Outcome outcome) {
       return "pending";
     case Outcome::mixed:
       return "mixed";
+    case Outcome::averaged:
+      return "averaged";
     case Outcome::timed_out:
       return "timed_out";
     case Outcome::unreachable:

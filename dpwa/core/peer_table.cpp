@@ -1,6 +1,7 @@
 #include "dpwa/core/peer_table.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace dpwa {
 namespace {
@@ -19,7 +20,8 @@ constexpr Duration longest_forgiveness = std::chrono::minutes(1);
 
 bool declined(PeerFailure failure) {
   return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
-         failure == PeerFailure::stale || failure == PeerFailure::distant;
+         failure == PeerFailure::stale || failure == PeerFailure::distant ||
+         failure == PeerFailure::other_lineage;
 }
 
 // A call shows that the peer runs and can be reached again, not that it would answer differently.
@@ -29,7 +31,8 @@ bool ended_by_call(PeerFailure failure) {
 
 // Answers, as far as is known, and may have something to blend.
 bool sound(const PeerRecord& record, TimePoint now) {
-  if (record.out || record.failures > 0 || record.held_until > now) return false;
+  if (record.out || record.failures > 0) return false;
+  if (record.held_until > now || record.rests_until > now) return false;
   return !record.last_failure || *record.last_failure == PeerFailure::busy;
 }
 
@@ -65,6 +68,12 @@ bool PeerTable::cut_off(TimePoint now) const {
                               [now](const PeerRecord& record) { return sound(record, now); });
 }
 
+bool PeerTable::nobody_answers() const {
+  return !peers_.empty() && std::ranges::all_of(peers_, [](const PeerRecord& record) {
+    return record.out || record.failures > 0;
+  });
+}
+
 // Whether a cut-off node asks this peer although its back-off lasts.
 bool PeerTable::tried_soon(const PeerRecord& record, TimePoint now) const {
   if (record.failures == 0 || record.last_failure == PeerFailure::rejected) return false;
@@ -88,7 +97,8 @@ std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePo
   for (PeerId peer = 0; peer < peers_.size(); ++peer) {
     const PeerRecord& record = peers_[peer];
     const bool backs_off = record.retry_at > now && !(soon && tried_soon(record, now));
-    const bool waits = record.out || backs_off || record.held_until > now;
+    const bool rests = record.rests_until > now && !soon;
+    const bool waits = record.out || backs_off || rests || record.held_until > now;
     if (waits || std::ranges::find(excluded, peer) != excluded.end()) continue;
     const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
     if (!best || value > best_value) {
@@ -129,9 +139,35 @@ void PeerTable::succeeded(PeerId peer, const Progress& progress) {
   end_backoff(record);
 }
 
+std::vector<Duration> PeerTable::times_of_others(PeerId peer,
+                                                 std::optional<Duration> PeerRecord::*time) const {
+  std::vector<Duration> others;
+  for (PeerId other = 0; other < peers_.size(); ++other) {
+    const PeerRecord& record = peers_[other];
+    if (other != peer && !record.out && record.*time) others.push_back(*(record.*time));
+  }
+  return others;
+}
+
+void PeerTable::answered(PeerId peer, const AnswerTime& answer, TimePoint now) {
+  PeerRecord& record = peers_.at(peer);
+  if (answer.compares()) record.answer_time = answer.took;
+  if (answer.complete) record.snapshot_time = answer.took;
+  auto by_network = times_of_others(peer, &PeerRecord::answer_time);
+  const bool late = is_late(answer, by_network);
+  auto of_all = late ? times_of_others(peer, &PeerRecord::snapshot_time) : std::vector<Duration>();
+  const bool rests = late && is_slower(answer, of_all);
+  record.late_answers = static_cast<std::uint8_t>(record.late_answers << 1 | (rests ? 1 : 0));
+  if (!late) return;
+  record.score = flow_control_.after_failure(score(peer, now));
+  record.failed_at = now;
+  const auto lately = static_cast<unsigned>(std::popcount(record.late_answers));
+  if (rests) record.rests_until = now + rest_after(answer.took, lately);
+}
+
 void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random) {
   PeerRecord& record = peers_.at(peer);
-  if (failure == PeerFailure::unchanged) {
+  if (failure == PeerFailure::unchanged || failure == PeerFailure::unproven) {
     end_failures(record);  // it answered, after all
     return;
   }
@@ -139,8 +175,9 @@ void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& 
   ++record.pulls_failed;
   if (declined(failure)) {
     end_failures(record);  // it answered, after all
-    const Backoff brief{declined_delay, declined_delay, backoff_.jitter};
-    record.retry_at = now + brief.delay(1, random);
+    const bool lasts = failure == PeerFailure::other_lineage;
+    const Backoff pause{declined_delay, lasts ? backoff_.max : declined_delay, backoff_.jitter};
+    record.retry_at = now + pause.delay(lasts ? ++record.other_lineages : 1, random);
     return;
   }
   record.score = flow_control_.after_failure(score(peer, now));
@@ -156,6 +193,8 @@ void PeerTable::returned(PeerId peer, std::uint64_t incarnation) {
   if (incarnation > record.incarnation) {
     // What the last process did says nothing of the new one; its snapshots count anew as well.
     if (record.incarnation != 0) record.progress = {};
+    record.answer_time.reset();
+    record.snapshot_time.reset();
     record.incarnation = incarnation;
     record.score = flow_control_.initial;
     record.failures = 0;

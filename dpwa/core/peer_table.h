@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dpwa/core/answer_time.h"
 #include "dpwa/core/backoff.h"
 #include "dpwa/core/flow_control.h"
 #include "dpwa/core/progress.h"
@@ -19,22 +20,31 @@ using PeerId = std::uint32_t;  // index into the peer table
 
 // Why an attempt to pull from a peer gave nothing.
 enum class PeerFailure {
-  timed_out,    // silent, stalled or trickling until the deadline
-  unreachable,  // connection refused or broken
-  protocol,     // corrupt frame, bad length, wrong magic
-  rejected,     // it refused us, or we it: other cluster, other model, no key
-  busy,         // answered BUSY: no fault, no score lost
-  not_ready,    // answered NOT_READY: no fault, no score lost
-  stale,        // lags too far or stands still (staleness.h): no score lost
-  unusable,     // sent parameters that are not finite
-  distant,      // sent parameters that are much too far away (firewall.h): no score lost
-  unchanged,    // has published nothing since we last took its parameters: not counted as failed
+  timed_out,      // silent, stalled or trickling until the deadline
+  unreachable,    // connection refused or broken
+  protocol,       // corrupt frame, bad length, wrong magic
+  rejected,       // it refused us, or we it: other cluster, other model, no key
+  busy,           // answered BUSY: no fault, no score lost
+  not_ready,      // answered NOT_READY: no fault, no score lost
+  stale,          // lags too far or stands still (staleness.h): no score lost
+  unusable,       // sent parameters that are not finite
+  distant,        // sent parameters that are much too far away (firewall.h): no score lost
+  other_lineage,  // sent parameters that descend from other initial weights: no score lost
+  unproven,       // sent parameters before another peer's tell what is usual: not counted as failed
+  unchanged,      // has published nothing since we last took its parameters: not counted as failed
 };
 
 // The peer answered that it has nothing for us now: no fault of its own, and its stream is whole.
 constexpr bool declined_in_order(PeerFailure failure) {
   return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
          failure == PeerFailure::unchanged;
+}
+
+// The peer answered as a sound one may.
+constexpr bool takes_no_score(PeerFailure failure) {
+  return declined_in_order(failure) || failure == PeerFailure::stale ||
+         failure == PeerFailure::distant || failure == PeerFailure::other_lineage ||
+         failure == PeerFailure::unproven;
 }
 
 struct PeerRecord {
@@ -51,8 +61,13 @@ struct PeerRecord {
   std::uint64_t pulls_ok = 0;
   std::uint64_t pulls_failed = 0;
   std::optional<PeerFailure> last_failure;
-  Progress progress;  // of its last snapshot
-  bool out = false;   // dead or gone: not chosen
+  Progress progress;                      // of its last snapshot
+  std::optional<Duration> answer_time;    // of its last snapshot over the network
+  std::optional<Duration> snapshot_time;  // of its last snapshot
+  std::uint8_t late_answers = 0;          // of the last eight answers, the last one the lowest bit
+  TimePoint rests_until = TimePoint::min();  // after a late answer
+  unsigned other_lineages = 0;               // times in a row
+  bool out = false;                          // dead or gone: not chosen
 };
 
 // Everything a node knows of its peers, and the choice among them: argmax(score +
@@ -75,10 +90,17 @@ class PeerTable {
 
   // A peer that answers after a row of failures was down and is back: its score starts afresh.
   void succeeded(PeerId peer, const Progress& progress);
-  // Takes score (not for busy, not_ready, stale, distant) and sets the time of the next try; a peer
-  // that is unchanged loses nothing and may be asked again at once. A rejection backs off by the
-  // longest delay at once: the answer will not change by itself.
+  // How long the answer took, after succeeded() or a failure that takes no score. A late one
+  // (answer_time.h) takes score as a failure does; where other peers are quicker this one rests,
+  // unless none of them answers any more. No call ends that, and no restart.
+  void answered(PeerId peer, const AnswerTime& answer, TimePoint now);
+  // Takes score (not for busy, not_ready, stale, distant, other_lineage) and sets the time of the
+  // next try; a peer that is unchanged or unproven loses nothing and may be asked again at once. A
+  // rejection backs off by the longest delay at once: the answer will not change by itself. Another
+  // lineage backs off ever longer, until shares_lineage().
   void failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random);
+  // Its parameters descend from the same initial weights as the own ones.
+  void shares_lineage(PeerId peer) { peers_.at(peer).other_lineages = 0; }
   // Quarantine: the peer is not chosen until then, whatever it does meanwhile.
   void hold(PeerId peer, TimePoint until) { peers_.at(peer).held_until = until; }
   // The peer was heard from by itself. A higher incarnation is a restart: its score starts afresh,
@@ -94,6 +116,9 @@ class PeerTable {
   // starts afresh, at most every 4 s, and more rarely the longer it gives nothing all the same.
   void reached(PeerId peer, std::uint64_t incarnation, TimePoint now);
 
+  // No peer has answered its last pull, and there are some: they fail, are dead or have left.
+  bool nobody_answers() const;
+
   // The place of a peer that is new: one after the last, or that of a peer that is forgotten.
   void put(PeerId peer, const std::string& name);
   void set_out(PeerId peer, bool out) { peers_.at(peer).out = out; }
@@ -106,6 +131,8 @@ class PeerTable {
   bool cut_off(TimePoint now) const;
   bool tried_soon(const PeerRecord& record, TimePoint now) const;
   Duration cut_off_delay(PeerFailure failure) const;
+  std::vector<Duration> times_of_others(PeerId peer,
+                                        std::optional<Duration> PeerRecord::*time) const;
   void forgive(PeerRecord& record) const;
   void end_failures(PeerRecord& record) const;
 

@@ -24,17 +24,25 @@ class PullRound {
 
   // The peer to try now; none when the round is over (answered, out of time, or out of peers).
   std::optional<PeerId> next_peer(const PeerTable& table, TimePoint now, Random& random);
-  void succeeded(PeerTable& table, const Progress& progress);
+  // `same_host`: through the peer's memory, not over the network.
+  void succeeded(PeerTable& table, const Progress& progress, TimePoint now, bool same_host = false);
   void failed(PeerTable& table, PeerFailure failure, TimePoint now, Random& random);
 
   TimePoint deadline() const { return deadline_; }
   std::optional<PeerId> current() const { return current_; }
-  // Of the whole round: mixed once a peer answered; skipped when nobody could be asked; otherwise
-  // the most telling failure: timed_out, then rejected, unreachable, stale, busy, not_ready.
+  // Of the whole round: mixed once a peer answered; otherwise the most telling failure: timed_out,
+  // then rejected, unreachable, stale, busy, not_ready. Skipped when nobody could be asked; but
+  // where that is because no peer answers, the most telling of their last failures.
   Outcome outcome() const;
 
  private:
+  AnswerTime answer(TimePoint now) const;
+  void recall_failures(const PeerTable& table);
+  void note(PeerFailure failure);
+
   TimePoint deadline_{};
+  Duration timeout_{};
+  TimePoint asked_{};  // the current peer
   std::optional<PeerId> only_;
   std::vector<PeerId> tried_;
   std::optional<PeerId> current_;

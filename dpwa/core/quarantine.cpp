@@ -10,13 +10,14 @@ Quarantine::Quarantine(const FirewallOptions& options, std::size_t peers)
       longest_(std::max(options.quarantine, options.quarantine_max)),
       records_(peers) {}
 
-std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimePoint now) {
+std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimePoint now,
+                                             Duration shortest) {
   Record& record = records_.at(peer);
   ++record.offences;
   if (after_ == 0 || now < record.until) return std::nullopt;
   if (++record.in_a_row < after_) return std::nullopt;
-  forgive(record, now);
-  record.until = now + length(deliberate ? record.level++ : 0);
+  forgive(record, now, shortest);
+  record.until = now + length(deliberate ? record.level++ : 0, shortest);
   record.in_a_row = after_ - 1;
   ++record.quarantines;
   return record.until;
@@ -32,19 +33,20 @@ void Quarantine::sound(PeerId peer) {
 }
 
 // Stops at the longest, so neither a high level nor a huge maximum can overflow.
-Duration Quarantine::length(std::uint32_t level) const {
-  Duration length = first_;
-  for (std::uint32_t doubled = 0; doubled < level && length < longest_; ++doubled) {
-    length = length > longest_ / 2 ? longest_ : length * 2;
+Duration Quarantine::length(std::uint32_t level, Duration shortest) const {
+  Duration length = std::max(first_, shortest);
+  const Duration longest = std::max(longest_, shortest);
+  for (std::uint32_t doubled = 0; doubled < level && length < longest; ++doubled) {
+    length = length > longest / 2 ? longest : length * 2;
   }
   return length;
 }
 
-void Quarantine::forgive(Record& record, TimePoint now) const {
+void Quarantine::forgive(Record& record, TimePoint now, Duration shortest) const {
   if (record.level == 0) return;
   Duration behaved = now - record.until;
-  while (record.level > 0 && behaved >= 2 * length(record.level - 1)) {
-    behaved -= 2 * length(record.level - 1);
+  while (record.level > 0 && behaved >= 2 * length(record.level - 1, shortest)) {
+    behaved -= 2 * length(record.level - 1, shortest);
     --record.level;
   }
 }

@@ -21,8 +21,9 @@ class Quarantine {
 
   // Until when the peer is not to be asked, if this offence was one too many. `deliberate`: it can
   // be nobody's fault but the peer's. Bytes that were damaged on the way may be; they never make
-  // the next quarantine longer.
-  std::optional<TimePoint> offence(PeerId peer, bool deliberate, TimePoint now);
+  // the next quarantine longer. `shortest`: that a quarantine is to last, whatever the options say.
+  std::optional<TimePoint> offence(PeerId peer, bool deliberate, TimePoint now,
+                                   Duration shortest = Duration::zero());
   void sound(PeerId peer);  // sent something sound
 
   struct Record {
@@ -37,8 +38,8 @@ class Quarantine {
   const Record& at(PeerId peer) const { return records_.at(peer); }
 
  private:
-  Duration length(std::uint32_t level) const;
-  void forgive(Record& record, TimePoint now) const;
+  Duration length(std::uint32_t level, Duration shortest) const;
+  void forgive(Record& record, TimePoint now, Duration shortest) const;
 
   const std::uint32_t after_;
   const Duration first_;

@@ -47,4 +47,10 @@ std::uint64_t derive_seed(std::uint64_t seed, std::initializer_list<std::uint64_
   return derived;
 }
 
+std::uint64_t hash_of(std::string_view name) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return hash;
+}
+
 }  // namespace dpwa

@@ -3,6 +3,7 @@
 #include <boost/random/mersenne_twister.hpp>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 namespace dpwa {
 
@@ -25,5 +26,8 @@ class Random {
 // An independent seed for a purpose, e.g. derive_seed(seed, {role, rank, epoch}). SplitMix64
 // finaliser.
 std::uint64_t derive_seed(std::uint64_t seed, std::initializer_list<std::uint64_t> path);
+
+// FNV-1a, 64 bits: a name as an element of such a path, the same everywhere.
+std::uint64_t hash_of(std::string_view name);
 
 }  // namespace dpwa

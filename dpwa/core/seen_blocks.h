@@ -6,7 +6,8 @@ namespace dpwa {
 
 // Which blocks of one peer's latest known version have been blended already. A version is blended
 // at most once a block: asking with known_version() makes the peer answer NOT_MODIFIED instead of
-// sending the same parameters again. Pure; one per peer.
+// sending the same parameters again, and one that sends them all the same is found out by
+// repeats(). Pure; one per peer.
 class SeenBlocks {
  public:
   // Of the peer's process that it was taken from; 0 = nothing taken yet.
@@ -16,6 +17,13 @@ class SeenBlocks {
   std::uint64_t known_version(std::uint64_t incarnation, unsigned block) const {
     const bool known = incarnation == incarnation_ && (blocks_ >> block & 1) != 0;
     return known ? version_ : 0;
+  }
+
+  // Whether this has been taken already, or is older than what has been. A sound peer does not send
+  // it: its versions grow, and it was told the last one.
+  bool repeats(std::uint64_t incarnation, std::uint64_t version, unsigned block) const {
+    if (incarnation != incarnation_ || version > version_) return false;
+    return version < version_ || (blocks_ >> block & 1) != 0;
   }
 
   void took(std::uint64_t incarnation, std::uint64_t version, unsigned block) {

@@ -13,23 +13,22 @@ void blend_regions(const Manifest& manifest, ByteRange range, std::span<std::byt
                    std::span<const std::byte> landed, LandingMode mode, double factor) {
   for (const Region& region : manifest.regions()) {
     const ByteRange piece = overlap(range, region.range());
-    if (piece.length == 0) continue;
+    if (piece.length == 0 || region.rule != BlendRule::interpolate) continue;
     const auto x = part(memory, piece);
     const auto y = part(landed, piece);
-    switch (region.rule) {
-      case BlendRule::interpolate:
-        if (mode == LandingMode::difference) {
-          kernels::delta(region.dtype, x, y, factor);
-        } else {
-          kernels::lerp(region.dtype, x, y, factor);
-        }
-        break;
-      case BlendRule::maximum:
-        kernels::maximum(region.dtype, x, y);
-        break;
-      case BlendRule::carry:
-        break;
+    if (mode == LandingMode::difference) {
+      kernels::delta(region.dtype, x, y, factor);
+    } else {
+      kernels::lerp(region.dtype, x, y, factor);
     }
+  }
+}
+
+void take_larger_counters(const Manifest& manifest, std::span<std::byte> memory,
+                          std::span<const std::byte> other) {
+  for (const Region& region : manifest.regions()) {
+    if (region.rule == BlendRule::maximum)
+      kernels::maximum(region.dtype, part(memory, region.range()), part(other, region.range()));
   }
 }
 
@@ -47,11 +46,9 @@ void blend_and_copy_regions(const Manifest& manifest, ByteRange range, std::span
   const ByteRange blended = overlap(range, landed_range);
   for (const Region& region : manifest.regions()) {
     const ByteRange piece = overlap(blended, region.range());
-    if (piece.length == 0) continue;
+    if (piece.length == 0 || region.rule != BlendRule::interpolate) continue;
     const auto x = part(memory, piece);
     const auto y = part(landed, piece);
-    if (region.rule == BlendRule::maximum) kernels::maximum(region.dtype, x, y);
-    if (region.rule != BlendRule::interpolate) continue;
     copy_until(piece.offset);
     if (mode == LandingMode::difference) {
       kernels::delta_copy(region.dtype, x, y, part(copy, piece), factor, stores);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -35,28 +36,49 @@ double squared_distance(const Manifest& manifest, std::span<std::byte> scratch,
 }  // namespace
 
 FinalAverage::FinalAverage(Gossip& gossip)
-    : gossip_(gossip), file_peers_(Node::file_indices(gossip.config_).size()) {}
+    : gossip_(gossip),
+      begun_(SteadyClock::now()),
+      file_peers_(Node::file_indices(gossip.config_).size()) {}
 
 FinishReport FinalAverage::run() {
+  const GossipConfig& config = gossip_.config_.gossip;
   Client& client = gossip_.node_->client();
-  while (client.under_way()) client.take(gossip_.config_.gossip.timeout);
+  const auto until = begun_ + std::max(config.finish_wait, 4 * config.timeout);
+  while (client.under_way() && SteadyClock::now() < until) client.take(config.timeout);
   client.take(Duration::zero());
-  if (!gossip_.publish_now(true)) {
-    log(LogLevel::warn, "gossip", "no final average: every snapshot buffer is held by a reader");
-    return {};
+  if (const auto since = gossip_.alone_.since()) {
+    const auto alone = std::chrono::round<std::chrono::seconds>(SteadyClock::now() - *since);
+    log(LogLevel::warn, "gossip",
+        "ends alone: no peer has answered for " + std::to_string(alone.count()) + " s");
   }
-  gossip_.node_->local().state = wire::NodeState::finished;
-  if (!gossip_.config_.gossip.final_average) return {};
-  const auto others = wait_for_finals();
-  if (others.empty()) return {};
+  bool published = gossip_.publish_now(true);
+  while (!published && SteadyClock::now() < until) published = gossip_.publish_now(true);
+  if (published) gossip_.node_->local().state = wire::NodeState::finished;
+  if (!config.final_average) return {};
+  if (!published)
+    return report_on({}, file_peers_ + 1, ": every snapshot buffer is held by a reader");
+  auto others = wait_for_finals();
+  if (others.empty()) return config.min_nodes > 1 ? report_on({}, 1, "") : FinishReport{};
   const FinishReport report = average(others);
   linger(others);
   return report;
 }
 
+// Says how many nodes the average is over, and whether that is enough.
+FinishReport FinalAverage::report_on(FinishReport report, std::size_t known,
+                                     const std::string& why) const {
+  const std::size_t least = gossip_.config_.gossip.min_nodes;
+  report.enough = report.participants >= least;
+  std::string text = "final average over " + std::to_string(report.participants) + " of " +
+                     std::to_string(known) + " nodes" + why;
+  if (!report.enough) text += "; gossip.min_nodes asks for " + std::to_string(least);
+  const bool all = report.participants >= known && report.enough;
+  log(all ? LogLevel::info : LogLevel::warn, "gossip", text);
+  return report;
+}
+
 std::vector<FinalAverage::Other> FinalAverage::wait_for_finals() {
-  const auto begun = SteadyClock::now();
-  const auto deadline = begun + gossip_.config_.gossip.finish_wait;
+  const auto deadline = begun_ + gossip_.config_.gossip.finish_wait;
   std::vector<Other> others;
   while (true) {
     const auto greeted = gossip_.node_->client().greet_all(gossip_.config_.gossip.timeout);
@@ -74,12 +96,14 @@ bool FinalAverage::update(std::vector<Other>& others, const std::vector<Greeted>
   for (std::size_t peer = 0; peer < greeted.size() && peer < members.size(); ++peer) {
     const Greeted& greeting = greeted[peer];
     const std::string& name = members[peer].claim.name;
-    if (peer >= others.size()) others.push_back({static_cast<PeerId>(peer), "", false, false, now});
+    if (peer >= others.size())
+      others.push_back({static_cast<PeerId>(peer), "", false, false, false, now});
     Other& other = others[peer];
     if (!greeting.asked) continue;
     if (other.name != name)
-      other = {static_cast<PeerId>(peer), name, peer < file_peers_, false, now};
+      other = {static_cast<PeerId>(peer), name, peer < file_peers_, false, false, now};
     if (greeting.failure != PeerFailure::unreachable) other.seen = now;
+    other.answered = other.answered || !greeting.failure;
     const MemberStatus status = members[peer].status();
     // One of the file may be starting again; one that joined and is gone is out.
     const bool out = name.empty() || status == MemberStatus::left ||
@@ -113,13 +137,17 @@ std::vector<const FinalAverage::Other*> FinalAverage::in_order(const std::vector
 }
 
 FinishReport FinalAverage::average(const std::vector<Other>& others) {
-  const Config& config = gossip_.config_;
+  const GossipConfig& config = gossip_.config_.gossip;
   const Manifest& manifest = gossip_.parameters_.manifest();
-  SnapshotStore& store = gossip_.node_->local().store;
-  Client& client = gossip_.node_->client();
-  const auto own = store.latest();
-  auto mean = store.begin();
-  if (!mean) return {};
+  const auto until = SteadyClock::now() + std::max(config.finish_wait, config.timeout);
+  // Names that others only tell of may be invented.
+  const auto is_node = [](const Other& other) {
+    return !other.name.empty() && (other.of_file || other.answered);
+  };
+  const auto known = static_cast<std::size_t>(1 + std::ranges::count_if(others, is_node));
+  const auto own = gossip_.node_->local().store.latest();
+  auto mean = free_buffer(until);
+  if (!mean) return report_on({}, known, ": every snapshot buffer is held by a reader");
 
   std::size_t count = 0;
   const auto fold = [&](std::span<const std::byte> model) {
@@ -128,6 +156,7 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
     } else {
       blend_regions(manifest, {0, manifest.exchange_bytes()}, mean->bytes(), model,
                     LandingMode::values, 1.0 / static_cast<double>(count));
+      take_larger_counters(manifest, mean->bytes(), model);
     }
   };
   std::size_t self = 0;
@@ -137,52 +166,73 @@ FinishReport FinalAverage::average(const std::vector<Other>& others) {
     if (at == self) fold(own->bytes());
     if (at == order.size()) break;
     if (!order[at]->of_file && silent_joiners >= most_silent_joiners) continue;
-    PullSpec spec =
-        full_pull(order[at]->peer, std::max(config.gossip.timeout, config.gossip.finish_wait / 2));
-    spec.for_final_average = true;
-    std::optional<Arrival> arrival;
-    const auto asked_until = SteadyClock::now() + spec.timeout;
-    while (client.begin(spec)) {
-      arrival = client.take(spec.timeout * 2);
-      const bool busy = arrival && arrival->outcome == Outcome::busy;  // others have as much to ask
-      if (!busy || SteadyClock::now() >= asked_until) break;
-      std::this_thread::sleep_for(pause);
-    }
-    const bool usable = arrival && arrival->outcome == Outcome::mixed && arrival->progress.final &&
-                        arrival->progress.lineage == gossip_.lineage_;
-    if (usable) fold(client.landing().bytes());
+    const bool usable = pull(*order[at], until);
+    if (usable) fold(gossip_.node_->client().landing().bytes());
     if (!usable && !order[at]->of_file) ++silent_joiners;
   }
 
   FinishReport report;
   report.participants = count;
-  if (auto scratch = store.begin()) {
+  report.distance_to_average = std::numeric_limits<double>::quiet_NaN();
+  if (auto scratch = free_buffer(until)) {
     report.distance_to_average =
         std::sqrt(squared_distance(manifest, scratch->bytes(), mean->bytes(), own->bytes()));
   }
   gossip_.parameters_.assign(mean->bytes());
   report.averaged = count > 1;
-  const auto known =
-      std::ranges::count_if(others, [](const Other& other) { return !other.name.empty(); });
-  log(LogLevel::info, "gossip",
-      "final average over " + std::to_string(count) + " of " + std::to_string(known + 1) +
-          " nodes");
-  return report;
+  return report_on(report, known, "");
 }
 
-void FinalAverage::linger(const std::vector<Other>& others) {
-  const auto deadline = SteadyClock::now() + gossip_.config_.gossip.finish_wait;
-  while (SteadyClock::now() < deadline) {
-    bool wanted = false;
+// Half of what is left at most, so that those that hang leave time for others.
+bool FinalAverage::pull(const Other& other, TimePoint until) {
+  const Duration least = gossip_.config_.gossip.timeout;
+  const Duration left = until - SteadyClock::now();
+  if (left <= Duration::zero()) return false;
+  Client& client = gossip_.node_->client();
+  PullSpec spec = full_pull(other.peer, std::min(left, std::max(least, left / 2)));
+  spec.for_final_average = true;
+  std::optional<Arrival> arrival;
+  const auto asked_until = SteadyClock::now() + spec.timeout;
+  while (client.begin(spec)) {
+    arrival = client.take(spec.timeout * 2);
+    const bool busy = arrival && arrival->outcome == Outcome::busy;  // others have as much to ask
+    if (!busy || SteadyClock::now() >= asked_until) break;
+    std::this_thread::sleep_for(pause);
+  }
+  return arrival && arrival->outcome == Outcome::mixed && arrival->progress.final &&
+         arrival->progress.lineage == gossip_.lineage_;
+}
+
+// Readers hold buffers until the deadline that they stated.
+std::optional<SnapshotStore::Writer> FinalAverage::free_buffer(TimePoint until) {
+  SnapshotStore& store = gossip_.node_->local().store;
+  auto buffer = store.begin();
+  while (!buffer && SteadyClock::now() < until) {
+    std::this_thread::sleep_for(pause);
+    buffer = store.begin();
+  }
+  return buffer;
+}
+
+void FinalAverage::linger(std::vector<Other>& others) {
+  const auto deadline = begun_ + 3 * gossip_.config_.gossip.finish_wait;
+  for (auto now = SteadyClock::now(); now < deadline; now = SteadyClock::now()) {
+    const auto wants = [&](const Other& other) {
+      return other.final && now - other.seen < gone_after &&
+             !gossip_.served_final_.contains(other.name);
+    };
     {
       const std::lock_guard lock(gossip_.served_mutex_);
-      for (const Other& other : others)
-        wanted = wanted || (other.final && !gossip_.served_final_.contains(other.name));
+      if (std::ranges::none_of(others, wants)) return;
     }
-    if (!wanted) return;
     const auto greeted = gossip_.node_->client().greet_all(gossip_.config_.gossip.timeout);
-    const bool alone = std::ranges::none_of(
-        greeted, [](const Greeted& peer) { return peer.asked && !peer.failure; });
+    bool alone = true;
+    for (std::size_t peer = 0; peer < greeted.size(); ++peer) {
+      if (!greeted[peer].asked) continue;
+      alone = alone && greeted[peer].failure;
+      const bool there = greeted[peer].failure != PeerFailure::unreachable;
+      if (there && peer < others.size()) others[peer].seen = SteadyClock::now();
+    }
     if (alone) return;
     std::this_thread::sleep_for(pause);
   }

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <new>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
-#include "dpwa/config/open_log.h"
-#include "dpwa/config/reload.h"
 #include "dpwa/core/clock.h"
 #include "dpwa/core/lineage.h"
 #include "dpwa/gossip/final_average.h"
+#include "dpwa/gossip/pull_blocks.h"
 #include "dpwa/gossip/start_up.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wall_clock.h"
@@ -37,31 +35,25 @@ LandingMode landing_mode(BlendMode blend) {
   return blend == BlendMode::delta ? LandingMode::difference : LandingMode::values;
 }
 
-struct LogLine {
-  LogLevel level;
-  std::string text;
-};
+// One stream for each purpose and node.
+constexpr std::uint64_t choices_stream = 1;
+constexpr std::uint64_t lineage_stream = 2;
 
-std::vector<LogLine> lines_of(const ReloadPlan& plan) {
-  std::vector<LogLine> lines;
-  for (const auto& change : plan.applied)
-    lines.push_back({LogLevel::info, "reloaded: " + to_text(change)});
-  for (const auto& change : plan.kept)
-    lines.push_back({LogLevel::warn, "needs a restart, not taken over: " + to_text(change)});
-  if (lines.empty())
-    lines.push_back({LogLevel::info, "reloaded: the cluster file has not changed"});
-  return lines;
+std::uint64_t seed_of(const Config& config) {
+  return derive_seed(config.gossip.seed.value_or(wall_clock_us()),
+                     {choices_stream, hash_of(config.self)});
 }
 
 }  // namespace
 
-Gossip::Gossip(const Config& config, Parameters& parameters)
+Gossip::Gossip(const Config& config, Parameters& parameters, TimeSource now)
     : config_(config),
       listed_(config.nodes),
       parameters_(parameters),
+      now_(std::move(now)),
       interpolation_(make_interpolation(config.interpolation)),
-      blocks_(layer_blocks(parameters.manifest(), config.gossip.blocks)),
-      random_(derive_seed(wall_clock_us(), {config.self_index()})),
+      blocks_(pull_blocks(config, parameters.manifest())),
+      random_(seed_of(config)),
       next_block_(static_cast<unsigned>(random_.next() % blocks_.size())),
       incarnation_(wall_clock_us()) {}
 
@@ -69,33 +61,60 @@ Gossip::~Gossip() {
   leave();
 }
 
-void Gossip::restore(const ResumeState& state) {
+void Gossip::restore(const GossipState& state) {
   clock_ = state.clock;
   lineage_ = state.lineage;
   incarnation_ = std::max(incarnation_, state.incarnation + 1);
   resumed_ = true;
+  lineages_.clear();  // heard as another one
 }
 
-ResumeState Gossip::resume_state() const {
+GossipState Gossip::resume_state() const {
   return {clock_, lineage_, incarnation_};
 }
 
-void Gossip::start() {
+void Gossip::start_after(Duration waited) {
+  const auto begun = SteadyClock::now() - waited;
   Node::Options options;
   options.incarnation = incarnation_;
   options.seed = random_.next();
+  options.now = now_;
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
-  options.on_served = [this](const std::string& peer, const Progress& served,
-                             bool for_final_average) {
-    // One that still trains, or only joins, will want the final snapshot again for its average.
-    if (!served.final || !for_final_average) return;
+  options.on_served = [this](const std::string& peer, const Progress& served, ServedFor use) {
+    if (use == ServedFor::blend) return;
     const std::lock_guard lock(served_mutex_);
-    served_final_.insert(peer);
+    const LocalNode& local = node_->local();
+    const bool trains = local.state != wire::NodeState::joining;
+    if (use == ServedFor::taking_over && trains && local.members->is_seed(peer))
+      given_.insert_or_assign(peer, Given{now_(), served.lineage});
+    // One that still trains, or only joins, will want the final snapshot again for its average.
+    if (served.final && use == ServedFor::final_average) served_final_.insert(peer);
   };
   node_ = std::make_unique<Node>(config_, parameters_.manifest(), std::move(options));
   publisher_.emplace(parameters_, node_->local().store);
-  node_->start();
-  StartUp(*this).run();
+  node_->start(config_.gossip.start_wait - waited);
+  StartUp(*this, begun).run();
+}
+
+void Gossip::rest() {
+  node_->local().dormant = true;
+}
+
+void Gossip::set_lineage(std::uint64_t lineage) {
+  lineage_ = lineage;
+  other_lineage_.reset();
+}
+
+void Gossip::resume(double clock) {
+  (void)node_->client().take(Duration::zero());
+  clock_ = clock;
+  publish_now(/*final=*/false);
+  node_->local().dormant = false;
+}
+
+std::uint64_t Gossip::new_lineage() const {
+  return std::max<std::uint64_t>(
+      1, derive_seed(incarnation_, {lineage_stream, hash_of(config_.self)}));
 }
 
 Progress Gossip::progress() const {
@@ -175,18 +194,26 @@ void Gossip::update_send(const std::function<double()>& loss) {
   if (random_.bernoulli(config_.gossip.pull_probability)) begin_pull();
 }
 
-StepReport Gossip::update_wait() {
+StepReport Gossip::update_wait(const std::function<double()>& loss) {
   complete_publish();
+  const auto pulling = [this] { return pull_wanted_ || node_->client().under_way(); };
+  // Before the look for what has arrived: a pull that ends after it is for a later step.
+  bool pending = pulling();
   if (!blended_) {
-    if (auto arrival = await_arrival()) absorb(std::move(*arrival));
+    if (auto arrival = await_arrival()) {
+      absorb(std::move(*arrival), loss);
+      pending = pulling();
+    }
   }
-  if (report_.outcome == Outcome::skipped && (pull_wanted_ || node_->client().under_way())) {
-    report_.outcome = Outcome::pending;
-  }
+  if (report_.outcome == Outcome::skipped && pending)
+    report_.outcome = alone_outcome_.value_or(Outcome::pending);
   report_.clock = clock_;
   report_.blocks = static_cast<unsigned>(blocks_.size());
   report_.pulls_ok = pulls_ok_;
   report_.pulls_failed = pulls_failed_;
+  Traffic& traffic = node_->local().traffic;
+  traffic.pulls_ok = pulls_ok_;
+  traffic.pulls_failed = pulls_failed_;
   blended_ = false;
   return std::exchange(report_, {});
 }
@@ -205,7 +232,9 @@ std::optional<Arrival> Gossip::await_arrival() {
   return arrival;
 }
 
-void Gossip::absorb(Arrival arrival) {
+void Gossip::absorb(Arrival arrival, const std::function<double()>& loss) {
+  watch_alone(arrival);
+  hear(arrival.other_lineages);
   report_.outcome = arrival.outcome;
   report_.peer = std::move(arrival.peer_name);
   report_.bytes += arrival.bytes;
@@ -215,35 +244,103 @@ void Gossip::absorb(Arrival arrival) {
     return;
   }
   report_.staleness = clock_ - arrival.progress.clock;
-  if (arrival.full) {
-    adopt(arrival);
-    report_.factor = 1;
-    blended_ = true;
-  } else if (arrival.progress.lineage != lineage_) {
-    if (adopts(progress(), arrival.progress)) adopt_from_ = arrival.peer;
+  note_lineage(report_.peer, arrival.progress.lineage, arrival.progress.clock);
+  if (arrival.full ? !yields_to(report_.peer, arrival.progress)
+                   : arrival.progress.lineage != lineage_) {
     report_.outcome = Outcome::rejected;
     ++pulls_failed_;
-    report_other_lineage();
+    if (arrival.progress.lineage != lineage_) report_other_lineage(report_.peer, "not blended");
     return;
+  }
+  if (arrival.full) {
+    take_over(arrival);
   } else {
-    blend(arrival);
+    blend(arrival, loss);
   }
   report_.same_host = arrival.same_host;
   ++pulls_ok_;
 }
 
-void Gossip::report_other_lineage() {
-  const std::string consequence = adopt_from_ ? "taking over its weights" : "not blended";
-  const auto held_back = log_limiter_.pass(report_.peer + ' ' + consequence, SteadyClock::now());
+void Gossip::hear(const std::vector<OtherLineage>& others) {
+  for (const OtherLineage& other : others)
+    note_lineage(other.name, other.progress.lineage, other.progress.clock);
+  for (const OtherLineage& other : others) {
+    const bool yields = !adopt_from_ && yields_to(other.name, other.progress);
+    if (yields) adopt_from_ = other.peer;
+    report_other_lineage(other.name, yields ? "taking over its weights" : "not blended");
+  }
+}
+
+// Bounded: nodes of the file, and where none is known as such, as for one that joins without a
+// file, as many as there may be members.
+void Gossip::note_lineage(const std::string& name, std::uint64_t lineage, double clock) {
+  if (const auto known = lineages_.find(name); known != lineages_.end()) {
+    known->second = {lineage, clock};
+    return;
+  }
+  const bool room = lineages_.size() < config_.gossip.membership.max_members;
+  if (room || node_->local().members->is_seed(name)) lineages_[name] = {lineage, clock};
+}
+
+bool Gossip::yields_to(const std::string& name, const Progress& progress) {
+  const auto now = now_();
+  if (!other_lineage_) other_lineage_ = now;
+  const auto members = node_->local().members->all();
+  const bool by_file = std::ranges::any_of(members, &Member::seed);
+  std::vector<LineageReport> others;
+  bool counts = false;
+  for (const Member& member : members) {
+    const bool out = member.claim.name.empty() || member.status() != MemberStatus::alive;
+    if (out || (by_file && !member.seed)) continue;
+    counts = counts || member.claim.name == name;
+    const auto known = lineages_.find(member.claim.name);
+    others.push_back(known == lineages_.end() ? LineageReport{} : known->second);
+  }
+  if (!counts || !takeovers_.allows(name, now)) return false;
+  const bool heard_enough = now - *other_lineage_ >= config_.gossip.start_wait;
+  const Progress own = this->progress();
+  if (!yields(own, progress, others, !config_.is_joiner(), heard_enough)) return false;
+  const std::lock_guard lock(served_mutex_);
+  const auto given = given_.find(name);
+  return given == given_.end() || given->second.lineage != own.lineage ||
+         TakeoverLimit::may_cross(own, progress, given->second.at, now);
+}
+
+void Gossip::take_over(const Arrival& arrival) {
+  adopt(arrival);
+  takeovers_.took(report_.peer, now_());
+  other_lineage_.reset();
+  log(LogLevel::warn, "gossip",
+      "took over the weights of '" + report_.peer + "' at clock " + std::to_string(clock_) +
+          ": more nodes of the file descend from these, or they have trained for longer");
+  report_.factor = 1;
+  blended_ = true;
+}
+
+// A pull that finds nobody is soon over: while no peer answers, the steps say so and not that one
+// is under way.
+void Gossip::watch_alone(const Arrival& arrival) {
+  const bool failed = arrival.outcome != Outcome::mixed && arrival.outcome != Outcome::skipped;
+  alone_outcome_ = arrival.alone && failed ? std::optional(arrival.outcome) : std::nullopt;
+  if (const auto time = alone_.observe(arrival.alone, SteadyClock::now())) {
+    const auto seconds = std::chrono::round<std::chrono::seconds>(*time).count();
+    log(LogLevel::warn, "gossip",
+        "training alone: no peer has answered for " + std::to_string(seconds) + " s");
+  }
+}
+
+void Gossip::report_other_lineage(const std::string& peer, const std::string& consequence) {
+  const auto held_back = log_limiter_.pass(peer + ' ' + consequence, SteadyClock::now());
   if (!held_back) return;
   log(LogLevel::warn, "gossip",
-      "'" + report_.peer + "' descends from other initial weights: " + consequence +
+      "'" + peer + "' descends from other initial weights: " + consequence +
           since_words(*held_back));
 }
 
-void Gossip::blend(const Arrival& arrival) {
-  const auto result = interpolation_.factor(
-      {clock_, arrival.progress.clock, publisher_->loss(), arrival.progress.loss});
+void Gossip::blend(const Arrival& arrival, const std::function<double()>& loss) {
+  const double own_loss = loss ? loss() : publisher_->loss();
+  const auto result =
+      interpolation_.factor({clock_, arrival.progress.clock, own_loss, arrival.progress.loss});
   if (result.fallback) ++factor_fallbacks_;
   // Clipping the difference to the bound is the same as cutting the factor, in either blend.
   const double factor = result.factor * arrival.factor_scale;
@@ -271,36 +368,6 @@ void Gossip::adopt(const Arrival& arrival) {
   parameters_.assign(node_->client().landing().bytes());
   clock_ = arrival.progress.clock;
   lineage_ = arrival.progress.lineage;
-}
-
-void Gossip::reload(const Config& fresh) {
-  Config running = config_;
-  running.nodes = listed_;
-  ReloadPlan plan = plan_reload(running, fresh);
-  plan.config.nodes = config_.nodes;
-  std::vector<NodeEntry> listed = fresh.nodes;
-  const std::vector<LogLine> lines = lines_of(plan);
-  NewLog opened = open_log(plan.config);  // its file anew
-  if (node_) node_->take_up(plan);
-  // Nothing fails from here on.
-  opened.use();
-  listed_ = std::move(listed);
-  config_ = std::move(plan.config);
-  for (const LogLine& line : lines) log(line.level, "config", line.text);
-  reload_security();
-}
-
-void Gossip::reload_security() {
-  if (config_.security.mode == "insecure" || config_.security.mode.empty() || !node_) return;
-  try {
-    if (const auto why = node_->reload_security()) {
-      log(LogLevel::error, "config", "the keys stay as they were: " + *why);
-    } else {
-      log(LogLevel::info, "config", "reloaded: the files of the security section");
-    }
-  } catch (const std::bad_alloc&) {
-    log(LogLevel::error, "config", "the keys stay as they were: no memory");
-  }
 }
 
 FinishReport Gossip::finish() {

@@ -3,7 +3,8 @@
 #include <functional>
 
 #include "dpwa/config/config.h"
-#include "dpwa/gossip/step_report.h"
+#include "dpwa/core/step_report.h"
+#include "dpwa/gossip/gossip_state.h"
 
 namespace dpwa {
 
@@ -16,16 +17,21 @@ class GossipSession {
  public:
   virtual ~GossipSession() = default;
 
-  virtual void restore(const ResumeState& state) = 0;  // before start(): resume from a checkpoint
-  virtual ResumeState resume_state() const = 0;
+  virtual void restore(const GossipState& state) = 0;  // before start(): resume from a checkpoint
+  virtual GossipState resume_state() const = 0;
 
-  // Goes on the network and brings the parameters to common weights. Throws std::runtime_error when
-  // the address cannot be had, or when every node that answered refused this one.
+  // Goes on the network and brings the parameters to common weights, together with the nodes that
+  // start as well. Bounded by twice gossip.start_wait and a few gossip.timeout: others are waited
+  // for during the first, a transfer from a peer that trains may need the second. Throws
+  // std::runtime_error when the address cannot be had, when every node that answered refused this
+  // one, or when fewer than gossip.min_nodes run.
   virtual void start() = 0;
 
   // `loss` is read when the snapshot is complete: a device tensor's value may arrive with it.
   virtual void update_send(const std::function<double()>& loss) = 0;
-  virtual StepReport update_wait() = 0;
+  // `loss`: the training loss now, for the factor of what is blended in this call, as in the
+  // original dpwa; read only then. None: that of the last snapshot.
+  virtual StepReport update_wait(const std::function<double()>& loss = {}) = 0;
 
   // Takes over what may change while it runs of a file loaded anew for this node, between two
   // steps, and logs what it took over and what needs a restart. Throws ConfigError where log.file
@@ -33,7 +39,8 @@ class GossipSession {
   virtual void reload(const Config& fresh) = 0;
 
   // Takes the final global average when configured, serves the last snapshot to those that still
-  // want it, and leaves the network. Bounded by twice gossip.finish_wait.
+  // want it, and leaves the network. Bounded by three times gossip.finish_wait, and a few
+  // gossip.timeout, however many peers hang.
   virtual FinishReport finish() = 0;
   virtual void leave() = 0;  // leaves at once
 };

@@ -22,9 +22,9 @@ class Parameters {
   // change as soon as it returns; `snapshot` is complete once settled() is true.
   virtual void copy_out(std::span<std::byte> snapshot) = 0;
 
-  // Begins to blend what has landed, landing.range(), into the parameters, by the rule of each
-  // region: delta or lerp with `factor` by the landing's mode, maximum for counters; carried
-  // tensors stay. `landing` may be overwritten once settled() is true.
+  // Begins to blend what has landed, landing.range(), into the regions that interpolate: delta or
+  // lerp with `factor` by the landing's mode. Counters and carried tensors stay. `landing` may be
+  // overwritten once settled() is true.
   virtual void blend(const Landing& landing, double factor) = 0;
 
   // blend(), then copy_out() of the result; in one pass over memory where that can be had.

@@ -1,5 +1,6 @@
 #include "dpwa/gossip/start_comparison.h"
 
+#include <chrono>
 #include <cmath>
 
 #include "dpwa/core/lower_median.h"
@@ -39,6 +40,7 @@ std::optional<double> StartComparison::distance_to(PeerId witness, std::uint64_t
 
 std::optional<double> StartComparison::squared_distance_to(PeerId witness, unsigned block,
                                                            std::uint64_t lineage) {
+  if (std::chrono::steady_clock::now() >= until_) return std::nullopt;
   PullSpec spec;
   spec.peer = witness;
   spec.block = block;

@@ -15,9 +15,11 @@ namespace dpwa {
 // window, which so knows what is usual before the first step. Runs on the trainer thread.
 class StartComparison {
  public:
-  // `blocks`: those in which the model is pulled. `timeout`: of each pull.
-  StartComparison(Client& client, const std::vector<ByteRange>& blocks, Duration timeout)
-      : client_(client), blocks_(blocks), timeout_(timeout) {}
+  // `blocks`: those in which the model is pulled. `timeout`: of each pull. None is begun after
+  // `until`.
+  StartComparison(Client& client, const std::vector<ByteRange>& blocks, Duration timeout,
+                  TimePoint until)
+      : client_(client), blocks_(blocks), timeout_(timeout), until_(until) {}
 
   // The lower median of the distances to `witnesses`, of whom each is asked once, and then in turn
   // until there are `samples` distances. Those who do not answer are left out; none: fewer than
@@ -32,6 +34,7 @@ class StartComparison {
   Client& client_;
   const std::vector<ByteRange>& blocks_;
   const Duration timeout_;
+  const TimePoint until_;
 };
 
 }  // namespace dpwa

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "dpwa/core/sample.h"
 #include "dpwa/gossip/start_comparison.h"
@@ -15,15 +16,15 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto between_looks = std::chrono::milliseconds(25);
-constexpr auto announce_every = std::chrono::seconds(2);
 
 StartView view_of(const Greeted& greeted) {
   if (greeted.failure == PeerFailure::rejected) return {PeerStart::refused};
   // It has weights that nobody can take over: as good as not there.
   if (greeted.failure || greeted.quarantined) return {PeerStart::unreachable};
-  const bool joining = greeted.welcome.state == wire::NodeState::joining;
-  return {joining ? PeerStart::joining : PeerStart::ready, greeted.welcome.clock,
-          greeted.welcome.lineage, 0};
+  const wire::Welcome& welcome = greeted.welcome;
+  const bool begun = welcome.state != wire::NodeState::joining;
+  if (!begun && welcome.lineage == 0) return {PeerStart::joining};
+  return {begun ? PeerStart::ready : PeerStart::waiting, welcome.clock, welcome.lineage};
 }
 
 std::string words_for(double distance, double usual) {
@@ -34,58 +35,107 @@ std::string words_for(double distance, double usual) {
   return text;
 }
 
-bool refused_by_all(const std::vector<StartView>& views, std::size_t self, bool waited) {
-  bool refused = false;
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    if (i == self) continue;
-    const PeerStart state = views[i].state;
-    if (state == PeerStart::joining || state == PeerStart::ready) return false;
-    if (state != PeerStart::refused && !waited) return false;
-    refused = refused || state == PeerStart::refused;
-  }
-  return refused;
-}
-
 }  // namespace
 
+StartUp::StartUp(Gossip& gossip, TimePoint begun) : gossip_(gossip), begun_(begun) {
+  const GossipConfig& config = gossip.config_.gossip;
+  options_.wait = config.start_wait;
+  options_.limit = 2 * config.start_wait + 4 * config.timeout;
+  options_.min_nodes = config.min_nodes;
+  // One that joins has come for the weights of others.
+  options_.may_bring = !gossip.config_.is_joiner();
+}
+
+Duration StartUp::elapsed() const {
+  return SteadyClock::now() - begun_;
+}
+
 void StartUp::run() {
-  const Config& config = gossip_.config_;
-  const auto begun = SteadyClock::now();
-  announced_ = begun;
-  gossip_.publish_now(false);  // a full pull needs an own snapshot; nobody is served before `ready`
-  const auto resumed_clock = gossip_.resumed_ ? std::optional(gossip_.clock_) : std::nullopt;
-  if (!config.join.empty()) join();
+  announced_ = SteadyClock::now();
+  if (gossip_.resumed_) {
+    if (gossip_.lineage_ == 0) gossip_.lineage_ = gossip_.new_lineage();
+    own_ = StartWeights{gossip_.clock_, gossip_.lineage_, true};
+  }
+  // A full pull needs an own snapshot. Without a lineage nobody takes it for weights to begin with,
+  // and nobody begins before this node has looked around once.
+  const auto lineage = std::exchange(gossip_.lineage_, 0);
+  gossip_.publish_now(false);
+  gossip_.lineage_ = lineage;
+  if (!gossip_.config_.join.empty()) join();
   while (true) {
     const auto seen = look_around();
-    std::vector<StartView> views;
-    std::size_t self = 0;
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      views.push_back(seen[i].view);
-      if (!seen[i].peer) self = i;
-    }
-    const Duration elapsed = SteadyClock::now() - begun;
-    StartRuleOptions options;
-    options.wait = config.gossip.start_wait;
-    if (refused_by_all(views, self, elapsed >= options.wait)) {
-      throw std::runtime_error("node '" + config.self +
-                               "' was refused by every node that answered: " + refusal_);
-    }
-    const StartDecision decision = decide_start(views, self, resumed_clock, elapsed, options);
-    // One that joins has come for the weights of others.
-    const bool alone = config.is_joiner() && !gossip_.resumed_;
-    if (decision.action == StartAction::begin && !alone) break;
-    if (decision.action == StartAction::pull_from) {
-      const PeerId peer = *seen[decision.peer].peer;
-      if (pull_from(peer, seen, resumed_clock)) break;
-      ++failed_pulls_[peer];
+    give_up_if_refused(seen);
+    if (act(seen)) {
+      report_absent(seen);
+      break;
     }
     announce_waiting(seen);
     std::this_thread::sleep_for(between_looks);
   }
-  if (gossip_.lineage_ == 0) gossip_.lineage_ = std::max<std::uint64_t>(1, gossip_.random_.next());
-  gossip_.publish_now(false);
+  show_weights();
   gossip_.node_->local().state = wire::NodeState::ready;
   log(LogLevel::info, "gossip", "ready at clock " + std::to_string(gossip_.clock_));
+}
+
+bool StartUp::act(const std::vector<Seen>& seen) {
+  while (true) {
+    if (!shown_) show_weights();
+    const StartDecision decision = decide(seen);
+    switch (decision.action) {
+      case StartAction::begin:
+        return true;
+      case StartAction::give_up:
+        throw std::runtime_error(shortfall(seen));
+      case StartAction::wait:
+        return false;
+      case StartAction::bring:
+        bring_weights();
+        break;
+      case StartAction::pull_from:
+        if (!pull_from(seen[decision.peer], seen)) return false;
+        break;
+    }
+  }
+}
+
+StartDecision StartUp::decide(const std::vector<Seen>& seen) const {
+  std::vector<StartView> views;
+  std::size_t self = 0;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    views.push_back(seen[i].view);
+    if (!seen[i].peer) {
+      self = i;
+    } else if (const auto known = memory_.find(*seen[i].peer); known != memory_.end()) {
+      views.back().failed_pulls = known->second.failed_pulls;
+      views.back().taken_over = known->second.taken_over;
+      views.back().together = known->second.together;
+    }
+  }
+  return decide_start(views, self, own_, elapsed(), options_);
+}
+
+void StartUp::bring_weights() {
+  gossip_.lineage_ = gossip_.new_lineage();
+  own_ = StartWeights{gossip_.clock_, gossip_.lineage_, false};
+  shown_ = false;
+}
+
+void StartUp::show_weights() {
+  if (!shown_ && own_) shown_ = gossip_.publish_now(false);
+}
+
+void StartUp::give_up_if_refused(const std::vector<Seen>& seen) const {
+  const bool waited = elapsed() >= options_.wait;
+  bool refused = false;
+  for (const Seen& node : seen) {
+    if (!node.peer) continue;
+    if (answered(node.view.state)) return;
+    if (node.view.state != PeerStart::refused && !waited) return;
+    refused = refused || node.view.state == PeerStart::refused;
+  }
+  if (!refused) return;
+  throw std::runtime_error("node '" + gossip_.config_.self +
+                           "' was refused by every node that answered: " + refusal_);
 }
 
 void StartUp::join() {
@@ -96,7 +146,6 @@ void StartUp::join() {
     addresses.push_back({"", node.addresses, node.port});
     places += (places.empty() ? "" : ", ") + node.host + ":" + std::to_string(node.port);
   }
-  const auto deadline = SteadyClock::now() + config.gossip.start_wait;
   std::string why;
   while (true) {
     const auto visited = gossip_.node_->client().visit_all(
@@ -116,7 +165,7 @@ void StartUp::join() {
     const bool refused = std::ranges::all_of(visited, [](const Greeted& seed) {
       return seed.failure == PeerFailure::rejected && seed.reject != wire::RejectCode::own_name;
     });
-    if (refused || SteadyClock::now() >= deadline) {
+    if (refused || elapsed() >= options_.wait) {
       throw std::runtime_error("node '" + config.self + "' cannot join by " + places + ": " +
                                (name_refused_ ? refusal_ : why));
     }
@@ -125,7 +174,8 @@ void StartUp::join() {
 }
 
 // A refusal for the name may be of a moment (the last process under it has just ended), and nodes
-// that have not heard of the other process do not refuse: so most must, for a while.
+// that have not heard of the other process do not refuse: so most must, for a while. Before the
+// wait is over that is most of those that could answer: one alone turns nobody away.
 void StartUp::look_for_namesake(const std::vector<Greeted>& greeted) {
   constexpr auto patience = std::chrono::seconds(1);
   std::size_t refused = 0;
@@ -145,13 +195,16 @@ void StartUp::look_for_namesake(const std::vector<Greeted>& greeted) {
     return;
   }
   if (!name_refused_) name_refused_ = now;
+  if (elapsed() < options_.wait && 2 * refused <= greeted.size()) return;
   if (now - *name_refused_ < patience) return;
   throw std::runtime_error("node '" + gossip_.config_.self + "' was refused: " + refusal_);
 }
 
 std::vector<StartUp::Seen> StartUp::look_around() {
   const Config& config = gossip_.config_;
+  const auto from = SteadyClock::now();
   const auto greeted = gossip_.node_->client().greet_all(config.gossip.timeout);
+  const bool prompt = SteadyClock::now() - from < config.gossip.timeout;
   const auto members = gossip_.node_->local().members->all();
   std::vector<Greeted> seeds;  // whoever may join may do so under many names
   for (std::size_t peer = 0; peer < greeted.size() && peer < members.size(); ++peer)
@@ -163,51 +216,92 @@ std::vector<StartUp::Seen> StartUp::look_around() {
   for (std::size_t peer = 0; peer < greeted.size(); ++peer) {
     if (greeted[peer].failure == PeerFailure::rejected) refusal_ = greeted[peer].detail;
     const bool of_file = peer < indices.size();
+    const wire::Welcome& welcome = greeted[peer].welcome;
+    if (!greeted[peer].failure && peer < members.size() && members[peer].seed &&
+        welcome.lineage != 0) {
+      gossip_.note_lineage(members[peer].claim.name, welcome.lineage, welcome.clock);
+    }
     // One that joined and does not answer is nothing to wait for.
     if (!greeted[peer].asked || (!of_file && greeted[peer].failure)) continue;
     if (peer == config.self_index() && !joins) seen.push_back({});
-    const auto id = static_cast<PeerId>(peer);
-    seen.push_back(
-        {view_of(greeted[peer]), id, peer < members.size() ? members[peer].claim.name : ""});
-    seen.back().view.failed_pulls = failed_pulls_[id];
-    seen.back().view.joined = peer < members.size() && !members[peer].seed;
+    seen.push_back(seen_of(static_cast<PeerId>(peer), greeted[peer], members, prompt));
   }
   const bool placed = std::ranges::any_of(seen, [](const Seen& node) { return !node.peer; });
   if (!placed) seen.push_back({});
   return seen;
 }
 
+// `prompt`: the look ended before its deadline, so a peer that is unreachable does not run.
+StartUp::Seen StartUp::seen_of(PeerId peer, const Greeted& greeted,
+                               const std::vector<Member>& members, bool prompt) {
+  Seen seen{view_of(greeted), peer, peer < members.size() ? members[peer].claim.name : ""};
+  seen.view.joined = peer < members.size() && !members[peer].seed;
+  const PeerStart state = seen.view.state;
+  if (state == PeerStart::joining || state == PeerStart::waiting ||
+      (prompt && greeted.failure == PeerFailure::unreachable)) {
+    memory_[peer].together = true;
+  }
+  return seen;
+}
+
+bool StartUp::pull_from(const Seen& best, const std::vector<Seen>& seen) {
+  const Pull pull = pull_and_compare(best, seen);
+  count(*best.peer, pull);
+  if (pull != Pull::taken) return false;
+  own_ = StartWeights{gossip_.clock_, gossip_.lineage_, false};
+  shown_ = false;
+  return true;
+}
+
+// A peer may be busy with others that start as well; one that is so for long gives nothing.
+void StartUp::count(PeerId peer, Pull pull) {
+  Memory& memory = memory_[peer];
+  const auto now = SteadyClock::now();
+  if (pull == Pull::taken) ++memory.taken_over;
+  if (pull == Pull::failed) ++memory.failed_pulls;
+  if (pull != Pull::busy) return;
+  if (!memory.busy) memory.busy = now;
+  if (now - *memory.busy < options_.wait / 8) return;
+  ++memory.failed_pulls;
+  memory.busy = now;
+}
+
 // Whoever is ahead is believed, unless its weights are as far from most others as no weights are
 // from each other: those of another node, taken over first, tell what is usual.
-bool StartUp::pull_from(PeerId best, const std::vector<Seen>& seen,
-                        std::optional<double> resumed_clock) {
+StartUp::Pull StartUp::pull_and_compare(const Seen& best, const std::vector<Seen>& seen) {
   const GossipConfig& gossip = gossip_.config_.gossip;
-  const std::vector<PeerId> witnesses = witnesses_for(best, seen, resumed_clock);
-  if (witnesses.empty()) return take_over(best);
-  StartComparison comparison(gossip_.node_->client(), gossip_.blocks_, gossip.timeout);
+  const bool trains = best.view.state == PeerStart::ready;
+  const std::vector<PeerId> witnesses = witnesses_for(*best.peer, seen);
+  if (witnesses.empty()) return take_over(*best.peer, trains);
+  StartComparison comparison(gossip_.node_->client(), gossip_.blocks_, gossip.timeout,
+                             begun_ + options_.limit);
   const auto compare = [&](std::uint32_t samples) {
     gossip_.publish_now(false);  // what pulls are compared with
     return comparison.median(witnesses, samples, gossip_.lineage_);
   };
   const PeerId other = witnesses.back();
+  const Pull of_other = take_over(other, trains);
   std::optional<double> usual;
-  if (take_over(other)) {
+  if (of_other == Pull::taken) {
     usual = compare(0);
   } else {
-    ++failed_pulls_[other];
+    count(other, of_other);
   }
-  if (!take_over(best)) return false;
+  const Pull of_best = take_over(*best.peer, trains);
+  // The others' weights are as good, then.
+  if (of_best != Pull::taken) return of_other == Pull::taken ? Pull::taken : of_best;
   const std::uint32_t samples = gossip.firewall.distance_samples;
   const auto distance = compare(samples);
-  if (!usual || !distance || *distance <= gossip.firewall.distance_multiple * *usual) return true;
-  log(LogLevel::warn, "gossip", words_for(*distance, *usual));
-  if (!take_over(other)) return false;
+  if (!usual || !distance || *distance <= gossip.firewall.distance_multiple * *usual)
+    return Pull::taken;
+  // Others that have not taken a step yet are all alike, and the first that has is away from them.
+  log(*usual > 0 ? LogLevel::warn : LogLevel::info, "gossip", words_for(*distance, *usual));
+  if (take_over(other, trains) != Pull::taken) return Pull::failed;
   compare(samples);
-  return true;
+  return Pull::taken;
 }
 
-std::vector<PeerId> StartUp::witnesses_for(PeerId best, const std::vector<Seen>& seen,
-                                           std::optional<double> resumed_clock) {
+std::vector<PeerId> StartUp::witnesses_for(PeerId best, const std::vector<Seen>& seen) {
   constexpr std::size_t most_others = 4;
   const DistancePolicy policy = gossip_.config_.gossip.firewall.distance;
   if (policy != DistancePolicy::clip && policy != DistancePolicy::refuse) return {};
@@ -215,8 +309,10 @@ std::vector<PeerId> StartUp::witnesses_for(PeerId best, const std::vector<Seen>&
   Sample<PeerId> others(most_others, gossip_.random_);
   for (const Seen& node : seen) {
     const StartView& view = node.view;
-    const bool ready = view.state == PeerStart::ready && view.failed_pulls == 0;
-    const bool behind = resumed_clock && !(view.clock >= *resumed_clock);
+    const auto known = node.peer ? memory_.find(*node.peer) : memory_.end();
+    const bool failed = known != memory_.end() && known->second.failed_pulls > 0;
+    const bool ready = view.state == PeerStart::ready && !failed;
+    const bool behind = own_ && own_->resumed && !(view.clock >= own_->clock);
     if (!node.peer || node.peer == best || !ready || behind) continue;
     if (view.lineage != of_best->view.lineage) continue;
     others.offer(*node.peer);
@@ -227,34 +323,24 @@ std::vector<PeerId> StartUp::witnesses_for(PeerId best, const std::vector<Seen>&
   return witnesses;
 }
 
-bool StartUp::take_over(PeerId peer) {
-  const PullSpec spec =
-      full_pull(peer, std::max(gossip_.config_.gossip.timeout, gossip_.config_.gossip.start_wait));
+// A pull may take half of what is left: so one that hangs leaves time for another one. Where nobody
+// trains, all of it has to end with the wait, as others wait for this node.
+StartUp::Pull StartUp::take_over(PeerId peer, bool trains) {
+  const GossipConfig& config = gossip_.config_.gossip;
+  const Duration left = (trains ? options_.limit : options_.wait) - elapsed();
+  const Duration longest = std::max(config.timeout, config.start_wait);
+  const PullSpec spec = full_pull(peer, std::clamp<Duration>(left / 2, config.timeout, longest));
   Client& client = gossip_.node_->client();
-  if (!client.begin(spec)) return false;
+  if (!client.begin(spec)) return Pull::failed;
   const auto arrival = client.take(spec.timeout * 2);
-  if (!arrival || arrival->outcome != Outcome::mixed) return false;
+  if (!arrival) return Pull::failed;
+  const bool declined = arrival->outcome == Outcome::busy || arrival->outcome == Outcome::not_ready;
+  if (arrival->outcome != Outcome::mixed) return declined ? Pull::busy : Pull::failed;
   gossip_.adopt(*arrival);
   log(LogLevel::info, "gossip",
       "took over the weights of '" + arrival->peer_name + "' at clock " +
           std::to_string(arrival->progress.clock));
-  return true;
-}
-
-void StartUp::announce_waiting(const std::vector<Seen>& seen) {
-  const auto now = SteadyClock::now();
-  if (now - announced_ < announce_every) return;
-  announced_ = now;
-  std::string names;
-  for (const Seen& node : seen) {
-    if (!node.peer) continue;
-    const PeerStart state = node.view.state;
-    if (state != PeerStart::unknown && state != PeerStart::unreachable) continue;
-    names += (names.empty() ? "'" : ", '") + node.name + "'";
-  }
-  log(LogLevel::info, "gossip",
-      names.empty() ? "waiting for the node that brings the common weights"
-                    : "waiting for " + names);
+  return Pull::taken;
 }
 
 }  // namespace dpwa

@@ -22,9 +22,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-std::uint32_t milliseconds_left(TimePoint deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, 1 << 30));
+std::uint32_t whole_milliseconds(Duration left) {
+  const auto count = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(count, 1, 1 << 30));
 }
 
 // Arrived whole, and is not fit to be blended.
@@ -33,6 +33,7 @@ bool kept_out(PeerFailure failure) {
 }
 
 std::string words_for(double distance, double bound) {
+  if (std::isinf(distance)) return "sent parameters that are too far away for a number";
   char text[96];
   std::snprintf(text, sizeof text, "sent parameters %.3g away, where the bound is %.3g", distance,
                 bound);
@@ -67,7 +68,7 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
 Client::~Client() = default;
 
 bool Client::begin(const PullSpec& spec) {
-  if (local_.store.latest() == nullptr) return false;
+  if (local_.store.progress().version == 0) return false;
   {
     const std::lock_guard lock(mutex_);
     if (under_way_ || arrival_ || stopped_) return false;
@@ -78,11 +79,8 @@ bool Client::begin(const PullSpec& spec) {
   auto round = [this] {
     try {
       asio::co_spawn(io_, run_round(spec_), [this](std::exception_ptr failure) {
-        try {
-          net::rethrow(std::move(failure));
-        } catch (const std::bad_alloc&) {
-          round_refused();
-        }
+        if (failure) round_refused();
+        net::rethrow_unless_refused(std::move(failure));
       });
     } catch (const std::bad_alloc&) {
       round_refused();
@@ -131,7 +129,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
   }
   arrival.full = spec.full;
   take_up_members();
-  const auto begun = SteadyClock::now();
+  const auto begun = now();
   round_.begin(begun, spec.timeout, spec.peer);
   while (const auto peer = next_peer()) {
     const PullResult result = co_await attempt(*peer, spec);
@@ -144,7 +142,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
     tell_members(*peer, result);
     if (!result.failure) {
       if (result.same_host) ++local_.traffic.same_host_pulls;
-      const auto until = firewall_.succeeded(*peer, verdict_, SteadyClock::now());
+      const auto until = firewall_.succeeded(*peer, verdict_, now());
       hold(*peer, until, "sent parameters that are much too far away");
       if (spec.full && !spec.for_final_average) firewall_.replaced();
       arrival.stats = landing_.stats();
@@ -159,18 +157,22 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
       } else {
         seen_[*peer].took_all(result.incarnation, result.progress.version);
       }
-      round_.succeeded(table_, result.progress);
+      if (spec.blends && !spec.full) table_.shares_lineage(*peer);
+      round_.succeeded(table_, result.progress, now(), result.same_host);
       break;
     }
     if (result.failure == PeerFailure::protocol) ++local_.traffic.protocol_errors;
     arrival.refused += kept_out(*result.failure) ? 1 : 0;
+    if (result.failure == PeerFailure::other_lineage)
+      arrival.other_lineages.push_back({*peer, arrival.peer_name, result.progress});
     report(*peer, result);
-    const auto until = firewall_.failed(*peer, *result.failure, SteadyClock::now());
+    const auto until = firewall_.failed(*peer, *result.failure, now());
     hold(*peer, until, result.detail);
-    round_.failed(table_, *result.failure, SteadyClock::now(), random_);
+    round_.failed(table_, *result.failure, now(), random_);
   }
   arrival.outcome = round_.outcome();
-  arrival.took = SteadyClock::now() - begun;
+  arrival.alone = table_.nobody_answers();
+  arrival.took = now() - begun;
   landing_.release();
   deliver(std::move(arrival));
 }
@@ -182,15 +184,16 @@ bool Client::stopped() const {
 
 std::optional<PeerId> Client::next_peer() {
   if (stopped()) return std::nullopt;
-  return round_.next_peer(table_, SteadyClock::now(), random_);
+  return round_.next_peer(table_, now(), random_);
 }
 
 asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
   const auto held = channels_[peer];
   PeerChannel& channel = *held;
   if (const auto idle = kept_.use(peer)) channels_[*idle]->close();
-  const net::Deadline deadline(io_, round_.deadline(), [&channel] { channel.close(); });
-  const double own_clock = local_.store.latest()->progress().clock;
+  const Duration left = round_.deadline() - now();
+  const net::Deadline deadline(io_, SteadyClock::now() + left, [&channel] { channel.close(); });
+  const double own_clock = local_.store.progress().clock;
   PullRequest request;
   request.full = spec.full;
   request.for_final_average = spec.for_final_average;
@@ -203,13 +206,10 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
     if (spec.blends)
       request.known_version = seen_[peer].known_version(request.known_incarnation, spec.block);
   }
-  request.deadline_ms = milliseconds_left(round_.deadline());
-  const auto judge = [this, peer,
-                      own_clock](const Progress& progress) -> std::optional<PeerFailure> {
-    const bool fresh = staleness_.accept(peer, progress.clock, own_clock, SteadyClock::now());
-    return fresh ? std::nullopt : std::optional(PeerFailure::stale);
+  request.deadline_ms = whole_milliseconds(left);
+  request.judge = [this, peer, &spec, own_clock](const Progress& progress) {
+    return examine_head(peer, spec, progress, own_clock);
   };
-  if (spec.judge_staleness) request.judge = judge;
   // Not the snapshot of the moment when the pull began: the peer answers with its latest, which may
   // be steps younger by then.
   request.begin_landing = [this, mode = spec.mode, range = request.range] {
@@ -219,11 +219,13 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
   };
   PullResult result = co_await channel.pull(std::move(request), landing_);
   const Progress& known = table_.at(peer).progress;
-  if (result.failure == PeerFailure::unchanged && !known.final && judge(known)) {
+  if (result.failure == PeerFailure::unchanged && !known.final && spec.judge_staleness &&
+      !fresh(peer, known, own_clock)) {
     result.failure = PeerFailure::stale;
     result.detail = "has stood still at clock " + std::to_string(known.clock);
   }
   if (!result.failure) examine_landing(peer, spec, result);
+  if (result.failure == PeerFailure::protocol) channel.close();
   if (result.failure && !kept_out(*result.failure) && deadline.expired()) {
     result.failure = PeerFailure::timed_out;
     result.detail = "no complete answer within the deadline";
@@ -231,27 +233,64 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
   co_return result;
 }
 
+bool Client::fresh(PeerId peer, const Progress& progress, double own_clock) {
+  return staleness_.accept(peer, progress.clock, own_clock, now());
+}
+
+std::optional<PeerFailure> Client::examine_head(PeerId peer, const PullSpec& spec,
+                                                const Progress& progress, double own_clock) {
+  if (spec.judge_staleness && !fresh(peer, progress, own_clock)) return PeerFailure::stale;
+  const std::uint64_t own_lineage = local_.store.progress().lineage;
+  if (spec.blends && !spec.full && progress.lineage != own_lineage)
+    return PeerFailure::other_lineage;
+  return std::nullopt;
+}
+
 // The pass that landed the parameters has found out all that is asked here.
 void Client::examine_landing(PeerId peer, const PullSpec& spec, PullResult& result) {
   verdict_ = {};
+  const std::uint64_t version = result.progress.version;
+  if (spec.blends && !spec.full && seen_[peer].repeats(result.incarnation, version, spec.block)) {
+    result.failure = PeerFailure::protocol;
+    result.detail = "sent version " + std::to_string(version) + " again, or after a later one";
+    return;
+  }
   if (!landing_.stats().finite) {
     result.failure = PeerFailure::unusable;
     result.detail = "sent parameters that are not finite";
     return;
   }
   // Weights of another descent are not blended, and a full pull replaces the own ones.
-  const bool compares = result.progress.lineage == compared_.lineage;
-  if (!compares || (spec.full && !spec.for_final_average)) return;
-  if (result.incarnation != seen_[peer].incarnation()) firewall_.restarted(peer);
   const double distance = std::sqrt(landing_.stats().squared_distance);
+  const bool replaces = spec.full && !spec.for_final_average;
+  if (replaces && std::isinf(distance)) {
+    result.failure = PeerFailure::unusable;
+    result.detail = words_for(distance, 0);
+    return;
+  }
+  const bool compares = result.progress.lineage == compared_.lineage;
+  if (!compares || replaces) return;
+  if (result.incarnation != seen_[peer].incarnation()) firewall_.restarted(peer);
+  const double clock_gap = result.progress.clock - compared_.clock;
   verdict_ = spec.for_final_average ? firewall_.judge_final(distance)
-                                    : firewall_.judge(peer, spec.block, distance);
+                                    : firewall_.judge(peer, spec.block, distance, clock_gap);
+  if (verdict_.unproven && spec.blends) {
+    result.failure = PeerFailure::unproven;
+    result.detail = "is the first to be heard, so that its distance tells nothing yet";
+    return;
+  }
+  if (spec.blends && !spec.full && !verdict_.refused && landing_.may_overflow(verdict_.scale)) {
+    verdict_.reported = true;
+    result.failure = PeerFailure::distant;
+    result.detail = "sent parameters so far away that a blend might overflow float16";
+    return;
+  }
   if (!verdict_.beyond) return;
   const std::string detail = words_for(distance, verdict_.bound);
   if (verdict_.refused) {
     result.failure = PeerFailure::distant;
     result.detail = detail;
-  } else if (verdict_.gross) {
+  } else if (verdict_.reported) {
     const char* consequence = verdict_.scale < 1 ? "clipped" : "blended all the same";
     warn(peer, "distance", "'" + channels_[peer]->name() + "' " + detail + ": " + consequence);
   }
@@ -260,8 +299,7 @@ void Client::examine_landing(PeerId peer, const PullSpec& spec, PullResult& resu
 void Client::hold(PeerId peer, std::optional<TimePoint> until, const std::string& why) {
   if (!until) return;
   table_.hold(peer, *until);
-  const auto length =
-      std::chrono::ceil<std::chrono::milliseconds>(*until - SteadyClock::now()).count();
+  const auto length = std::chrono::ceil<std::chrono::milliseconds>(*until - now()).count();
   warn(peer, "quarantine",
        "'" + channels_[peer]->name() + "' is in quarantine for " + std::to_string(length) +
            " ms: " + why);
@@ -278,7 +316,12 @@ void Client::report(PeerId peer, const PullResult& result) {
   const std::string kind = std::to_string(static_cast<int>(*result.failure));
   const auto held_back = limiter_.pass(name + kind, SteadyClock::now());
   if (!held_back) return;
-  const bool ordinary = declined_in_order(*result.failure);
+  // The trainer tells of other lineages.
+  const bool ordinary = *result.failure == PeerFailure::distant
+                            ? !verdict_.reported
+                            : declined_in_order(*result.failure) ||
+                                  *result.failure == PeerFailure::unproven ||
+                                  *result.failure == PeerFailure::other_lineage;
   log(ordinary ? LogLevel::debug : LogLevel::warn, "tx",
       "pull from '" + name + "' failed: " + result.detail + since_words(*held_back));
 }
@@ -292,6 +335,7 @@ void Client::stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
     changed_.notify_all();
+    if (greetings_) greetings_->end();
   }
   delay_.cancel();
   membership_timer_.cancel();

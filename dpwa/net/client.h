@@ -4,7 +4,9 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +22,7 @@
 #include "dpwa/core/seen_blocks.h"
 #include "dpwa/core/staleness.h"
 #include "dpwa/log/log_limiter.h"
+#include "dpwa/net/greetings.h"
 #include "dpwa/net/handler_memory.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_channel.h"
@@ -37,16 +40,8 @@ struct ClientOptions {
   std::uint64_t seed = 0;    // of the peer choice
   BufferAllocator allocate;  // of the landing buffer
   bool same_host = true;     // read the memory of peers of this host that offer it
-};
-
-// What one peer said of itself when greeted.
-struct Greeted {
-  std::optional<PeerFailure> failure;
-  std::string detail;
-  wire::Welcome welcome;
-  std::optional<wire::RejectCode> reject;
-  bool quarantined = false;
-  bool asked = false;
+  // Of back-offs, quarantines and staleness. Deadlines keep to the steady clock.
+  TimeSource now = std::chrono::steady_clock::now;
 };
 
 // The Tx side: pulls from a peer at a time, into the landing buffer. At most one pull is under way;
@@ -67,11 +62,12 @@ class Client {
   std::optional<Arrival> take(Duration budget);
   const Landing& landing() const { return landing_; }
   // Greets its peers, many at once and each under `timeout`: all but those that others have told of
-  // and that have not answered yet, of whom a few. One entry per PeerId.
+  // and that have not answered yet, of whom a few. One entry per PeerId; of a
+  // peer that was not asked, for want of memory or because the node stops, an empty one.
   std::vector<Greeted> greet_all(Duration timeout);
   // Exchanges membership with whoever answers there, all at once and each under `timeout`, over
   // connections of their own: to join by them (`all`: until every part of their table is known), or
-  // to take leave. One entry per address.
+  // to take leave. One entry per address, likewise.
   std::vector<Greeted> visit_all(const std::vector<PeerAddress>& addresses, bool all,
                                  Duration timeout);
   // Why most peers refuse this node, once they do: its name is another's. Any thread.
@@ -83,7 +79,10 @@ class Client {
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return table_; }
   const Firewall& firewall() const { return firewall_; }
-  bool same_host(PeerId peer) const { return channels_[peer]->same_host(); }
+  TimePoint now() const { return options_.now(); }
+  bool same_host(PeerId peer) const {
+    return peer < channels_.size() && channels_[peer] && channels_[peer]->same_host();
+  }
   void stop();  // ends a pull under way; every later begin() is refused
 
  private:
@@ -95,8 +94,11 @@ class Client {
   boost::asio::awaitable<void> probe(MemberClaim member);
   boost::asio::awaitable<void> visit(PeerAddress address, bool all, Duration timeout,
                                      Greeted& result);
-  boost::asio::awaitable<void> visit_and_count(PeerAddress address, bool all, Duration timeout,
-                                               std::size_t index);
+  boost::asio::awaitable<void> visit_for(Greetings::Work work, PeerAddress address, bool all,
+                                         Duration timeout, std::size_t index);
+  // The answers of a call of the trainer, whose work is posted by `post`.
+  std::vector<Greeted> gather(std::size_t size, Duration bound,
+                              const std::function<void(Greetings::Work)>& post);
   void take_up_members();  // peers that are new, have moved, are gone or are back
   void tell_of(const std::string& member, const std::string& news);  // in the log
   void tell_members(PeerId peer, const PullResult& result);
@@ -105,11 +107,16 @@ class Client {
   std::optional<PeerId> next_peer();
   boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec);
   std::vector<PeerId> to_greet();
-  boost::asio::awaitable<void> greet_some(std::shared_ptr<std::vector<PeerId>> left,
+  boost::asio::awaitable<void> greet_some(Greetings::Work work,
+                                          std::shared_ptr<std::vector<PeerId>> left,
                                           Duration timeout);
-  boost::asio::awaitable<void> greet(PeerId peer, Duration timeout);
+  boost::asio::awaitable<Greeted> greet(PeerId peer, Duration timeout);
   void deliver(Arrival arrival);
-  void round_refused();  // memory was, to the round under way: it ends without anything
+  void round_refused();  // memory was, or it failed otherwise: the round ends without anything
+  // By the head of its snapshot, before any parameters are read.
+  std::optional<PeerFailure> examine_head(PeerId peer, const PullSpec& spec,
+                                          const Progress& progress, double own_clock);
+  bool fresh(PeerId peer, const Progress& progress, double own_clock);
   void examine_landing(PeerId peer, const PullSpec& spec, PullResult& result);
   void hold(PeerId peer, std::optional<TimePoint> until, const std::string& why);
   void report(PeerId peer, const PullResult& result);
@@ -150,12 +157,11 @@ class Client {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool under_way_ = false;             // guarded by mutex_
-  bool stopped_ = false;               // guarded by mutex_
-  std::optional<Arrival> arrival_;     // guarded by mutex_
-  std::vector<Greeted> greeted_;       // guarded by mutex_
-  std::size_t greetings_pending_ = 0;  // guarded by mutex_
-  std::string evicted_;                // guarded by mutex_: why; empty = not
+  bool under_way_ = false;                // guarded by mutex_
+  bool stopped_ = false;                  // guarded by mutex_
+  std::optional<Arrival> arrival_;        // guarded by mutex_
+  std::shared_ptr<Greetings> greetings_;  // guarded by mutex_: that are waited for
+  std::string evicted_;                   // guarded by mutex_: why; empty = not
   std::atomic<bool> is_evicted_{false};
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
+#include <new>
 #include <utility>
 
 #include "dpwa/core/sample.h"
@@ -18,26 +19,34 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 constexpr std::size_t max_greeted_at_once = 64;
 constexpr std::size_t max_greeted_strangers = 8;
+// How late the Tx thread may be for all that: what it has in hand, or a machine that is busy.
+constexpr auto tx_thread_delay = std::chrono::seconds(2);
 }  // namespace
 
+std::vector<Greeted> Client::gather(std::size_t size, Duration bound,
+                                    const std::function<void(Greetings::Work)>& post) {
+  const auto greetings = std::make_shared<Greetings>(size);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return std::vector<Greeted>(size);
+    greetings_ = greetings;
+  }
+  post(Greetings::begin(greetings));
+  return greetings->wait(bound + tx_thread_delay);
+}
+
 std::vector<Greeted> Client::greet_all(Duration timeout) {
-  std::unique_lock lock(mutex_);
-  greetings_pending_ = 1;
-  asio::post(io_, [this, timeout] {
-    take_up_members();
-    const auto left = std::make_shared<std::vector<PeerId>>(to_greet());
-    {
-      const std::lock_guard inner(mutex_);
-      greeted_.assign(channels_.size(), {});
-      greetings_pending_ = left->size();
-      changed_.notify_all();
-    }
-    const std::size_t at_once = std::min(left->size(), max_greeted_at_once);
-    for (std::size_t i = 0; i < at_once; ++i)
-      asio::co_spawn(io_, greet_some(left, timeout), net::rethrow);
+  const std::size_t peers = local_.members->all().size();
+  const auto rounds = static_cast<int>(1 + peers / max_greeted_at_once);
+  return gather(peers, rounds * timeout, [this, timeout](Greetings::Work work) {
+    asio::post(io_, [this, timeout, work = std::move(work)] {
+      take_up_members();
+      const auto left = std::make_shared<std::vector<PeerId>>(to_greet());
+      const std::size_t at_once = std::min(left->size(), max_greeted_at_once);
+      for (std::size_t i = 0; i < at_once; ++i)
+        asio::co_spawn(io_, greet_some(work, left, timeout), net::rethrow_unless_refused);
+    });
   });
-  changed_.wait(lock, [this] { return greetings_pending_ == 0 || stopped_; });
-  return greeted_;
 }
 
 // In the order of their ids, strangers last.
@@ -57,17 +66,21 @@ std::vector<PeerId> Client::to_greet() {
   return peers;
 }
 
-asio::awaitable<void> Client::greet_some(std::shared_ptr<std::vector<PeerId>> left,
+asio::awaitable<void> Client::greet_some(Greetings::Work work,
+                                         std::shared_ptr<std::vector<PeerId>> left,
                                          Duration timeout) {
-  while (!left->empty()) {
+  while (!left->empty() && !stopped()) {
     const PeerId peer = left->back();
     left->pop_back();
-    co_await greet(peer, timeout);
+    try {
+      auto answer = co_await greet(peer, timeout);
+      work->put(peer, std::move(answer));
+    } catch (const std::bad_alloc&) {  // to this peer alone
+    }
   }
 }
 
-asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
-  if (stopped()) co_return;  // nobody waits for it any more
+asio::awaitable<Greeted> Client::greet(PeerId peer, Duration timeout) {
   const auto held = channels_[peer];
   PeerChannel& channel = *held;
   const net::Deadline deadline(io_, SteadyClock::now() + timeout, [&channel] { channel.close(); });
@@ -80,15 +93,10 @@ asio::awaitable<void> Client::greet(PeerId peer, Duration timeout) {
     refused.detail = greeting.detail;
     report(peer, refused);
   }
-  const std::lock_guard lock(mutex_);
-  greeted_[peer] = {greeting.failure,
-                    std::move(greeting.detail),
-                    std::move(greeting.welcome),
-                    greeting.reject,
-                    table_.at(peer).held_until > SteadyClock::now(),
-                    /*asked=*/true};
-  --greetings_pending_;
-  changed_.notify_all();
+  Greeted answer{greeting.failure, std::move(greeting.detail),         std::move(greeting.welcome),
+                 greeting.reject,  table_.at(peer).held_until > now(),
+                 /*asked=*/true};
+  co_return answer;
 }
 
 }  // namespace dpwa

@@ -25,13 +25,6 @@ constexpr auto tick = std::chrono::milliseconds(500);
 // As long as one pull may take by default; those that it is for are mostly gone.
 constexpr auto probe_timeout = std::chrono::milliseconds(500);
 
-void unless_refused(std::exception_ptr failure) {
-  try {
-    net::rethrow(std::move(failure));
-  } catch (const std::bad_alloc&) {
-  }
-}
-
 bool is_out(MemberStatus status) {
   return status == MemberStatus::dead || status == MemberStatus::left;
 }
@@ -77,6 +70,8 @@ void Client::take_up_members() {
                         channels_[peer]->address().port != claim.port);
     if (is_new || moved) {
       PeerAddress address{claim.name, claim.addresses, claim.port};
+      // A coroutine may hold it: what it does there ends.
+      if (channels_[peer]) channels_[peer]->close();
       channels_[peer] =
           std::make_shared<PeerChannel>(io_, local_, std::move(address),
                                         options_.congestion_control, staging_, options_.same_host);
@@ -159,7 +154,7 @@ void Client::begin_probes() {
     auto members = local_.members->tick();
     for (MemberClaim& member : members) {
       if (member.addresses.empty() || probed_.contains(member.name)) continue;
-      asio::co_spawn(io_, probe(std::move(member)), unless_refused);
+      asio::co_spawn(io_, probe(std::move(member)), net::rethrow_unless_refused);
     }
   } catch (const std::bad_alloc&) {
   }
@@ -180,7 +175,7 @@ asio::awaitable<void> Client::probe(MemberClaim member) {
     local_.members->failed(member.name);
   } else if (!result.failure) {
     const auto peer = table_.find(member.name);
-    if (peer) table_.reached(*peer, result.welcome.incarnation, SteadyClock::now());
+    if (peer) table_.reached(*peer, result.welcome.incarnation, now());
   }
 }
 
@@ -209,28 +204,24 @@ asio::awaitable<void> Client::visit(PeerAddress address, bool all, Duration time
   channel.close();
 }
 
-asio::awaitable<void> Client::visit_and_count(PeerAddress address, bool all, Duration timeout,
-                                              std::size_t index) {
+asio::awaitable<void> Client::visit_for(Greetings::Work work, PeerAddress address, bool all,
+                                        Duration timeout, std::size_t index) {
   if (stopped()) co_return;  // nobody waits for it any more
   Greeted result;
   co_await visit(std::move(address), all, timeout, result);
-  const std::lock_guard lock(mutex_);
-  greeted_[index] = std::move(result);
-  --greetings_pending_;
-  changed_.notify_all();
+  work->put(index, std::move(result));
 }
 
 std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses, bool all,
                                        Duration timeout) {
-  std::unique_lock lock(mutex_);
-  greeted_.assign(addresses.size(), {});
-  greetings_pending_ = addresses.size();
-  asio::post(io_, [this, addresses, all, timeout] {
-    for (std::size_t i = 0; i < addresses.size(); ++i)
-      asio::co_spawn(io_, visit_and_count(addresses[i], all, timeout, i), net::rethrow);
+  return gather(addresses.size(), timeout, [=, this](Greetings::Work work) {
+    asio::post(io_, [=, this, work = std::move(work)] {
+      for (std::size_t i = 0; i < addresses.size(); ++i) {
+        asio::co_spawn(io_, visit_for(work, addresses[i], all, timeout, i),
+                       net::rethrow_unless_refused);
+      }
+    });
   });
-  changed_.wait(lock, [this] { return greetings_pending_ == 0 || stopped_; });
-  return greeted_;
 }
 
 }  // namespace dpwa

@@ -13,18 +13,20 @@ namespace dpwa {
 struct ConnectionLimits {
   std::uint32_t in_all = 256;
   std::uint32_t per_address = 128;
-  std::uint32_t per_peer = 4;     // by the name that it introduced itself with
+  std::uint32_t per_peer = 4;     // by name and network, or by certificate
   std::uint32_t handshakes = 64;  // not yet introduced
 };
 
 // What is known of one inbound connection.
 struct ConnectionFacts {
   enum class Phase { handshake, idle, replying, closing };  // closing: counts no more
-  std::string address;
-  std::string peer;  // observers are one peer; empty during the handshake
+  std::string address;  // the network that it comes from (network.h)
+  std::string peer;     // the account of Caller; empty during the handshake
   Phase phase = Phase::handshake;
-  TimePoint since{};     // when the phase began
-  bool of_file = false;  // the peer is a node of the cluster file, or one that this node joined by
+  TimePoint since{};  // when the phase began
+  // A node of the cluster file, or one that this node joined by, that calls from where it is listed
+  // or shows its certificate.
+  bool of_file = false;
 };
 
 // The answer to a new connection: it is taken, perhaps in the place of an older one, or not.

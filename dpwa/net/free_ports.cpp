@@ -18,7 +18,7 @@ using asio::local::datagram_protocol;
 bool nobody_has(asio::io_context& io, std::uint16_t port) {
   tcp::acceptor probe(io, tcp::v4());
   boost::system::error_code taken;
-  probe.bind(tcp::endpoint(asio::ip::address_v4::loopback(), port), taken);
+  probe.bind(tcp::endpoint(asio::ip::address_v4::any(), port), taken);
   return !taken;
 }
 

@@ -6,10 +6,10 @@
 
 namespace dpwa::net {
 
-// Distinct loopback TCP ports that nobody has, below those that the kernel gives to outgoing
-// connections and to sockets bound to port 0, and that nobody else is given by this while the
-// calling process lives. For clusters of one machine in tests and benchmarks; one thread at a time.
-// Throws std::runtime_error when none are found.
+// Distinct TCP ports that nobody has on any IPv4 address of this host, below those that the kernel
+// gives to outgoing connections and to sockets bound to port 0, and that nobody else is given by
+// this while the calling process lives. For nodes of which no file says where they listen; one
+// thread at a time. Throws std::runtime_error when none are found.
 std::vector<std::uint16_t> free_ports(std::size_t count);
 
 }  // namespace dpwa::net

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dpwa/net/members.h"
+#include "dpwa/net/status_notes.h"
 #include "dpwa/net/traffic.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/snapshot_store.h"
@@ -42,6 +43,7 @@ struct LocalNode {
   Codec codec = Codec::raw;  // asked of peers; set before the threads begin
   // How connections are secured; null: not at all. Set before the threads begin.
   std::shared_ptr<Security> security;
+  bool of_file = true;         // the others' cluster file names it; set before the threads begin
   const bool chunk_checksums;  // false: none towards peers that want none either
   SnapshotStore store;
   const std::unique_ptr<Members> members;  // who is in the cluster; never null
@@ -52,7 +54,10 @@ struct LocalNode {
   }
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
   std::atomic<bool> stale{false};  // its trainer is gone: the last snapshot is all there will be
+  // Another back end trains: the last snapshot is not of now, and is not given to be blended.
+  std::atomic<bool> dormant{false};
   Traffic traffic;
+  StatusNotes notes;
 };
 
 }  // namespace dpwa

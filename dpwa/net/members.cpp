@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dpwa/core/sample.h"
+#include "dpwa/net/network.h"
 #include "dpwa/wall_clock.h"
 #include "dpwa/wire/messages.h"
 
@@ -38,6 +39,23 @@ bool only_of_this_host(const MemberClaim& claim) {
                              [](const auto& address) { return only_of_this_host(address); });
 }
 
+bool only_of_this_link(const std::string& text) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(text, error);
+  return !error && address.is_v6() && address.to_v6().is_link_local();
+}
+
+bool of_no_use_elsewhere(const MemberClaim& claim) {
+  return std::ranges::all_of(claim.addresses, [](const auto& address) {
+    return only_of_this_host(address) || only_of_this_link(address);
+  });
+}
+
+void leave_out_scopes(MemberClaim& claim) {
+  for (std::string& address : claim.addresses)
+    address.resize(std::min(address.find('%'), address.size()));
+}
+
 std::vector<MemberClaim> names_alone(const std::vector<std::string>& names) {
   std::vector<MemberClaim> claims;
   for (const std::string& name : names) claims.push_back({.name = name, .addresses = {}});
@@ -58,10 +76,24 @@ void keep_believable(MemberExchange& exchange, const std::string& address, std::
   bool first = true;
   std::erase_if(exchange.claims, [&](MemberClaim& claim) {
     if (std::exchange(first, false)) {
-      if (!from_here && only_of_this_host(claim)) claim.addresses = {address};
+      if (!from_here && of_no_use_elsewhere(claim)) claim.addresses = {address};
       return false;
     }
     return claim.incarnation > now_us + day_us || (!from_here && only_of_this_host(claim));
+  });
+}
+
+void keep_tellable(MemberExchange& exchange) {
+  bool first = true;
+  std::erase_if(exchange.claims, [&](MemberClaim& claim) {
+    leave_out_scopes(claim);
+    if (wire::fault_of(claim).empty()) {
+      first = false;
+      return false;
+    }
+    if (!std::exchange(first, false)) return true;
+    claim.addresses = {"::"};
+    return false;
   });
 }
 
@@ -88,12 +120,16 @@ bool Members::exchange_is_due(const std::string& to) const {
 MemberExchange Members::request(const std::string& to) {
   const std::lock_guard lock(mutex_);
   requested_ = now();
-  return membership_.request(to, requested_);
+  MemberExchange exchange = membership_.request(to, requested_);
+  keep_tellable(exchange);
+  return exchange;
 }
 
 MemberExchange Members::answer(const std::string& to, const MemberExchange& request) {
   const std::lock_guard lock(mutex_);
-  return membership_.answer(to, request, now());
+  MemberExchange exchange = membership_.answer(to, request, now());
+  keep_tellable(exchange);
+  return exchange;
 }
 
 void Members::merge(const std::string& from, std::uint64_t incarnation, MemberExchange exchange,
@@ -168,11 +204,11 @@ std::vector<MemberClaim> Members::tick() {
     Sample<PeerId> one(1, random_);
     for (PeerId other = 0; other < membership_.members().size(); ++other) {
       const Member& member = membership_.members()[other];
-      if (!member.claim.name.empty() && member.status() == MemberStatus::alive) one.offer(other);
+      if (member.vouched_for() && member.status() == MemberStatus::alive) one.offer(other);
     }
     places.insert(one.values().begin(), one.values().end());
   }
-  for (const PeerId place : membership_.to_meet(met_at_once, random_)) places.insert(place);
+  for (const PeerId place : membership_.to_meet(met_at_once, now(), random_)) places.insert(place);
   std::vector<MemberClaim> claims;
   for (const PeerId place : places) claims.push_back(membership_.members()[place].claim);
   return claims;
@@ -182,8 +218,8 @@ std::vector<MemberClaim> Members::some_running(std::size_t most) {
   const std::lock_guard lock(mutex_);
   Sample<MemberClaim> some(most, random_);
   for (const Member& member : membership_.members()) {
-    if (member.claim.incarnation != 0 && member.status() == MemberStatus::alive)
-      some.offer(member.claim);
+    const bool runs = member.claim.incarnation != 0 && member.status() == MemberStatus::alive;
+    if (runs && member.vouched_for()) some.offer(member.claim);
   }
   return some.values();
 }
@@ -206,6 +242,16 @@ bool Members::is_seed(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const Member* member = membership_.member(name);
   return member != nullptr && member->seed;
+}
+
+bool Members::is_seed_at(const std::string& name, const std::string& network) const {
+  const std::lock_guard lock(mutex_);
+  const Member* member = membership_.member(name);
+  if (member == nullptr || !member->seed) return false;
+  return member->claim.addresses.empty() ||
+         std::ranges::any_of(member->claim.addresses, [&](const std::string& address) {
+           return net::network_of(address) == network;
+         });
 }
 
 MemberClaim Members::self() const {

@@ -50,6 +50,8 @@ class Members {
   // What is held of `name`: its claim with the status to go by.
   std::optional<MemberClaim> find(const std::string& name) const;
   bool is_seed(const std::string& name) const;
+  // Whether the file has `name` at an address within `network` (network.h), or at none.
+  bool is_seed_at(const std::string& name, const std::string& network) const;
   MemberClaim self() const;
   std::vector<Member> all() const;  // by PeerId, free places too
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
@@ -69,6 +71,15 @@ class Members {
 // What of a message is believed that came over a connection to `address`: a sender that calls
 // itself by a loopback address is dialled where it called from, other members with such an address
 // are left out, and so are claims of processes that began more than a day from now.
+//
+// A link-local address (fe80::) names nobody beyond the link: a sender that has no other is dialled
+// where it called from, too.
 void keep_believable(MemberExchange& exchange, const std::string& address, std::uint64_t now_us);
+
+// What of a message may be sent, so that encoding it never fails: the scope of a link-local address
+// (fe80::1%eth0) means something on this host alone and is not told, and a claim that MEMBERS
+// cannot carry is left out. The own node stays: where it has no address to tell, it says "::", and
+// is dialled where it calls from.
+void keep_tellable(MemberExchange& exchange);
 
 }  // namespace dpwa

@@ -1,5 +1,6 @@
 #include "dpwa/net/name_guard.h"
 
+#include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/frame_io.h"
+#include "dpwa/net/on_exit.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa {
@@ -57,8 +59,8 @@ NameGuard::Verdict NameGuard::judge(const MemberClaim& known, std::uint64_t call
                      "; give this one a name of its own, or stop the other"};
 }
 
-asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name,
-                                                       std::uint64_t incarnation) {
+asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name, std::uint64_t incarnation,
+                                                       std::string network) {
   Members& members = *local_.members;
   const auto known = members.find(name);
   const bool settled = !members.exchanges() || !known || known->incarnation == 0 ||
@@ -73,15 +75,17 @@ asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name,
     verdict.refusal.clear();  // things may have changed since: not for good
     co_return verdict;
   }
-  if (under_way_ >= most_at_once) {
+  const auto of_network = std::ranges::count(under_way_, network);
+  if (under_way_.size() >= most_at_once || of_network >= most_of_a_network) {
     verdict.admitted = false;
     co_return verdict;
   }
-  ++under_way_;
+  under_way_.push_back(network);
+  const net::OnExit over(
+      [this, &network] { under_way_.erase(std::ranges::find(under_way_, network)); });
   const PeerAddress address{name, known->addresses, known->port};
   const std::uint64_t answering =
       co_await ask(local_.cluster, address, patience, local_.security.get());
-  --under_way_;
   answers_[name] = {SteadyClock::now(), answering};
   if (answering != 0) members.reached(name, answering);
   verdict = judge(*known, incarnation, answering);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "dpwa/core/time.h"
 #include "dpwa/net/local_node.h"
@@ -13,7 +14,7 @@ namespace dpwa {
 // Notices two processes under one name. A caller whose incarnation is not the one that is known to
 // run under its name is a restart or a second process: whoever answers where the name is known to
 // listen tells which. Nobody there, or the caller itself: a restart, admitted at once. Another
-// process: the caller is refused. Rx thread only.
+// process: the caller is refused. Rx thread only; outlives its coroutines.
 class NameGuard {
  public:
   explicit NameGuard(LocalNode& local) : local_(local) {}
@@ -22,12 +23,16 @@ class NameGuard {
     bool admitted = true;
     std::string refusal{};  // when not admitted: why; empty = not now, let it try again
   };
-  boost::asio::awaitable<Verdict> examine(std::string name, std::uint64_t incarnation);
+  // `network`: that the caller comes from (network.h).
+  boost::asio::awaitable<Verdict> examine(std::string name, std::uint64_t incarnation,
+                                          std::string network);
 
  private:
   static constexpr Duration patience = std::chrono::milliseconds(500);  // with the known address
   static constexpr Duration answer_holds = std::chrono::milliseconds(300);  // asked no more often
   static constexpr std::size_t most_at_once = 8;
+  static constexpr std::ptrdiff_t most_of_a_network =
+      4;  // so that no one caller keeps others waiting
 
   struct Answer {
     TimePoint at;
@@ -37,7 +42,7 @@ class NameGuard {
 
   LocalNode& local_;
   std::unordered_map<std::string, Answer> answers_;  // of the last `answer_holds`
-  std::size_t under_way_ = 0;
+  std::vector<std::string> under_way_;               // whose networks asked
 };
 
 }  // namespace dpwa

@@ -5,6 +5,7 @@
 
 #include "dpwa/net/certified.h"
 #include "dpwa/net/connect.h"
+#include "dpwa/net/network.h"
 #include "dpwa/net/socket_options.h"
 #include "dpwa/security/security.h"
 
@@ -20,7 +21,7 @@ PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress add
       congestion_control_(std::move(congestion_control)),
       stream_(io),
       reader_(stream_, staging),
-      same_host_(io, local, address_.name, same_host) {}
+      same_host_(io, local, address_.name, same_host, reader_.payload()) {}
 
 void PeerChannel::begin() {
   closed_ = false;
@@ -152,7 +153,7 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::hear_of_members(std::uint32_
   } else {
     boost::system::error_code error;
     const auto remote = stream_.socket().remote_endpoint(error);
-    const std::string from = error ? "" : remote.address().to_string();
+    const std::string from = error ? "" : net::text_of(remote.address());
     more_wanted_ = local_.members->merge_answer(address_.name, incarnation_, *exchange, from);
   }
   co_return heard;
@@ -214,7 +215,9 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
         continue;
       }
     }
-    PullRequest for_memory = request;
+    PullRequest asked = request;
+    if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
+    PullRequest for_memory = asked;
     auto from_memory = co_await same_host_.pull(std::move(for_memory), landing);
     if (from_memory) {
       if (told && stream_.is_open()) {
@@ -224,8 +227,6 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       co_return std::move(*from_memory);
     }
     const std::uint32_t request_id = next_request_id_++;
-    PullRequest asked = request;
-    if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
     wire::Pull message;
     message.codec = asked.codec;
     message.full = request.full;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dpwa/snapshot/encoded_chunk.h"
+
 namespace dpwa {
 
 using wire::MessageType;
@@ -11,8 +13,12 @@ std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const 
                                                   bool busy) {
   auto snapshot = local.store.latest();
   const auto state = local.state.load();
-  if (snapshot == nullptr || state == wire::NodeState::joining)
+  if (snapshot == nullptr) return PullRefusal{MessageType::not_ready, {}};
+  // One that has not begun gives the weights that it will begin with, to be taken over.
+  const bool begins_with_them = pull.full && snapshot->progress().lineage != 0;
+  if (state == wire::NodeState::joining && !begins_with_them)
     return PullRefusal{MessageType::not_ready, {}};
+  if (local.dormant.load() && !pull.full) return PullRefusal{MessageType::not_ready, {}};
   if (pull.known_version != 0 && pull.known_version == snapshot->progress().version)
     return PullRefusal{MessageType::not_modified, {}};
   if (busy) return PullRefusal{MessageType::busy, {}};
@@ -27,7 +33,13 @@ std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const 
                                                std::to_string(available) +
                                                " bytes or does not begin on a multiple of 64"};
   }
-  return PullGrant{std::move(snapshot), state, {pull.offset, length}};
+  const ByteRange range{pull.offset, length};
+  if (!holds_whole_elements(local.manifest, pull.codec, range)) {
+    return PullRefusal{MessageType::error, "the range " + std::to_string(pull.offset) + "+" +
+                                               std::to_string(length) +
+                                               " ends within an element, which cannot be encoded"};
+  }
+  return PullGrant{std::move(snapshot), state, range};
 }
 
 std::vector<std::byte> encode(const PullRefusal& refusal, std::uint32_t request_id) {

@@ -23,6 +23,15 @@ PullResult failed(const wire::WireError& error) {
   return failed(PeerFailure::protocol, error.detail);
 }
 
+PullResult not_wanted(PeerFailure why, const Progress& progress) {
+  PullResult result = why == PeerFailure::other_lineage
+                          ? failed(why, "descends from other initial weights")
+                          : failed(why, "is too far behind or stands still, at clock " +
+                                            std::to_string(progress.clock));
+  result.progress = progress;
+  return result;
+}
+
 namespace {
 
 PullResult declined_without_fields(PeerFailure failure, std::string detail,

@@ -47,6 +47,8 @@ struct PullResult {
 PullResult failed(PeerFailure failure, std::string detail);
 PullResult failed(const net::IoFailure& failure);
 PullResult failed(const wire::WireError& error);
+// By the head of its reply.
+PullResult not_wanted(PeerFailure why, const Progress& progress);
 // A reply other than SNAPSHOT, in words.
 PullResult declined(wire::MessageType type, std::span<const std::byte> body);
 

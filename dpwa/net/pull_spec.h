@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dpwa/core/outcome.h"
 #include "dpwa/core/peer_table.h"
@@ -16,7 +17,7 @@ namespace dpwa {
 struct PullSpec {
   std::optional<PeerId> peer;      // none: the peer table chooses, and tries others after a failure
   bool full = false;               // frozen parameters too
-  std::optional<ByteRange> range;  // one block of layer_blocks(); none: all of what it moves
+  std::optional<ByteRange> range;  // one block of the model; none: all of what it moves
   unsigned block = 0;              // its index
   bool for_final_average = false;
   LandingMode mode = LandingMode::difference;
@@ -37,6 +38,14 @@ inline PullSpec full_pull(PeerId peer, Duration timeout) {
   return spec;
 }
 
+// What a peer said of itself that was asked for parameters to blend, and that descends from other
+// initial weights.
+struct OtherLineage {
+  PeerId peer = 0;
+  std::string name;
+  Progress progress;
+};
+
 // What a pull brought. With outcome `mixed` the landing buffer holds the parameters, and belongs to
 // the trainer until it begins the next pull.
 struct Arrival {
@@ -50,8 +59,10 @@ struct Arrival {
   kernels::PassStats stats;
   double factor_scale = 1;  // by the firewall, of the factor to blend with; below 1: clipped
   unsigned refused = 0;     // peers whose parameters the firewall kept out before this one
+  std::vector<OtherLineage> other_lineages;  // peers that were passed over for it
   std::uint64_t bytes = 0;
   bool same_host = false;  // it came from the peer's memory
+  bool alone = false;      // no peer answers: PeerTable::nobody_answers()
   // On the Tx thread, from the first peer asked to the last byte landed; the delay not counted.
   Duration took{};
 };

@@ -32,8 +32,12 @@ AlignedBuffer ReplyReader::make_staging(std::size_t chunk_bytes) {
   return AlignedBuffer(payload_offset + chunk_bytes);
 }
 
+std::span<std::byte> ReplyReader::payload() const {
+  return staging_.bytes().subspan(payload_offset);
+}
+
 std::uint32_t ReplyReader::chunk_bytes() const {
-  return static_cast<std::uint32_t>(staging_.bytes().size() - payload_offset);
+  return static_cast<std::uint32_t>(payload().size());
 }
 
 asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint32_t request_id,
@@ -97,10 +101,7 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
     co_return failed(PeerFailure::protocol, "left out the checksums that were asked for");
   }
   if (const auto verdict = request.judge ? request.judge(head->progress) : std::nullopt) {
-    PullResult result = failed(*verdict, "is too far behind or stands still, at clock " +
-                                             std::to_string(head->progress.clock));
-    result.progress = head->progress;
-    co_return result;
+    co_return not_wanted(*verdict, head->progress);
   }
   if (request.begin_landing) request.begin_landing();
   co_return co_await receive_chunks(*head, buffered, landing);

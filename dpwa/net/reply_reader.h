@@ -3,6 +3,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/stream.h"
@@ -22,6 +23,8 @@ class ReplyReader {
   boost::asio::awaitable<PullResult> receive(PullRequest request, std::uint32_t request_id,
                                              Landing& landing);
   std::uint32_t chunk_bytes() const;  // that the staging buffer has room for
+  // Where it has it; free between two replies.
+  std::span<std::byte> payload() const;
 
   // Bytes of reply that come before the first chunk's payload.
   static constexpr std::size_t reply_lead_bytes =

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <iterator>
-#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "dpwa/log/log.h"
+#include "dpwa/net/network.h"
 #include "dpwa/net/same_host/listener.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/server_session.h"
@@ -40,9 +41,11 @@ std::uint16_t Server::listen() {
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
-    throw std::runtime_error("node '" + local_.name + "' cannot listen on " +
-                             options_.bind_address + " port " + std::to_string(options_.port) +
-                             ": " + error.message());
+    boost::system::error_code ignored;
+    acceptor.close(ignored);
+    throw std::system_error(error, "node '" + local_.name + "' cannot listen on " +
+                                       options_.bind_address + " port " +
+                                       std::to_string(options_.port));
   }
   if (options_.same_host && local_.store.shareable()) {
     same_host_ = std::make_unique<same_host::Listener>(
@@ -64,12 +67,18 @@ void Server::serve() {
   accepts_.run();
 }
 
+void Server::allow_replies(Duration max_time, Duration max_full_time) {
+  options_.max_reply_time = max_time;
+  options_.max_full_reply_time = max_full_time;
+}
+
 void Server::admit(tcp::socket socket) {
   boost::system::error_code gone;
   const auto remote = socket.remote_endpoint(gone);
   if (gone) return;
-  const std::string address = remote.address().to_string();
-  const auto verdict = examine_connection(connections(), address, options_.connections);
+  const std::string address = net::text_of(remote.address());
+  const auto verdict =
+      examine_connection(connections(), net::network_of(address), options_.connections);
   if (!verdict.reason.empty()) {
     ++local_.traffic.connections_refused;
     report(CallerFault::limit, "accept " + address, verdict.reason);
@@ -79,15 +88,21 @@ void Server::admit(tcp::socket socket) {
   ++local_.traffic.connections_accepted;
   net::tune(socket, options_.congestion_control);
   sessions_.push_back(std::make_shared<ServerSession>(std::move(socket), *this));
-  sessions_.back()->start();
+  try {
+    sessions_.back()->start();
+  } catch (...) {  // it would hold its place for good
+    sessions_.pop_back();
+    throw;
+  }
 }
 
-bool Server::introduce(const ServerSession& session, const std::string& peer) {
+bool Server::introduce(const ServerSession& session, bool is_observer) {
   const auto self = std::find_if(sessions_.begin(), sessions_.end(),
                                  [&](const auto& held) { return held.get() == &session; });
   const auto index = static_cast<std::size_t>(std::distance(sessions_.begin(), self));
   ConnectionLimits limits = options_.connections;
-  if (peer == observers) limits.per_peer *= 4;
+  if (is_observer) limits.per_peer *= 4;
+  const std::string& peer = session.facts().peer;
   const auto verdict = examine_introduction(connections(), index, peer, limits);
   if (!verdict.reason.empty()) report(CallerFault::limit, "'" + peer + "'", verdict.reason);
   if (verdict.closes) make_room(*verdict.closes);

@@ -19,6 +19,7 @@
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/name_guard.h"
+#include "dpwa/net/served_for.h"
 #include "dpwa/net/staging_pool.h"
 
 namespace dpwa {
@@ -42,8 +43,8 @@ struct ServerOptions {
 // What the server tells the node. Called on the Rx thread; must not block.
 struct ServerEvents {
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_contact;
-  std::function<void(const std::string& peer, const Progress& progress, bool for_final_average)>
-      on_served;
+  // Not for callers that borrow the name of a node of the file from elsewhere.
+  std::function<void(const std::string& peer, const Progress& progress, ServedFor use)> on_served;
   std::function<boost::asio::awaitable<std::string>()> status_json;
 };
 
@@ -62,19 +63,21 @@ class Server {
   Server(boost::asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events);
   ~Server();
 
-  // Binds and listens; returns the port. Throws std::runtime_error that names address, port and
-  // cause.
+  // Binds and listens; returns the port. Throws std::system_error that names address, port and
+  // cause; may be called again then.
   std::uint16_t listen();
   // Begins to accept; later, on the Rx thread: accepts again where a handler was lost because
   // memory was refused. Throws std::bad_alloc when it is refused again.
   void serve();
+  // Rx thread: for replies from now on, of ordinary and of full pulls (ServerOptions).
+  void allow_replies(Duration max_time, Duration max_full_time);
   void stop();  // Rx thread: no new connections; replies in flight get drain_time, idle ones none
 
  private:
   friend class ServerSession;
   void admit(boost::asio::ip::tcp::socket socket);
-  // The caller of `session` calls itself `peer`. False: it has too many connections already.
-  bool introduce(const ServerSession& session, const std::string& peer);
+  // The caller of `session` has said who it is. False: it has too many connections already.
+  bool introduce(const ServerSession& session, bool is_observer);
   std::vector<ConnectionFacts> connections() const;  // in the order of sessions_
   void make_room(std::size_t index);
   void forget(ServerSession& session);
@@ -85,7 +88,7 @@ class Server {
 
   boost::asio::io_context& io_;
   LocalNode& local_;
-  const ServerOptions options_;
+  ServerOptions options_;
   const ServerEvents events_;
   net::AcceptLoop<boost::asio::ip::tcp> accepts_;
   boost::asio::steady_timer drain_;

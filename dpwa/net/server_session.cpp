@@ -13,6 +13,7 @@
 #include "dpwa/net/certified.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/inbound.h"
+#include "dpwa/net/network.h"
 #include "dpwa/net/on_exit.h"
 #include "dpwa/net/pull_admission.h"
 #include "dpwa/net/server.h"
@@ -31,7 +32,8 @@ ServerSession::ServerSession(tcp::socket socket, Server& server)
       requests_(server.options_.max_requests_per_second, stream_.get_executor()) {
   boost::system::error_code error;
   const auto remote = stream_.socket().remote_endpoint(error);
-  facts_.address = error ? "peer" : remote.address().to_string();
+  address_ = error ? "peer" : net::text_of(remote.address());
+  facts_.address = net::network_of(address_);
   enter(ConnectionFacts::Phase::handshake);
 }
 
@@ -50,7 +52,7 @@ void ServerSession::start() {
       try {
         std::rethrow_exception(failure);
       } catch (const std::exception& error) {
-        self->server_.report(CallerFault::handler, self->facts_.address, error.what());
+        self->server_.report(CallerFault::handler, self->address_, error.what());
       }
     }
   });
@@ -64,7 +66,7 @@ void ServerSession::close() {
 
 void ServerSession::protocol_error(const std::string& what) {
   ++local_.traffic.protocol_errors;
-  server_.report(CallerFault::protocol, facts_.address, "connection closed: " + what);
+  server_.report(CallerFault::protocol, address_, "connection closed: " + what);
 }
 
 void ServerSession::turned_away(const net::IoFailure& failure) {
@@ -74,7 +76,7 @@ void ServerSession::turned_away(const net::IoFailure& failure) {
   const auto fault = failure.security   ? CallerFault::security
                      : failure.protocol ? CallerFault::protocol
                                         : CallerFault::ended;
-  server_.report(fault, facts_.address, "refused a caller: " + failure.detail);
+  server_.report(fault, address_, "refused a caller: " + failure.detail);
 }
 
 asio::awaitable<void> ServerSession::run() {
@@ -154,9 +156,10 @@ asio::awaitable<bool> ServerSession::handshake() {
     const bool admitted = co_await bears_its_name(request_id);
     if (!admitted) co_return false;
   }
-  facts_.peer = is_node ? peer_ : observers;
-  facts_.of_file = is_node && local_.members->is_seed(peer_);
-  if (!server_.introduce(*this, facts_.peer)) co_return false;
+  caller_ = identify(*hello);
+  facts_.peer = caller_.account;
+  facts_.of_file = caller_.is_known && local_.members->is_seed(peer_);
+  if (!server_.introduce(*this, !is_node)) co_return false;
   if (is_node && hello->fingerprint != local_.manifest.fingerprint())
     co_return co_await explain_model(request_id);
   if (is_node) {
@@ -166,13 +169,24 @@ asio::awaitable<bool> ServerSession::handshake() {
 
   wire::Welcome welcome{local_.name, local_.incarnation, local_.capabilities(),
                         local_.state.load()};
-  if (const auto latest = local_.store.latest()) {
-    welcome.clock = latest->progress().clock;
-    welcome.lineage = latest->progress().lineage;
-  }
+  const Progress progress = local_.store.progress();
+  welcome.clock = progress.clock;
+  welcome.lineage = progress.lineage;
   if (is_node) welcome.same_host = server_.offer_to(stream_.socket());
   auto encoded = wire::encode(welcome, request_id);
   co_return co_await send(std::move(encoded));
+}
+
+// A name alone proves nothing: a certificate does, and so, as far as it goes, does the address that
+// the file has of it.
+Caller ServerSession::identify(const wire::Hello& hello) const {
+  const std::string& network = facts_.address;
+  const bool is_node = hello.role == wire::Role::node;
+  const std::string named = is_node ? hello.node : observers;
+  if (is_node && stream_.certified_names()) return Caller::known(named, network);
+  const std::string account = named + " at " + network;
+  const bool known = is_node && local_.members->is_seed_at(named, network);
+  return known ? Caller::known(account, network) : Caller::stranger(account, network);
 }
 
 // One caller at a time, and no description that is far larger than the own: each is held in memory.
@@ -205,7 +219,7 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
 
 // Always false: the connection ends with a REJECT.
 asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t request_id) {
-  server_.report(fault_of(reject.code), facts_.address,
+  server_.report(fault_of(reject.code), address_,
                  "refused " + (peer_.empty() ? std::string("a caller") : "'" + peer_ + "'") + ": " +
                      reject.reason);
   auto frame = wire::encode(reject, request_id);
@@ -234,7 +248,8 @@ asio::awaitable<bool> ServerSession::answer(net::Frame request) {
 
 asio::awaitable<bool> ServerSession::bears_its_name(std::uint32_t request_id) {
   std::string name = peer_;
-  const auto verdict = co_await server_.name_guard_.examine(std::move(name), incarnation_);
+  const auto verdict =
+      co_await server_.name_guard_.examine(std::move(name), incarnation_, facts_.address);
   if (verdict.admitted) co_return true;
   if (verdict.refusal.empty()) co_return false;
   wire::Reject reject{wire::RejectCode::own_name, verdict.refusal};
@@ -254,7 +269,11 @@ asio::awaitable<bool> ServerSession::answer_members(net::Frame request) {
   const bool admitted = co_await bears_its_name(request_id);
   if (!admitted) co_return false;
   Members& members = *local_.members;
-  members.merge(peer_, incarnation_, *exchange, facts_.address);
+  // Anybody may borrow the name of a node of the file; that it has left is not believed from
+  // elsewhere. If it has, its peers find out.
+  MemberClaim& itself = exchange->claims[0];
+  if (borrows_name() && itself.status == MemberStatus::left) itself.status = MemberStatus::alive;
+  members.merge(peer_, incarnation_, *exchange, address_);
   server_.events_.on_contact(peer_, incarnation_);
   const MemberExchange told = members.answer(peer_, *exchange);
   auto frame = wire::encode(told, request_id);
@@ -262,20 +281,13 @@ asio::awaitable<bool> ServerSession::answer_members(net::Frame request) {
 }
 
 asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::uint32_t request_id) {
-  const bool busy = !server_.readers_.may_begin(peer_, after({}));
+  const bool busy = !server_.readers_.may_begin(caller_, after({}));
   const auto answer = examine_pull(pull, local_, busy);
   if (const auto* refusal = std::get_if<PullRefusal>(&answer)) {
     auto frame = encode(*refusal, request_id);
     co_return co_await send(std::move(frame));
   }
   const auto& [snapshot, state, range] = std::get<PullGrant>(answer);
-  if (!holds_whole_elements(local_.manifest, pull.codec, range)) {
-    wire::Error refused{"the range " + std::to_string(range.offset) + "+" +
-                        std::to_string(range.length) +
-                        " ends within an element, which cannot be encoded"};
-    auto frame = wire::encode(refused, request_id);
-    co_return co_await send(std::move(frame));
-  }
   std::optional<StagingPool::Lease> staging;
   if (pull.codec != Codec::raw) {
     staging = server_.staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, range.length));
@@ -296,20 +308,24 @@ asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::ui
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
                                            server_.options_.longest_reply(pull.full));
   const net::Deadline deadline(stream_.get_executor(), after(time), [this] { close(); });
-  server_.readers_.begin(peer_);
+  server_.readers_.begin(caller_);
   enter(ConnectionFacts::Phase::replying);
   bool sent = false;
   const net::OnExit over([this, &sent, begun = facts_.since] {
     enter(ConnectionFacts::Phase::idle);
     const TimePoint now = after({});
-    server_.readers_.end(peer_, now - begun, sent, now);
+    server_.readers_.end(caller_, now - begun, sent, now);
   });
   ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
                       std::move(staging));
   sent = co_await send_snapshot(std::move(chunks), head, request_id);
-  if (sent && !peer_.empty())
-    server_.events_.on_served(peer_, head.progress, pull.for_final_average);
+  if (sent && !peer_.empty() && !borrows_name())
+    server_.events_.on_served(peer_, head.progress, use_of(pull));
   co_return sent;
+}
+
+bool ServerSession::borrows_name() const {
+  return !caller_.is_known && local_.members->is_seed(peer_);
 }
 
 asio::awaitable<bool> ServerSession::send_snapshot(ServedChunks chunks, wire::SnapshotHead head,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "dpwa/core/readers.h"
 #include "dpwa/core/time.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/frame_io.h"
@@ -45,6 +46,9 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   boost::asio::awaitable<bool> send(std::vector<std::byte> frame);
   boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id);
   TimePoint after(Duration time) const { return std::chrono::steady_clock::now() + time; }
+  Caller identify(const wire::Hello& hello) const;
+  // Calls itself a node of the cluster file, and does not call from where the file has that node.
+  bool borrows_name() const;
   void enter(ConnectionFacts::Phase phase);
   void turned_away(const net::IoFailure& failure);
   void protocol_error(const std::string& what);
@@ -52,8 +56,10 @@ class ServerSession : public std::enable_shared_from_this<ServerSession> {
   net::Stream stream_;
   Server& server_;
   LocalNode& local_;
+  std::string address_;            // of the other end
   std::string peer_;               // empty for an observer
   std::uint64_t incarnation_ = 0;  // of the peer
+  Caller caller_;                  // who it counts as, once it has introduced itself
   ConnectionFacts facts_;
   net::RequestRate requests_;
 };

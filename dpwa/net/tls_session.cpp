@@ -258,6 +258,10 @@ asio::awaitable<error_code> TlsSession::write_all(std::span<const asio::const_bu
 asio::awaitable<IoResult<std::size_t>> TlsSession::read_some(std::span<std::byte> target,
                                                              std::size_t at_least) {
   std::size_t have = 0;
+  if (ended_by_) {
+    IoFailure failed = *ended_by_;
+    co_return failed;
+  }
   while (have < target.size()) {
     if (records_in_a_row_ == max_records_in_a_row) {
       const auto error = co_await turn_of_others();
@@ -282,6 +286,8 @@ asio::awaitable<IoResult<std::size_t>> TlsSession::read_some(std::span<std::byte
     if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_READ) {
       IoFailure failed = failure(result);
       co_await flush();  // the alert that says why
+      ended_by_ = failed;
+      if (have > 0 && have >= at_least) break;  // all that was asked for came before the end
       co_return failed;
     }
     if (have >= at_least) break;

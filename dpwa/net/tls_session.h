@@ -41,6 +41,7 @@ class TlsSession {
   boost::asio::awaitable<std::optional<IoFailure>> shake_hands();
   boost::asio::awaitable<boost::system::error_code> write_all(
       std::span<const boost::asio::const_buffer> buffers);
+  // What arrived before the end of the connection is delivered before the end is reported.
   boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,
                                                           std::size_t at_least);
   // The names in the other end's certificate; none where certificates are not used.
@@ -64,8 +65,9 @@ class TlsSession {
   bool ended_ = false;             // the other end has closed
   unsigned records_in_a_row_ = 0;  // read since the other work of the thread had its turn
   std::uint64_t bytes_read_ = 0;
-  std::uint64_t key_updates_ = 0;  // by the other end
-  const char* breach_ = nullptr;   // what the other end did that nothing is read after
+  std::uint64_t key_updates_ = 0;      // by the other end
+  std::optional<IoFailure> ended_by_;  // nothing more can be read
+  const char* breach_ = nullptr;       // what the other end did that nothing is read after
   SslPointer ssl_;
 };
 

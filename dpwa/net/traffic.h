@@ -19,6 +19,10 @@ struct Traffic {
   Counter bytes_served{0};
   Counter bytes_received{0};
   Counter pulls_begun{0};
+  // As the trainer counts them, one for each pull however many peers it asked: the same numbers as
+  // in the step report. Written by the trainer's thread.
+  Counter pulls_ok{0};
+  Counter pulls_failed{0};
   // Of the above, as memory handed over on one host:
   Counter same_host_pulls{0};   // snapshots received
   Counter same_host_served{0};  // snapshots read by peers

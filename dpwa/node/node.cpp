@@ -9,10 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/config/host_check.h"
 #include "dpwa/net/run_io.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/background_thread.h"
 #include "dpwa/node/contacts.h"
+#include "dpwa/node/listen_patiently.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 
@@ -69,6 +71,16 @@ std::unique_ptr<Members> members_of(const Config& config, const Node::Options& n
 // snapshot) is given what an honest one of another file could need.
 constexpr Duration shortest_reply_bound = std::chrono::seconds(2);
 
+struct ReplyBounds {
+  Duration time;
+  Duration full_time;
+};
+
+ReplyBounds reply_bounds(const GossipConfig& gossip) {
+  const Duration time = std::max<Duration>(shortest_reply_bound, 4 * gossip.timeout);
+  return {time, std::max<Duration>({time, gossip.start_wait, gossip.finish_wait / 2})};
+}
+
 ServerOptions server_options(const Config& config) {
   const NodeEntry& self = config.self_node();
   ServerOptions options;
@@ -78,9 +90,9 @@ ServerOptions server_options(const Config& config) {
   options.connections.per_address = config.transport.max_connections_per_address;
   options.connections.per_peer = config.transport.max_connections_per_peer;
   options.max_requests_per_second = config.transport.max_requests_per_second;
-  options.max_reply_time = std::max(shortest_reply_bound, 4 * config.gossip.timeout);
-  options.max_full_reply_time =
-      std::max({options.max_reply_time, config.gossip.start_wait, config.gossip.finish_wait / 2});
+  const ReplyBounds bounds = reply_bounds(config.gossip);
+  options.max_reply_time = bounds.time;
+  options.max_full_reply_time = bounds.full_time;
   options.max_replies = config.transport.max_replies;
   options.same_host = config.transport.same_host;
   options.congestion_control = config.transport.congestion_control;
@@ -97,7 +109,16 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
   options.seed = node.seed;
   options.allocate = node.allocate;
   options.same_host = config.transport.same_host;
+  options.now = node.now;
   return options;
+}
+
+// Where this node itself can be asked whether it runs already.
+PeerAddress listening_address(const Config& config) {
+  const NodeEntry& self = config.self_node();
+  const std::string bound = self.bind_address.empty() ? self.bind_host() : self.bind_address;
+  const bool all = bound == "0.0.0.0" || bound == "::";
+  return {self.name, {all ? (bound == "::" ? "::1" : "127.0.0.1") : bound}, self.port};
 }
 
 }  // namespace
@@ -112,15 +133,17 @@ class Node::Threads {
             config.transport.checksum, members_of(config, options)),
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
         server_(rx_io_, local_, server_options(config),
-                server_events(std::move(options.on_served))) {
+                server_events(std::move(options.on_served))),
+        address_(listening_address(config)) {
     local_.codec = config.transport.encoding;
     local_.security = make_security(config);
+    local_.of_file = !config.is_joiner();
   }
 
   ~Threads() { stop(); }
 
-  void start() {
-    port_ = server_.listen();
+  void start(Duration patience) {
+    port_ = listen_patiently(server_, address_, local_, patience);
     server_.serve();
     tx_work_.emplace(tx_io_.get_executor());
     asio::post(tx_io_, [this] { client_.begin_membership(); });
@@ -157,19 +180,24 @@ class Node::Threads {
     if (!addresses.empty()) client_.visit_all(addresses, false, patience);
   }
 
+  // Any thread. Throws std::bad_alloc.
+  void allow_replies(ReplyBounds bounds) {
+    asio::post(rx_io_, [this, bounds] { server_.allow_replies(bounds.time, bounds.full_time); });
+  }
+
   std::uint16_t port() const { return port_; }
   LocalNode& local() { return local_; }
   Client& client() { return client_; }
 
  private:
   ServerEvents server_events(
-      std::function<void(const std::string&, const Progress&, bool)> on_served) {
+      std::function<void(const std::string&, const Progress&, ServedFor)> on_served) {
     ServerEvents events;
     events.on_contact = [this](const std::string& peer, std::uint64_t incarnation) {
       if (contacts_.add(peer, incarnation)) asio::post(tx_io_, [this] { take_contacts(); });
     };
     events.on_served =
-        on_served ? std::move(on_served) : [](const std::string&, const Progress&, bool) {};
+        on_served ? std::move(on_served) : [](const std::string&, const Progress&, ServedFor) {};
     events.status_json = [this] { return describe(); };
     return events;
   }
@@ -183,7 +211,7 @@ class Node::Threads {
       const Client& client = self->client_;
       const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
       co_return status_document(self->local_, client.table(), client.firewall(), same_host,
-                                std::chrono::steady_clock::now());
+                                client.now());
     };
     return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);
   }
@@ -194,6 +222,7 @@ class Node::Threads {
   Contacts contacts_;  // from the Rx to the Tx thread
   Client client_;      // Tx thread
   Server server_;      // Rx thread
+  const PeerAddress address_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> tx_work_;
   std::thread rx_thread_;
   std::thread tx_thread_;
@@ -201,10 +230,11 @@ class Node::Threads {
 };
 
 Node::Node(const Config& config, Manifest manifest, Options options)
-    : threads_(std::make_unique<Threads>(config, std::move(manifest), std::move(options))) {}
+    : threads_(std::make_unique<Threads>((check_host(config), config), std::move(manifest),
+                                         std::move(options))) {}
 Node::~Node() = default;
-void Node::start() {
-  threads_->start();
+void Node::start(Duration patience) {
+  threads_->start(patience);
 }
 void Node::stop() {
   threads_->stop();
@@ -217,6 +247,7 @@ std::uint16_t Node::port() const {
   return threads_->port();
 }
 void Node::take_up(const ReloadPlan& plan) {
+  threads_->allow_replies(reply_bounds(plan.config.gossip));
   Members& members = *local().members;
   for (const auto* nodes : {&plan.joined, &plan.moved}) {
     for (const NodeEntry& node : *nodes)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,8 +9,10 @@
 
 #include "dpwa/config/config.h"
 #include "dpwa/config/reload.h"
+#include "dpwa/core/time.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/net/served_for.h"
 #include "dpwa/snapshot/manifest.h"
 
 namespace dpwa {
@@ -23,19 +26,23 @@ class Node {
     std::uint64_t incarnation = 0;  // above that of every earlier start of this node
     std::uint64_t seed = 0;         // of the peer choice
     BufferAllocator allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
+    TimeSource now = std::chrono::steady_clock::now;  // as in ClientOptions
     // Rx thread: a peer has received a snapshot of this progress in full.
-    std::function<void(const std::string& peer, const Progress& progress, bool for_final_average)>
-        on_served;
+    std::function<void(const std::string& peer, const Progress& progress, ServedFor use)> on_served;
   };
 
-  // Throws ConfigError when the files of the security section cannot be used.
+  // Throws ConfigError when the files of the security section cannot be used, or this host cannot
+  // do what the file asks of it (check_host).
   Node(const Config& config, Manifest manifest, Options options);
   ~Node();  // stops
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  void start();  // listens and runs; throws std::runtime_error when the address cannot be had
-  void stop();   // from any state, in well under a second; idempotent
+  // Listens and runs. An address in use is tried again until `patience` is over, but for about a
+  // second only where a node of this cluster answers there. Throws std::runtime_error when the
+  // address cannot be had.
+  void start(Duration patience = Duration::zero());
+  void stop();  // from any state, in well under a second; idempotent
 
   // Reads the files of the security section again: connections made from now on use them, those
   // that stand go on. None: done, or there are no such files; else why the old ones stay, in one
@@ -43,7 +50,7 @@ class Node {
   std::optional<std::string> reload_security();
 
   std::uint16_t port() const;  // in use, once started
-  // The other nodes of a cluster file that has changed.
+  // The other nodes of a cluster file that has changed, and how long replies may take by it.
   void take_up(const ReloadPlan& plan);
   LocalNode& local();
   Client& client();

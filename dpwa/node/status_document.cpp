@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "dpwa/version.h"
 
@@ -46,6 +48,10 @@ std::string_view name_of(PeerFailure failure) {
       return "unusable";
     case PeerFailure::distant:
       return "distant";
+    case PeerFailure::other_lineage:
+      return "other_lineage";
+    case PeerFailure::unproven:
+      return "unproven";
     case PeerFailure::unchanged:
       return "unchanged";
   }
@@ -63,10 +69,10 @@ Json describe(const PeerRecord& peer, double score, const Quarantine::Record& of
   out["name"] = peer.name;
   out["transport"] = same_host ? "same_host" : "tcp";
   out["score"] = number(score);
-  out["pulls_ok"] = peer.pulls_ok;
-  out["pulls_failed"] = peer.pulls_failed;
+  out["attempts_ok"] = peer.pulls_ok;
+  out["attempts_failed"] = peer.pulls_failed;
   out["last_failure"] = peer.last_failure ? Json(name_of(*peer.last_failure)) : Json(nullptr);
-  out["retry_in_ms"] = ms_until(peer.retry_at, now);
+  out["retry_in_ms"] = ms_until(std::max(peer.retry_at, peer.rests_until), now);
   out["offences"] = offender.offences;
   out["quarantines"] = offender.quarantines;
   out["quarantined_ms"] = ms_until(offender.until, now);
@@ -75,8 +81,32 @@ Json describe(const PeerRecord& peer, double score, const Quarantine::Record& of
   return out;
 }
 
-// So many of each list at most: the document must fit into one STATUS.
-constexpr std::size_t most_listed = 1000;
+// The document must fit into one STATUS, whatever the names of the members: beyond so many bytes a
+// list ends, and tells how many it leaves out.
+constexpr std::size_t most_list_bytes = std::size_t{480} << 10;
+static_assert(2 * most_list_bytes + (std::size_t{32} << 10) <= wire::max_status_bytes);
+
+class BoundedList {
+ public:
+  void add(Json row) {
+    constexpr std::size_t comma = 1;
+    bytes_ += row.dump().size() + comma;
+    if (bytes_ > most_list_bytes) {
+      ++omitted_;
+    } else {
+      rows_.push_back(std::move(row));
+    }
+  }
+  void move_to(Json& document, const std::string& key) {
+    document[key] = std::move(rows_);
+    document[key + "_omitted"] = omitted_;
+  }
+
+ private:
+  Json rows_ = Json::array();
+  std::size_t bytes_ = 0;
+  std::uint64_t omitted_ = 0;
+};
 
 Json describe(const MemberClaim& claim, MemberStatus status, bool seed) {
   Json out;
@@ -90,17 +120,28 @@ Json describe(const MemberClaim& claim, MemberStatus status, bool seed) {
   return out;
 }
 
+// Names that only others tell of may be invented: they are counted, not listed. One that joins has
+// told of itself; that counts until it does not answer where it says that it listens.
+bool is_listed(const Member& member) {
+  const bool speaks = member.told && member.heard != TimePoint::min();
+  return !member.claim.name.empty() && (member.vouched_for() || speaks);
+}
+
 // The own node first.
-Json describe_members(const Members& members) {
-  Json out = Json::array();
-  const MemberClaim self = members.self();
-  out.push_back(describe(self, self.status, false));
-  for (const Member& member : members.all()) {
-    if (out.size() >= most_listed) break;
-    if (!member.claim.name.empty())
-      out.push_back(describe(member.claim, member.status(), member.seed));
+void describe_members(const MemberClaim& self, bool of_file, const std::vector<Member>& members,
+                      Json& out) {
+  BoundedList listed;
+  std::uint64_t unverified = 0;
+  listed.add(describe(self, self.status, of_file));
+  for (const Member& member : members) {
+    if (is_listed(member)) {
+      listed.add(describe(member.claim, member.status(), member.seed));
+    } else if (!member.claim.name.empty()) {
+      ++unverified;
+    }
   }
-  return out;
+  listed.move_to(out, "members");
+  out["members_unverified"] = unverified;
 }
 
 Json describe(const Firewall::Counters& counters, std::uint64_t quarantined) {
@@ -125,8 +166,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   out["node"] = local.name;
   out["incarnation"] = local.incarnation;
   out["state"] = local.stale.load() ? "stale" : name_of(local.state.load());
-  const auto latest = local.store.latest();
-  const Progress progress = latest ? latest->progress() : Progress{};
+  const Progress progress = local.store.progress();
   out["clock"] = number(progress.clock);
   out["loss"] = number(progress.loss);
   out["published"] = progress.version;
@@ -149,20 +189,41 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
   std::uint64_t quarantined = 0;
-  Json peers = Json::array();
+  const std::vector<Member> members = local.members->all();
+  BoundedList peers;
   for (PeerId peer = 0; peer < table.size(); ++peer) {
     ok += table.at(peer).pulls_ok;
     failed += table.at(peer).pulls_failed;
     quarantined += firewall.record(peer).until > now ? 1 : 0;
-    if (table.at(peer).name.empty() || peers.size() >= most_listed) continue;
-    peers.push_back(describe(table.at(peer), table.score(peer, now), firewall.record(peer),
-                             same_host(peer), now));
+    const bool listed = peer < members.size() && is_listed(members[peer]) &&
+                        members[peer].claim.name == table.at(peer).name;
+    if (!listed) continue;
+    peers.add(describe(table.at(peer), table.score(peer, now), firewall.record(peer),
+                       same_host(peer), now));
   }
-  out["pulls_ok"] = ok;
-  out["pulls_failed"] = failed;
+  out["pulls_ok"] = traffic.pulls_ok.load();
+  out["pulls_failed"] = traffic.pulls_failed.load();
+  out["attempts_ok"] = ok;  // of every pull, at all the peers that it asked
+  out["attempts_failed"] = failed;
   out["firewall"] = describe(firewall.counters(), quarantined);
-  out["peers"] = std::move(peers);
-  out["members"] = describe_members(*local.members);
+  peers.move_to(out, "peers");
+  describe_members(local.members->self(), local.of_file, members, out);
+  for (const auto& [key, json] : local.notes.all()) out[key] = Json::parse(json);
+  return out.dump();
+}
+
+std::string waiting_status_document(const Config& config) {
+  Json out;
+  out["schema"] = 1;
+  out["version"] = version();
+  out["cluster"] = config.cluster;
+  out["node"] = config.self;
+  out["state"] = "waiting";
+  out["clock"] = nullptr;
+  out["loss"] = nullptr;
+  out["encoding"] = name_of(config.transport.encoding);
+  out["peers"] = Json::array();
+  out["members"] = Json::array();
   return out.dump();
 }
 

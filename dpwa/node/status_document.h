@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "dpwa/config/config.h"
 #include "dpwa/core/firewall.h"
 #include "dpwa/core/peer_table.h"
 #include "dpwa/net/local_node.h"
@@ -15,5 +16,8 @@ namespace dpwa {
 std::string status_document(const LocalNode& local, const PeerTable& table,
                             const Firewall& firewall, const std::function<bool(PeerId)>& same_host,
                             TimePoint now);
+
+// Of a node process that has no trainer: state "waiting".
+std::string waiting_status_document(const Config& config);
 
 }  // namespace dpwa

@@ -47,6 +47,8 @@ FileResult<Key> parse_key(std::string_view text) {
     key.bytes[i] =
         static_cast<unsigned char>(*value_of(text[2 * i]) << 4 | *value_of(text[2 * i + 1]));
   }
+  if (std::ranges::all_of(key.bytes, [](unsigned char byte) { return byte == 0; }))
+    return std::string("is no secret: all its digits are zero");
   return key;
 }
 

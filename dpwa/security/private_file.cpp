@@ -43,6 +43,30 @@ std::optional<std::string> fault_of(const struct stat& status, const fs::path& f
   return std::nullopt;
 }
 
+std::optional<std::string> fault_of_folder(const fs::path& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return std::nullopt;  // not to be asked: not to be used
+  if ((status.st_mode & S_IWOTH) == 0) return std::nullopt;
+  const bool trusted = status.st_uid == 0 || status.st_uid == ::geteuid();
+  const bool sticky = (status.st_mode & S_ISVTX) != 0;
+  if (sticky && trusted) return std::nullopt;
+  const std::string name = config::one_line(folder.string());
+  return "lies in a folder in which any user may replace it (" + name + ", " +
+         (sticky ? "of user " + std::to_string(status.st_uid) : "world-writable") +
+         "); remedy: chmod o-w " + name + ", or another folder";
+}
+
+// Of any folder on the way to the file that is open as `descriptor`, links resolved.
+std::optional<std::string> fault_of_folders(int descriptor) {
+  std::error_code unknown;  // no /proc, or the file is gone: nothing to go by
+  const fs::path file = fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor), unknown);
+  for (fs::path at = file; !unknown && at.has_relative_path();) {
+    at = at.parent_path();
+    if (auto fault = fault_of_folder(at)) return fault;
+  }
+  return std::nullopt;
+}
+
 void fail(const fs::path& file, const std::string& what, int error) {
   throw std::runtime_error(line(file, what + ": " + words_for(error)));
 }
@@ -75,6 +99,7 @@ FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_b
   if (::fstat(descriptor.get(), &status) != 0)
     return line(file, "cannot be read: " + words_for(errno));
   if (const auto fault = fault_of(status, file)) return line(file, *fault);
+  if (const auto fault = fault_of_folders(descriptor.get())) return line(file, *fault);
   SecretText secret(max_bytes + 1);
   std::size_t have = 0;
   while (have < secret.text().size()) {
@@ -95,7 +120,7 @@ void create_private_file(const fs::path& file, const SecretText& text) {
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   FileDescriptor descriptor(::open(file.c_str(), flags, S_IRUSR | S_IWUSR));
   if (descriptor.get() < 0 && errno == EEXIST)
-    throw std::runtime_error(line(file, "exists; it is never overwritten"));
+    throw FileExists(line(file, "exists; it is never overwritten"));
   if (descriptor.get() < 0) fail(file, "cannot be created", errno);
   if (const int error = fill(descriptor.get(), text.text()); error != 0) {
     ::unlink(file.c_str());

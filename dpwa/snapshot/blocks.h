@@ -10,10 +10,16 @@ namespace dpwa {
 
 inline constexpr std::size_t max_blocks = 64;
 
-// What an ordinary pull moves, cut into at most `count` consecutive blocks of whole tensors, of
-// sizes as equal as the tensors allow: each block begins at a tensor and ends where the next one
-// begins. A model of fewer tensors gives fewer blocks, one that exchanges nothing a single empty
-// one. Together the blocks are bytes [0, manifest.exchange_bytes()). `count` is 1 to max_blocks.
+// The most blocks that the model can be cut into, at least 1: every cut lies on a multiple of 64
+// bytes, so each block holds whole elements of every dtype, and int8 groups of fp32 stay whole.
+std::size_t most_blocks(const Manifest& manifest);
+
+// What an ordinary pull moves, cut into exactly `count` consecutive blocks of nearly equal sizes.
+// A layer is the run of tensors whose names are equal up to the last '.': weight, bias and
+// statistics of one module. Cuts go between layers; a layer larger than its share (1/count of the
+// whole) is cut between its tensors, and a tensor larger than that inside. Small models may need
+// cuts beyond that to reach `count`. Together the blocks are bytes [0, manifest.exchange_bytes()).
+// Throws std::invalid_argument when `count` is not in 1 to most_blocks().
 std::vector<ByteRange> layer_blocks(const Manifest& manifest, std::size_t count);
 
 }  // namespace dpwa

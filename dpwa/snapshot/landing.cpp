@@ -1,5 +1,7 @@
 #include "dpwa/snapshot/landing.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -7,6 +9,32 @@
 #include "interpolation/kernels/encoding.h"
 
 namespace dpwa {
+namespace {
+
+constexpr double largest_float16 = 65504;
+// Less than this is rounded away beside the largest value.
+constexpr double float16_half_step = 16;
+// The model goes on moving between the own snapshot and the blend.
+constexpr double blend_limit = largest_float16 * 7 / 8;
+
+double float16_magnitude(std::uint16_t bits) {
+  const int exponent = bits >> 10;
+  const int mantissa = bits & 0x3FF;
+  return exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+// The largest magnitude of finite or infinite values, infinity as 65536.
+double largest_magnitude(std::span<const std::byte> float16_values) {
+  std::uint16_t largest = 0;
+  for (std::size_t at = 0; at + 2 <= float16_values.size(); at += 2) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, &float16_values[at], sizeof bits);
+    largest = std::max<std::uint16_t>(largest, bits & 0x7FFF);
+  }
+  return float16_magnitude(largest);
+}
+
+}  // namespace
 
 Landing::Landing(const Manifest& manifest, const BufferAllocator& allocate)
     : manifest_(manifest),
@@ -26,6 +54,17 @@ void Landing::prefetch(ByteRange chunk) const {
   constexpr std::size_t line_bytes = 64;
   const auto own = own_->bytes().subspan(chunk.offset, chunk.length);
   for (std::size_t at = 0; at < own.size(); at += line_bytes) __builtin_prefetch(&own[at]);
+}
+
+bool Landing::may_overflow(double scale) const {
+  const double reach = scale * std::sqrt(stats_.squared_distance);
+  if (own_ == nullptr || !(reach >= float16_half_step)) return false;
+  return std::ranges::any_of(manifest_.regions(), [&](const Region& region) {
+    const ByteRange piece = overlap(region.range(), range_);
+    if (region.dtype != DType::float16 || region.rule != BlendRule::interpolate) return false;
+    const auto own = own_->bytes().subspan(piece.offset, piece.length);
+    return piece.length > 0 && largest_magnitude(own) + reach > blend_limit;
+  });
 }
 
 void Landing::consume(std::uint64_t offset, std::span<const std::byte> peer) {

@@ -38,6 +38,11 @@ class Landing {
   void consume(std::uint64_t offset, std::span<const std::byte> peer);
   // The same of a chunk as it travels with `codec`; see encoded_chunk.h.
   void consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload);
+  // Whether a blend of what has landed, with a factor of at most `scale`, might give a value that
+  // its dtype cannot hold, where squared_distance is finite. Only float16 has so few: in the others
+  // no such difference reaches from one finite value past the largest one. Before release(). Reads
+  // the own float16 values where the distance is large enough to matter.
+  bool may_overflow(double scale) const;
   // Lets the own snapshot go, so that its buffer can be reused.
   void release() { own_.reset(); }
 

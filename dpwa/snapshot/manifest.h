@@ -15,7 +15,7 @@ namespace dpwa {
 // How a tensor takes part in a blend. The values travel on the wire: never renumber.
 enum class BlendRule : std::uint8_t {
   interpolate = 1,  // floating-point parameters and buffers
-  maximum = 2,      // integer counters
+  maximum = 2,      // integer counters: own ones in a blend, the largest in the final average
   carry = 3,        // frozen parameters and all else: copied in full pulls only
 };
 

@@ -88,4 +88,9 @@ std::shared_ptr<const Snapshot> SnapshotStore::latest() const {
   return latest_;
 }
 
+Progress SnapshotStore::progress() const {
+  const std::lock_guard lock(latest_mutex_);
+  return latest_ ? latest_->progress() : Progress{};
+}
+
 }  // namespace dpwa

@@ -71,6 +71,7 @@ class SnapshotStore {
   void publish(Writer writer, const Progress& progress);  // swaps the filled buffer in
 
   std::shared_ptr<const Snapshot> latest() const;  // null before the first publish
+  Progress progress() const;  // of the latest; version 0 before the first. Holds no buffer
   std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
   bool shareable() const { return shareable_; }  // other processes of this host can map the buffers
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "dpwa/wire/messages.h"
+#include "dpwa/wire/plain_text.h"
 #include "dpwa/wire/reader.h"
 #include "dpwa/wire/writer.h"
 
@@ -16,22 +17,24 @@ bool looks_numeric(const std::string& address) {
   return address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
 }
 
-// The reader reports the first fault; the writer throws it.
+constexpr std::string_view count_fault = "MEMBERS holds 1 to 128 members, the sender first";
+
+}  // namespace
+
 std::string_view fault_of(const MemberClaim& claim) {
+  if (claim.name.empty() || claim.name.size() > max_name_bytes || !is_plain_text(claim.name))
+    return "a member without a name, or with one that is too long or no plain text";
   if (claim.incarnation == 0) return "a member without an incarnation";
   if (claim.port == 0) return "a member without a port";
   if (claim.refutation > max_refutation) return "a refutation beyond the bound";
   if (claim.addresses.empty() || claim.addresses.size() > max_member_addresses)
     return "a member has 1 to 4 addresses";
   for (const std::string& address : claim.addresses) {
-    if (!looks_numeric(address)) return "an address that is not numeric";
+    const bool fits = address.size() >= min_address_bytes && address.size() <= max_address_bytes;
+    if (!fits || !looks_numeric(address)) return "an address that is not numeric";
   }
   return {};
 }
-
-constexpr std::string_view count_fault = "MEMBERS holds 1 to 128 members, the sender first";
-
-}  // namespace
 
 // MEMBERS
 //   offset size

@@ -180,6 +180,8 @@ Decoded<Manifest> decode_manifest(std::span<const std::byte> body);
 Decoded<Mapped> decode_mapped(std::span<const std::byte> body);
 Decoded<Release> decode_release(std::span<const std::byte> body);
 Decoded<MemberExchange> decode_members(std::span<const std::byte> body);
+// Why MEMBERS cannot carry a claim; empty when it can. A decoded claim has no fault.
+std::string_view fault_of(const MemberClaim& claim);
 // `head` holds the first snapshot_head_bytes of the body, `body_bytes` is the whole body's length
 // from the frame header: both must agree. With a codec other than raw that is a bound only: what
 // the length must be depends on the manifest, and the caller checks it.

@@ -39,6 +39,8 @@ int main(int argc, char** argv) try {
     optimizer.zero_grad();
     auto loss = torch::nll_loss(model->forward(batch.data), batch.target);
     loss.backward();
+    adapter->average_gradients();  // dpwa: only for what follows, which needs the final gradients
+    torch::nn::utils::clip_grad_norm_(model->parameters(), 5.0);
     dpwa::StepReport report = adapter->step(optimizer, loss);  // dpwa: instead of optimizer.step()
     if (step % 100 == 0)
       std::printf("step %d loss %.4f %s %s\n", step, loss.item<double>(),

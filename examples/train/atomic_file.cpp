@@ -16,8 +16,8 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const std::filesystem::path& path, int flags)
-      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+  Descriptor(const std::filesystem::path& path, int flags, ::mode_t mode = 0)
+      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
     if (fd_ < 0) fail(path_);
   }
   ~Descriptor() { ::close(fd_); }
@@ -44,11 +44,12 @@ class Descriptor {
 }  // namespace
 
 void write_file_atomically(const std::filesystem::path& path,
-                           std::initializer_list<std::string_view> parts) {
+                           std::initializer_list<std::string_view> parts, ::mode_t mode) {
   const std::filesystem::path temporary = path.string() + ".tmp";
   try {
     {
-      const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+      ::unlink(temporary.c_str());  // what a killed process left keeps its own permissions
+      const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode);
       for (const std::string_view part : parts) file.write(part);
       file.sync();
     }

@@ -3,12 +3,17 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "examples/train/dataset.h"
 
 namespace dpwa::train {
+
+// Told before the first batch and after each: how many samples of how many are done.
+using SampleProgress = std::function<void(std::size_t done, std::size_t total)>;
 
 struct Batch {
   at::Tensor images;  // float32, samples x channels x height x width

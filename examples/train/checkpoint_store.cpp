@@ -1,6 +1,8 @@
 #include "examples/train/checkpoint_store.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <set>
 #include <system_error>
 
 #include "examples/train/atomic_file.h"
@@ -13,19 +15,50 @@ namespace dpwa::train {
 namespace {
 
 constexpr std::string_view whole = ".ckpt";
+constexpr std::string_view damaged = ".ckpt.damaged";
 constexpr std::string_view unfinished = ".ckpt.tmp";  // write_file_atomically
 constexpr std::size_t kept_files = 2;
+constexpr ::mode_t private_mode = 0600;  // weights may be worth as much as keys
 
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, std::string node, Warn warn)
     : directory_(std::move(directory)), node_(std::move(node)), warn_(std::move(warn)) {}
 
+void CheckpointStore::require_directory(bool resume) const {
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(
+        "--checkpoint: '" + directory_.string() + "' " + why +
+        "; accepted: a directory that can be written, or a path where one can be made");
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(directory_, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    if (resume)
+      throw UsageError("--resume: '" + directory_.string() +
+                       "' does not exist; accepted: the directory of the checkpoints (an empty one "
+                       "starts from the beginning)");
+    std::filesystem::create_directories(directory_, error);
+    if (error) refuse("cannot be made: " + error.message());
+  } else if (!std::filesystem::is_directory(status)) {
+    refuse(error ? "cannot be read: " + error.message() : "is not a directory");
+  }
+  try {
+    const auto probe = directory_ / (node_ + ".start");
+    write_file_atomically(probe, {}, private_mode);
+    std::filesystem::remove(probe, error);
+  } catch (const std::system_error& fault) {
+    const auto& code = fault.code();
+    if (code != std::errc::no_space_on_device && code.value() != EDQUOT)
+      refuse("cannot be written: " + code.message());
+  }
+}
+
 void CheckpointStore::save(std::uint64_t step, std::string_view body) {
   std::filesystem::create_directories(directory_);
   const std::string header = checkpoint_header(body);
   write_file_atomically(directory_ / (node_ + "." + std::to_string(step) + std::string(whole)),
-                        {header, body});
+                        {header, body}, private_mode);
   prune(step);
 }
 
@@ -45,9 +78,11 @@ std::optional<CheckpointStore::Loaded> CheckpointStore::load_latest() {
       set_aside(file.path, damage.what());
     }
   }
-  if (!present.empty())
+  std::error_code ignored;  // as of the whole ones above
+  if (!present.empty() || !files(damaged, ignored).empty())
     throw UsageError("--resume: every checkpoint of " + node_ + " in '" + directory_.string() +
-                     "' is damaged");
+                     "' is damaged; accepted: a sound one, or none (without the *.damaged files) "
+                     "to start from the beginning");
   return std::nullopt;
 }
 
@@ -61,6 +96,21 @@ void CheckpointStore::set_aside(const std::filesystem::path& file, const std::st
 
 bool CheckpointStore::empty() const {
   return readable_files().empty();
+}
+
+std::vector<std::string> CheckpointStore::other_nodes() const {
+  std::set<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory_, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string file = entry->path().filename().string();
+    if (!file.ends_with(whole)) continue;
+    const std::string stem = file.substr(0, file.size() - whole.size());
+    const auto dot = stem.rfind('.');  // a name may have some as well
+    if (dot == 0 || dot == std::string::npos || !parse_whole(stem.substr(dot + 1))) continue;
+    if (const std::string name = stem.substr(0, dot); name != node_) names.insert(name);
+  }
+  return {names.begin(), names.end()};
 }
 
 void CheckpointStore::remove_unfinished() {

@@ -19,8 +19,13 @@ class CheckpointStore {
 
   CheckpointStore(std::filesystem::path directory, std::string node, Warn warn);
 
+  // For the start of a run: makes the directory when it is not there (`resume`: refuses that) and
+  // a file in it for a moment. Throws UsageError unless both can be done; a disk that is full is no
+  // reason.
+  void require_directory(bool resume) const;
+
   // Creates the directory when it is not there. Throws std::system_error; older files are then
-  // untouched.
+  // untouched. The file is for its owner alone (mode 0600).
   void save(std::uint64_t step, std::string_view body);
 
   struct Loaded {
@@ -34,6 +39,9 @@ class CheckpointStore {
   std::optional<Loaded> load_latest();
 
   bool empty() const;  // throws UsageError when the directory cannot be read
+
+  // Names of other nodes that have checkpoints there, in order; none when it cannot be read.
+  std::vector<std::string> other_nodes() const;
 
   // Removes what a killed process of this node left half written. To be called when no other
   // process can have the node's name: it may be writing one.

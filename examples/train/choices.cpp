@@ -1,5 +1,6 @@
 #include "examples/train/choices.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -114,6 +115,36 @@ std::optional<DeviceChoice> parse_device(std::string_view text) {
   const auto index = parse_whole(text.substr(prefix.size()));
   if (!index || *index > 127) return std::nullopt;
   return DeviceChoice{Kind::cuda, static_cast<int>(*index)};
+}
+
+std::optional<DevicesChoice> parse_devices(std::string_view text) {
+  DevicesChoice devices;
+  constexpr std::string_view cpus = "cpu:";
+  if (text.starts_with(cpus)) {
+    const auto count = parse_whole(text.substr(cpus.size()));
+    if (!count || *count < 1 || *count > 1024) return std::nullopt;
+    devices.cpus = static_cast<int>(*count);
+    return devices;
+  }
+  while (true) {
+    const auto comma = text.find(',');
+    const auto device = parse_device(text.substr(0, comma));
+    if (!device || device->index < 0 ||
+        std::ranges::find(devices.gpus, device->index) != devices.gpus.end())
+      return std::nullopt;
+    devices.gpus.push_back(device->index);
+    if (comma == std::string_view::npos) return devices;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<ShardChoice> parse_shard(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto number = parse_whole(text.substr(0, slash));
+  const auto of = parse_whole(text.substr(slash + 1));
+  if (!number || !of || *number < 1 || *number > *of || *of > 65536) return std::nullopt;
+  return ShardChoice{*number - 1, *of};
 }
 
 }  // namespace dpwa::train

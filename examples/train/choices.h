@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dpwa::train {
 
@@ -25,6 +27,20 @@ struct DeviceChoice {
   int index = -1;  // with cuda; -1 = the current one
 };
 
+// The devices of one process: `count` of the CPU, or these GPUs. None: the one of --device.
+struct DevicesChoice {
+  int cpus = 0;
+  std::vector<int> gpus;
+
+  std::size_t size() const { return cpus > 0 ? static_cast<std::size_t>(cpus) : gpus.size(); }
+};
+
+// Part `index` of the data cut into `of` parts.
+struct ShardChoice {
+  std::uint64_t index = 0;  // from 0; the command line counts from 1
+  std::uint64_t of = 1;
+};
+
 std::string_view to_string(DataKind kind);
 std::string_view to_string(ModelKind kind);
 std::string_view to_string(OptimizerKind kind);
@@ -37,6 +53,8 @@ std::optional<OptimizerKind> parse_optimizer(std::string_view text);
 std::optional<Schedule> parse_schedule(std::string_view text);
 std::optional<Split> parse_split(std::string_view text);
 std::optional<DeviceChoice> parse_device(std::string_view text);
+std::optional<DevicesChoice> parse_devices(std::string_view text);  // cpu:N, or cuda:I,cuda:J,…
+std::optional<ShardChoice> parse_shard(std::string_view text);      // K/N, 1 <= K <= N <= 65536
 
 // The whole of `text` as a finite number or a whole number; none otherwise.
 std::optional<double> parse_number(std::string_view text);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "dpwa/config/config.h"
+#include "dpwa/core_dumps.h"
 #include "examples/train/errors.h"
 #include "examples/train/options.h"
 #include "examples/train/program.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
       std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
       return parsed.exit_code;
     }
+    dpwa::forbid_core_dumps();
     return dpwa::train::run_program(parsed.options);
   } catch (const dpwa::train::UsageError& error) {
     return fail(error, 2);

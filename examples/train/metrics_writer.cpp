@@ -38,7 +38,7 @@ bool cut_at(int fd, off_t end) {
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append)
     : path_(file), fresh_(!append) {
-  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) throw UsageError("--run-dir: " + file.string() + ": " + std::strerror(errno));
 }
 

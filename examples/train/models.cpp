@@ -8,10 +8,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
-#include "dpwa/core/random.h"
+#include "dpwa/parallel/seed_streams.h"
 #include "examples/train/errors.h"
 #include "examples/train/resnet18.h"
-#include "examples/train/streams.h"
 
 namespace dpwa::train {
 namespace {
@@ -69,7 +68,7 @@ std::shared_ptr<Classifier> make_model(ModelKind kind, const Dataset& data, std:
   if (kind != ModelKind::mlp && (data.height < 16 || data.width < 16))
     throw UsageError("--model: '" + std::string(to_string(kind)) +
                      "' needs images of 16 x 16 pixels at least; accepted here: mlp");
-  torch::manual_seed(derive_seed(seed, {stream::weights}));
+  torch::manual_seed(SeedStreams(seed).common(SeedRole::weights));
   switch (kind) {
     case ModelKind::mlp:
       return std::make_shared<Mlp>(data);

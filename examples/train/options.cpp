@@ -5,6 +5,9 @@
 #include <functional>
 #include <limits>
 
+#include "dpwa/cli/usage_problem.h"
+#include "dpwa/config/backends.h"
+#include "dpwa/config/text.h"
 #include "dpwa/version.h"
 
 namespace dpwa::train {
@@ -12,11 +15,14 @@ namespace {
 
 using Accept = std::function<bool(const std::string&)>;  // stores the value; false = not accepted
 
+// `accepted` is also the type that the help shows; `bounds`: what it leaves open, for the error.
 CLI::Option* add(CLI::App& app, const std::string& name, const std::string& accepted,
-                 const std::string& description, Accept accept) {
-  const auto check = [name, accepted, accept = std::move(accept)](const std::string& value) {
+                 const std::string& description, Accept accept, const std::string& bounds = "") {
+  const auto check = [name, accepted, bounds,
+                      accept = std::move(accept)](const std::string& value) {
     if (!accept(value))
-      throw CLI::ValidationError(name, "'" + value + "' is not accepted; accepted: " + accepted);
+      throw CLI::ValidationError(
+          name, config::shown(value) + " is not accepted; accepted: " + accepted + bounds);
   };
   return app.add_option_function<std::string>(name, check, description)->type_name(accepted);
 }
@@ -70,7 +76,11 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
       choice(o.data, parse_data));
   add(app, "--data-dir", "DIR", "Where its files are; default $DPWA_DATA_DIR", path(o.data_dir));
   add(app, "--split", "iid|dirichlet:ALPHA|shared",
-      "How the nodes share the data, ALPHA > 0; default iid", choice(o.split, parse_split));
+      "How the nodes share the data, ALPHA > 0; default iid", choice(o.split, parse_split),
+      ", where ALPHA is a number > 0");
+  add(app, "--shard", "K/N",
+      "Train on part K of N, from 1, of the split; default this node's place among the nodes",
+      choice(o.shard, parse_shard), " with 1 <= K <= N <= 65536, such as 2/4");
   add(app, "--model", "mlp|cnn|resnet18", "Model; default mlp", choice(o.model, parse_model));
 }
 
@@ -91,16 +101,39 @@ void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads
   add(app, "--steps", "a whole number >= 1", "Length in steps instead", whole(o.steps, 1))
       ->excludes(epochs);
   add(app, "--seed", "a whole number >= 0",
-      "Of split, order and weights; the same on every node; default 1", whole(o.seed, 0));
+      "Of split, order, weights and choice of peers; the same on every node; default 1",
+      whole(o.seed, 0));
   add(app, "--init-seed", "a whole number >= 0", "Of the initial weights; default --seed",
       whole(o.init_seed, 0));
-  add(app, "--device", "cpu|cuda|cuda:N|auto", "Where the model lives; default cpu",
-      choice(o.device, parse_device));
-  add(app, "--threads", "1 to 1024", "Compute threads; default one per core of the node",
+  CLI::Option* device = add(app, "--device", "cpu|cuda|cuda:N|auto",
+                            "Where the model lives; default cpu", choice(o.device, parse_device));
+  add(app, "--devices", "cpu:N|cuda:I,cuda:J,...",
+      "Several devices of this process, which share every batch", choice(o.devices, parse_devices),
+      ", N from 1 to 1024, no device twice")
+      ->excludes(device);
+  add(app, "--threads", "1 to 1024",
+      "Compute threads of each device; default one per core of the node, else the processors "
+      "divided by the nodes on this host; shared by the devices",
       whole(threads, 1, 1024));
   add(app, "--step-time", "milliseconds, 0 to 3600000",
       "Pads every step to that duration: an emulated compute time; default 0",
       milliseconds(o.step_time));
+}
+
+void add_search_options(CLI::App& app, TrainOptions& o) {
+  CLI::Option* find =
+      app.add_flag("--find-batch", o.find_batch,
+                   "Instead of training: the largest --batch-size that fits, without a network");
+  add(app, "--memory-budget", "MiB, 1 to 16777216",
+      "Of the process, for --find-batch on the CPU; default what it has and 4/5 of what is "
+      "available, divided by the nodes on this host",
+      [&o](const std::string& text) {
+        std::uint64_t mebibytes = 0;
+        if (!whole(mebibytes, 1, 1 << 24)(text)) return false;
+        o.memory_budget = mebibytes << 20;
+        return true;
+      })
+      ->needs(find);
 }
 
 CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
@@ -116,6 +149,11 @@ CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
   add(app, "--eval-every", "a whole number >= 0",
       "Steps between evaluations on the test set, 0 = only at the end; default 0",
       whole(o.eval_every, 0));
+  add(app, "--evaluate-threads", "1 to 1024",
+      "Evaluates on so many threads at once; default one, with all compute threads",
+      whole(o.evaluate_threads, 1, 1024));
+  app.add_flag("--reestimate-batchnorm", o.reestimate_batch_norm,
+               "Measures the BatchNorm statistics of the averaged model anew");
   app.add_flag("--quiet", o.quiet, "No progress line");
   return checkpoint;
 }
@@ -143,20 +181,29 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   TrainOptions& o = parsed.options;
   std::uint64_t threads = 0;
   CLI::App app("One training node of a dpwa cluster.", "dpwa-train");
-  app.set_version_flag("--version", "dpwa-train " + std::string(dpwa::version()));
+  app.set_version_flag("--version", "dpwa-train " + std::string(dpwa::version()) +
+                                        " (back ends: " + available_backends() + ")");
   add(app, "--config", "FILE", "Cluster file", path(o.config))->required();
-  add(app, "--name", "NODE", "This node's name in it; default $DPWA_NAME", [&o](const auto& text) {
-    o.name = text;
-    return !text.empty();
-  });
+  add(app, "--name", "NODE",
+      "This node's name in it; default $DPWA_NAME, else what torchrun, srun, mpirun or Kubernetes "
+      "say of this process: without nodes in the file, its processes are the nodes",
+      [&o](const auto& text) {
+        o.name = text;
+        return !text.empty();
+      });
   app.add_option("--join", o.join,
                  "Joins a running cluster by this node of it, without being in the file; "
                  "repeatable; DPWA_HOST and DPWA_PORT say where this node listens")
       ->type_name("HOST:PORT")
       ->allow_extra_args(false);
+  add(app, "--min-nodes", "1 to 65536",
+      "Fewer nodes at the start, or in the final average, are an error; default "
+      "gossip.min_nodes of the file",
+      whole(o.min_nodes, 1, 65536));
   add_data_options(app, o);
   add_training_options(app, o, threads);
   add_file_options(app, o);
+  add_search_options(app, o);
   app.footer(
       "Exit codes: 0 done; 1 failed while running; 2 wrong usage or configuration;\n"
       "130/143 ended by SIGINT/SIGTERM after a clean stop.");
@@ -167,14 +214,14 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion& wanted) {
     return {false, {}, std::string(wanted.what()) + "\n", 0};
   } catch (const CLI::ParseError& error) {
-    return refuse(error.what());
+    return refuse(cli::usage_problem(app, error) + " (see dpwa-train --help)");
   }
   if (o.data_dir.empty())
     if (const char* dir = std::getenv("DPWA_DATA_DIR")) o.data_dir = dir;
-  if (o.data != DataKind::synthetic && o.data_dir.empty())
-    return refuse("--data-dir: not given; accepted: the directory of the " +
-                  std::string(to_string(o.data)) +
-                  " files, here or in DPWA_DATA_DIR (or --data synthetic, which needs none)");
+  if (o.shard && o.split.kind == SplitKind::shared)
+    return refuse(
+        "--shard: with --split shared every node has all the data; accepted: one of the two");
+  o.seed_given = app.count("--seed") > 0;
   if (o.lr == 0) o.lr = default_lr(o.optimizer);
   if (app.count("--init-seed") == 0) o.init_seed = o.seed;
   o.threads = static_cast<int>(threads);

@@ -1,11 +1,41 @@
 #include "examples/train/plan.h"
 
+#include <algorithm>
 #include <cmath>
-#include <string>
 
+#include "dpwa/config/resolve.h"
+#include "dpwa/config/text.h"
+#include "dpwa/config/validate.h"
+#include "examples/train/errors.h"
 #include "examples/train/shards.h"
 
 namespace dpwa::train {
+
+void check_company(const TrainOptions& options, const Config& config) {
+  const std::string alone = "backend: null trains alone; accepted: ";
+  if (config.backend == Backend::null) {
+    if (!options.join.empty())
+      throw UsageError("--join: " + alone + "no --join, or backend: gossip");
+    const auto refuse = [&alone](const std::string& key, std::uint64_t nodes) {
+      throw UsageError(key + ": " + std::to_string(nodes) + " nodes, where " + alone +
+                       "1, or backend: gossip");
+    };
+    if (options.min_nodes > 1) refuse("--min-nodes", options.min_nodes);
+    if (options.min_nodes == 0 && config.gossip.min_nodes > 1)
+      refuse(config.file.string() + ": gossip.min_nodes", config.gossip.min_nodes);
+  }
+  if (config.backend == Backend::gossip && !config::may_run(config, options.min_nodes))
+    throw UsageError("--min-nodes: " + config::unreachable_count(config, options.min_nodes) +
+                     "; accepted: at most " + std::to_string(config.nodes.size()) +
+                     ", or join: open");
+}
+
+void require_data_directory(const TrainOptions& options) {
+  if (options.data == DataKind::synthetic || !options.data_dir.empty()) return;
+  throw UsageError("--data-dir: not given; accepted: the directory of the " +
+                   std::string(to_string(options.data)) +
+                   " files, here or in DPWA_DATA_DIR (or --data synthetic, which needs none)");
+}
 
 RunIdentity identify(const TrainOptions& options, const Config& config, const Dataset& train) {
   RunIdentity identity;
@@ -18,21 +48,102 @@ RunIdentity identify(const TrainOptions& options, const Config& config, const Da
   identity.schedule = std::string(to_string(options.schedule));
   identity.batch_size = options.batch_size;
   identity.seed = options.seed;
-  identity.nodes = config.nodes.size();
-  identity.rank = config.self_index();
+  identity.nodes = options.shard ? options.shard->of : config.nodes.size();
+  identity.rank = options.shard ? options.shard->index : config.self_index();
   identity.train_size = train.size();
+  identity.shares_data = shares_data(options, config);
   return identity;
 }
 
-std::uint64_t total_samples(const TrainOptions& options, const RunIdentity& identity) {
-  if (options.steps != 0) return options.steps * options.batch_size;
-  const auto epoch = epoch_samples(identity.train_size, identity.nodes, identity.rank);
-  return static_cast<std::uint64_t>(std::llround(options.epochs * static_cast<double>(epoch)));
+bool shares_data(const TrainOptions& options, const Config& config) {
+  return config.backend == Backend::collective && options.split.kind == SplitKind::iid &&
+         !options.shard;
 }
 
-int compute_threads(const TrainOptions& options, const Config& config) {
+RunLength run_length(const TrainOptions& options, const RunIdentity& identity) {
+  const auto by_epochs = [&](std::uint64_t epoch) {
+    return static_cast<std::uint64_t>(std::llround(options.epochs * static_cast<double>(epoch)));
+  };
+  RunLength length;
+  if (identity.shares_data) {
+    if (options.steps != 0) {
+      length.steps = options.steps;
+    } else {
+      length.samples = by_epochs(identity.train_size);
+    }
+  } else if (options.steps != 0) {
+    length.samples = options.steps * options.batch_size;
+  } else {
+    length.samples = by_epochs(epoch_samples(identity.train_size, identity.nodes, identity.rank));
+  }
+  return length;
+}
+
+std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::uint64_t nodes) {
+  if (length.steps != SharedCursor::no_end) return length.steps;
+  const std::uint64_t batch = batch_size * nodes;
+  return (length.samples + batch - 1) / batch;
+}
+
+std::string data_words(const TrainOptions& options, const Config& config,
+                       const RunIdentity& identity, std::size_t samples) {
+  const std::string all = std::to_string(identity.train_size);
+  if (identity.shares_data)
+    return "training on " + all + " samples: all nodes take them in turns from one order";
+  std::string text = "training on " + std::to_string(samples) + " of " + all + " samples: ";
+  if (options.split.kind == SplitKind::shared) return text + "all, as --split shared says";
+  text += "shard " + std::to_string(identity.rank + 1) + " of " + std::to_string(identity.nodes) +
+          " (" + identity.split + ")";
+  if (options.shard) return text + ", as --shard says";
+  if (!config.self_added) return text;
+  return text + ", as if the file named this node last; its nodes share the same samples among " +
+         std::to_string(config.nodes.size() - 1) + "; --shard and --split shared choose otherwise";
+}
+
+std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
+                                        const RunPosition& position) {
+  const RunLength length = run_length(options, identity);
+  if (position.step < length.steps && position.cursor.value_or(position.samples) < length.samples)
+    return std::nullopt;
+  const std::string at = std::to_string(position.step);
+  if (options.steps != 0)
+    return "the checkpoint is at step " + at + ", so --steps " + std::to_string(options.steps) +
+           " trains nothing more; --steps above " + at + " would";
+  return "the checkpoint is at step " + at + ", where --epochs " +
+         config::number_text(options.epochs) + " has ended (step " +
+         std::to_string(
+             steps_of(length, options.batch_size, identity.shares_data ? identity.nodes : 1)) +
+         "), so nothing more is trained; a larger --epochs would";
+}
+
+std::uint64_t node_stream(const TrainOptions& options, const Config& config,
+                          const RunIdentity& identity, SeedRole role) {
+  const bool by_place = !options.shard && !config.self_added;
+  const SeedStreams streams(options.seed);
+  return by_place ? streams.of_rank(role, identity.rank)
+                  : streams.of_pair(role, identity.rank, hash_of(config.self));
+}
+
+std::size_t nodes_on_own_host(const Config& config) {
+  const NodeEntry& self = config.self_node();
+  const auto is_loopback = [](const std::string& address) { return config::is_loopback(address); };
+  const bool on_loopback = std::ranges::any_of(self.addresses, is_loopback);
+  const auto same_host = [&](const NodeEntry& node) {
+    if (node.host == self.host) return true;
+    return std::ranges::any_of(node.addresses, [&](const std::string& address) {
+      return (on_loopback && is_loopback(address)) ||
+             std::ranges::find(self.addresses, address) != self.addresses.end();
+    });
+  };
+  return static_cast<std::size_t>(std::ranges::count_if(config.nodes, same_host));
+}
+
+int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors) {
   if (options.threads != 0) return options.threads;
-  return static_cast<int>(config.self_node().cores.size());
+  const std::size_t cores = config.self_node().cores.size();
+  const std::size_t of_node = cores != 0 ? cores : processors / nodes_on_own_host(config);
+  const auto devices = static_cast<std::size_t>(std::max(1, options.devices.cpus));
+  return static_cast<int>(std::max<std::size_t>(1, of_node / devices));
 }
 
 }  // namespace dpwa::train

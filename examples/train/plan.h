@@ -1,21 +1,64 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "dpwa/config/config.h"
+#include "dpwa/parallel/seed_streams.h"
+#include "dpwa/parallel/shared_cursor.h"
 #include "examples/train/dataset.h"
 #include "examples/train/options.h"
 #include "examples/train/run_state.h"
 
 namespace dpwa::train {
 
+// Refuses what the options or the file ask of other nodes and this run cannot have: throws
+// UsageError.
+void check_company(const TrainOptions& options, const Config& config);
+
+// Throws UsageError when the data set needs files and nothing says where they are.
+void require_data_directory(const TrainOptions& options);
+
 // What follows from the options, the cluster file and the data before a run begins.
 RunIdentity identify(const TrainOptions& options, const Config& config, const Dataset& train);
 
-// The samples that this node takes in the whole run.
-std::uint64_t total_samples(const TrainOptions& options, const RunIdentity& identity);
+// Whether all nodes take their samples from one common order, with one position: where they step
+// together, the split is iid and no shard was chosen.
+bool shares_data(const TrainOptions& options, const Config& config);
 
-// As asked for, else one per core of the node in the cluster file; 0 = LibTorch's choice.
-int compute_threads(const TrainOptions& options, const Config& config);
+// Where a run ends. In a run of one's own: after the samples that this node takes in it. Where the
+// nodes share the data: with --epochs after the samples of all nodes, with --steps after that step,
+// however many nodes make it.
+struct RunLength {
+  std::uint64_t samples = SharedCursor::no_end;
+  std::uint64_t steps = SharedCursor::no_end;
+};
+RunLength run_length(const TrainOptions& options, const RunIdentity& identity);
+
+// The number of steps of such a run with `nodes` nodes.
+std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::uint64_t nodes);
+
+// Which data that is, for the log.
+std::string data_words(const TrainOptions& options, const Config& config,
+                       const RunIdentity& identity, std::size_t samples);
+
+// Why a run resumed at `position` would train nothing, and what would train on; none: it trains.
+std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
+                                        const RunPosition& position);
+
+// One independent stream for this node; nodes on the same shard by choice have streams of their
+// own.
+std::uint64_t node_stream(const TrainOptions& options, const Config& config,
+                          const RunIdentity& identity, SeedRole role);
+
+// Of each device: as asked for, else one per core of the node in the cluster file, else the
+// processors that this process may run on divided by the nodes of the file on its host; what is not
+// asked for is shared by the CPU devices. At least 1.
+int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors);
+
+// How many nodes of the file, this one included, are on the host of this one, by their addresses.
+std::size_t nodes_on_own_host(const Config& config);
 
 }  // namespace dpwa::train

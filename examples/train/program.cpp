@@ -1,27 +1,38 @@
 #include "examples/train/program.h"
 
+#include <ATen/ops/zeros.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
 
 #include "adapters/adapter.h"
+#include "adapters/common/batch_norm.h"
+#include "adapters/launch/launched_config.h"
+#include "dpwa/config/backends.h"
+#include "dpwa/config/host_check.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
-#include "dpwa/core/random.h"
+#include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
+#include "dpwa/node/processors.h"
 #include "dpwa/stop_signal.h"
+#include "examples/train/atomic_file.h"
+#include "examples/train/batch_loss.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
 #include "examples/train/data_sets.h"
 #include "examples/train/errors.h"
 #include "examples/train/evaluate.h"
+#include "examples/train/find_batch.h"
 #include "examples/train/models.h"
 #include "examples/train/plan.h"
+#include "examples/train/reestimate.h"
 #include "examples/train/report.h"
+#include "examples/train/sample_source.h"
 #include "examples/train/shards.h"
-#include "examples/train/streams.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
 
@@ -32,6 +43,19 @@ namespace {
 constexpr std::chrono::seconds evaluation_limit(2);
 constexpr unsigned stop_limit_seconds = 6;
 
+// The cluster file, and what the command line says in its place.
+Config configured(Config config, const TrainOptions& options) {
+  check_company(options, config);
+  if (!config.gossip.seed || options.seed_given) config.gossip.seed = options.seed;
+  if (options.min_nodes == 0) return config;
+  if (config.gossip.daemon)
+    throw UsageError(
+        "--min-nodes: with gossip.daemon the node process decides; accepted: "
+        "gossip.min_nodes in the cluster file");
+  config.gossip.min_nodes = static_cast<std::uint32_t>(options.min_nodes);
+  return config;
+}
+
 // The parts of one run, in the order in which they depend on each other.
 class Program {
  public:
@@ -39,24 +63,36 @@ class Program {
   int run();
 
  private:
+  void tell_nodes();
+  std::shared_ptr<Classifier> fresh_model() const {
+    return make_model(options_.model, data_.train, options_.init_seed);
+  }
+  std::unique_ptr<SampleSource> make_samples();
   void resume();
+  void catch_up();
   void reload();
   bool save(const RunPosition& position);
   bool write(const RunResult& result);
   RunResult result_of(const Trainer& trainer) const;
   std::optional<Evaluation> evaluate_own();
-  void leave(RunResult& result);
+  SampleProgress progress(const char* what);
+  void reestimate();
+  bool leave(RunResult& result);  // false: the final average was over too few nodes
 
   TrainOptions options_;
+  LaunchedConfig cluster_;
   Config config_;
-  c10::Device device_;
+  std::vector<c10::Device> devices_;
+  c10::Device device_;  // the first, of the model
   TrainTest data_;
   RunIdentity identity_;
   std::optional<CheckpointStore> checkpoints_;
   std::shared_ptr<Classifier> model_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<Adapter> adapter_;
-  std::optional<SampleStream> samples_;
+  RunLength length_;
+  torch::Tensor shared_state_;  // of the data that the nodes share; undefined: they do not
+  std::unique_ptr<SampleSource> samples_;
   RunPosition position_;
   std::optional<Report> report_;
   std::string no_result_;  // why the last one was not written
@@ -64,53 +100,95 @@ class Program {
 
 Program::Program(const TrainOptions& options)
     : options_(options),
-      config_(load_config(options.config, options.name, options.join)),
-      device_(resolve_device(options.device)) {
+      cluster_(options.config, options.name, options.join),
+      config_(configured(cluster_.config(), options)),
+      devices_(resolve_devices(options)),
+      device_(devices_.front()) {
+  require_backend(config_);
+  check_host(config_);
+  require_data_directory(options_);
   open_log(config_).use();
-  set_compute_threads(compute_threads(options_, config_));
-  data_ = load_data(options_.data, options_.data_dir, options_.seed);
-  identity_ = identify(options_, config_, data_.train);
-  auto shards = make_shards(options_.split, data_.train.labels, identity_.nodes, options_.seed);
-  samples_.emplace(std::move(shards[identity_.rank]),
-                   derive_seed(options_.seed, {stream::order, identity_.rank}));
-  model_ = make_model(options_.model, data_.train, options_.init_seed);
-  torch::manual_seed(derive_seed(options_.seed, {stream::noise, identity_.rank}));
-  model_->to(device_);
-  optimizer_ = make_optimizer(options_, model_->parameters());
-  if (!options_.checkpoint.empty())
+  if (!options_.checkpoint.empty()) {
     checkpoints_.emplace(options_.checkpoint, config_.self,
                          [](const std::string& what) { log(LogLevel::warn, "train", what); });
-  if (options_.resume) {
-    resume();
-  } else if (checkpoints_ && !checkpoints_->empty()) {
-    throw UsageError("--checkpoint: '" + options_.checkpoint.string() + "' holds checkpoints of " +
-                     config_.self + "; accepted: with --resume, or another directory");
+    checkpoints_->require_directory(options_.resume);
+    if (!options_.resume && !checkpoints_->empty())
+      throw UsageError("--checkpoint: '" + options_.checkpoint.string() +
+                       "' holds checkpoints of " + config_.self +
+                       "; accepted: with --resume, or another directory");
   }
+  set_compute_threads(compute_threads(options_, config_, usable_processors().size()));
+  data_ = load_data(options_.data, options_.data_dir, options_.seed);
+  identity_ = identify(options_, config_, data_.train);
+  length_ = run_length(options_, identity_);
+  model_ = fresh_model();
+  torch::manual_seed(node_stream(options_, config_, identity_, SeedRole::noise));
+  samples_ = make_samples();
+  model_->to(device_);
+  optimizer_ = make_optimizer(options_, model_->parameters());
+  if (options_.reestimate_batch_norm && !has_batch_norm(*model_))
+    log(LogLevel::warn, "train",
+        "--reestimate-batchnorm: " + std::string(to_string(options_.model)) +
+            " has no BatchNorm: nothing will be measured");
+  if (options_.resume) resume();
   if (!adapter_) adapter_ = make_adapter(config_, *model_);
+  if (shared_state_.defined()) adapter_->share(shared_state_);
+  samples_->seek(position_);
   report_.emplace(
       options_, config_.self, position_.step != 0,
-      (total_samples(options_, identity_) + options_.batch_size - 1) / options_.batch_size);
+      steps_of(length_, options_.batch_size, identity_.shares_data ? identity_.nodes : 1));
+  tell_nodes();
+}
+
+// No file lists the nodes that a launcher has started: `dpwa status` reads them there.
+void Program::tell_nodes() {
+  if (!cluster_.nodes_have_met() || config_.self_index() != 0 || options_.run_dir.empty()) return;
+  write_file_atomically(options_.run_dir / "cluster.yaml", {to_yaml(config_)});
+}
+
+std::unique_ptr<SampleSource> Program::make_samples() {
+  if (identity_.shares_data) {
+    log(LogLevel::info, "train", data_words(options_, config_, identity_, data_.train.size()));
+    auto all = make_shards({SplitKind::shared, 0}, data_.train.labels, 1, options_.seed);
+    SampleStream order(std::move(all.front()),
+                       SeedStreams(options_.seed).common(SeedRole::shared_order));
+    shared_state_ = at::zeros({2}, at::kLong);
+    const SharedSamples::State state(shared_state_.mutable_data_ptr<std::int64_t>(), 2);
+    return std::make_unique<SharedSamples>(std::move(order), options_.batch_size, length_,
+                                           has_batch_norm(*model_) ? 2 : 1, state);
+  }
+  auto shards = make_shards(options_.split, data_.train.labels, identity_.nodes, options_.seed);
+  Shard& own = shards[identity_.rank];
+  log(LogLevel::info, "train", data_words(options_, config_, identity_, own.size()));
+  SampleStream order(std::move(own), node_stream(options_, config_, identity_, SeedRole::order));
+  return std::make_unique<OwnSamples>(std::move(order), options_.batch_size, length_.samples);
 }
 
 void Program::resume() {
   const auto loaded = checkpoints_->load_latest();
   if (!loaded) {
+    const std::string directory = options_.checkpoint.string();
+    const std::string others = config::joined(checkpoints_->other_nodes());
     log(LogLevel::warn, "train",
-        "no checkpoint in " + options_.checkpoint.string() + " yet: starting from the beginning");
+        (others.empty()
+             ? "no checkpoint in " + directory + " yet"
+             : directory + " holds checkpoints of " + others + ", none of " + config_.self) +
+            ": starting from the beginning");
     return;
   }
   const RunState state = unpack_checkpoint(loaded->body, identity_, *model_, *optimizer_);
-  position_ = state.position;
+  position_ = carried_over(state, identity_);
   adapter_ = make_adapter(config_, *model_);
   adapter_->restore(state.adapter);
   log(LogLevel::info, "train",
       "resumed from " + loaded->file.string() + " at step " + std::to_string(position_.step));
+  if (const auto why = nothing_left(options_, identity_, position_))
+    log(LogLevel::warn, "train", *why);
 }
 
 // A file that is wrong changes nothing: the run goes on as it is.
 void Program::reload() {
-  reload_or_keep(
-      [this] { adapter_->reload(load_config(options_.config, options_.name, options_.join)); });
+  reload_or_keep([this] { adapter_->reload(configured(cluster_.reload(), options_)); });
 }
 
 // A checkpoint that cannot be written is no reason to stop training; the older ones are still
@@ -142,9 +220,18 @@ bool Program::write(const RunResult& result) {
 
 std::optional<Evaluation> Program::evaluate_own() {
   const auto deadline = std::chrono::steady_clock::now() + evaluation_limit;
-  return evaluate(*model_, data_.test, device_, [deadline] {
+  const auto late = [deadline] {
     return stop_signal::received() != 0 && std::chrono::steady_clock::now() > deadline;
-  });
+  };
+  return evaluate(*model_, data_.test, device_, late, progress("evaluating"),
+                  options_.evaluate_threads);
+}
+
+// Of work beside the steps, for the progress line.
+SampleProgress Program::progress(const char* what) {
+  return [this, what](std::size_t done, std::size_t total) {
+    report_->progress()->work(what, done, total, std::chrono::steady_clock::now());
+  };
 }
 
 RunResult Program::result_of(const Trainer& trainer) const {
@@ -157,28 +244,63 @@ RunResult Program::result_of(const Trainer& trainer) const {
   return result;
 }
 
-void Program::leave(RunResult& result) {
+void Program::reestimate() {
+  const std::size_t layers = reestimate_batch_norm(*model_, data_.train, options_.seed, device_,
+                                                   progress("measuring BatchNorm"));
+  log(LogLevel::info, "train",
+      "measured the statistics of " + std::to_string(layers) +
+          " BatchNorm layers anew on the averaged model");
+}
+
+bool Program::leave(RunResult& result) {
   if (result.interrupted) {
     adapter_->leave();
-    return;
+    return true;
   }
   const FinishReport finished = adapter_->finish();
-  if (!finished.averaged) return;
-  result.averaged =
-      AveragedModel{evaluate_own(), finished.participants, finished.distance_to_average};
+  const bool measures = options_.reestimate_batch_norm && has_batch_norm(*model_);
+  if (measures && !finished.averaged)
+    log(LogLevel::warn, "train",
+        "--reestimate-batchnorm: no averaged model, so its BatchNorm is not measured");
+  if (finished.averaged) {
+    if (measures) reestimate();
+    result.averaged =
+        AveragedModel{evaluate_own(), finished.participants, finished.distance_to_average};
+  }
+  if (!finished.enough)
+    log(LogLevel::error, "train",
+        "too few nodes at the end: " + std::to_string(finished.participants) + ", where " +
+            std::to_string(config_.gossip.min_nodes) +
+            " are asked for (gossip.min_nodes or --min-nodes)");
+  return finished.enough;
+}
+
+// Where all nodes step together, one that is behind goes on where the others are.
+void Program::catch_up() {
+  const std::uint64_t step_before = position_.step;
+  samples_->settle(position_);
+  const auto step = static_cast<std::uint64_t>(adapter_->resume_state().clock);
+  if (config_.backend == Backend::collective && !identity_.shares_data && step > position_.step) {
+    position_.step = step;
+    position_.samples = std::min(length_.samples, step * options_.batch_size);
+  }
+  if (position_.step != step_before)
+    log(LogLevel::info, "train",
+        "goes on at step " + std::to_string(position_.step) + ", where the others are");
 }
 
 int Program::run() {
   adapter_->start();
+  catch_up();
   if (checkpoints_) checkpoints_->remove_unfinished();  // start() refuses a second of this name
   stop_signal::defer(true);
-  TrainerOptions trainer_options{options_.batch_size, options_.lr,
-                                 options_.schedule,   total_samples(options_, identity_),
-                                 options_.eval_every, options_.checkpoint_every,
-                                 options_.step_time,  device_};
+  TrainerOptions trainer_options{
+      options_.lr,        options_.schedule, options_.eval_every,      options_.checkpoint_every,
+      options_.step_time, device_,           options_.evaluate_threads};
+  BatchLoss loss_of(*model_, data_.train, devices_, [this] { return fresh_model(); });
   Trainer trainer(
       trainer_options,
-      {*model_, *optimizer_, *adapter_, data_.train, data_.test, *samples_, report_->metrics(),
+      {*model_, *optimizer_, *adapter_, loss_of, data_.test, *samples_, report_->metrics(),
        report_->progress(), [] { return stop_signal::received() != 0; },
        [this] {
          if (stop_signal::take_reload()) reload();
@@ -193,21 +315,26 @@ int Program::run() {
   const bool saved = save(trainer.position());
   RunResult result = result_of(trainer);
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
-  if (result.interrupted) stop_signal::limit(stop_limit_seconds);
+  if (stop_signal::received() != 0) stop_signal::limit(stop_limit_seconds);
   result.own = evaluate_own();
-  report_->own_model(result);
+  if (!trainer.has_evaluated()) report_->own_model(result);
   write(result);
   stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes
-  leave(result);
+  const bool enough = leave(result);
   const bool written = write(result);
   const bool complete = report_->close(result);
+  if (result.interrupted && stop_signal::received() == 0) {
+    log(LogLevel::error, "train", "stopped, as another node was told to stop");
+    return 1;
+  }
   if (result.interrupted) return 128 + stop_signal::received();
-  return saved && written && complete ? 0 : 1;
+  return saved && written && complete && enough ? 0 : 1;
 }
 
 }  // namespace
 
 int run_program(const TrainOptions& options) {
+  if (options.find_batch) return find_batch(options);
   stop_signal::install();
   Program program(options);
   return program.run();

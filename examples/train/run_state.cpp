@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "dpwa/parallel/shares.h"
 #include "examples/train/errors.h"
 
 namespace dpwa::train {
@@ -29,23 +30,35 @@ void require_counts(const json& example, const json& given) {
 }  // namespace
 
 std::string to_json(const RunState& state) {
-  const json adapter = {{"clock", state.adapter.clock},
-                        {"lineage", state.adapter.lineage},
-                        {"incarnation", state.adapter.incarnation}};
-  return json{{"identity", state.identity}, {"position", state.position}, {"adapter", adapter}}
-      .dump();
+  json adapter = state.adapter.own;
+  adapter["clock"] = state.adapter.clock;
+  json position = state.position;
+  if (state.position.cursor) position["cursor"] = *state.position.cursor;
+  return json{{"identity", state.identity}, {"position", position}, {"adapter", adapter}}.dump();
 }
 
 RunState run_state_from_json(const std::string& text) {
   const json all = json::parse(text);
   require_counts(json::parse(to_json(RunState{})), all);
-  const json& adapter = all.at("adapter");
   RunState state;
   all.at("identity").get_to(state.identity);
-  all.at("position").get_to(state.position);
+  const json& position = all.at("position");
+  position.get_to(state.position);
+  if (position.contains("cursor")) {
+    if (!position.at("cursor").is_number_unsigned())
+      throw std::runtime_error("cursor is not a count");
+    state.position.cursor = position.at("cursor").get<std::uint64_t>();
+  }
+  const json& adapter = all.at("adapter");
   adapter.at("clock").get_to(state.adapter.clock);
-  adapter.at("lineage").get_to(state.adapter.lineage);
-  adapter.at("incarnation").get_to(state.adapter.incarnation);
+  for (const auto& [name, value] : adapter.items()) {
+    if (name == "clock") continue;
+    if (value.is_number_unsigned()) {
+      value.get_to(state.adapter.own[name]);
+    } else {
+      throw std::runtime_error(name + " is not a count");
+    }
+  }
   return state;
 }
 
@@ -65,8 +78,20 @@ void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here) {
   same("--schedule", checkpoint.schedule, here.schedule);
   same("--batch-size", checkpoint.batch_size, here.batch_size);
   same("--seed", checkpoint.seed, here.seed);
+  if (here.shares_data) return;
   same("cluster nodes", checkpoint.nodes, here.nodes);
   same("place in the cluster file", checkpoint.rank, here.rank);
+}
+
+RunPosition carried_over(const RunState& checkpoint, const RunIdentity& here) {
+  RunPosition position = checkpoint.position;
+  if (here.shares_data && !position.cursor) {
+    position.cursor = position.samples * checkpoint.identity.nodes;
+  } else if (!here.shares_data && position.cursor) {
+    position.samples = shard(*position.cursor, here.nodes, here.rank).count;
+    position.cursor.reset();
+  }
+  return position;
 }
 
 }  // namespace dpwa::train

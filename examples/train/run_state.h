@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "dpwa/gossip/step_report.h"
+#include "adapters/resume_state.h"
 
 namespace dpwa::train {
 
@@ -21,13 +22,19 @@ struct RunIdentity {
   std::uint64_t nodes = 1;       // in the cluster file
   std::uint64_t rank = 0;        // of this node in it
   std::uint64_t train_size = 0;  // samples of the whole training set
+  // All nodes take their samples from one order, whoever is there: a run goes on with other nodes.
+  // Not in a checkpoint, whose position says it.
+  bool shares_data = false;
 };
 
 // How far it has come.
 struct RunPosition {
   std::uint64_t step = 0;
-  std::uint64_t samples = 0;  // taken by this node; also the position in its sample stream
+  std::uint64_t samples = 0;  // taken by this node; also the position in a stream of its own
   double train_seconds = 0;   // in the training loop, evaluations and earlier processes included
+  // Where the nodes share the data: the position in their common order, which is the number of
+  // samples that all have taken.
+  std::optional<std::uint64_t> cursor = std::nullopt;
 };
 
 // The part of a checkpoint that is not tensors.
@@ -40,7 +47,12 @@ struct RunState {
 std::string to_json(const RunState& state);
 RunState run_state_from_json(const std::string& text);  // throws std::exception when it is not one
 
-// Throws UsageError naming the first option in which the checkpoint and this run differ.
+// Throws UsageError naming the first option in which the checkpoint and this run differ. Where the
+// nodes share the data of this run, their number and the place of this one may differ.
 void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here);
+
+// The position of a checkpoint in a run that shares the data where the checkpoint's did not, or the
+// other way round: as many samples are done.
+RunPosition carried_over(const RunState& checkpoint, const RunIdentity& here);
 
 }  // namespace dpwa::train

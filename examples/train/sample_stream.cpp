@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "dpwa/core/random.h"
-#include "examples/train/shuffle.h"
+#include "dpwa/parallel/seed_streams.h"
+#include "dpwa/parallel/shuffle.h"
 
 namespace dpwa::train {
 
@@ -28,7 +28,7 @@ void SampleStream::seek(std::uint64_t position) {
 
 void SampleStream::shuffle_pass(std::uint64_t pass) {
   order_ = shard_;
-  Random random(derive_seed(seed_, {pass}));
+  Random random(SeedStreams::epoch_of(seed_, pass));
   shuffle(order_, random);
   shuffled_pass_ = pass;
 }

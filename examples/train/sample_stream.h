@@ -14,7 +14,7 @@ namespace dpwa::train {
 // makes resuming exact. One owner, one thread.
 class SampleStream {
  public:
-  // `shard` is not empty. `seed` belongs to the node, see streams.h.
+  // `shard` is not empty. `seed` belongs to the node, or to all (dpwa/parallel/seed_streams.h).
   SampleStream(Shard shard, std::uint64_t seed);
 
   // The next `count` samples; valid until the next call.

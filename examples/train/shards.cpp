@@ -7,10 +7,10 @@
 #include <numeric>
 #include <string>
 
-#include "dpwa/core/random.h"
+#include "dpwa/parallel/seed_streams.h"
+#include "dpwa/parallel/shares.h"
+#include "dpwa/parallel/shuffle.h"
 #include "examples/train/errors.h"
-#include "examples/train/shuffle.h"
-#include "examples/train/streams.h"
 
 namespace dpwa::train {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 std::vector<Shard> make_iid(std::size_t size, std::size_t nodes, std::uint64_t seed) {
   Shard all(size);
   std::iota(all.begin(), all.end(), 0U);
-  Random random(derive_seed(seed, {stream::split}));
+  Random random(SeedStreams(seed).common(SeedRole::split));
   shuffle(all, random);
   std::vector<Shard> shards;
   auto from = all.begin();
@@ -64,9 +64,9 @@ std::vector<Shard> make_dirichlet(double alpha, std::span<const std::uint8_t> la
   std::vector<Shard> shards(nodes);
   for (std::size_t c = 0; c < by_class.size(); ++c) {
     Shard& samples = by_class[c];
-    Random random(derive_seed(seed, {stream::split, c, 0}));
+    Random random(SeedStreams(seed).of_pair(SeedRole::split, c, 0));
     shuffle(samples, random);
-    const auto shares = draw_shares(alpha, nodes, derive_seed(seed, {stream::split, c, 1}));
+    const auto shares = draw_shares(alpha, nodes, SeedStreams(seed).of_pair(SeedRole::split, c, 1));
     double share_sum = 0;
     std::size_t from = 0;
     for (std::size_t rank = 0; rank < nodes; ++rank) {
@@ -104,7 +104,7 @@ std::vector<Shard> make_shards(const Split& split, std::span<const std::uint8_t>
 }
 
 std::uint64_t epoch_samples(std::uint64_t size, std::uint64_t nodes, std::uint64_t rank) {
-  return size / nodes + (rank < size % nodes ? 1 : 0);
+  return shard(size, nodes, rank).count;
 }
 
 }  // namespace dpwa::train

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "dpwa/gossip/step_report.h"
+#include "dpwa/core/step_report.h"
 
 namespace dpwa::train {
 

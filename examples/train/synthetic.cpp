@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dpwa/core/random.h"
+#include "dpwa/parallel/seed_streams.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/streams.h"
 
 namespace dpwa::train {
 namespace {
@@ -78,7 +77,7 @@ Dataset draw(const std::vector<Pattern>& patterns, std::size_t size, Random& ran
 }  // namespace
 
 TrainTest make_synthetic(std::uint64_t seed) {
-  Random random(derive_seed(seed, {stream::synthetic}));
+  Random random(SeedStreams(seed).common(SeedRole::synthetic));
   std::vector<Pattern> patterns;
   for (std::size_t c = 0; c < classes; ++c) patterns.push_back(make_pattern(random));
   TrainTest data;

@@ -11,26 +11,44 @@
 
 namespace dpwa::train {
 
-c10::Device resolve_device(const DeviceChoice& choice) {
+namespace {
+
+c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
   using Kind = DeviceChoice::Kind;
   if (choice.kind == Kind::cpu) return c10::kCPU;
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count == 0) {
     if (choice.kind == Kind::automatic) return c10::kCPU;
     throw UsageError(
-        "--device: 'cuda' is not accepted: this LibTorch or this machine has no CUDA; accepted "
+        option +
+        ": 'cuda' is not accepted: this LibTorch or this machine has no CUDA; accepted "
         "here: "
-        "cpu, auto");
+        "cpu" +
+        (option == "--device" ? ", auto" : ":N"));
   }
   if (choice.index >= count)
-    throw UsageError("--device: 'cuda:" + std::to_string(choice.index) +
+    throw UsageError(option + ": 'cuda:" + std::to_string(choice.index) +
                      "' is not accepted: this machine has " + std::to_string(count) +
                      " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index < 0 ? 0 : choice.index)};
 }
 
+}  // namespace
+
+c10::Device resolve_device(const DeviceChoice& choice) {
+  return resolve(choice, "--device");
+}
+
+std::vector<c10::Device> resolve_devices(const TrainOptions& options) {
+  if (options.devices.size() == 0) return {resolve_device(options.device)};
+  if (options.devices.cpus > 0) return std::vector<c10::Device>(options.devices.size(), c10::kCPU);
+  std::vector<c10::Device> devices;
+  for (const int index : options.devices.gpus)
+    devices.push_back(resolve({DeviceChoice::Kind::cuda, index}, "--devices"));
+  return devices;
+}
+
 void set_compute_threads(int threads) {
-  if (threads == 0) return;
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);
 }

@@ -13,7 +13,10 @@ namespace dpwa::train {
 // The device of --device; throws UsageError when this build or machine does not have it.
 c10::Device resolve_device(const DeviceChoice& choice);
 
-// Once per process, before the first computation. 0 leaves LibTorch's choice.
+// Those of --devices, or the one of --device.
+std::vector<c10::Device> resolve_devices(const TrainOptions& options);
+
+// Once per process, before the first computation.
 void set_compute_threads(int threads);
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,

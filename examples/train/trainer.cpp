@@ -1,13 +1,9 @@
 #include "examples/train/trainer.h"
 
-#include <ATen/ops/cross_entropy_loss.h>
-
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <thread>
 
-#include "examples/train/batch.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/learning_rate.h"
 
@@ -25,37 +21,42 @@ bool due(std::uint64_t step, std::uint64_t every) {
 LoopEnd Trainer::run() {
   begun_ = Clock::now();
   seconds_before_ = position_.train_seconds;
-  parts_.samples.seek(position_.samples);
+  parts_.samples.seek(position_);
   parts_.model.train();
-  while (position_.samples < options_.total_samples) {
+  while (!parts_.samples.ended()) {
     if (!step()) return LoopEnd::diverged;
     parts_.between_steps();
-    if (due(position_.step, options_.eval_every)) evaluate_now();
+    const bool goes_on = !parts_.samples.ended();  // else the caller evaluates
+    if (goes_on && due(position_.step, options_.eval_every)) evaluate_now();
     position_.train_seconds = seconds(Clock::now());
     if (due(position_.step, options_.checkpoint_every)) {
       if (parts_.metrics) parts_.metrics->flush();  // so a resumed run leaves no gap in them
       parts_.checkpoint(position_);
     }
-    if (parts_.stop_requested()) return LoopEnd::stopped;
+    if (parts_.adapter.should_stop(parts_.stop_requested())) return LoopEnd::stopped;
   }
   return LoopEnd::done;
 }
 
 bool Trainer::step() {
   const TimePoint start = Clock::now();
-  const std::uint64_t count =
-      std::min(options_.batch_size, options_.total_samples - position_.samples);
-  const Batch batch = make_batch(parts_.train, parts_.samples.next(count), options_.device);
   set_learning_rate();
+  const auto samples = parts_.samples.next(parts_.adapter.place());
   parts_.optimizer.zero_grad();
-  const at::Tensor loss = at::cross_entropy_loss(parts_.model.forward(batch.images), batch.labels);
-  loss.backward();
-  const auto known_loss = losses_.read(loss);
+  parts_.adapter.set_batch_size(samples.size());
+  at::Tensor loss;
+  std::optional<double> known_loss;
+  if (!samples.empty()) {
+    loss = parts_.loss_of(samples);
+    loss.backward();
+    known_loss = losses_.read(loss);
+  }
   // Before the step: parameters that gave such a loss are not published.
   if (known_loss && !std::isfinite(*known_loss)) return false;
   const StepReport report = parts_.adapter.step(parts_.optimizer, loss);
   ++position_.step;
-  position_.samples += count;
+  position_.samples += samples.size();
+  parts_.samples.settle(position_);
 
   if (options_.step_time > Duration::zero())
     std::this_thread::sleep_until(start + options_.step_time);
@@ -71,15 +72,18 @@ bool Trainer::step() {
 
 void Trainer::set_learning_rate() {
   if (options_.schedule == Schedule::constant) return;
-  const double done =
-      static_cast<double>(position_.samples) / static_cast<double>(options_.total_samples);
-  for (auto& group : parts_.optimizer.param_groups())
-    group.options().set_lr(learning_rate(options_.schedule, options_.lr, done));
+  const double rate = learning_rate(options_.schedule, options_.lr, parts_.samples.done());
+  for (auto& group : parts_.optimizer.param_groups()) group.options().set_lr(rate);
 }
 
 void Trainer::evaluate_now() {
-  const auto result = evaluate(parts_.model, parts_.test, options_.device, parts_.stop_requested);
+  const auto progress = [this](std::size_t done, std::size_t total) {
+    if (parts_.progress) parts_.progress->work("evaluating", done, total, Clock::now());
+  };
+  const auto result = evaluate(parts_.model, parts_.test, options_.device, parts_.stop_requested,
+                               progress, options_.evaluate_threads);
   if (!result) return;
+  evaluated_ = position_.step;
   if (parts_.metrics)
     parts_.metrics->evaluation(seconds(Clock::now()), position_.step, result->accuracy,
                                result->loss);

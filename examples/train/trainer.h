@@ -5,27 +5,28 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "adapters/adapter.h"
+#include "examples/train/batch_loss.h"
 #include "examples/train/loss_reader.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/models.h"
 #include "examples/train/progress_line.h"
 #include "examples/train/run_state.h"
-#include "examples/train/sample_stream.h"
+#include "examples/train/sample_source.h"
 #include "examples/train/step_statistics.h"
 
 namespace dpwa::train {
 
 struct TrainerOptions {
-  std::uint64_t batch_size = 32;
   double lr = 0;  // at the begin
   Schedule schedule = Schedule::constant;
-  std::uint64_t total_samples = 0;     // the last batch is smaller when it does not divide
   std::uint64_t eval_every = 0;        // steps; 0 = never
   std::uint64_t checkpoint_every = 0;  // steps; 0 = never
   Duration step_time{};                // every step is padded to it; 0 = not
-  c10::Device device = c10::kCPU;
+  c10::Device device = c10::kCPU;      // of the model
+  std::size_t evaluate_threads = 0;    // see evaluate()
 };
 
 // What the loop works on; all outlive it.
@@ -33,9 +34,9 @@ struct TrainerParts {
   Classifier& model;
   torch::optim::Optimizer& optimizer;
   Adapter& adapter;
-  const Dataset& train;
+  BatchLoss& loss_of;
   const Dataset& test;
-  SampleStream& samples;
+  SampleSource& samples;
   MetricsWriter* metrics = nullptr;  // may be null
   ProgressLine* progress = nullptr;  // may be null
   std::function<bool()> stop_requested = [] { return false; };
@@ -44,12 +45,12 @@ struct TrainerParts {
 };
 
 enum class LoopEnd {
-  done,      // every sample of the budget was taken
-  stopped,   // stop_requested() said so after a step
+  done,      // the samples of the run are taken
+  stopped,   // stop_requested() said so after a step, here or on a node that steps with this one
   diverged,  // the loss is not finite; the step that showed it was not made (GPU: the one after it)
 };
 
-// The training loop. One owner, one thread.
+// The training loop. After the last sample the caller evaluates. One owner, one thread.
 class Trainer {
  public:
   Trainer(TrainerOptions options, TrainerParts parts, RunPosition position)
@@ -58,6 +59,8 @@ class Trainer {
   LoopEnd run();
 
   const RunPosition& position() const { return position_; }
+  // Whether the metrics have an evaluation at position() already, as where a run was stopped.
+  bool has_evaluated() const { return evaluated_ == position_.step; }
   const StepStatistics& statistics() const { return statistics_; }
 
  private:
@@ -69,6 +72,7 @@ class Trainer {
   TrainerOptions options_;
   TrainerParts parts_;
   RunPosition position_;
+  std::optional<std::uint64_t> evaluated_;  // the step of the last evaluation
   StepStatistics statistics_;
   LossReader losses_;
   TimePoint begun_{};

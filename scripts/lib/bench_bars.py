@@ -137,6 +137,17 @@ def small_pull(results: Results) -> float | None:
     return pull["latency_ratio_to_raw"]["median"] if pull and "latency_ratio_to_raw" in pull else None
 
 
+def collective_step(results: Results) -> float | None:
+    """The worst of the models and numbers of nodes."""
+    ratios = [one["ratio_to_ddp"] for one in results.select(kind="collective")]
+    return max((ratio["median"] for ratio in ratios if ratio), default=None)
+
+
+def mpi_engine(results: Results) -> float | None:
+    engines = results.first(kind="engines", bytes=100 * MB, nodes=4)
+    return engines["ratio_mpi_to_gloo"]["median"] if engines and engines["ratio_mpi_to_gloo"] else None
+
+
 OFF, SAME_HOST = {"checksum": "off"}, {"transport": "same_host"}
 BARS = (
     Bar("100 MB, 1 pair, of bare sockets", 0.80, of_bare_sockets(100 * MB, 2)),
@@ -167,6 +178,8 @@ BARS = (
     Bar("step with a pull, 100 k parameters in 100 tensors", 100.0, small_step, False, " µs"),
     Bar("longest wait of a step for the network", 0.0, longest_wait, False, " µs"),
     Bar("pull of 200 bytes: times the latency of bare sockets", 1.5, small_pull, False),
+    Bar("collective: step, of DistributedDataParallel's (the worst)", 1.0, collective_step, False),
+    Bar("collective: engine mpi, 100 MB, 4 nodes: times gloo's throughput", 1.25, mpi_engine),
 )
 
 

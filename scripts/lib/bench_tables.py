@@ -183,6 +183,36 @@ def steps(results: Results) -> list[str]:
     return table([*header, "copy / step without", "longest wait"], rows)
 
 
+def collectives(results: Results) -> list[str]:
+    rows = []
+    for one in results.select(kind="collective"):
+        ours, ddp = one["dpwa"], one["ddp"]
+        mark = "~" if one["noise"]["noisy"] else ""
+        other = f"absent: {without_folders(ddp['absent'])}" if "absent" in ddp else both(ddp["step_us"])
+        hidden = [spread(side.get("hidden_share")) for side in (ours, ddp)]
+        cells = [mark + both(ours["step_us"]), other, spread(one["ratio_to_ddp"])]
+        cells += [time_text(ours["local_step_us"]["median"]), time_text(one["allreduce_us"]["median"]), *hidden]
+        rows.append([one["model"], f"{one['bytes'] / MB:.1f} MB", str(one["nodes"]), *cells])
+    header = ["", "gradients", "nodes", "step: median / p99", "of DistributedDataParallel", "ratio"]
+    header += ["without communication", "all-reduce alone", "hidden", "hidden by DDP"]
+    return table(header, rows)
+
+
+def engines(results: Results) -> list[str]:
+    rows = []
+    for document in results.select(kind="engines"):
+        mark = "~" if document["noise"]["noisy"] else ""
+        for one in document["engines"]:
+            absent = "absent" in one
+            ratio = document["ratio_mpi_to_gloo"] if one["name"] == "mpi" else None
+            rate_text = f"absent: {without_folders(one['absent'])}" if absent else mark + number(one["gb_per_s"])
+            took = NONE if absent else time_text(one["windows"]["allreduce_us"]["median"])
+            nodes = str(document["nodes"])
+            cells = [rate_text, took, spread(ratio), one.get("setting") or NONE]
+            rows.append([one["name"], size_text(document["bytes"]), nodes, *cells])
+    return table(["engine", "vector", "nodes", "GB/s, all nodes", "an all-reduce", "of gloo", "setting"], rows)
+
+
 def memory_use(results: Results) -> list[str]:
     rows = []
     for one in results.pulls:
@@ -216,7 +246,7 @@ def without_folders(text: str) -> str:
 def title_of(one: Document) -> str:
     if one["kind"] == "step":
         return f"step {one['parameters']:,} in {one['tensors']} tensors"
-    words = [one.get("name", one["kind"]), size_text(one["bytes"])]
+    words = [one.get("name", one["kind"]), *([one["model"]] if "model" in one else []), size_text(one["bytes"])]
     words += [who(one)] if "nodes" in one else []
     words += [str(one[key]) for key in ("mode", "transport", "encoding") if key in one]
     words += ["checksum off"] if one.get("checksum") == "off" else []
@@ -254,6 +284,8 @@ SECTIONS: tuple[tuple[str, Callable[[Results], list[str]]], ...] = (
     ("Encodings, checksums, encryption", variants),
     ("Small pulls", small),
     ("What a step adds", steps),
+    ("Steps of backend collective", collectives),
+    ("Engines of backend collective", engines),
     ("Memory of a node", memory_use),
     ("Peers", peers),
     ("Memory limits", memory),

@@ -5,6 +5,14 @@
 repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 venv=$repository/.venv
 log_folder=$repository/build/logs
+binaries=$repository/build/release/bin
+runs_folder=$repository/runs
+data_folder=$repository/data
+state_root=$runs_folder/.state  # of what runs: see processes.sh
+if [[ -e $repository/scripts/lib/installed.sh ]]; then
+  # shellcheck source=/dev/null
+  source "$repository/scripts/lib/installed.sh"
+fi
 
 if [[ -t 2 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
   bold=$'\e[1m' green=$'\e[32m' yellow=$'\e[33m' red=$'\e[31m' dim=$'\e[2m' plain=$'\e[0m'
@@ -30,8 +38,25 @@ usage_error() { die "$1; see $(basename -- "$0") --help" 2; }
 # needs_value OPTION COUNT: complains when OPTION is the last word; COUNT is $# of the caller.
 needs_value() { (($2 >= 2)) || usage_error "$1 needs a value"; }
 
+# only_once OPTION: complains when OPTION is given a second time: the last one would win without a word.
+given_options=' '
+only_once() {
+  [[ $given_options != *" $1 "* ]] || usage_error "$1 is given twice; accepted: once"
+  given_options+="$1 "
+}
+
 # show_help: prints the comment block at the head of the running script.
 show_help() { sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"; }
+
+# configured_here FOLDER: true when FOLDER was configured by CMake for this checkout. The files that CMake
+# writes name their folders by absolute paths: in a checkout that was copied or moved they build the other
+# one. "cmake --build" only prints an error about that, and its exit code is 0.
+configured_here() {
+  local cache=$1/CMakeCache.txt source build
+  source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:[A-Z]*=//p' "$cache" 2>/dev/null) || return 1
+  build=$(sed -n 's/^CMAKE_CACHEFILE_DIR:[A-Z]*=//p' "$cache")
+  [[ $source -ef $repository && $build -ef $1 ]]
+}
 
 # version_at_least HAVE WANT
 version_at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }

@@ -1,17 +1,39 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
-# What the demo trains on. choose_data sets data_arguments (of dpwa-train), data_source (for people),
-# default_epochs and eval_every (steps between evaluations).
+# What the demo trains on. check_data refuses what cannot be, before anything is built; choose_data then
+# gets the files and sets data_arguments (of dpwa-train), data_source (for people), default_epochs and
+# eval_every (steps between evaluations).
 
-# has_mnist FOLDER: all four IDX files, plain or .gz, there or in its folder mnist.
-has_mnist() {
-  local stem file found
-  for stem in {train,t10k}-{images-idx3,labels-idx1}-ubyte; do
+# has_files FOLDER SUB-FOLDER STEM...: every file, plain or .gz, is in the folder or in its sub-folder.
+has_files() {
+  local folder=$1 sub_folder=$2 stem file found
+  shift 2
+  for stem in "$@"; do
     found=no
-    for file in "$1"/{,mnist/}"$stem"{,.gz}; do
+    for file in "$folder"/{,"$sub_folder/"}"$stem"{,.gz}; do
       [[ ! -f $file ]] || found=yes
     done
     [[ $found == yes ]] || return 1
   done
+}
+
+has_mnist() { has_files "$1" mnist {train,t10k}-{images-idx3,labels-idx1}-ubyte; }
+
+has_cifar10() { has_files "$1" cifar-10-batches-bin data_batch_{1..5}.bin test_batch.bin; }
+
+# check_data WANTED: WANTED is mnist, cifar10, synthetic, or empty for the best there is.
+check_data() {
+  case $1 in
+    '' | mnist)
+      [[ -z ${DPWA_DATA_DIR:-} ]] || has_mnist "$DPWA_DATA_DIR" ||
+        usage_error "DPWA_DATA_DIR: the four MNIST files (train-images-idx3-ubyte and so on, plain or .gz) are not in $DPWA_DATA_DIR"
+      ;;
+    cifar10)
+      [[ -z ${DPWA_DATA_DIR:-} ]] || has_cifar10 "$DPWA_DATA_DIR" ||
+        usage_error "DPWA_DATA_DIR: the six CIFAR-10 files (data_batch_1.bin and so on, plain or .gz) are not in $DPWA_DATA_DIR"
+      ;;
+    synthetic) ;;
+    *) usage_error "--data takes mnist, cifar10 or synthetic, not '$1'" ;;
+  esac
 }
 
 use_synthetic() {
@@ -21,29 +43,43 @@ use_synthetic() {
   eval_every=50
 }
 
-use_mnist() {
-  data_arguments=(--data mnist --data-dir "$1")
-  data_source=$2
-  default_epochs=$3
-  eval_every=$4
+# use_images NAME FOLDER SOURCE EPOCHS EVAL_EVERY
+use_images() {
+  data_arguments=(--data "$1" --data-dir "$(realpath -- "$2")")
+  data_source=$3
+  default_epochs=$4
+  eval_every=$5
 }
 
-# choose_data [WANTED]: WANTED is mnist, synthetic, or empty for the best there is.
-choose_data() {
-  local digits=$repository/data/mnist5k
-  if [[ $1 == synthetic ]]; then
-    use_synthetic
-  elif [[ -n ${DPWA_DATA_DIR:-} ]]; then
-    has_mnist "$DPWA_DATA_DIR" || usage_error "DPWA_DATA_DIR: the four MNIST files (train-images-idx3-ubyte and so on, plain or .gz) are not in $DPWA_DATA_DIR"
-    say "DPWA_DATA_DIR: $DPWA_DATA_DIR"
-    use_mnist "$(realpath -- "$DPWA_DATA_DIR")" MNIST 3 100
+choose_cifar10() {
+  local folder=${DPWA_DATA_DIR:-$data_folder/cifar10}
+  has_cifar10 "$folder" || "$repository/scripts/prepare_data.sh" cifar10 ||
+    die 'no CIFAR-10: scripts/prepare_data.sh cifar10 --from DIR takes it from a folder, and DPWA_DATA_DIR names one with its files'
+  use_images cifar10 "$folder" CIFAR-10 3 100
+}
+
+# choose_mnist WANTED: the whole set where it is at hand, else 5,000 digits of it.
+choose_mnist() {
+  local whole=${DPWA_DATA_DIR:-$data_folder/mnist} digits=$data_folder/mnist5k
+  if has_mnist "$whole"; then
+    say "MNIST of $whole"
+    use_images mnist "$whole" MNIST 3 100
   elif "$venv/bin/python" "$repository/scripts/prepare_mnist.py" "$digits"; then
-    use_mnist "$digits" '5,000 digits of MNIST' 20 50
+    use_images mnist "$digits" '5,000 digits of MNIST' 20 50
   elif [[ $1 == mnist ]]; then
-    die 'no MNIST: set DPWA_DATA_DIR to a folder with its files'
+    die 'no MNIST: run scripts/prepare_data.sh mnist, or set DPWA_DATA_DIR to a folder with its files'
   else
     use_synthetic
     warn 'the digits cannot be fetched (offline?): a small synthetic set is used instead'
   fi
+}
+
+# choose_data WANTED: after check_data.
+choose_data() {
+  case $1 in
+    synthetic) use_synthetic ;;
+    cifar10) choose_cifar10 ;;
+    *) choose_mnist "$1" ;;
+  esac
   ok "data: $data_source"
 }

@@ -1,6 +1,15 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
 # How run.sh starts one node and tells how it ended. Uses its settings, and fills node_of, the names of
-# the running nodes by pid, and the counters failures and stopped.
+# the running nodes by pid, and the counters failures, usage_failures (those with code 2) and stopped.
+
+# how_it_ended CODE: of a process that ended with CODE, in words.
+how_it_ended() {
+  if (($1 > 128)); then
+    echo "ended by signal $(($1 - 128)) ($(kill -l $(($1 - 128)) 2>/dev/null || echo unknown))"
+  else
+    echo "exit code $1"
+  fi
+}
 
 # threads_for CORES: as many as cores; a node without cores gets its share of the machine.
 threads_for() {
@@ -35,6 +44,7 @@ note_end() {
   local name=${node_of[$1]} code=0
   wait "$1" || code=$?
   unset "node_of[$1]"
+  [[ ! -d $exit_codes ]] || printf '%s\n' "$code" >"$exit_codes/$name"
   if ((code == 0)); then
     ok "$name: done ($SECONDS s)"
   elif ((code == 130 || code == 143)); then
@@ -42,7 +52,8 @@ note_end() {
     warn "$name: stopped after $SECONDS s"
   else
     failures=$((failures + 1))
-    fail "$name: exit code $code after $SECONDS s; the end of $run_dir/$name.log:"
+    ((code != 2)) || usage_failures=$((usage_failures + 1))
+    fail "$name: $(how_it_ended "$code") after $SECONDS s; the end of $run_dir/$name.log:"
     tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' >&2
   fi
 }

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
 # What run.sh started, so that it can be found again and ended: one file a node in a folder of its own
-# for each cluster file. A process is known by pid, start time and boot, so that a recycled pid is never
-# mistaken for a node. The file run_dir beside them names the folder of the run.
+# for each cluster file, and one, PID.supervisor, for each run.sh that waits for nodes. A process is known
+# by pid, start time and boot, so that a recycled pid is never mistaken for one of them. The file run_dir
+# beside them names the folder of the run.
 
 boot_id=$(</proc/sys/kernel/random/boot_id)
 
@@ -9,7 +10,7 @@ boot_id=$(</proc/sys/kernel/random/boot_id)
 state_folder() {
   local path
   path=$(realpath -m -- "$1")
-  printf '%s/runs/.state/%s-%s\n' "$repository" "$(basename -- "$path")" \
+  printf '%s/%s-%s\n' "$state_root" "$(basename -- "$path")" \
     "$(printf '%s' "$path" | sha256sum | cut -c1-12)"
 }
 
@@ -28,6 +29,38 @@ record_process() {
   local start
   start=$(process_start "$3") || return 0
   printf '%s %s %s\n' "$3" "$start" "$boot_id" >"$1/$2.process"
+}
+
+# record_supervisor FOLDER PID
+record_supervisor() {
+  local start
+  start=$(process_start "$2") || return 0
+  printf '%s %s %s\n' "$2" "$start" "$boot_id" >"$1/$2.supervisor"
+}
+
+# supervisors FOLDER: "PID START" of each run.sh recorded there that still runs, one a line.
+supervisors() {
+  local file pid
+  for file in "$1"/*.supervisor; do
+    if pid=$(running_pid "$file"); then printf '%s %s\n' "$pid" "$(process_start "$pid")"; fi
+  done
+}
+
+# await_supervisors SECONDS "PID START"...: until each of those has ended, but no longer; says whom it waits
+# for when that takes more than a second. True when all have.
+await_supervisors() {
+  local started=$SECONDS limit=$1 told=no one
+  shift
+  for one in "$@"; do
+    while [[ $(process_start "${one% *}") == "${one#* }" ]]; do
+      ((SECONDS - started < limit)) || return 1
+      if ((SECONDS - started > 1)) && [[ $told == no ]]; then
+        told=yes
+        say "waiting for run.sh (pid ${one% *}), which writes down how they ended"
+      fi
+      sleep 0.05
+    done
+  done
 }
 
 # running_pid FILE: the pid recorded in FILE when that very process still runs.
@@ -55,12 +88,15 @@ running_nodes() {
   done
 }
 
-# forget_nodes FOLDER NODE...: drops the records of nodes that have ended.
+# forget_nodes FOLDER NODE...: drops the records of nodes that have ended, and of a run.sh that was killed.
 forget_nodes() {
-  local folder=$1 node
+  local folder=$1 node file
   shift
   for node in "$@"; do
     running_pid "$folder/$node.process" >/dev/null || rm -f "$folder/$node.process"
+  done
+  for file in "$folder"/*.supervisor; do
+    running_pid "$file" >/dev/null || rm -f "$file"
   done
   if [[ -z $(recorded_nodes "$folder") ]]; then
     rm -f "$folder/run_dir"

@@ -1,10 +1,11 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
-# Folders of runs: runs/TIME, runs/bench/TIME, and the link runs/latest.
+# Folders of runs: runs/TIME, runs/bench/TIME, and the link runs/latest; in the checkout, or in the working
+# folder where dpwa is installed.
 
 # new_run_folder [KIND]: makes a folder named for the time, of a kind in a folder of its own, and prints it.
 new_run_folder() {
   local base folder count=1
-  base=$repository/runs${1:+/$1}
+  base=$runs_folder${1:+/$1}
   mkdir -p "$base"
   base+=/$(date +%Y%m%d-%H%M%S)
   folder=$base
@@ -17,4 +18,4 @@ new_run_folder() {
 }
 
 # link_latest FOLDER: points runs/latest at it.
-link_latest() { ln -sfn "$(basename -- "$1")" "$repository/runs/latest"; }
+link_latest() { ln -sfn "$(basename -- "$1")" "$runs_folder/latest"; }

@@ -58,6 +58,8 @@ missing_packages() {
   command -v ninja >/dev/null || echo ninja-build
   command -v openssl >/dev/null || echo openssl
   has_boost || echo libboost-dev
+  command -v mpicxx >/dev/null || echo libopenmpi-dev
+  command -v mpirun >/dev/null || echo openmpi-bin
   while read -r line; do
     find_header "${line#* }" >/dev/null || echo "${line%% *}"
   done <<'END'

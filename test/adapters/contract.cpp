@@ -20,6 +20,20 @@ void null(Config& config) {
 
 void gossip(Config&) {}
 
+void collective(Config& config) {
+  config.backend = Backend::collective;
+}
+
+void collective_shrink(Config& config) {
+  config.backend = Backend::collective;
+  config.collective.on_lost_rank = OnLostRank::shrink;
+}
+
+void collective_gossip(Config& config) {
+  config.backend = Backend::collective;
+  config.collective.on_lost_rank = OnLostRank::gossip;
+}
+
 // Waits for its pulls, and blends as the original did.
 void patient_gossip(Config& config) {
   config.gossip.step_budget = 50ms;
@@ -33,6 +47,10 @@ const std::vector<BackEnd>& back_ends() {
       {"null", 1, null},
       {"gossip alone", 1, gossip},
       {"gossip with 2 nodes", 2, gossip},
+      {"collective alone", 1, collective},
+      {"collective with 3 nodes", 3, collective},
+      {"collective with 3 nodes that may shrink", 3, collective_shrink},
+      {"collective with 2 nodes that may train apart", 2, collective_gossip},
       {"gossip with 4 nodes that wait for their pulls", 4, patient_gossip},
   };
   return all;

@@ -1,3 +1,4 @@
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
 #include <torch/types.h>
 
@@ -143,7 +144,7 @@ TEST_CASE("update_send, the optimizer's step and update_wait make a step") {
 TEST_CASE("the training loop lowers the loss on every node, with sane reports and one end") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
     std::vector<std::unique_ptr<Net>> models(back_end.nodes);
-    std::vector<std::uint64_t> mixed(back_end.nodes);
+    std::vector<std::uint64_t> exchanges(back_end.nodes);
     run_nodes(back_end, [&](Participant& node) {
       models[node.index] = std::make_unique<Net>(10 + node.index, device);
       Net& model = *models[node.index];
@@ -160,13 +161,21 @@ TEST_CASE("the training loop lowers the loss on every node, with sane reports an
         report = adapter->step(*optimizer, loss);
         if (step >= 200) last += loss.item<double>() / 100;
         const bool blended = report.outcome == Outcome::mixed;
+        const bool averaged = report.outcome == Outcome::averaged;
+        CHECK(report.participants == (averaged ? back_end.nodes : 1));
         CHECK(report.waited >= 0ns);
-        CHECK(report.waited <=
-              node.config.gossip.step_budget + 100ms);  // and what a busy machine adds
-        CHECK(report.factor == (blended ? 0.5 : 0.0));
+        // Only where nobody waits for others; and what a busy machine adds.
+        if (!averaged) CHECK(report.waited <= node.config.gossip.step_budget + 100ms);
+        if (report.clipped) {
+          CHECK((blended && report.factor > 0 && report.factor < 0.5));
+        } else {
+          CHECK(report.factor == (blended ? 0.5 : 0.0));
+        }
         CHECK((report.peer.empty() ||
                (report.peer.starts_with("w") && report.peer != node.config.self)));
         CHECK((!blended || (report.bytes > 0 && !report.peer.empty())));
+        CHECK((!averaged || (report.bytes > 0 && report.peer.empty())));
+        exchanges[node.index] += averaged || blended ? 1 : 0;
         CHECK(report.pulls_ok == before.pulls_ok + (blended ? 1 : 0));
         CHECK(report.pulls_failed >= before.pulls_failed);
         before = report;
@@ -174,15 +183,49 @@ TEST_CASE("the training loop lowers the loss on every node, with sane reports an
       CHECK(report.clock > 50);
       CHECK(report.clock == adapter->resume_state().clock);
       CHECK(last < 0.5);  // untrained: 0.7
-      mixed[node.index] = report.pulls_ok;
       const FinishReport finished = adapter->finish();
       CHECK(finished.participants == back_end.nodes);
       CHECK(finished.averaged == (back_end.nodes > 1));
       CHECK(finite(model));
     });
     for (const auto& model : models) CHECK(equal(*model, *models.front()));
-    const std::uint64_t blends = std::accumulate(mixed.begin(), mixed.end(), std::uint64_t{0});
-    CHECK((blends > 0) == (back_end.nodes > 1));
+    const auto all = std::accumulate(exchanges.begin(), exchanges.end(), std::uint64_t{0});
+    CHECK((all > 0) == (back_end.nodes > 1));
+  });
+}
+
+TEST_CASE("gradients of several batches are added up, and clipped before the step") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(3, device);
+      Net plain(3, device);
+      Circle circle(5, device);
+      Circle plain_circle(5, device);
+      const auto optimizer = momentum_sgd(model);
+      const auto plain_optimizer = momentum_sgd(plain);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      for (int step = 0; step < 10; ++step) {
+        torch::Tensor loss;
+        {
+          const Accumulation local = adapter->accumulate();
+          loss = backward(*optimizer, model, circle);
+        }
+        loss = test::add_backward(model, circle);
+        adapter->average_gradients();
+        const double norm = torch::nn::utils::clip_grad_norm_(model.parameters(), 0.1);
+        adapter->step(*optimizer, loss);
+        backward(*plain_optimizer, plain, plain_circle);
+        test::add_backward(plain, plain_circle);
+        CHECK(norm > 0.1);  // it clips
+        torch::nn::utils::clip_grad_norm_(plain.parameters(), 0.1);
+        plain_optimizer->step();
+      }
+      CHECK(finite(model));
+      if (back_end.nodes == 1) CHECK(close(model, plain));
+      adapter->finish();
+    });
   });
 }
 

@@ -1,11 +1,18 @@
 #include "adapters/common/flat_parameters.h"
 
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 
 #include <sstream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
+#include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
 
 namespace dpwa {
@@ -75,13 +82,16 @@ TEST_CASE("flattening keeps values, dtypes, shapes and identity and moves all in
   CHECK_NOTHROW(flat.check());
 }
 
-TEST_CASE("a manifest lists parameters, then buffers, by name, dtype, shape and rule") {
+TEST_CASE("a manifest lists the tensors of one module after the other, by name, shape and rule") {
   const auto module = varied_module();
+  module->register_buffer("of_root", torch::randn({2}));
   const FlatParameters flat(*module);
-  const auto tensors = tensors_of(*module);
-  REQUIRE(flat.manifest().tensors().size() == tensors.size());
-  std::size_t index = 0;
-  for (const auto& item : tensors) CHECK(flat.manifest().tensors()[index++].name == item.key());
+  std::vector<std::string> names;
+  for (const TensorSpec& spec : flat.manifest().tensors()) names.push_back(spec.name);
+  CHECK(names == std::vector<std::string>{"f32", "bf16", "f16", "f64", "scalar", "none", "of_root",
+                                          "child.image", "child.transposed", "child.frozen",
+                                          "child.running_mean", "child.num_batches_tracked",
+                                          "child.mask"});
   const auto rule_of = [&](const std::string& name) {
     for (const TensorSpec& spec : flat.manifest().tensors()) {
       if (spec.name == name) return spec.rule;
@@ -94,6 +104,44 @@ TEST_CASE("a manifest lists parameters, then buffers, by name, dtype, shape and 
   CHECK(rule_of("child.frozen") == BlendRule::carry);
   CHECK(rule_of("child.mask") == BlendRule::carry);
   CHECK(flat.manifest().tensors()[0].shape == std::vector<std::uint64_t>{7, 3});
+}
+
+TEST_CASE("the statistics of a BatchNorm lie with its weights, and in their block") {
+  torch::nn::Sequential model(torch::nn::Conv2d(1, 16, 3), torch::nn::BatchNorm2d(16),
+                              torch::nn::Conv2d(16, 16, 3), torch::nn::BatchNorm2d(16),
+                              torch::nn::Linear(512, 64));
+  const FlatParameters flat(*model);
+  const Manifest& manifest = flat.manifest();
+  const auto block_of = [&](const std::string& name, const std::vector<ByteRange>& blocks) {
+    for (std::size_t i = 0; i < manifest.tensors().size(); ++i) {
+      if (manifest.tensors()[i].name != name) continue;
+      for (std::size_t b = 0; b < blocks.size(); ++b) {
+        if (manifest.offset_of(i) < blocks[b].end()) return b;
+      }
+    }
+    throw std::out_of_range(name);
+  };
+  for (const std::size_t count : {2, 3, 4, 8, 16}) {
+    CAPTURE(count);
+    const auto blocks = layer_blocks(manifest, count);
+    REQUIRE(blocks.size() == count);
+    for (const std::string norm : {"1.", "3."}) {
+      const std::size_t block = block_of(norm + "weight", blocks);
+      for (const char* other : {"bias", "running_mean", "running_var"})
+        CHECK(block_of(norm + other, blocks) == block);
+    }
+  }
+}
+
+TEST_CASE("a tensor that was registered first as a buffer is still taken as the parameter it is") {
+  Module root("root");
+  const auto tied = torch::randn({4});
+  root.register_buffer("copy", tied);
+  auto child = root.register_module("child", std::make_shared<Module>("child"));
+  child->register_parameter("weight", tied, /*requires_grad=*/false);
+  const FlatParameters flat(root);
+  REQUIRE(flat.manifest().tensors().size() == 1);
+  CHECK(flat.manifest().tensors()[0].rule == BlendRule::carry);
 }
 
 TEST_CASE("a write to a region shows in the module, a write to the module in the region") {

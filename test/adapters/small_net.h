@@ -53,6 +53,13 @@ inline torch::Tensor backward(torch::optim::Optimizer& optimizer, Net& model, Ci
   return loss;
 }
 
+// Of one more batch: its gradients are added.
+inline torch::Tensor add_backward(Net& model, Circle& circle) {
+  auto loss = circle.loss(model);
+  loss.backward();
+  return loss;
+}
+
 inline std::unique_ptr<torch::optim::SGD> momentum_sgd(Net& model) {
   return std::make_unique<torch::optim::SGD>(model.parameters(),
                                              torch::optim::SGDOptions(0.1).momentum(0.9));

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,10 +15,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = Path(os.environ.get("DPWA_BENCH", ROOT / "build/release/bin/dpwa-bench"))
 HAS_STEP = os.environ.get("DPWA_BENCH_STEP", "yes") == "yes"
+HAS_COLLECTIVE = os.environ.get("DPWA_BENCH_COLLECTIVE", "yes") == "yes"
 SANITIZED = bool(os.environ.get("DPWA_SANITIZE"))
 QUANTILES = {"median", "p99"}
 RANGE = {"min", "median", "max"}
 FIGURES = {"pulls", "failed", "gb_per_s", "latency_us", "cpu_s_per_gb", "peak_rss_mib", "windows"}
+BRIEFLY = ("--seconds", "0.05", "--windows", "1", "--attempts", "1")  # of collective
 SETTINGS = {"version", "instruction_set", "transparent_huge_pages", "cores", "cpu", "kernel"}
 
 
@@ -140,6 +144,54 @@ class Documents(unittest.TestCase):
         self.assertEqual([one["threads"] for one in data["hand_written"]], [1])
         self.assertEqual(set(data["allocations_per_step"]), {"trainer", "process"})
         self.assertGreater(data["ratio_to_hand_written"], 0)
+
+    def test_collective(self) -> None:
+        if not HAS_COLLECTIVE:
+            self.assertIn("LibTorch", bench("collective", code=2).stderr)
+            return
+        data = document("collective", "--batch", "4", *BRIEFLY)
+        self.assertEqual((data["kind"], data["model"], data["nodes"]), ("collective", "mlp", 2))
+        self.assertEqual((data["parameters"], data["bytes"]), (2_002_506, 4 * 2_002_506))
+        self.assertEqual(set(data["dpwa"]["step_us"]), QUANTILES)
+        self.assertEqual(set(data["dpwa"]["hidden_share"]), RANGE)
+        self.assertGreater(data["allreduce_us"]["min"], 0)
+        self.assertGreater(data["dpwa"]["cpu_us"]["min"], 0)
+        self.assertIsNone(data["ratio_to_ddp"])
+        self.assertIn("--torch-python", data["ddp"]["absent"])
+
+    @unittest.skipUnless(HAS_COLLECTIVE and importlib.util.find_spec("torch"), "needs torch in this Python")
+    def test_both_sides_of_collective_train_the_same(self) -> None:
+        script = str(ROOT / "bench/peers/ddp_step.py")
+        peer = ("--torch-python", sys.executable, "--ddp-script", script)
+        for model in ("mlp", "resnet18"):
+            data = document("collective", "--model", model, "--batch", "2", *BRIEFLY, *peer)
+            self.assertNotIn("absent", data["ddp"])
+            self.assertGreater(data["ratio_to_ddp"]["min"], 0)
+            self.assertAlmostEqual(data["dpwa"]["loss"], data["ddp"]["loss"], places=3)
+
+    def test_a_peer_that_cannot_run_is_absent_with_its_reason(self) -> None:
+        if not HAS_COLLECTIVE:
+            self.skipTest("needs LibTorch")
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "ddp.py")
+            script.write_text("print('{\"error\": \"no such peer\"}', flush=True)", encoding="utf-8")
+            peer = ("--torch-python", sys.executable, "--ddp-script", str(script))
+            data = document("collective", "--batch", "2", *BRIEFLY, *peer)
+        self.assertEqual(data["ddp"], {"absent": "no such peer"})
+        self.assertIsNone(data["ratio_to_ddp"])
+
+    def test_engines(self) -> None:
+        if not HAS_COLLECTIVE:
+            self.skipTest("needs LibTorch")
+        data = document("collective", "--engines", "--bytes", "1MB", *BRIEFLY)
+        engines = {one["name"]: one for one in data["engines"]}
+        self.assertEqual(set(engines), {"gloo", "nccl", "mpi"})
+        for one in engines.values():
+            if "absent" in one:
+                self.assertTrue(one["absent"])
+            else:
+                self.assertGreater(one["gb_per_s"], 0)
+        self.assertNotIn("absent", engines["gloo"])
 
 
 if __name__ == "__main__":

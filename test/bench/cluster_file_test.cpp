@@ -15,11 +15,11 @@ TEST_CASE("the settings of a benchmark reach the nodes") {
   NodeSettings settings;
   settings.checksum = false;
   settings.chunk_bytes = 1 << 20;
-  const ClusterFile file(settings, {45001, 45002});
+  const ClusterFile file(settings, {24001, 24002});
   CHECK(file.chunk_bytes() == 1 << 20);
   const Config config = load_config(file.path(), "w2");
   CHECK(config.nodes.size() == 2);
-  CHECK(config.self_node().port == 45002);
+  CHECK(config.self_node().port == 24002);
   CHECK(config.transport.encoding == Codec::raw);
   CHECK_FALSE(config.transport.checksum);
   CHECK(config.security.mode == "insecure");
@@ -41,7 +41,7 @@ TEST_CASE("psk without a key file gets a key for the length of the run") {
   settings.security = "psk";
   std::string key_file;
   {
-    const ClusterFile file(settings, {45001});
+    const ClusterFile file(settings, {24001});
     key_file = load_config(file.path(), "w1").security.key_file;
     CHECK(read_key_file(key_file).has_value());
   }
@@ -52,7 +52,7 @@ TEST_CASE("settings that the loader refuses end in its words, without the file")
   NodeSettings settings;
   settings.encoding = "fp7";
   try {
-    const ClusterFile file(settings, {45001});
+    const ClusterFile file(settings, {24001});
     FAIL("accepted");
   } catch (const ConfigError& error) {
     CHECK(std::string(error.what()).starts_with("transport.encoding: 'fp7'"));
@@ -62,7 +62,7 @@ TEST_CASE("settings that the loader refuses end in its words, without the file")
 TEST_CASE("the file is gone with its owner") {
   std::string path;
   {
-    const ClusterFile file(NodeSettings{}, {45001});
+    const ClusterFile file(NodeSettings{}, {24001});
     path = file.path();
     CHECK(std::filesystem::exists(path));
   }

@@ -31,6 +31,22 @@ const Comparison& row(const std::vector<Comparison>& rows, const std::string& en
 
 }  // namespace
 
+TEST_CASE("steps of another model are another measurement, and those of a peer are none") {
+  const auto steps = [](const char* model, double step_us) {
+    return Json{{"kind", "collective"},
+                {"model", model},
+                {"nodes", 2},
+                {"dpwa", {{"step_us", {{"median", step_us}, {"p99", step_us}}}}},
+                {"ddp", {{"step_us", {{"median", 1}, {"p99", 1}}}}},
+                {"ratio_to_ddp", {{"min", step_us}, {"median", step_us}, {"max", step_us}}}};
+  };
+  const auto rows = compare(steps("mlp", 100), steps("mlp", 200), 0.9);
+  REQUIRE(rows.size() == 2);
+  CHECK(row(rows, "dpwa: step_us").worse);
+  CHECK(row(rows, ": ratio_to_ddp").worse);
+  CHECK(compare(steps("mlp", 100), steps("resnet18", 200), 0.9).empty());
+}
+
 TEST_CASE("a document is as good as itself") {
   const auto rows = compare(pull(5, 0.1), pull(5, 0.1), 0.9);
   CHECK(rows.size() == 2);

@@ -44,6 +44,7 @@ TEST_CASE("version and help of the benchmark are results with exit code 0") {
     CHECK(result.err.empty());
   }
   CHECK(run_bench({"--help"}).out.find("step") != std::string::npos);
+  CHECK(run_bench({"--help"}).out.find("collective") != std::string::npos);
   CHECK(run_bench({"--help"}).out.find("worker") == std::string::npos);
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <string>
@@ -17,6 +18,22 @@ TEST_CASE("an atomically written file holds all parts and replaces the one befor
   train::write_file_atomically(directory / "file", {"new ", "text"});
   CHECK(test::read_text(directory / "file") == "new text");
   CHECK_FALSE(std::filesystem::exists(directory / "file.tmp"));
+}
+
+TEST_CASE("a file has the mode that it is given less the umask, whatever was in the way") {
+  const test::TemporaryDirectory directory;
+  const auto mode = [&](const char* name) {
+    return std::filesystem::status(directory / name).permissions();
+  };
+  using std::filesystem::perms;
+  test::write_text(directory / "secret.tmp", "of a process that was killed");
+  std::filesystem::permissions(directory / "secret.tmp", perms(0644));
+  const auto before = ::umask(0002);
+  train::write_file_atomically(directory / "plain", {"x"});
+  train::write_file_atomically(directory / "secret", {"x"}, 0600);
+  ::umask(before);
+  CHECK((mode("plain") == perms(0664)));
+  CHECK((mode("secret") == perms(0600)));
 }
 
 TEST_CASE("a file that cannot be written throws and leaves the old content") {

@@ -49,6 +49,35 @@ TEST_CASE_FIXTURE(Store, "the checkpoint of the highest step is loaded, not the 
   CHECK(warnings.empty());
 }
 
+TEST_CASE_FIXTURE(Store, "a directory that cannot be used is refused before the run") {
+  const std::string path = (directory / "checkpoints").string();
+  CHECK(test::has(test::usage_error_of([&] { store.require_directory(true); }),
+                  "--resume: '" + path + "' does not exist; accepted: "));
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK_NOTHROW(store.require_directory(false));  // makes it
+  CHECK(std::filesystem::is_directory(path));
+  CHECK_NOTHROW(store.require_directory(true));  // an empty one is a new run
+  CHECK(std::filesystem::is_empty(path));
+  std::filesystem::remove(path);
+  test::write_text(path, "a file");
+  CHECK(test::has(test::usage_error_of([&] { store.require_directory(false); }),
+                  "--checkpoint: '" + path + "' is not a directory; accepted: a directory that "));
+  CheckpointStore within(std::filesystem::path(path) / "deeper", "w1", {});
+  CHECK(test::has(test::usage_error_of([&] { within.require_directory(false); }),
+                  "--checkpoint: '" + path + "/deeper' "));
+  // Nobody, root included, makes files there.
+  CheckpointStore unwritable("/proc/self", "w1", {});
+  CHECK(test::has(test::usage_error_of([&] { unwritable.require_directory(false); }),
+                  "--checkpoint: '/proc/self' cannot be written: "));
+}
+
+TEST_CASE_FIXTURE(Store, "a checkpoint is for its owner alone") {
+  store.save(1, "body");
+  struct stat status {};
+  REQUIRE(::stat(file("w1.1.ckpt").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+}
+
 TEST_CASE_FIXTURE(Store, "only the two latest checkpoints are kept") {
   for (const int step : {1, 2, 3}) store.save(step, "body");
   CHECK_FALSE(std::filesystem::exists(file("w1.1.ckpt")));
@@ -178,6 +207,8 @@ TEST_CASE_FIXTURE(Store, "when every checkpoint is damaged nothing is started") 
   store.save(1, "body");
   flip_last_byte(file("w1.1.ckpt"));
   CHECK(test::has(test::usage_error_of([&] { store.load_latest(); }), "is damaged"));
+  // Nor by a second try, which finds it set aside.
+  CHECK(test::has(test::usage_error_of([&] { store.load_latest(); }), "*.damaged"));
 }
 
 TEST_CASE_FIXTURE(Store, "files of other nodes and other kinds are left alone") {

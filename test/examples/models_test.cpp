@@ -81,4 +81,17 @@ TEST_CASE("an evaluation counts every sample once, in evaluation mode, and puts 
   CHECK(result->loss == doctest::Approx(100.0 * 345 / 2345).epsilon(1e-4));
   CHECK(model.is_training());
   CHECK_FALSE(evaluate(model, data, c10::kCPU, [] { return true; }).has_value());
+
+  // It tells how far it is from the beginning on, after every hundred samples.
+  std::vector<std::size_t> done;
+  evaluate(
+      model, data, c10::kCPU, [] { return false; },
+      [&](std::size_t now, std::size_t all) {
+        CHECK(all == size);
+        done.push_back(now);
+      });
+  REQUIRE(done.size() == 25);
+  CHECK(done[0] == 0);
+  CHECK(done[1] == 100);
+  CHECK(done[24] == size);
 }

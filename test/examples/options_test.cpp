@@ -33,6 +33,46 @@ TEST_CASE("every --join is one node to join by, and none is the default") {
   CHECK(parsed.options.join == std::vector<std::string>{"10.0.0.1:7001", "[::1]:7002"});
 }
 
+TEST_CASE("--min-nodes is a count of nodes, and by default what the cluster file says") {
+  CHECK(parse_with({}).options.min_nodes == 0);
+  CHECK(parse_with({"--min-nodes", "3"}).options.min_nodes == 3);
+  const ParsedOptions none = parse_with({"--min-nodes", "0"});
+  CHECK(none.exit_code == 2);
+  CHECK(has(none.text, "1 to 65536"));
+}
+
+TEST_CASE("several devices of one process are a number of the CPU, or a list of GPUs") {
+  CHECK(parse_with({}).options.devices.size() == 0);
+  CHECK(parse_with({"--devices", "cpu:2"}).options.devices.cpus == 2);
+  const auto gpus = parse_with({"--devices", "cuda:0,cuda:3"}).options.devices;
+  CHECK(gpus.gpus == std::vector<int>{0, 3});
+  CHECK(gpus.size() == 2);
+  for (const char* wrong : {"cpu", "cpu:0", "cpu:1025", "cpu:x", "cuda", "cuda:0,cuda:0", "cuda:0,",
+                            "cpu:2,cuda:0", "cuda:0,cpu:2", ""}) {
+    CAPTURE(wrong);
+    const ParsedOptions refused = parse_with({"--devices", wrong});
+    CHECK(refused.exit_code == 2);
+    CHECK(has(refused.text, "accepted: cpu:N|cuda:I,cuda:J,..."));
+  }
+  CHECK(parse_with({"--devices", "cpu:2", "--device", "cpu"}).exit_code == 2);
+}
+
+TEST_CASE("a search for the largest batch has a budget of memory, which has no other use") {
+  CHECK_FALSE(parse_with({}).options.find_batch);
+  CHECK(parse_with({"--find-batch"}).options.find_batch);
+  CHECK(parse_with({"--find-batch"}).options.memory_budget == 0);
+  CHECK(parse_with({"--find-batch", "--memory-budget", "512"}).options.memory_budget ==
+        std::uint64_t{512} << 20);
+  CHECK(parse_with({"--find-batch", "--memory-budget", "0"}).exit_code == 2);
+  CHECK(parse_with({"--memory-budget", "512"}).exit_code == 2);
+}
+
+TEST_CASE("--evaluate-threads is a number of threads, by default none beside the training one") {
+  CHECK(parse_with({}).options.evaluate_threads == 0);
+  CHECK(parse_with({"--evaluate-threads", "3"}).options.evaluate_threads == 3);
+  CHECK(parse_with({"--evaluate-threads", "0"}).exit_code == 2);
+}
+
 TEST_CASE("defaults") {
   const ParsedOptions parsed = parse_with({});
   REQUIRE(parsed.run);
@@ -48,6 +88,9 @@ TEST_CASE("defaults") {
   CHECK(o.epochs == 3);
   CHECK(o.steps == 0);
   CHECK(o.init_seed == o.seed);
+  CHECK_FALSE(o.seed_given);
+  CHECK_FALSE(o.shard);
+  CHECK_FALSE(o.reestimate_batch_norm);
 }
 
 TEST_CASE("every option arrives") {
@@ -57,6 +100,8 @@ TEST_CASE("every option arrives") {
                                            "cifar10",
                                            "--split",
                                            "dirichlet:0.25",
+                                           "--shard",
+                                           "2/5",
                                            "--model",
                                            "resnet18",
                                            "--optimizer",
@@ -82,6 +127,7 @@ TEST_CASE("every option arrives") {
                                            "--checkpoint-every",
                                            "10",
                                            "--resume",
+                                           "--reestimate-batchnorm",
                                            "--run-dir",
                                            "runs/x",
                                            "--eval-every",
@@ -95,12 +141,16 @@ TEST_CASE("every option arrives") {
   CHECK(o.split.kind == SplitKind::dirichlet);
   CHECK(o.split.alpha == 0.25);
   CHECK(to_string(o.split) == "dirichlet:0.25");
+  REQUIRE(o.shard);
+  CHECK(o.shard->index == 1);
+  CHECK(o.shard->of == 5);
   CHECK(o.model == ModelKind::resnet18);
   CHECK(o.optimizer == OptimizerKind::adam);
   CHECK(o.lr == 3e-4);
   CHECK(o.batch_size == 64);
   CHECK(o.steps == 500);
   CHECK(o.seed == 18446744073709551615ULL);
+  CHECK(o.seed_given);
   CHECK(o.init_seed == 7);
   CHECK(o.device.kind == DeviceChoice::Kind::cuda);
   CHECK(o.device.index == 1);
@@ -109,6 +159,7 @@ TEST_CASE("every option arrives") {
   CHECK(o.checkpoint == "ck");
   CHECK(o.checkpoint_every == 10);
   CHECK(o.resume);
+  CHECK(o.reestimate_batch_norm);
   CHECK(o.run_dir == "runs/x");
   CHECK(o.eval_every == 50);
   CHECK(o.quiet);
@@ -125,6 +176,10 @@ TEST_CASE("a wrong value is refused in one line with the option, the value and w
                                {"--split", "dirichlet:0", "iid|dirichlet:ALPHA|shared"},
                                {"--split", "dirichlet:nan", "iid|dirichlet:ALPHA|shared"},
                                {"--split", "dirichlet:1x", "iid|dirichlet:ALPHA|shared"},
+                               {"--shard", "3", "K/N"},
+                               {"--shard", "0/4", "K/N"},
+                               {"--shard", "5/4", "K/N"},
+                               {"--shard", "1/", "K/N"},
                                {"--model", "vgg", "mlp|cnn|resnet18"},
                                {"--optimizer", "lamb", "sgd|momentum|adam"},
                                {"--lr", "-0.1", "a number > 0"},
@@ -157,6 +212,21 @@ TEST_CASE("a wrong value is refused in one line with the option, the value and w
   }
 }
 
+TEST_CASE("what a wrong shard, split or repetition should have been is said in full") {
+  const auto error = [](std::vector<const char*> arguments) { return parse_with(arguments).text; };
+  CHECK(error({"--shard", "3/2"}) ==
+        "dpwa-train: --shard: '3/2' is not accepted; accepted: K/N with 1 <= K <= N <= 65536, such "
+        "as 2/4 (see dpwa-train --help)\n");
+  CHECK(error({"--split", "dirichlet:0"}) ==
+        "dpwa-train: --split: 'dirichlet:0' is not accepted; accepted: iid|dirichlet:ALPHA|shared, "
+        "where ALPHA is a number > 0 (see dpwa-train --help)\n");
+  CHECK(error({"--lr", "1", "--lr", "2"}) ==
+        "dpwa-train: --lr is given 2 times; accepted: once (see dpwa-train --help)\n");
+  CHECK(parse({"--data", "synthetic"}).text ==
+        "dpwa-train: --config is missing; accepted: dpwa-train --config FILE (see dpwa-train "
+        "--help)\n");
+}
+
 TEST_CASE("wrong usage is refused with exit code 2 in one line") {
   std::vector<const char*> arguments;
   std::string expected;
@@ -165,6 +235,12 @@ TEST_CASE("wrong usage is refused with exit code 2 in one line") {
   }
   SUBCASE("an unknown option") {
     arguments = {"--config", "c", "--data", "synthetic", "--speed", "9"}, expected = "--speed";
+  }
+  SUBCASE("unknown options, before what is missing, in their order") {
+    arguments = {"--dat", "synthetic", "--batchsize", "3", "--check", "DIR"};
+    expected =
+        "dpwa-train: unknown options '--dat', did you mean '--data'?; '--batchsize', did you mean "
+        "'--batch-size'?; '--check'";
   }
   SUBCASE("a missing value") {
     arguments = {"--config"}, expected = "--config";
@@ -176,8 +252,9 @@ TEST_CASE("wrong usage is refused with exit code 2 in one line") {
   SUBCASE("resume without a checkpoint directory") {
     arguments = {"--config", "c", "--data", "synthetic", "--resume"}, expected = "--checkpoint";
   }
-  SUBCASE("no data directory") {
-    arguments = {"--config", "c"}, expected = "--data-dir: not given; accepted: the directory";
+  SUBCASE("a shard of what is not split") {
+    arguments = {"--config", "c", "--data", "synthetic", "--split", "shared", "--shard", "1/2"};
+    expected = "--shard: with --split shared every node has all the data";
   }
   ::unsetenv("DPWA_DATA_DIR");
   const ParsedOptions parsed = parse(arguments);
@@ -204,4 +281,5 @@ TEST_CASE("help and version are answers, not errors") {
   const ParsedOptions version = parse({"--version"});
   CHECK(version.exit_code == 0);
   CHECK(has(version.text, "dpwa-train "));
+  CHECK(has(version.text, "(back ends: "));
 }

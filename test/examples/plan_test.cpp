@@ -2,6 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dpwa/core/random.h"
+#include "examples/train/errors.h"
+
 using namespace dpwa;
 using namespace dpwa::train;
 
@@ -35,25 +42,227 @@ TEST_CASE("rank and number of nodes come from the place in the cluster file") {
   CHECK(identity.train_size == 10);
 }
 
+TEST_CASE("what is asked of other nodes is refused where there can be none or too few") {
+  const auto refusal = [](const TrainOptions& options, const Config& config) -> std::string {
+    try {
+      check_company(options, config);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  Config config = cluster_of_four();
+  config.file = "c.yaml";
+  TrainOptions options;
+  options.min_nodes = 5;
+  CHECK(refusal(options, config).empty());  // others may join
+  config.gossip.membership.open = false;
+  CHECK(refusal(options, config).starts_with("--min-nodes: 5 nodes, where the file has 4 and "));
+  options.min_nodes = 4;
+  CHECK(refusal(options, config).empty());
+
+  config.backend = Backend::null;
+  CHECK(refusal(options, config).starts_with("--min-nodes: 4 nodes, where backend: null trains"));
+  options.min_nodes = 1;
+  config.gossip.min_nodes = 3;
+  CHECK(refusal(options, config).empty());  // the option comes before the file
+  options.min_nodes = 0;
+  CHECK(refusal(options, config).starts_with("c.yaml: gossip.min_nodes: 3 nodes, where backend:"));
+  config.gossip.min_nodes = 1;
+  CHECK(refusal(options, config).empty());
+  options.join = {"10.0.0.1:7001"};
+  CHECK(refusal(options, config).starts_with("--join: backend: null trains alone"));
+}
+
 TEST_CASE("an epoch is the node's part of the data whatever the split") {
   TrainOptions options;
   options.epochs = 3;
   for (const auto kind : {SplitKind::iid, SplitKind::dirichlet, SplitKind::shared}) {
     options.split = {kind, 0.1};
-    CHECK(total_samples(options, identify(options, cluster_of_four(), of_size(60000))) == 45000);
+    CHECK(run_length(options, identify(options, cluster_of_four(), of_size(60000))).samples ==
+          45000);
   }
   options.epochs = 0.5;
-  CHECK(total_samples(options, identify(options, cluster_of_four(), of_size(60000))) == 7500);
+  CHECK(run_length(options, identify(options, cluster_of_four(), of_size(60000))).samples == 7500);
   options.steps = 10;
-  CHECK(total_samples(options, identify(options, cluster_of_four(), of_size(60000))) == 320);
+  CHECK(run_length(options, identify(options, cluster_of_four(), of_size(60000))).samples == 320);
+}
+
+TEST_CASE("a resumed run that is at its end already says so, and what would train on") {
+  TrainOptions options;
+  options.batch_size = 32;
+  const auto identity = identify(options, cluster_of_four(), of_size(60000));
+  const auto at = [&](std::uint64_t step) {
+    RunPosition position;
+    position.step = step;
+    position.samples = std::min<std::uint64_t>(step * 32, run_length(options, identity).samples);
+    return nothing_left(options, identity, position).value_or("");
+  };
+  options.steps = 300;
+  CHECK(at(299).empty());
+  const std::string expected = ", so --steps 300 trains nothing more; --steps above ";
+  CHECK(at(300) == "the checkpoint is at step 300" + expected + "300 would");
+  options.steps = 0;
+  options.epochs = 0.5;  // 7,500 samples: the last batch is smaller
+  CHECK(at(234).empty());
+  CHECK(at(235) ==
+        "the checkpoint is at step 235, where --epochs 0.5 has ended (step 235), so nothing more "
+        "is trained; a larger --epochs would");
+  RunPosition far;
+  far.step = 500;
+  far.samples = 500 * 32;
+  options.steps = 300;
+  CHECK(nothing_left(options, identity, far) ==
+        "the checkpoint is at step 500" + expected + "500 would");
+}
+
+TEST_CASE("nodes that step together share the data, unless the split or a shard says otherwise") {
+  TrainOptions options;
+  Config config = cluster_of_four();
+  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+  config.backend = Backend::collective;
+  auto identity = identify(options, config, of_size(100));
+  CHECK(identity.shares_data);
+  CHECK(data_words(options, config, identity, 100) ==
+        "training on 100 samples: all nodes take them in turns from one order");
+  options.epochs = 2.5;
+  CHECK(run_length(options, identity).samples == 250);
+  CHECK(run_length(options, identity).steps == SharedCursor::no_end);
+  CHECK(steps_of(run_length(options, identity), 32, 4) == 2);
+  options.steps = 70;
+  CHECK(run_length(options, identity).steps == 70);
+  CHECK(run_length(options, identity).samples == SharedCursor::no_end);
+  CHECK(steps_of(run_length(options, identity), 32, 4) == 70);
+  options.split = {SplitKind::dirichlet, 0.1};
+  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+  options.split = {SplitKind::shared, 0};
+  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+  options.split = {};
+  options.shard = ShardChoice{0, 4};
+  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+}
+
+TEST_CASE("a resumed run that shares its data is at its end by the samples or steps of all") {
+  TrainOptions options;
+  Config config = cluster_of_four();
+  config.backend = Backend::collective;
+  const auto identity = identify(options, config, of_size(100));
+  RunPosition position;
+  position.step = 3;
+  position.samples = 75;
+  position.cursor = 299;
+  CHECK_FALSE(nothing_left(options, identity, position));
+  position.cursor = 300;
+  CHECK(nothing_left(options, identity, position).value_or("") ==
+        "the checkpoint is at step 3, where --epochs 3 has ended (step 3), so nothing more is "
+        "trained; a larger --epochs would");
+  options.steps = 4;
+  CHECK_FALSE(nothing_left(options, identity, position));
+  options.steps = 3;
+  CHECK(nothing_left(options, identity, position));
+}
+
+TEST_CASE("a chosen shard takes the place of the one by the cluster file") {
+  TrainOptions options;
+  options.shard = ShardChoice{1, 8};
+  const auto identity = identify(options, cluster_of_four(), of_size(100));
+  CHECK(identity.rank == 1);
+  CHECK(identity.nodes == 8);
+  options.epochs = 1;
+  CHECK(run_length(options, identity).samples == 13);
+}
+
+TEST_CASE("the log says which data a node trains on, and what one that joined shares") {
+  TrainOptions options;
+  Config config = cluster_of_four();
+  const auto words = [&] {
+    return data_words(options, config, identify(options, config, of_size(60000)), 15000);
+  };
+  CHECK(words() == "training on 15000 of 60000 samples: shard 3 of 4 (iid)");
+  NodeEntry joined;
+  joined.name = "e";
+  config.nodes.push_back(joined);
+  config.self = "e";
+  config.self_added = true;
+  CHECK(words() ==
+        "training on 15000 of 60000 samples: shard 5 of 5 (iid), as if the file named this node "
+        "last; its nodes share the same samples among 4; --shard and --split shared choose "
+        "otherwise");
+  options.shard = ShardChoice{1, 4};
+  CHECK(words() == "training on 15000 of 60000 samples: shard 2 of 4 (iid), as --shard says");
+  options.shard.reset();
+  options.split.kind = SplitKind::shared;
+  CHECK(words() == "training on 15000 of 60000 samples: all, as --split shared says");
+}
+
+TEST_CASE("nodes on one shard have streams of their own, nodes of the file theirs by place") {
+  TrainOptions options;
+  Config config = cluster_of_four();
+  const auto stream = [&] {
+    return node_stream(options, config, identify(options, config, of_size(100)), SeedRole::order);
+  };
+  CHECK(stream() == derive_seed(options.seed, {3, 2}));
+  options.shard = ShardChoice{2, 4};
+  const auto chosen = stream();
+  CHECK(chosen != derive_seed(options.seed, {3, 2}));
+  config.self = "d";
+  CHECK(stream() != chosen);
 }
 
 TEST_CASE("one compute thread per core of the node unless told otherwise") {
   TrainOptions options;
   Config config = cluster_of_four();
-  CHECK(compute_threads(options, config) == 2);
-  config.self = "a";
-  CHECK(compute_threads(options, config) == 0);
+  CHECK(compute_threads(options, config, 16) == 2);
   options.threads = 3;
-  CHECK(compute_threads(options, config) == 3);
+  CHECK(compute_threads(options, config, 16) == 3);
+}
+
+TEST_CASE("devices of the CPU share the compute threads that were not asked for") {
+  TrainOptions options;
+  Config config = cluster_of_four();
+  options.devices.cpus = 2;
+  CHECK(compute_threads(options, config, 16) == 1);  // of two cores
+  config.self = "a";
+  CHECK(compute_threads(options, config, 16) == 2);  // of 16 / 4
+  CHECK(compute_threads(options, config, 2) == 1);
+  options.threads = 3;
+  CHECK(compute_threads(options, config, 16) == 3);
+}
+
+TEST_CASE("without cores the nodes of a host share its processors") {
+  TrainOptions options;
+  Config config = cluster_of_four();  // all on 127.0.0.1
+  config.self = "a";
+  CHECK(nodes_on_own_host(config) == 4);
+  CHECK(compute_threads(options, config, 16) == 4);
+  CHECK(compute_threads(options, config, 7) == 1);
+  CHECK(compute_threads(options, config, 2) == 1);
+  config.nodes.resize(1);
+  CHECK(compute_threads(options, config, 2) == 2);
+}
+
+TEST_CASE("nodes are on one host by host name, by address, and on any loopback address") {
+  Config config;
+  const auto add = [&](const char* name, const char* host, std::vector<std::string> addresses) {
+    NodeEntry node;
+    node.name = name;
+    node.host = host;
+    node.addresses = std::move(addresses);
+    config.nodes.push_back(std::move(node));
+  };
+  add("a", "10.0.0.1", {"10.0.0.1"});
+  add("b", "big.example", {"10.0.0.1", "fd00::1"});
+  add("c", "10.0.0.2", {"10.0.0.2"});
+  add("d", "big.example", {});
+  add("e", "localhost", {"127.0.0.1", "::1"});
+  add("f", "127.0.0.2", {"127.0.0.2"});
+  const auto here = [&](const char* name) {
+    config.self = name;
+    return nodes_on_own_host(config);
+  };
+  CHECK(here("a") == 2);
+  CHECK(here("b") == 3);
+  CHECK(here("c") == 1);
+  CHECK(here("e") == 2);
+  CHECK(here("f") == 2);
 }

@@ -52,6 +52,18 @@ class Process {
     return false;
   }
 
+  // The soft limit on core dumps, as the system shows it.
+  std::string core_file_limit() const {
+    std::ifstream limits("/proc/" + std::to_string(pid_) + "/limits");
+    const std::string name = "Max core file size";
+    for (std::string line; std::getline(limits, line);) {
+      if (!line.starts_with(name)) continue;
+      const auto begin = line.find_first_not_of(' ', name.size());
+      return line.substr(begin, line.find(' ', begin) - begin);
+    }
+    return "unknown";
+  }
+
   // The exit code, or minus the signal that ended it.
   int wait() {
     int status = 0;

@@ -5,15 +5,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
-#include "dpwa/core/random.h"
+#include "adapters/common/flat_parameters.h"
+#include "dpwa/parallel/seed_streams.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/streams.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
 #include "test/examples/error_text.h"
@@ -26,6 +27,7 @@ namespace {
 // The optimizer step alone, with every loss it was given.
 class RecordingAdapter final : public Adapter {
  public:
+  Place place() const override { return {}; }
   void start() override {}
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
     optimizer.step();
@@ -68,7 +70,7 @@ struct Run {
     options.optimizer = optimizer_kind;
     options.lr = 0.01;
     model = make_model(kind, data.train, 5);
-    torch::manual_seed(derive_seed(5, {stream::noise, 0}));
+    torch::manual_seed(SeedStreams(5).of_rank(SeedRole::noise, 0));
     optimizer = make_optimizer(options, model->parameters());
   }
 
@@ -82,21 +84,21 @@ struct Run {
   LoopEnd train(std::uint64_t total, std::uint64_t until = ~0ULL) {
     Shard shard;
     for (std::uint32_t i = 0; i < data.train.size(); ++i) shard.push_back(i);
-    SampleStream samples(shard, 7);
+    OwnSamples samples(SampleStream(shard, 7), 32, total);
     TrainerOptions trainer_options;
-    trainer_options.total_samples = total;
     trainer_options.lr = options.lr;
     trainer_options.schedule = Schedule::linear;
     trainer_options.eval_every = 5;  // must not disturb the sequence
-    TrainerParts parts{*model, *optimizer, adapter, data.train, data.test, samples};
-    parts.stop_requested = [&] { return samples.position() >= until; };
+    BatchLoss loss_of(*model, data.train);
+    TrainerParts parts{*model, *optimizer, adapter, loss_of, data.test, samples};
+    parts.stop_requested = [&] { return samples.stream().position() >= until; };
     Trainer trainer(trainer_options, parts, position);
     const LoopEnd end = trainer.run();
     position = trainer.position();
     return end;
   }
   std::string pack() const {
-    return pack_checkpoint({identity(), position, {3.5, 1, 2}}, *model, *optimizer);
+    return pack_checkpoint({identity(), position, {3.5, {{"lineage", 1}}}}, *model, *optimizer);
   }
   RunState unpack(const std::string& body) {
     const RunState state = unpack_checkpoint(body, identity(), *model, *optimizer);
@@ -177,6 +179,25 @@ TEST_CASE("restoring keeps the identity and storage of the parameters") {
   CHECK(same_tensors(*run.model, *other.model));
 }
 
+// Earlier versions laid all parameters before all buffers; a checkpoint knows tensors by name.
+TEST_CASE("a checkpoint fits a model whatever the order of its tensors in memory") {
+  Run plain(ModelKind::cnn, OptimizerKind::momentum);
+  plain.train(32 * 5);
+  Run flat(ModelKind::cnn, OptimizerKind::momentum);
+  const FlatParameters memory(*flat.model);
+  const auto& tensors = memory.manifest().tensors();
+  const auto place_of = [&](const char* name) {
+    return std::ranges::find(tensors, name, &TensorSpec::name) - tensors.begin();
+  };
+  REQUIRE(place_of("bn1.running_mean") < place_of("fc1.weight"));
+  flat.unpack(plain.pack());
+  CHECK(same_tensors(*plain.model, *flat.model));
+  CHECK_NOTHROW(memory.check());
+  Run back(ModelKind::cnn, OptimizerKind::momentum);
+  back.unpack(flat.pack());
+  CHECK(same_tensors(*plain.model, *back.model));
+}
+
 TEST_CASE("a parameter that is a view into a large buffer is stored by itself") {
   Run run(ModelKind::mlp, OptimizerKind::sgd);
   const std::size_t plain = run.pack().size();
@@ -255,13 +276,12 @@ TEST_CASE("a loss that is not finite ends training before the step is made") {
 
 TEST_CASE("a request to stop ends training after the current step") {
   Run run(ModelKind::mlp, OptimizerKind::sgd);
-  SampleStream samples({0, 1, 2, 3}, 1);
+  OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100);
   TrainerOptions options;
-  options.total_samples = 32 * 100;
   options.checkpoint_every = 2;
   std::vector<std::uint64_t> checkpoints;
-  TrainerParts parts{*run.model,     *run.optimizer, run.adapter,
-                     run.data.train, run.data.test,  samples};
+  BatchLoss loss_of(*run.model, run.data.train);
+  TrainerParts parts{*run.model, *run.optimizer, run.adapter, loss_of, run.data.test, samples};
   parts.stop_requested = [&] { return run.adapter.losses.size() == 5; };
   parts.checkpoint = [&](const RunPosition& position) { checkpoints.push_back(position.step); };
   Trainer trainer(options, parts, {});

@@ -17,7 +17,9 @@ RunIdentity identity() {
 }  // namespace
 
 TEST_CASE("a run state survives the way through JSON exactly") {
-  const RunState state{identity(), {7, 224, 1.0 / 3}, {41.1, ~0ULL - 1, 1234567890123}};
+  const RunState state{identity(),
+                       {7, 224, 1.0 / 3},
+                       {41.1, {{"lineage", ~0ULL - 1}, {"incarnation", 1234567890123}}}};
   const RunState back = run_state_from_json(to_json(state));
   CHECK(to_json(back) == to_json(state));
   CHECK(back.identity.lr == state.identity.lr);
@@ -26,13 +28,25 @@ TEST_CASE("a run state survives the way through JSON exactly") {
   CHECK(back.position.samples == 224);
   CHECK(back.position.train_seconds == state.position.train_seconds);
   CHECK(back.adapter.clock == 41.1);
-  CHECK(back.adapter.lineage == ~0ULL - 1);
-  CHECK(back.adapter.incarnation == 1234567890123);
+  CHECK(back.adapter.own == state.adapter.own);
 }
 
 TEST_CASE("text that is no run state throws") {
   CHECK_THROWS(run_state_from_json("{}"));
   CHECK_THROWS(run_state_from_json("{\"identity\""));
+}
+
+TEST_CASE("what a back end keeps is a count of its own name, beside the clock") {
+  const std::string sound = to_json({identity(), {}, {2.5, {{"lineage", 7}}}});
+  CHECK(test::has(sound, "\"adapter\":{\"clock\":2.5,\"lineage\":7}"));
+  const auto changed = [&sound](const std::string& from, const std::string& to) {
+    std::string text = sound;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  CHECK(run_state_from_json(changed(",\"lineage\":7", "")).adapter.own.empty());
+  CHECK_THROWS(run_state_from_json(changed("\"lineage\":7", "\"lineage\":-7")));
+  CHECK_THROWS(run_state_from_json(changed("\"lineage\":7", "\"lineage\":\"7\"")));
+  CHECK_THROWS(run_state_from_json(changed("\"clock\":2.5,", "")));
 }
 
 TEST_CASE("a count that is a fraction or negative throws") {
@@ -44,6 +58,34 @@ TEST_CASE("a count that is a fraction or negative throws") {
     CAPTURE(text);
     CHECK_THROWS(run_state_from_json(text));
   }
+}
+
+TEST_CASE("the position in shared data is kept where there is one") {
+  RunState state{identity(), {7, 224, 1.5, 896}, {}};
+  CHECK(run_state_from_json(to_json(state)).position.cursor == 896);
+  std::string text = to_json(state);
+  text.replace(text.find("896"), 3, "-96");
+  CHECK_THROWS(run_state_from_json(text));
+  state.position.cursor.reset();
+  CHECK_FALSE(test::has(to_json(state), "cursor"));
+  CHECK_FALSE(run_state_from_json(to_json(state)).position.cursor);
+}
+
+TEST_CASE("nodes that share their data resume with other nodes, in another place") {
+  RunIdentity here = identity();
+  here.nodes = 3;
+  here.rank = 0;
+  here.shares_data = true;
+  CHECK_NOTHROW(require_same_run(identity(), here));
+  const RunState shared{identity(), {7, 224, 1.5, 896}, {}};
+  CHECK(carried_over(shared, here).cursor == 896);
+  CHECK(carried_over(shared, here).samples == 224);
+  // From shards of one's own to shared data and back: as much is done.
+  const RunState own{identity(), {7, 224, 1.5}, {}};
+  CHECK(carried_over(own, here).cursor == 4 * 224);
+  CHECK(carried_over(own, identity()).samples == 224);
+  CHECK(carried_over(shared, identity()).samples == 224);
+  CHECK_FALSE(carried_over(shared, identity()).cursor);
 }
 
 TEST_CASE("a checkpoint of another run is refused by the first option that differs") {

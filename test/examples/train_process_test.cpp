@@ -1,61 +1,13 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <nlohmann/json.hpp>
+#include <cstdlib>
 
 #include "dpwa/net/free_ports.h"
-#include "test/examples/process.h"
-#include "test/examples/temporary_directory.h"
+#include "test/examples/trainer_process.h"
 #include "test/support/eventually.h"
 
 using namespace dpwa;
-using nlohmann::json;
-using Arguments = std::vector<std::string>;
-
-namespace {
-
-constexpr std::chrono::seconds patience(60);  // until a program with LibTorch trains
-
-constexpr const char* one_node = "nodes: [{name: w1, port: 45999}]\nbackend: \"null\"\n";
-
-std::vector<json> lines_of(const std::filesystem::path& file) {
-  std::vector<json> lines;
-  std::istringstream text(test::read_text(file));
-  for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
-  return lines;
-}
-
-// A cluster of one node without a network, and runs of dpwa-train in it.
-struct Trainer {
-  test::TemporaryDirectory dir;
-  Trainer() { test::write_text(dir / "cluster.yaml", one_node); }
-
-  Arguments command(const std::string& run, const Arguments& more) const {
-    Arguments all{DPWA_TRAIN, "--config",  (dir / "cluster.yaml").string(),
-                  "--name",   "w1",        "--threads",
-                  "1",        "--run-dir", (dir / run).string(),
-                  "--data",   "synthetic"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  int train(const std::string& run, const Arguments& more) const {
-    return test::Process(command(run, more), dir / "output").wait();
-  }
-  std::string output() const { return test::read_text(dir / "output"); }
-  json result(const std::string& run) const {
-    return json::parse(test::read_text(dir / run / "w1.result.json"));
-  }
-  std::vector<double> losses(const std::string& run) const {
-    std::vector<double> losses;
-    for (const json& line : lines_of(dir / run / "w1.metrics.jsonl"))
-      if (line.contains("loss")) losses.push_back(line.at("loss"));
-    return losses;
-  }
-  bool said(const std::string& text) const { return output().find(text) != std::string::npos; }
-};
-
-}  // namespace
+using namespace dpwa::test;
 
 TEST_CASE_FIXTURE(Trainer, "a run ends with exit code 0, metrics of every step and a result") {
   REQUIRE_MESSAGE(train("run", {"--steps", "60", "--eval-every", "25"}) == 0, output());
@@ -112,6 +64,41 @@ TEST_CASE_FIXTURE(Trainer,
   CHECK_FALSE(std::filesystem::exists(dir / "other"));
 }
 
+TEST_CASE_FIXTURE(Trainer, "a run resumed at its end trains nothing and says so") {
+  const Arguments ten{"--steps", "10", "--quiet", "--checkpoint", (dir / "points").string()};
+  REQUIRE(train("run", ten) == 0);
+  CHECK_FALSE(said("trains nothing more"));
+  Arguments again = ten;
+  again.push_back("--resume");
+  CHECK(train("run", again) == 0);
+  CHECK(said(
+      "the checkpoint is at step 10, so --steps 10 trains nothing more; --steps above 10 would"));
+  again[1] = "12";
+  CHECK(train("run", again) == 0);
+  CHECK_FALSE(said("trains nothing more"));
+  CHECK(result("run")["steps"] == 12);
+}
+
+TEST_CASE_FIXTURE(Trainer, "the evaluation of the last step is told once") {
+  REQUIRE_MESSAGE(train("run", {"--steps", "20", "--eval-every", "10"}) == 0, output());
+  std::vector<int> evaluated;
+  for (const json& line : lines_of(dir / "run/w1.metrics.jsonl"))
+    if (line.contains("test_accuracy")) evaluated.push_back(line.at("step"));
+  CHECK(evaluated == std::vector<int>{10, 20});
+}
+
+TEST_CASE_FIXTURE(Trainer, "--resume among checkpoints of other nodes alone says whose they are") {
+  std::filesystem::create_directory(dir / "points");
+  test::write_text(dir / "points/s1.6.ckpt", "whatever it holds");
+  test::write_text(dir / "points/s1.9.ckpt", "whatever it holds");
+  test::write_text(dir / "points/a.b.12.ckpt", "whatever it holds");
+  test::write_text(dir / "points/s3.x.ckpt", "no checkpoint");
+  const std::string points = (dir / "points").string();
+  REQUIRE(train("run", {"--steps", "3", "--resume", "--checkpoint", points}) == 0);
+  CHECK(said(points + " holds checkpoints of a.b, s1, none of w1: starting from the beginning"));
+  CHECK_FALSE(said("no checkpoint in"));
+}
+
 TEST_CASE_FIXTURE(Trainer,
                   "SIGTERM and SIGINT end a run after its step with checkpoint and result") {
   for (const int number : {SIGTERM, SIGINT}) {
@@ -120,7 +107,7 @@ TEST_CASE_FIXTURE(Trainer,
     const Arguments options{"--steps", "100000", "--step-time", "5", "--checkpoint", checkpoints};
     test::Process process(command(run, options), dir / "output");
     const auto metrics = dir / run / "w1.metrics.jsonl";
-    REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, patience));
+    REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, until_it_trains));
     process.signal(number);
     CHECK(process.wait() == 128 + number);
     const json outcome = result(run);
@@ -139,7 +126,7 @@ TEST_CASE_FIXTURE(Trainer, "a second signal ends the process at once") {
   test::Process process(command("run", {"--steps", "10", "--step-time", "60000"}), dir / "output");
   // The metrics file is opened just before training starts.
   const auto metrics = dir / "run/w1.metrics.jsonl";
-  REQUIRE(test::eventually([&] { return std::filesystem::exists(metrics); }, patience));
+  REQUIRE(test::eventually([&] { return std::filesystem::exists(metrics); }, until_it_trains));
   process.signal(SIGINT);
   REQUIRE(test::eventually([&] { return !process.pending(SIGINT); }));  // two would merge
   process.signal(SIGINT);
@@ -162,13 +149,58 @@ TEST_CASE_FIXTURE(Trainer,
   SUBCASE("data") {
     arguments = {"--data", "mnist", "--data-dir", "/none"}, expected = "train-images-idx3-ubyte";
   }
+  SUBCASE("no data directory") {
+    ::unsetenv("DPWA_DATA_DIR");
+    arguments = {"--data", "mnist"}, expected = "--data-dir: not given; accepted: the directory";
+  }
+  SUBCASE("cluster file before the data") {
+    ::unsetenv("DPWA_DATA_DIR");
+    arguments = {"--data", "mnist", "--config", "/none.yaml"}, expected = "/none.yaml";
+  }
+  SUBCASE("node before the data") {
+    ::unsetenv("DPWA_DATA_DIR");
+    arguments = {"--data", "mnist", "--name", "w9"}, expected = "'w9'";
+  }
+  SUBCASE("back end before the data") {
+    test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: 24999}]\nbackend: kvstore\n");
+    arguments = {"--data", "mnist", "--data-dir", "/none"};
+    expected = "cluster.yaml:2: backend: 'kvstore' is not available in this version";
+  }
+  SUBCASE("checkpoints of another run before the data") {
+    std::filesystem::create_directory(dir / "points");
+    test::write_text(dir / "points/w1.6.ckpt", "whatever it holds");
+    arguments = {"--data", "mnist",        "--data-dir",
+                 "/none",  "--checkpoint", (dir / "points").string()};
+    expected = "holds checkpoints of w1; accepted: with --resume, or another directory";
+  }
+  SUBCASE("nodes that a back end without a network cannot have") {
+    arguments = {"--min-nodes", "2"};
+    expected = "--min-nodes: 2 nodes, where backend: null trains alone; accepted: 1, or";
+  }
+  SUBCASE("nodes that the file asks for and its back end cannot have") {
+    test::write_text(dir / "cluster.yaml",
+                     "nodes: [{name: w1, port: 24999}]\nbackend: null\ngossip: {min_nodes: 2}\n");
+    expected =
+        "cluster.yaml: gossip.min_nodes: 2 nodes, where backend: null trains alone; accepted";
+  }
+  SUBCASE("a join without a network") {
+    arguments = {"--join", "127.0.0.1:24998"};
+    expected = "--join: backend: null trains alone; accepted: no --join, or backend: gossip";
+  }
+  SUBCASE("more nodes than a closed cluster has") {
+    test::write_text(dir / "cluster.yaml",
+                     "nodes: [{name: w1, port: 24999}]\n"
+                     "gossip: {membership: {join: closed}}\n");
+    arguments = {"--min-nodes", "2"};
+    expected = "--min-nodes: 2 nodes, where the file has 1 and gossip.membership.join is closed";
+  }
   SUBCASE("device") {
     arguments = {"--device", "cuda:99"}, expected = "--device: 'cuda";
   }
   // The last of an option given twice would win; so the one of the fixture goes.
   Arguments all = command("run", {});
   for (std::size_t i = 0; i + 1 < all.size();) {
-    if (all[i] == arguments[0])
+    if (std::ranges::find(arguments, all[i]) != arguments.end() && all[i].starts_with("--"))
       all.erase(all.begin() + static_cast<std::ptrdiff_t>(i),
                 all.begin() + static_cast<std::ptrdiff_t>(i) + 2);
     else
@@ -194,10 +226,7 @@ TEST_CASE_FIXTURE(Trainer,
       "mkdir -p '" + run +
       "'; if unshare -rm true 2>/dev/null; then exec unshare -rm sh -c \"mount "
       "-t tmpfs -o size=64k none '" +
-      run + "' && exec " + line +
-      "\"; fi; trap '' XFSZ; ulimit -f "
-      "64; exec" +
-      line;
+      run + "' && exec " + line + "\"; fi; ulimit -f 64; exec" + line;
   CHECK(test::Process({"/bin/sh", "-c", full}, dir / "output").wait() == 1);
   INFO(output());
   CHECK(said("no checkpoint written: "));
@@ -215,7 +244,7 @@ TEST_CASE_FIXTURE(Trainer,
   test::write_text(dir / "points/w1.6.ckpt.tmp", "half of it");
   test::Process process(command("run", endless), dir / "output");
   REQUIRE(test::eventually([&] { return !test::read_text(dir / "run/w1.metrics.jsonl").empty(); },
-                           patience));
+                           until_it_trains));
   CHECK_FALSE(std::filesystem::exists(dir / "points/w1.6.ckpt.tmp"));
 
   test::write_text(dir / "points/w1.7.ckpt.tmp", "as if it was being written");
@@ -226,35 +255,44 @@ TEST_CASE_FIXTURE(Trainer,
   CHECK(process.wait() == 143);
 }
 
-TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be made costs checkpoints alone") {
-  test::write_text(dir / "file", "");
-  CHECK(train("run", {"--steps", "5", "--checkpoint", (dir / "file/checkpoints").string()}) == 1);
-  INFO(output());
-  CHECK(said("no checkpoint written: "));
-  CHECK(said("finished step 5"));
-  CHECK(result("run")["steps"] == 5);
+TEST_CASE_FIXTURE(Trainer, "a run says which data it trains on, and --shard chooses it") {
+  CHECK(train("run", {"--steps", "3"}) == 0);
+  CHECK(said("training on 12000 of 12000 samples: shard 1 of 1 (iid)"));
+  CHECK(train("run", {"--steps", "3", "--shard", "2/3"}) == 0);
+  CHECK(said("training on 4000 of 12000 samples: shard 2 of 3 (iid), as --shard says"));
 }
 
-TEST_CASE_FIXTURE(Trainer,
-                  "metrics that cannot be written give exit code 1, at the end of training") {
-  std::filesystem::create_directories(dir / "run");
-  std::filesystem::create_symlink("/dev/full", dir / "run/w1.metrics.jsonl");
-  CHECK(train("run", {"--steps", "5"}) == 1);
-  INFO(output());
-  CHECK(said("w1.metrics.jsonl: No space left on device; its lines wait in memory"));
-  CHECK(said("finished step 5"));
-  CHECK(said("6 lines could not be written"));
-  CHECK(result("run")["steps"] == 5);
+TEST_CASE_FIXTURE(Trainer, "BatchNorm is measured anew on the averaged model, alike on all nodes") {
+  const auto ports = net::free_ports(2);
+  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + std::to_string(ports[0]) +
+                                             "}, {name: w2, port: " + std::to_string(ports[1]) +
+                                             "}]\n");
+  const auto averaged_loss = [&](const std::string& run, const Arguments& more) {
+    Arguments all{"--steps", "40", "--model", "cnn", "--split", "dirichlet:0.3", "--quiet"};
+    all.insert(all.end(), more.begin(), more.end());
+    Arguments second = command(run, all);
+    *std::ranges::find(second, "w1") = "w2";
+    test::Process other(second, dir / "other-output");
+    CHECK(train(run, all) == 0);
+    CHECK(other.wait() == 0);
+    const json theirs = json::parse(test::read_text(dir / run / "w2.result.json"));
+    const json ours = result(run)["averaged_model"];
+    REQUIRE(ours["participants"] == 2);
+    CHECK(ours["test_loss"] == theirs["averaged_model"]["test_loss"]);
+    return ours["test_loss"].get<double>();
+  };
+  averaged_loss("plain", {});
+  CHECK_FALSE(said("BatchNorm"));
+  averaged_loss("measured", {"--reestimate-batchnorm"});
+  CHECK(said("measured the statistics of 2 BatchNorm layers anew on the averaged model"));
 }
 
-TEST_CASE_FIXTURE(Trainer, "a result that cannot be written is said once") {
-  std::filesystem::create_directories(dir / "run/w1.result.json/in the way");
-  CHECK(train("run", {"--steps", "5"}) == 1);
-  INFO(output());
-  CHECK(said("finished step 5"));
-  const std::string text = output(), refused = "no result written: ";
-  REQUIRE(said(refused));
-  CHECK(text.find(refused) == text.rfind(refused));
+TEST_CASE_FIXTURE(Trainer, "--reestimate-batchnorm that will measure nothing is a warning") {
+  CHECK(train("run", {"--steps", "3", "--reestimate-batchnorm"}) == 0);
+  CHECK(said("--reestimate-batchnorm: mlp has no BatchNorm: nothing will be measured"));
+  CHECK(train("run", {"--steps", "3", "--reestimate-batchnorm", "--model", "cnn"}) == 0);
+  CHECK_FALSE(said("has no BatchNorm"));
+  CHECK(said("--reestimate-batchnorm: no averaged model, so its BatchNorm is not measured"));
 }
 
 TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one changes nothing") {
@@ -265,7 +303,7 @@ TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one
   const Arguments endless{"--steps", "1000000", "--step-time", "5"};
   test::Process process(command("run", endless), dir / "output");
   const auto metrics = dir / "run/w1.metrics.jsonl";
-  REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, patience));
+  REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, until_it_trains));
   test::write_text(dir / "cluster.yaml",
                    "nodes: [{name: w1, port: " + after + "}]\ngossip: {timeout_ms: 800}\n");
   process.signal(SIGHUP);
@@ -281,6 +319,7 @@ TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one
 }
 
 TEST_CASE_FIXTURE(Trainer, "training that diverges ends with exit code 1 and says so") {
+  log_warnings_alone();
   CHECK(train("run", {"--steps", "200", "--lr", "1e30", "--quiet"}) == 1);
   INFO(output());
   CHECK(said("dpwa-train: the loss is not finite after step "));
@@ -288,6 +327,7 @@ TEST_CASE_FIXTURE(Trainer, "training that diverges ends with exit code 1 and say
 }
 
 TEST_CASE_FIXTURE(Trainer, "without a run directory the result goes to stdout") {
+  log_warnings_alone();  // output() has stderr too
   Arguments all = command("run", {"--steps", "3", "--quiet"});
   const auto run_dir = std::find(all.begin(), all.end(), "--run-dir");
   all.erase(run_dir, run_dir + 2);
@@ -316,7 +356,7 @@ TEST_CASE_FIXTURE(Trainer, "training attached to a node process is killed, and r
                          dir / "output");
     const auto metrics = dir / "run/w1.metrics.jsonl";
     const auto steps = [&] { return std::ranges::count(test::read_text(metrics), '\n'); };
-    REQUIRE(test::eventually([&] { return steps() > 50; }, patience));
+    REQUIRE(test::eventually([&] { return steps() > 50; }, until_it_trains));
     killed.signal(SIGKILL);
     killed.wait();
   }

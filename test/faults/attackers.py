@@ -84,6 +84,7 @@ class Attacker:
                 kind, request, size = wire.parse_header(await reader.readexactly(wire.HEADER_BYTES))
                 body = await reader.readexactly(size)
                 if kind == wire.HELLO:
+                    self.fingerprint = body[16:48]  # of the model that they train
                     await self._welcome(writer, request)
                 elif kind == wire.PULL:
                     await self._answer(writer, request, wire.Pull.decode(body))

@@ -67,7 +67,7 @@ def settings_for(chosen: argparse.Namespace, seed: int, sanitizer: str) -> Setti
     return Settings(seed=seed, nodes=chosen.nodes, seconds=chosen.seconds, build=chosen.build, sanitizer=sanitizer,
                     encoding=encoding, security=chosen.security, netns=chosen.netns,
                     same_host=seed % 2 == 0 and not chosen.netns, step_budget_ms=20 if seed % 3 == 0 else 0,
-                    firewall=chosen.firewall or ("warn", "warn", "warn", "refuse", "clip")[seed % 5])
+                    firewall=chosen.firewall or ("clip", "clip", "clip", "refuse", "warn")[seed % 5])
 
 
 def schedule_of(chosen: argparse.Namespace, settings: Settings) -> list[schedule.Fault]:

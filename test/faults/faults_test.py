@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import unittest
+from collections import Counter
 from pathlib import Path
 
 import invariants
@@ -11,7 +13,7 @@ import network
 import proxy
 import schedule
 import wire
-from campaign import seeds_of
+from campaign import parse, seeds_of, settings_for
 from schedule import Fault
 
 NAMES = ["w1", "w2", "w3", "w4"]
@@ -67,6 +69,14 @@ class Schedules(unittest.TestCase):
         self.assertEqual({one.kind for one in faults}, set(KINDS))
         self.assertEqual({one.values["behaviour"] for one in faults if one.kind == "attack"},
                          set(schedule.BEHAVIOURS))
+
+    def test_most_seeds_run_with_the_default_firewall_and_every_policy_occurs(self) -> None:
+        sample = Path(__file__).resolve().parents[2] / "samples" / "cluster.yaml"
+        default = re.search(r"^    \{distance: (\w+),", sample.read_text(encoding="utf-8"), re.MULTILINE)
+        assert default is not None
+        drawn = Counter(settings_for(parse([]), seed, "").firewall for seed in range(100))
+        self.assertGreater(drawn[default[1]], 50)
+        self.assertEqual(set(drawn), {"warn", "clip", "refuse"})
 
     def test_seeds_are_read(self) -> None:
         self.assertEqual(seeds_of("1..3,7"), [1, 2, 3, 7])

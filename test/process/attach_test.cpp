@@ -40,6 +40,12 @@ class NodeProcesses {
   std::map<std::string, ChildProcess> processes_;
 };
 
+// Of w1; empty: it does not answer.
+std::string state_of(const ClusterRun& run) {
+  const auto status = run.status("w1");
+  return status.is_object() ? status.value("state", "") : "";
+}
+
 bool mixes_with(const ClusterRun& run, const std::string& name, const std::string& peer) {
   const std::size_t from = run.steps(name).size();
   return holds_in_time([&] { return run.count(name, from, "mixed", peer) > 3; });
@@ -64,6 +70,54 @@ TEST_CASE("trainers attached to node processes average as trainers do that are n
     nodes.of(name).signal(SIGTERM);
     CHECK(nodes.of(name).wait(test::run_patience) == 128 + SIGTERM);
   }
+}
+
+TEST_CASE("a node process takes a cluster file that comes through a pipe") {
+  ClusterRun run(1, settings);
+  const auto log = run.directory() / "w1.node.log";
+  ChildProcess node({"/bin/bash", "-c", "exec \"$0\" node --config <(cat \"$1\") --name w1",
+                     DPWA_CLI, run.file()},
+                    log);
+  const auto text = [&] {
+    std::ostringstream words;
+    words << std::ifstream(log).rdbuf();
+    return words.str();
+  };
+  CHECK(holds_in_time(
+      [&] { return text().find("waiting for a trainer of 'w1'") != std::string::npos; }));
+  INFO(text());
+  node.signal(SIGTERM);
+  CHECK(node.wait(test::run_patience) == 128 + SIGTERM);
+}
+
+TEST_CASE("a node process answers dpwa status before its trainer comes and after it has gone") {
+  ClusterRun run(1, settings);
+  NodeProcesses nodes(run);
+  CHECK(holds_in_time([&] { return state_of(run) == "waiting"; }));
+  run.start("w1", {"--step-ms", "1"});
+  CHECK(holds_in_time([&] { return state_of(run) == "training"; }));
+  REQUIRE(run.finishes_well());
+  CHECK(holds_in_time([&] { return state_of(run) == "waiting"; }));
+  nodes.of("w1").signal(SIGHUP);
+  CHECK(holds_in_time([&] { return state_of(run) == "waiting"; }));
+}
+
+TEST_CASE("status --watch goes on until Ctrl-C and ends with 130") {
+  const ClusterRun run(1, settings);
+  const NodeProcesses nodes(run);
+  const auto output = run.directory() / "watch.out";
+  ChildProcess watch({DPWA_CLI, "status", "--watch=1", run.file()}, output);
+  REQUIRE(holds_in_time([&] {
+    std::ostringstream text;
+    text << std::ifstream(output).rdbuf();
+    const auto first = text.str().find("waiting");
+    return first != std::string::npos && text.str().find("waiting", first + 1) != std::string::npos;
+  }));
+  watch.signal(SIGINT);
+  CHECK(watch.wait(test::run_patience) == 128 + SIGINT);
+  std::ostringstream text;
+  text << std::ifstream(output).rdbuf();
+  CHECK(text.str().find('\x1b') == std::string::npos);  // no terminal
 }
 
 TEST_CASE("a node process that waits for others ends when it is told to") {

@@ -81,6 +81,25 @@ TEST_CASE("SIGHUP takes over what may change, names what may not, and survives a
   CHECK(run.finishes_well());
 }
 
+TEST_CASE(
+    "SIGHUP with a pipe for a cluster file that nobody writes does not hold up the training") {
+  ClusterRun run(2, settings);
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed") > 5; }));
+  std::filesystem::remove(run.file());
+  REQUIRE(::mkfifo(run.file().c_str(), 0600) == 0);
+  run.process("w1").signal(SIGHUP);
+  // How long it waited is in the line.
+  CHECK(holds_in_time(
+      [&] { return said(run, "w1", "is a pipe that nobody has opened to write it; accepted: "); }));
+  const FileDescriptor silent(::open(run.file().c_str(), O_RDWR | O_CLOEXEC));
+  run.process("w1").signal(SIGHUP);
+  CHECK(holds_in_time([&] { return said(run, "w1", " 50 ms; accepted: "); }));
+  const std::size_t from = run.steps("w1").size();
+  CHECK(holds_in_time([&] { return run.count("w1", from, "mixed", "w2") > 5; }));
+  CHECK(run.finishes_well());
+}
+
 TEST_CASE("SIGHUP with a log.file that cannot be opened changes nothing, and the run goes on") {
   ClusterRun run(2, settings);
   run.start_all({"--step-ms", "4"});

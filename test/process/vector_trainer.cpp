@@ -205,7 +205,7 @@ struct Model {
 
 void reload(const Options& options, Model& node) {
   dpwa::reload_or_keep([&] {
-    node.gossip->reload(dpwa::load_config(options.cluster_file, options.name, options.join));
+    node.gossip->reload(dpwa::reload_config(options.cluster_file, options.name, options.join));
   });
 }
 

@@ -63,6 +63,26 @@ def peer(name: str, nodes: int, rate: float) -> dict[str, Any]:
     return {"kind": "peer", "name": name, "bytes": 100 * MB, "nodes": nodes, **figures}
 
 
+def collective(model: str, nodes: int, ratio: float | None) -> dict[str, Any]:
+    range_ = {"min": 0.8, "median": 0.9, "max": 1.0}
+    side = {"step_us": {"median": 9000, "p99": 12000}, "local_step_us": {**range_, "median": 5000}}
+    side["hidden_share"] = range_
+    ratio_ = None if ratio is None else {"min": ratio - 0.1, "median": ratio, "max": ratio + 0.1}
+    return {
+        **{"kind": "collective", "model": model, "bytes": 8 * MB, "nodes": nodes, "noise": QUIET, "dpwa": side},
+        **{"ddp": {"absent": "no torch"} if ratio is None else side, "ratio_to_ddp": ratio_},
+        "allreduce_us": {"min": 1, "median": 4000, "max": 5000},
+    }
+
+
+def engines(mpi: float | None) -> dict[str, Any]:
+    measured = {"gb_per_s": 2.0, "windows": {"count": 5, "allreduce_us": {"min": 1, "median": 200_000, "max": 2}}}
+    other = {"name": "mpi", "absent": "no MPI"} if mpi is None else {"name": "mpi", **measured}
+    ratio = None if mpi is None else {"min": mpi, "median": mpi, "max": mpi}
+    document = {"kind": "engines", "bytes": 100 * MB, "nodes": 4, "ratio_mpi_to_gloo": ratio, "noise": QUIET}
+    return {**document, "engines": [{"name": "gloo", **measured}, other]}
+
+
 def memory(**rates: float) -> dict[str, Any]:
     one = {"name": "memcpy", "dtype": "float32", "meaning": "a copy", "gb_per_s": 12.0}
     passes = [{**one, "threads": 1}, {**one, "threads": 2}]
@@ -89,6 +109,8 @@ MEMORY = "memory beyond parameters, snapshots and landing (the most)"
 FIREWALL = "statistics of the firewall, of a pull of 100 MB"
 LOOP = "step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)"
 SMALL_STEP = "step with a pull, 100 k parameters in 100 tensors"
+STEPS = "collective: step, of DistributedDataParallel's (the worst)"
+ENGINE = "collective: engine mpi, 100 MB, 4 nodes: times gloo's throughput"
 SMALL_PULL = "pull of 200 bytes: times the latency of bare sockets"
 
 
@@ -148,6 +170,17 @@ class Bars(unittest.TestCase):
         some = verdicts(step(100_000, 100, 99, 0.1), step(10_000_000, 2, 900, 0.95), step(10_000_000, 100, 900, 0.85))
         self.assertEqual((some[SMALL_STEP], some[LOOP]), (("99.0 µs", MET), ("0.850", MISSED)))
 
+    def test_the_worst_step_beside_ddp_counts(self) -> None:
+        self.assertEqual(verdicts(collective("mlp", 2, None))[STEPS][1], NOT_MEASURED)
+        met = (collective("mlp", 2, None), collective("mlp", 4, 1.0))
+        self.assertEqual(verdicts(*met)[STEPS], ("1.000", MET))
+        self.assertEqual(verdicts(*met, collective("resnet18", 2, 1.01))[STEPS], ("1.010", MISSED))
+
+    def test_the_engine_of_mpi_beside_gloo(self) -> None:
+        self.assertEqual(verdicts(engines(None))[ENGINE][1], NOT_MEASURED)
+        self.assertEqual(verdicts(engines(1.25))[ENGINE], ("1.250", MET))
+        self.assertEqual(verdicts(engines(1.2))[ENGINE][1], MISSED)
+
     def test_the_latency_of_small_pulls(self) -> None:
         self.assertEqual(verdicts(pull(200, 2, 0.01, 0.8))[SMALL_PULL], ("1.200", MET))
 
@@ -163,6 +196,9 @@ def full() -> Results:
         pull(100 * MB, 4, 5, 0.8),
         peer("c10d Gloo all-reduce", 4, 2.0),
         step(100_000, 100, 50, 0.5),
+        collective("mlp", 2, 0.95),
+        collective("mlp", 4, None),
+        engines(None),
         skipped=({"title": "step 100M", "reason": "needs LibTorch (there is no /some/where/dpwa-bench-step)"},),
     )
 
@@ -188,7 +224,7 @@ class Tables(unittest.TestCase):
 
     def test_noise_and_what_was_left_out_are_said_without_folders(self) -> None:
         text = bench_tables.report(full(), 2)
-        self.assertIn("noisy during 1 of 9 measurements", text)
+        self.assertIn("noisy during 1 of 12 measurements", text)
         self.assertIn("- pull 100 MB 1 pair tcp fp32: other work took 12 % of the processors", text)
         self.assertIn("~5.00", text)
         self.assertIn("- step 100M: needs LibTorch (there is no dpwa-bench-step)", text)

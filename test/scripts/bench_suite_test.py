@@ -23,6 +23,10 @@ case "$*" in *psk*) echo "progress" >&2; echo "dpwa-bench: no psk here" >&2; exi
 case $1 in
   memory) echo '{"kind": "memory", "results": []}' ;;
   step) echo '{"kind": "step", "arrived": {}}' ;;
+  collective) case "$*" in
+    *--engines*) echo '{"kind": "engines", "engines": [{"name": "mpi", "absent": "none"}]}' ;;
+    *) echo '{"kind": "collective", "dpwa": {"step_us": {"median": 5}}, "ratio_to_ddp": {"median": 0.9}}' ;;
+    esac ;;
   *) echo '{"kind": "pull", "bytes": 200, "gb_per_s": 1, "latency_us": {"median": 5}}' ;;
 esac
 """
@@ -62,6 +66,19 @@ class Plans(unittest.TestCase):
             self.assertEqual({one.environment.get("LD_PRELOAD") for one in found}, {library})
             self.assertEqual(len(found), 3)
 
+    def test_steps_of_collective_come_with_ddp_where_a_python_has_torch(self) -> None:
+        def found(*arguments: Any) -> list[Measurement]:
+            plan = Plan(*arguments, reno_sockets="/where/reno_sockets.so").measurements()
+            return [one for one in plan if one.command[1] == "collective"]
+
+        titles = [one.title for one in found("b", "default", None, "python3")]
+        steps = [f"collective {model}, {nodes} nodes" for model in ("mlp", "resnet18") for nodes in (2, 4)]
+        self.assertEqual(titles, [*steps, "engines 100 MB, 4 nodes"])
+        for one in found("b", "quick", None, "python3"):
+            self.assertEqual("--torch-python" in one.command, "--engines" not in one.command)
+            self.assertEqual(one.environment, {"LD_PRELOAD": "/where/reno_sockets.so"})  # of both sides alike
+        self.assertFalse(any("--torch-python" in one.command for one in found("b", "quick")))
+
     def test_every_pull_runs_in_turn_with_bare_sockets_but_for_four_nodes_of_1_gb(self) -> None:
         for one in Plan("dpwa-bench", "full").measurements():
             if one.command[1] == "pull":
@@ -72,7 +89,7 @@ class Plans(unittest.TestCase):
         plan = Plan("dpwa-bench", "full", "mpi", "python3", 0.5).measurements()
         told = [one.command for one in plan if "--seconds" in one.command]
         seconds = {command[command.index("--seconds") + 1] for command in told}
-        self.assertEqual(seconds, {"0.5", "1"})  # twice for 100 million parameters
+        self.assertEqual(seconds, {"0.5", "1", "1.5"})  # longer for 100 million parameters and ResNet-18
 
 
 class Runs(unittest.TestCase):

@@ -19,6 +19,9 @@ CLEAN = {
     "adapters/common/flat.h": "#include <ATen/core/Tensor.h>\n",
     "adapters/gossip/gossip.h": '#include "adapters/adapter.h"\n#include "adapters/common/flat.h"\n',
     "adapters/null/null.h": '#include "adapters/adapter.h"\n#include "dpwa/log/log.h"\n',
+    "adapters/collective/all.h": "",
+    "adapters/collective/engine/store.h": "",
+    "adapters/launch/meet.cpp": '#include "adapters/collective/engine/store.h"\n',
     "adapters/factory.cpp": '#include "adapters/gossip/gossip.h"\n#include "adapters/null/null.h"\n',
     "bench/pull.cpp": '#include "dpwa/node.h"\n#include "interpolation/blend.h"\n',
     "bench/step/step.cpp": '#include "adapters/adapter.h"\n#include "bench/pull.cpp"\n#include <torch/types.h>\n',
@@ -66,8 +69,16 @@ class CheckIncludes(unittest.TestCase):
             "adapters/null/null.cpp", '#include "adapters/gossip/gossip.h"\n', "must not include the adapter gossip"
         )
 
-    def test_only_the_step_benchmark_may_include_adapters_and_torch(self) -> None:
-        self.assert_one("bench/pull.cpp", '#include "adapters/adapter.h"\n', "bench/step/ alone")
+    def test_the_launcher_may_include_the_engine_s_store_and_no_adapter(self) -> None:
+        self.assert_one(
+            "adapters/launch/meet.cpp", '#include "adapters/collective/all.h"\n', "must not include the adapter collective"
+        )
+        self.assert_one(
+            "adapters/null/null.cpp", '#include "adapters/collective/engine/store.h"\n', "must not include the adapter"
+        )
+
+    def test_of_the_benchmarks_only_two_may_include_adapters_and_torch(self) -> None:
+        self.assert_one("bench/pull.cpp", '#include "adapters/adapter.h"\n', "bench/step/ and bench/collective/ alone")
         self.assert_one("bench/pull.cpp", "#include <torch/types.h>\n", "torch is for")
 
     def test_a_shared_adapter_header_may_not_include_one_adapter(self) -> None:

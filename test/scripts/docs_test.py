@@ -12,16 +12,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CLI = Path(os.environ.get("DPWA_CLI", ROOT / "build/release/bin/dpwa"))
 SKIPPED_FOLDERS = {".git", ".venv", "build", "runs", "data"}
-NODE = "nodes: [{name: w1, port: 45000}]\n"
+NODE = "nodes: [{name: w1, port: 24000}]\n"
 
 # Heading of docs/CONFIGURATION.md -> a cluster file with the key UNKNOWN in that section.
 PROBES = {
     "The file": NODE + "UNKNOWN: 1\n",
-    "nodes": "nodes: [{name: w1, port: 45000, UNKNOWN: 1}]\n",
+    "nodes": "nodes: [{name: w1, port: 24000, UNKNOWN: 1}]\n",
     "gossip": NODE + "gossip: {UNKNOWN: 1}\n",
     "gossip.flow_control": NODE + "gossip: {flow_control: {UNKNOWN: 1}}\n",
     "gossip.firewall": NODE + "gossip: {firewall: {UNKNOWN: 1}}\n",
     "gossip.membership": NODE + "gossip: {membership: {UNKNOWN: 1}}\n",
+    "collective": NODE + "collective: {UNKNOWN: 1}\n",
     "security": NODE + "security: {mode: insecure, UNKNOWN: 1}\n",
     "transport": NODE + "transport: {UNKNOWN: 1}\n",
     "log": NODE + "log: {UNKNOWN: 1}\n",
@@ -142,6 +143,81 @@ class Configuration(unittest.TestCase):
         known = {f"{heading}.{key}" for heading, rows in self.tables.items() for key in keys(rows)}
         known |= keys(self.tables["The file"])
         self.assertLessEqual(short, known)
+
+
+# A number as a paper says it, and the line of the code that it repeats, in the same unit.
+NUMBERS = [
+    ("docs/OPERATIONS.md", r"asked again every (\d+) s or so", "dpwa/core/backoff.h", r"max = .*seconds\((\d+)\)"),
+    ("docs/OPERATIONS.md", r"each peer every (\d+) s or so", "dpwa/core/backoff.h", r"max = .*seconds\((\d+)\)"),
+    (
+        "docs/ALGORITHMS.md",
+        r"backs off, \d+ ms doubling to (\d+) s",
+        "dpwa/core/backoff.h",
+        r"max = .*seconds\((\d+)\)",
+    ),
+    ("docs/ALGORITHMS.md", r"backs off, (\d+) ms", "dpwa/core/backoff.h", r"initial = .*milliseconds\((\d+)\)"),
+    (
+        "docs/ALGORITHMS.md",
+        r"cost no score and about (\d+) ms",
+        "dpwa/core/peer_table.cpp",
+        r"declined_delay = .*\((\d+)\)",
+    ),
+    (
+        "docs/ALGORITHMS.md",
+        r"the same one every (\d+) s",
+        "dpwa/core/peer_table.cpp",
+        r"first_forgiveness = .*\((\d+)\)",
+    ),
+    ("docs/ALGORITHMS.md", r"four at a time every (\d+) ms", "dpwa/net/client_membership.cpp", r"tick = .*\((\d+)\)"),
+    (
+        "docs/PROTOCOL.md",
+        r"tries again after (\d+) s",
+        "dpwa/net/same_host/path.h",
+        r"pause_after_failure = .*\((\d+)\)",
+    ),
+    ("docs/PROTOCOL.md", r"included, (\d+) s after", "dpwa/net/server.h", r"handshake_timeout = .*\((\d+)\)"),
+    ("docs/SECURITY.md", r"from accept to WELCOME \| (\d+) s", "dpwa/net/server.h", r"handshake_timeout = .*\((\d+)\)"),
+    ("docs/PROTOCOL.md", r"replies in flight (\d+) ms", "dpwa/net/server.h", r"drain_time = .*\((\d+)\)"),
+    ("docs/OPERATIONS.md", r"replies in flight (\d+) ms", "dpwa/net/server.h", r"drain_time = .*\((\d+)\)"),
+    ("docs/ARCHITECTURE.md", r"replies in flight get (\d+) ms", "dpwa/net/server.h", r"drain_time = .*\((\d+)\)"),
+    (
+        "docs/PROTOCOL.md",
+        r"once in (\d+) ms and by at most",
+        "dpwa/core/membership.h",
+        r"refutation_pause = .*\((\d+)\)",
+    ),
+    ("docs/PROTOCOL.md", r"told this peer nothing for (\d+) s", "dpwa/core/membership.h", r"exchange = .*\((\d+)\)"),
+    (
+        "docs/PROTOCOL.md",
+        r"believed that is more than (\d+),",
+        "dpwa/core/membership.h",
+        r"max_refutation_jump = (\d+)",
+    ),
+    ("docs/PROTOCOL.md", r"held several for (\d+) ms", "dpwa/core/readers.h", r"stall = .*\((\d+)\)"),
+    ("docs/PROTOCOL.md", r"less than (\d+) ms ago", "dpwa/net/name_guard.h", r"answer_holds = .*\((\d+)\)"),
+    ("docs/SECURITY.md", r"once in (\d+) ms a name", "dpwa/net/name_guard.h", r"answer_holds = .*\((\d+)\)"),
+    (
+        "docs/PROTOCOL.md",
+        r"at least (\d+) s; of a full pull",
+        "dpwa/node/node.cpp",
+        r"shortest_reply_bound = .*\((\d+)\)",
+    ),
+    ("docs/SECURITY.md", r"at least (\d+) s; full pulls", "dpwa/node/node.cpp", r"shortest_reply_bound = .*\((\d+)\)"),
+    ("docs/PROTOCOL.md", r"a pause of (\d+) ms between", "dpwa/gossip/final_average.cpp", r"pause = .*\((\d+)\)"),
+    ("docs/FIREWALL.md", r"The last (\d+) distances", "dpwa/core/distance_bound.h", r"window = (\d+)"),
+    ("docs/OPERATIONS.md", r"At most (\d+) such", "dpwa/log/log_limiter.h", r"most_in_a_period = (\d+)"),
+    ("docs/OPERATIONS.md", r"every (\d+) ms a new try", "dpwa/net/accept_loop.h", r"pause = .*\((\d+)\)"),
+]
+
+
+class Numbers(unittest.TestCase):
+    def test_a_number_of_the_code_is_the_same_in_the_papers(self) -> None:
+        for paper, said, source, written in NUMBERS:
+            with self.subTest(paper=paper, said=said):
+                in_paper = re.findall(said, re.sub(r"\s+", " ", (ROOT / paper).read_text(encoding="utf-8")))
+                in_code = re.findall(written, (ROOT / source).read_text(encoding="utf-8"))
+                self.assertEqual((len(in_paper), len(in_code)), (1, 1), "each is said once")
+                self.assertEqual(in_paper, in_code)
 
 
 class Quotations(unittest.TestCase):

@@ -27,7 +27,7 @@ void limit_waiting(int descriptor) {
 
 }  // namespace
 
-RawSocket::RawSocket(std::uint16_t port, int receive_buffer)
+RawSocket::RawSocket(std::uint16_t port, int receive_buffer, const char* from)
     : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   if (receive_buffer > 0) {
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
@@ -35,6 +35,13 @@ RawSocket::RawSocket(std::uint16_t port, int receive_buffer)
   limit_waiting(descriptor_);
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  if (from != nullptr) {
+    ::inet_pton(AF_INET, from, &address.sin_addr);
+    if (::bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      ::close(descriptor_);
+      throw std::runtime_error(std::string("cannot call from ") + from);
+    }
+  }
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {

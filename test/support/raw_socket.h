@@ -22,8 +22,8 @@ struct RawFrame {
 class RawSocket {
  public:
   // Connects. `receive_buffer`: bytes that the kernel holds for a reader that does not read; 0 =
-  // the system's choice. Throws std::runtime_error.
-  explicit RawSocket(std::uint16_t port, int receive_buffer = 0);
+  // the system's choice. `from`: the own address, such as 127.0.0.2. Throws std::runtime_error.
+  explicit RawSocket(std::uint16_t port, int receive_buffer = 0, const char* from = nullptr);
   // Takes over a connected descriptor.
   struct Adopt {
     int descriptor;

@@ -35,22 +35,24 @@ Config loopback_config(const std::vector<std::uint16_t>& ports, std::size_t self
   return config;
 }
 
-VectorNode::VectorNode(Config config, std::size_t elements, float value, std::size_t tensors)
+VectorNode::VectorNode(Config config, std::size_t elements, float value, std::size_t tensors,
+                       TimeSource now)
     : config_(std::move(config)),
       elements_(elements),
       memory_(vector_manifest(elements, tensors).total_bytes()),
       parameters_(vector_manifest(elements, tensors), memory_.bytes()),
-      gossip_(std::make_unique<Gossip>(config_, parameters_)) {
+      gossip_(std::make_unique<Gossip>(config_, parameters_, std::move(now))) {
   std::ranges::fill(values(), value);
 }
 
 VectorCluster::VectorCluster(std::size_t nodes, std::size_t elements,
-                             const std::function<void(Config&)>& tune, std::size_t tensors) {
+                             const std::function<void(Config&)>& tune, std::size_t tensors,
+                             const TimeSource& now) {
   const auto ports = net::free_ports(nodes);
   for (std::size_t i = 0; i < nodes; ++i) {
     Config config = loopback_config(ports, i);
     if (tune) tune(config);
-    nodes_.push_back(std::make_unique<VectorNode>(std::move(config), elements, 0, tensors));
+    nodes_.push_back(std::make_unique<VectorNode>(std::move(config), elements, 0.0F, tensors, now));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -22,7 +23,8 @@ Manifest vector_manifest(std::size_t elements, std::size_t tensors = 1);
 // A float32 vector that takes part in gossip: a node without torch.
 class VectorNode {
  public:
-  VectorNode(Config config, std::size_t elements, float value = 0, std::size_t tensors = 1);
+  VectorNode(Config config, std::size_t elements, float value = 0, std::size_t tensors = 1,
+             TimeSource now = std::chrono::steady_clock::now);
 
   std::span<float> values() {
     return {reinterpret_cast<float*>(memory_.bytes().data()), elements_};
@@ -41,9 +43,10 @@ class VectorNode {
 // Real nodes over loopback sockets in this process, driven in lockstep.
 class VectorCluster {
  public:
-  // `tune` may change each node's configuration.
+  // `tune` may change each node's configuration. `now`: what the nodes' judgement goes by.
   VectorCluster(std::size_t nodes, std::size_t elements,
-                const std::function<void(Config&)>& tune = {}, std::size_t tensors = 1);
+                const std::function<void(Config&)>& tune = {}, std::size_t tensors = 1,
+                const TimeSource& now = std::chrono::steady_clock::now);
 
   void start();  // all at once, each on a thread of its own, as processes would
   void for_all_at_once(const std::function<void(VectorNode&)>& body);

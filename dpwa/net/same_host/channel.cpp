@@ -13,6 +13,7 @@
 
 #include "dpwa/net/same_host/credentials.h"
 #include "dpwa/net/same_host/descriptors.h"
+#include "dpwa/snapshot/encoded_chunk.h"
 
 namespace dpwa::same_host {
 
@@ -48,8 +49,9 @@ PullResult taken_back(const Progress& progress) {
 
 }  // namespace
 
-Channel::Channel(asio::io_context& io, LocalNode& local, std::string peer)
-    : io_(io), local_(local), peer_(std::move(peer)) {}
+Channel::Channel(asio::io_context& io, LocalNode& local, std::string peer,
+                 std::span<std::byte> payload)
+    : io_(io), local_(local), peer_(std::move(peer)), payload_(payload) {}
 
 void Channel::close() {
   if (socket_) socket_->close();
@@ -105,8 +107,9 @@ asio::awaitable<PullResult> Channel::pull(PullRequest request, Landing& landing)
   PullResult result = co_await exchange(request, landing);
   busy_ = false;
   result.incarnation = incarnation_;
-  const bool whole =
-      !result.failure || declined_in_order(*result.failure) || result.failure == PeerFailure::stale;
+  const bool judged = result.failure == PeerFailure::stale ||  // before it was read
+                      result.failure == PeerFailure::other_lineage;
+  const bool whole = !result.failure || declined_in_order(*result.failure) || judged;
   if (!whole) close();
   if (is_open()) watch();
   co_return result;
@@ -114,6 +117,8 @@ asio::awaitable<PullResult> Channel::pull(PullRequest request, Landing& landing)
 
 asio::awaitable<PullResult> Channel::exchange(const PullRequest& request, Landing& landing) {
   wire::Pull message;
+  message.codec = request.codec;
+  message.chunk_bytes = static_cast<std::uint32_t>(payload_.size());
   message.full = request.full;
   message.for_final_average = request.for_final_average;
   if (request.known_incarnation == incarnation_) message.known_version = request.known_version;
@@ -147,14 +152,12 @@ asio::awaitable<PullResult> Channel::read(const PullRequest& request, wire::Mapp
   auto mapping = mapping_of(reply, why);
   if (mapping == nullptr) co_return failed(PeerFailure::protocol, why);
   if (const auto verdict = request.judge ? request.judge(reply.progress) : std::nullopt) {
-    PullResult result = failed(*verdict, "is too far behind or stands still, at clock " +
-                                             std::to_string(reply.progress.clock));
-    result.progress = reply.progress;
+    PullResult result = not_wanted(*verdict, reply.progress);
     co_await release(false);
     co_return result;
   }
   if (request.begin_landing) request.begin_landing();
-  PullResult result = co_await land(std::move(mapping), reply, landing);
+  PullResult result = co_await land(std::move(mapping), reply, request.codec, landing);
   if (!result.failure) co_await release(true);
   co_return result;
 }
@@ -176,24 +179,38 @@ std::shared_ptr<Mapping> Channel::mapping_of(const wire::Mapped& reply, std::str
   return mapping;
 }
 
+std::uint64_t Channel::land_piece(const Mapping& mapping, ByteRange piece, Codec codec,
+                                  Landing& landing) {
+  if (codec == Codec::raw) {
+    landing.consume(piece.offset, mapping.bytes(piece));
+    return piece.length;
+  }
+  const Manifest& manifest = local_.manifest;
+  const auto payload = payload_.first(payload_bytes(manifest, codec, piece));
+  encode_chunk(manifest, codec, mapping.bytes({0, manifest.total_bytes()}), piece, payload);
+  landing.consume(codec, piece, payload);
+  return payload.size();
+}
+
 // Lets the thread do its other work between two pieces; a deadline may close the channel there.
+// With a codec the pieces are the chunks of a reply over TCP, for its units depend on them.
 asio::awaitable<PullResult> Channel::land(std::shared_ptr<Mapping> mapping, wire::Mapped reply,
-                                          Landing& landing) {
+                                          Codec codec, Landing& landing) {
   PullResult result;
   result.progress = reply.progress;
   const ByteRange range{reply.offset, reply.length};
-  while (result.bytes < range.length) {
-    const ByteRange piece{range.offset + result.bytes,
-                          std::min(piece_bytes, range.length - result.bytes)};
+  const std::uint64_t longest = codec == Codec::raw ? piece_bytes : payload_.size();
+  for (std::uint64_t at = 0; at < range.length;) {
+    const ByteRange piece{range.offset + at, std::min(longest, range.length - at)};
     if (!mapping->populate(piece))
       co_return failed(PeerFailure::protocol, "sent memory that cannot be read");
-    landing.consume(piece.offset, mapping->bytes(piece));
-    result.bytes += piece.length;
+    result.bytes += land_piece(*mapping, piece, codec, landing);
+    at += piece.length;
     if (mapping->generation() != reply.generation) {
       ++local_.traffic.same_host_reads_discarded;
       co_return taken_back(reply.progress);
     }
-    if (result.bytes == range.length) break;
+    if (at == range.length) break;
     co_await asio::post(io_, asio::use_awaitable);
     if (!is_open()) {
       result.failure = PeerFailure::unreachable;
@@ -216,19 +233,21 @@ asio::awaitable<void> Channel::release(bool landed) {
 void Channel::watch() {
   if (watching_) return;
   watching_ = true;
-  auto socket = socket_;
-  socket->socket().async_wait(stream_protocol::socket::wait_read,
-                              [this, socket](const boost::system::error_code& error) {
-                                if (socket != socket_) return;
-                                watching_ = false;
-                                if (error || busy_)
-                                  return;  // the end of the next pull watches again
-                                if (socket->quiet()) {
-                                  watch();  // that was an answer long read
-                                } else {
-                                  close();
-                                }
-                              });
+  // The channel alone owns its socket, so a socket that is there vouches for the channel.
+  const std::weak_ptr<FrameSocket> watched = socket_;
+  socket_->socket().async_wait(stream_protocol::socket::wait_read,
+                               [this, watched](const boost::system::error_code& error) {
+                                 const auto socket = watched.lock();
+                                 if (!socket) return;  // the channel has another one, or is gone
+                                 watching_ = false;
+                                 if (error || busy_)
+                                   return;  // the end of the next pull watches again
+                                 if (socket->quiet()) {
+                                   watch();  // that was an answer long read
+                                 } else {
+                                   close();
+                                 }
+                               });
 }
 
 }  // namespace dpwa::same_host

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,18 @@ namespace dpwa::same_host {
 
 // The kept connection to a peer of this host, and its snapshot buffers, each mapped once. Requests
 // one at a time. Closed by any failure, by the caller (a deadline) and when the peer ends; the
-// mappings go with it. Tx thread only.
+// mappings go with it. Not to be destroyed while a call is under way; at any other time, and
+// nothing is left waiting. Tx thread only.
 class Channel {
  public:
-  Channel(boost::asio::io_context& io, LocalNode& local, std::string peer);
+  // `payload`: memory for one chunk in its encoded form, used while a chunk is read and not kept.
+  Channel(boost::asio::io_context& io, LocalNode& local, std::string peer,
+          std::span<std::byte> payload);
 
   // Connects and shakes hands with the peer in its `incarnation`. Empty: done; else why not.
   boost::asio::awaitable<std::string> connect(Offer offer, std::uint64_t incarnation);
-  // As PeerChannel::pull, over an open connection.
+  // As PeerChannel::pull, over an open connection. What lands is what would have over TCP: with a
+  // codec each chunk is encoded here, as the peer would, and taken in from there.
   boost::asio::awaitable<PullResult> pull(PullRequest request, Landing& landing);
   bool is_open() const { return socket_ != nullptr && socket_->is_open(); }
   void close();
@@ -36,7 +41,9 @@ class Channel {
   boost::asio::awaitable<PullResult> read(const PullRequest& request, wire::Mapped reply,
                                           Landing& landing);
   boost::asio::awaitable<PullResult> land(std::shared_ptr<Mapping> mapping, wire::Mapped reply,
-                                          Landing& landing);
+                                          Codec codec, Landing& landing);
+  // Lands a part of the snapshot. The bytes that it would have taken over TCP.
+  std::uint64_t land_piece(const Mapping& mapping, ByteRange piece, Codec codec, Landing& landing);
   boost::asio::awaitable<void> release(bool landed);
   // The memory that `reply` names; null: `why` says what is wrong with it.
   std::shared_ptr<Mapping> mapping_of(const wire::Mapped& reply, std::string& why);
@@ -45,7 +52,8 @@ class Channel {
   boost::asio::io_context& io_;
   LocalNode& local_;
   const std::string peer_;
-  std::shared_ptr<FrameSocket> socket_;  // null before the first connect; shared with watch()
+  const std::span<std::byte> payload_;
+  std::shared_ptr<FrameSocket> socket_;             // null before the first connect; no other owner
   std::vector<std::shared_ptr<Mapping>> mappings_;  // by number of the peer's buffer
   std::uint64_t incarnation_ = 0;                   // of the peer, on this connection
   std::uint32_t next_request_id_ = 1;

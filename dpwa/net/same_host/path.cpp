@@ -10,8 +10,12 @@ namespace dpwa::same_host {
 namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 
-Path::Path(asio::io_context& io, LocalNode& local, std::string peer, bool enabled)
-    : local_(local), peer_(std::move(peer)), enabled_(enabled), channel_(io, local, peer_) {}
+Path::Path(asio::io_context& io, LocalNode& local, std::string peer, bool enabled,
+           std::span<std::byte> payload)
+    : local_(local),
+      peer_(std::move(peer)),
+      enabled_(enabled),
+      channel_(io, local, peer_, payload) {}
 
 void Path::close() {
   closed_ = true;

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "dpwa/core/time.h"
@@ -23,8 +24,9 @@ class Path {
  public:
   static constexpr Duration pause_after_failure = std::chrono::seconds(30);
 
-  // `enabled` false: never.
-  Path(boost::asio::io_context& io, LocalNode& local, std::string peer, bool enabled);
+  // `enabled` false: never. `payload`: as Channel's.
+  Path(boost::asio::io_context& io, LocalNode& local, std::string peer, bool enabled,
+       std::span<std::byte> payload);
 
   void offered(const wire::Welcome& welcome);
   // None: TCP is to be used.

@@ -10,6 +10,7 @@
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/on_exit.h"
 #include "dpwa/net/same_host/listener.h"
+#include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa::same_host {
@@ -49,6 +50,11 @@ void Session::start() {
       }
     }
   });
+}
+
+// The kernel vouches for the user; processes of one user are not told apart any further.
+Caller Session::caller() const {
+  return Caller::known(peer_ + " of this host", "this host");
 }
 
 void Session::protocol_error(const std::string& what) {
@@ -123,7 +129,7 @@ asio::awaitable<bool> Session::answer(net::Frame request) {
     co_return false;
   }
   const std::uint32_t request_id = request.header.request_id;
-  const bool busy = !listener_.readers_.may_begin(peer_, after({}));
+  const bool busy = !listener_.readers_.may_begin(caller(), after({}));
   auto admission = examine_pull(*pull, local_, busy);
   if (const auto* refusal = std::get_if<PullRefusal>(&admission)) {
     auto frame = encode(*refusal, request_id);
@@ -153,13 +159,14 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
     ++local_.traffic.same_host_leases_expired;
     close();
   });
-  listener_.readers_.begin(peer_);
+  const Caller reader = caller();
+  listener_.readers_.begin(reader);
   lending_ = true;
   bool whole = false;
-  const net::OnExit over([this, &whole, begun = after({})] {
+  const net::OnExit over([this, &whole, &reader, begun = after({})] {
     lending_ = false;
     const TimePoint ended = after({});
-    listener_.readers_.end(peer_, ended - begun, whole, ended);
+    listener_.readers_.end(reader, ended - begun, whole, ended);
   });
   const auto released = co_await lend_until_released(std::move(frame), descriptor);
   whole = released.has_value();
@@ -171,8 +178,9 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
   if (released->landed) {
     ++local_.traffic.snapshots_served;
     ++local_.traffic.same_host_served;
-    local_.traffic.bytes_served += message.length;
-    listener_.events_.on_served(peer_, message.progress, pull.for_final_average);
+    local_.traffic.bytes_served +=
+        payload_bytes(local_.manifest, pull.codec, grant.range, pull.chunk_bytes);
+    listener_.events_.on_served(peer_, message.progress, use_of(pull));
   }
   co_return true;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/core/readers.h"
 #include "dpwa/core/time.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_admission.h"
@@ -39,6 +40,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<net::IoResult<wire::Release>> lend_until_released(
       std::vector<std::byte> frame, int descriptor);
   boost::asio::awaitable<bool> send(std::vector<std::byte> frame);
+  Caller caller() const;
   void protocol_error(const std::string& what);
 
   FrameSocket socket_;

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -13,32 +15,65 @@
 namespace dpwa::attach {
 namespace {
 
-// Stands in for a node process that takes a trainer, and ends right after that.
-void take_one_trainer(int listener) {
+// Stands in for a node process that takes a trainer, and ends right after that. Returns what the
+// trainer said of itself.
+nlohmann::json take_one_trainer(int listener) {
   Channel trainer;
   while (!trainer.is_open()) {
     wait_for_any({listener}, look_every);
     trainer = accept_from(listener);
   }
-  const std::string yes = nlohmann::json{{"state", to_json(ResumeState{})}}.dump();
+  const std::string yes = nlohmann::json{{"state", to_json(GossipState{})}}.dump();
   FileDescriptor parameters;
-  trainer.receive(&parameters);  // attach
+  const auto told = trainer.receive(&parameters);  // attach
   trainer.send(yes);
   trainer.receive();  // the manifest
   trainer.send(yes);
   trainer.receive();  // start
   trainer.send(yes);
+  return nlohmann::json::parse(told.value_or("{}"));
 }
 
 }  // namespace
 
+TEST_CASE("a trainer tells its node process the seed of its choices, where it has one") {
+  const test::ScratchFile file(
+      "cluster: attached_seed_test\n"
+      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
+      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
+  for (const auto& seed : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(1)}) {
+    Config config = load_config(file.path(), "w1");
+    config.gossip.seed = seed;
+    const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 28000));
+    nlohmann::json told;
+    std::jthread node([&] { told = take_one_trainer(listener.get()); });
+    AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), SharedRegion::create(64),
+                          1);
+    gossip.start();
+    node.join();
+    CHECK(told.at("seed").is_null() == !seed);
+    if (seed) CHECK(told.at("seed") == *seed);
+    gossip.leave();
+  }
+}
+
+TEST_CASE("a model too small for gossip.blocks is refused before a node process is asked for") {
+  const test::ScratchFile file(
+      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
+      "gossip: {daemon: true, blocks: 2}\nsecurity: {mode: insecure}\n");
+  CHECK_THROWS_WITH_AS(
+      AttachedGossip(load_config(file.path(), "w1"), Manifest({{.name = "x", .shape = {4}}}),
+                     SharedRegion::create(64), 1),
+      doctest::Contains("gossip.blocks: 2 blocks, but"), ConfigError);
+}
+
 TEST_CASE("of a trainer whose node process has ended, steps fail and leaving does not") {
   const test::ScratchFile file(
       "cluster: attached_gossip_test\n"
-      "nodes: [{name: w1, host: 127.0.0.1, port: 45000}]\n"
+      "nodes: [{name: w1, host: 127.0.0.1, port: 24000}]\n"
       "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
   const Config config = load_config(file.path(), "w1");
-  const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 45000));
+  const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 24000));
   std::jthread node([&] { take_one_trainer(listener.get()); });
   AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), SharedRegion::create(64),
                         1);

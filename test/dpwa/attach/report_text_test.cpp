@@ -47,13 +47,14 @@ TEST_CASE("a report comes through as it was") {
 
 TEST_CASE("the end and the state of a node come through as they were") {
   const FinishReport finish =
-      finish_report_in(json::parse(to_json(FinishReport{true, 3, 0.25}).dump()));
+      finish_report_in(json::parse(to_json(FinishReport{true, 3, 0.25, false}).dump()));
   CHECK(finish.averaged);
   CHECK(finish.participants == 3);
   CHECK(finish.distance_to_average == 0.25);
+  CHECK_FALSE(finish.enough);
   const std::uint64_t large = ~std::uint64_t{0};
-  const ResumeState state =
-      resume_state_in(json::parse(to_json(ResumeState{0.1, large, 7}).dump()));
+  const GossipState state =
+      resume_state_in(json::parse(to_json(GossipState{0.1, large, 7}).dump()));
   CHECK(state.clock == 0.1);
   CHECK(state.lineage == large);
   CHECK(state.incarnation == 7);

@@ -1,17 +1,19 @@
 #include <doctest/doctest.h>
 
+#include "dpwa/config/backends.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/scratch_file.h"
 
+using namespace dpwa;
 using namespace dpwa::test;
 
 namespace {
 
 const char* three_nodes = R"(cluster: demo
 nodes:
-  - {name: w1, host: 127.0.0.1, port: 45000, cores: [0, 1]}
-  - {name: w2, host: localhost, port: 45001}
-  - {name: far, host: 203.0.113.7, port: 45000, cores: [2]}
+  - {name: w1, host: 127.0.0.1, port: 24000, cores: [0, 1]}
+  - {name: w2, host: localhost, port: 24001}
+  - {name: far, host: 203.0.113.7, port: 24000, cores: [2]}
 security: {mode: insecure}
 )";
 
@@ -29,11 +31,11 @@ TEST_CASE("config check prints the effective configuration, which checks out aga
 
 TEST_CASE("config check as a node applies the environment") {
   const ScratchFile file(three_nodes);
-  const ScopedVariable port("DPWA_PORT", "46000");
+  const ScopedVariable port("DPWA_PORT", "25000");
   const CliResult result = run_cli({"config", "check", file.path().string(), "--name", "w2"});
   CHECK(result.exit_code == 0);
-  CHECK(result.err.ends_with("; w2 listens on localhost port 46000\n"));
-  CHECK(result.out.find("port: 46000") != std::string::npos);
+  CHECK(result.err.ends_with("; w2 listens on localhost port 25000\n"));
+  CHECK(result.out.find("port: 25000") != std::string::npos);
 }
 
 TEST_CASE("config check of a bad file is one line and exit code 2") {
@@ -48,16 +50,88 @@ TEST_CASE("config check of a bad file is one line and exit code 2") {
   CHECK(run_cli({"config", "nodes", "/nonexistent.yaml"}).exit_code == 2);
 }
 
+TEST_CASE("config check refuses a folder as log.file") {
+  const ScratchFile file("nodes: [{name: w1, port: 24000}]\nlog: {file: /tmp}\n");
+  const CliResult result = run_cli({"config", "check", file.path().string()});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err == file.path().string() +
+                          ":2: log.file: '/tmp' is a directory; accepted: a file that can be "
+                          "written, or \"\" for stderr\n");
+  const ScratchFile slash("nodes: [{name: w1, port: 24000}]\nlog: {file: no/such/}\n");
+  CHECK(run_cli({"config", "check", slash.path().string()}).exit_code == 2);
+}
+
+TEST_CASE("config check warns of a congestion control that is not this host's") {
+  const ScratchFile file(
+      "nodes: [{name: w1, port: 24000}]\ntransport: {congestion_control: renoo}\n");
+  const CliResult result = run_cli({"config", "check", file.path().string()});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.starts_with("warning: " + file.path().string() +
+                               ":2: transport.congestion_control: 'renoo' is no congestion control "
+                               "of this host, did you mean 'reno'? accepted: auto, "));
+  CHECK(result.err.find("\nok: ") != std::string::npos);
+}
+
+TEST_CASE("a back end that this build does not have is refused by whatever would run it") {
+  for (const BackendInfo& info : backends()) {
+    if (info.absent.empty()) continue;
+    const std::string name(info.name);
+    const ScratchFile file(
+        "nodes: [{name: w1, port: 24000}]\ngossip: {daemon: true}\nbackend: " + name + "\n");
+    const std::string path = file.path().string();
+    const std::string expected = path + ":3: backend: '" + name + "' " + std::string(info.absent) +
+                                 "; accepted: " + available_backends() + "\n";
+    for (const std::vector<std::string>& arguments :
+         std::vector<std::vector<std::string>>{{"config", "check", path},
+                                               {"config", "check", path, "--name", "w1"},
+                                               {"node", "--config", path, "--name", "w1"}}) {
+      const CliResult result = run_cli(arguments);
+      CHECK(result.exit_code == 2);
+      CHECK(result.err == expected);
+      CHECK(result.out.empty());
+    }
+  }
+}
+
+TEST_CASE("a node process is refused where no trainer would attach to it") {
+  const ScratchFile file("nodes: [{name: w1, port: 24000}]\n");
+  const CliResult result = run_cli({"node", "--config", file.path().string(), "--name", "w1"});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err == file.path().string() +
+                          ": gossip.daemon: is false, so no trainer would ever attach to a node "
+                          "process; accepted: gossip: {daemon: true}\n");
+}
+
+TEST_CASE("a node process is refused where the back end has no network") {
+  const ScratchFile file(
+      "nodes: [{name: w1, port: 24000}]\ngossip: {daemon: true}\nbackend: null\n"
+      "transport: {congestion_control: renoo}\n");  // or it would wait for a trainer
+  const CliResult result = run_cli({"node", "--config", file.path().string(), "--name", "w1"});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err == file.path().string() +
+                          ":3: backend: 'null' has no network, so no trainer would ever attach to "
+                          "a node process; accepted: gossip\n");
+}
+
+TEST_CASE("a node process is refused where the host has not what its file asks for") {
+  const ScratchFile file(
+      "nodes: [{name: w1, port: 24000}]\ngossip: {daemon: true}\n"
+      "transport: {congestion_control: renoo}\n");
+  const CliResult result = run_cli({"node", "--config", file.path().string(), "--name", "w1"});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find(":3: transport.congestion_control: 'renoo'") != std::string::npos);
+}
+
 TEST_CASE("config nodes lists every node with its cores and whether it is local") {
   const ScratchFile file(three_nodes);
   const CliResult all = run_cli({"config", "nodes", file.path().string()});
   CHECK(all.exit_code == 0);
   CHECK(all.err.empty());
   CHECK(all.out ==
-        "w1\t127.0.0.1\t45000\t0,1\tlocal\n"
-        "w2\tlocalhost\t45001\t-\tlocal\n"
-        "far\t203.0.113.7\t45000\t2\tremote\n");
+        "w1\t127.0.0.1\t24000\t0,1\tlocal\n"
+        "w2\tlocalhost\t24001\t-\tlocal\n"
+        "far\t203.0.113.7\t24000\t2\tremote\n");
   CHECK(run_cli({"config", "nodes", "--local", file.path().string()}).out ==
-        "w1\t127.0.0.1\t45000\t0,1\tlocal\n"
-        "w2\tlocalhost\t45001\t-\tlocal\n");
+        "w1\t127.0.0.1\t24000\t0,1\tlocal\n"
+        "w2\tlocalhost\t24001\t-\tlocal\n");
 }

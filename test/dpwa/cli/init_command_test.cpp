@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "dpwa/config/sections.h"
 #include "dpwa/node/processors.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/same_config.h"
@@ -27,7 +28,7 @@ TEST_CASE("init writes a file that loads with every default and cores in turn") 
   const CliResult result = run_cli({"init", "-o", file});
   CHECK(result.exit_code == 0);
   CHECK(result.out.empty());
-  CHECK(result.err == "wrote " + file + ": 4 nodes on 127.0.0.1, ports 45000 to 45003\n");
+  CHECK(result.err == "wrote " + file + ": 4 nodes on 127.0.0.1, ports 24000 to 24003\n");
 
   const Config config = load_cluster(file);
   const std::vector<int> processors = usable_processors();
@@ -36,13 +37,26 @@ TEST_CASE("init writes a file that loads with every default and cores in turn") 
   for (int i = 0; i < 4; ++i) {
     NodeEntry node;
     node.name = std::vector<std::string>{"w1", "w2", "w3", "w4"}[static_cast<std::size_t>(i)];
-    node.port = static_cast<std::uint16_t>(45000 + i);
+    node.port = static_cast<std::uint16_t>(24000 + i);
     node.cores = {processors[static_cast<std::size_t>(i) % processors.size()]};
     node.addresses = {"127.0.0.1"};
     node.bind_address = "127.0.0.1";
     expected.nodes.push_back(node);
   }
   check_same(config, expected);
+}
+
+TEST_CASE(
+    "init writes every key of the gossip, collective and transport sections, with what it means") {
+  const std::string text = run_cli({"init", "-o", "-"}).out;
+  for (const auto& keys :
+       {config::gossip_keys(), config::collective_keys(), config::transport_keys()}) {
+    for (const std::string& key : keys) {
+      if (key == "fetch_probability") continue;  // a second name
+      CAPTURE(key);
+      CHECK(text.find(" " + key + ":") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("init leaves no temporary file behind") {
@@ -70,13 +84,66 @@ TEST_CASE("init never replaces a file unless told to") {
 }
 
 TEST_CASE("init to standard output writes the file there and nothing else") {
-  const CliResult result = run_cli({"init", "--nodes", "3", "--port", "50000", "-o", "-"});
+  const CliResult result = run_cli({"init", "--nodes", "3", "--port", "20000", "-o", "-"});
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
   const ScratchFile file(result.out);
   const Config config = load_cluster(file.path());
   REQUIRE(config.nodes.size() == 3);
-  CHECK(config.nodes[2].port == 50002);
+  CHECK(config.nodes[2].port == 20002);
+}
+
+TEST_CASE("init chooses ports below those of outgoing connections, for the most nodes too") {
+  const ScratchFile file(run_cli({"init", "--nodes", "10000", "-o", "-"}).out);
+  const Config config = load_cluster(file.path());
+  REQUIRE(config.nodes.size() == 10000);
+  CHECK(config.nodes.front().port == 22768);
+  CHECK(config.nodes.back().port == 32767);
+}
+
+TEST_CASE("init warns of ports that an outgoing connection may hold") {
+  const auto said = [](const char* port, const char* nodes) {
+    const CliResult result = run_cli({"init", "--port", port, "--nodes", nodes, "-o", "-"});
+    CHECK(result.exit_code == 0);
+    return result.err;
+  };
+  CHECK(said("32764", "4").empty());
+  CHECK(said("61000", "4").empty());
+  CHECK(said("32765", "4") ==
+        "warning: ports 32765 to 32768 reach into those that Linux gives to outgoing connections "
+        "(32768 to 60999), where a node may find its own taken; --port 32764 or lower avoids it\n");
+  CHECK(said("60999", "2").starts_with("warning: "));
+}
+
+TEST_CASE("init --hosts writes one node for each host, all at the same port") {
+  const CliResult result =
+      run_cli({"init", "--hosts", "203.0.113.1,203.0.113.2,203.0.113.3", "-o", "-"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.starts_with("warning: 203.0.113.1, 203.0.113.2, 203.0.113.3 are not loopback"));
+  const ScratchFile file(result.out);
+  const Config config = load_cluster(file.path());
+  REQUIRE(config.nodes.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(config.nodes[i].name == "w" + std::to_string(i + 1));
+    CHECK(config.nodes[i].host == "203.0.113." + std::to_string(i + 1));
+    CHECK(config.nodes[i].port == 24000);
+    CHECK(config.nodes[i].cores.empty());
+  }
+}
+
+TEST_CASE("init --hosts with --nodes deals the nodes out") {
+  const std::string hosts = "203.0.113.1,203.0.113.2";
+  const ScratchFile file(
+      run_cli({"init", "--hosts", hosts, "--nodes", "5", "--port", "7000", "-o", "-"}).out);
+  const Config config = load_cluster(file.path());
+  REQUIRE(config.nodes.size() == 5);
+  CHECK(config.nodes[1].host == "203.0.113.2");
+  CHECK(config.nodes[1].port == 7000);
+  CHECK(config.nodes[4].host == "203.0.113.1");
+  CHECK(config.nodes[4].port == 7002);
+  CHECK(run_cli({"init", "--hosts", hosts, "--nodes", "1", "-o", "-"})
+            .err.find("--nodes: 1 nodes on 2 hosts; accepted: at least one for each") !=
+        std::string::npos);
 }
 
 TEST_CASE("init for a host beyond loopback states the security mode and warns") {
@@ -117,4 +184,13 @@ TEST_CASE("init refuses hosts and ports that cannot work") {
   CHECK(error({"--host", "0.0.0.0"}).find("no address that peers can dial") != std::string::npos);
   CHECK(error({"--host", "no-such-host.invalid"}).find("cannot be resolved") != std::string::npos);
   CHECK(error({"--port", "65534", "--nodes", "3"}).find("reach port 65536") != std::string::npos);
+  CHECK(error({"--port", "65534", "--nodes", "3"}).find("accepted: a port up to 32765 ") !=
+        std::string::npos);
+  CHECK(error({"--hosts", "127.0.0.1,a b"}).find("'a b' is not a host") != std::string::npos);
+  CHECK(error({"--hosts", "203.0.113.1,203.0.113.1"}).find("the same machine as '203.0.113.1'") !=
+        std::string::npos);
+  for (const char* hosts : {"203.0.113.1,,203.0.113.2", "203.0.113.1,", ",203.0.113.1", ","})
+    CHECK(error({"--hosts", hosts}).find("--hosts: '' is not a host; accepted: ") !=
+          std::string::npos);
+  CHECK(error({"--hosts", "203.0.113.1", "--host", "::1"}).find("--host") != std::string::npos);
 }

@@ -52,9 +52,17 @@ TEST_CASE_FIXTURE(KeyFolder, "keygen writes one key for its owner alone and does
 TEST_CASE_FIXTURE(KeyFolder, "keygen never replaces a file") {
   const std::string before = text();
   const CliResult again = run_cli({"keygen", "-o", file});
-  CHECK(again.exit_code == 1);
-  CHECK(again.err == "dpwa: " + file + ": exists; it is never overwritten\n");
+  CHECK(again.exit_code == 2);  // as dpwa init
+  CHECK(again.err.starts_with("dpwa: -o: '" + file +
+                              "' exists and is never replaced; accepted: another file"));
   CHECK(text() == before);
+}
+
+TEST_CASE_FIXTURE(KeyFolder, "keygen does not follow a link that leads nowhere") {
+  const auto link = folder.path("link");
+  std::filesystem::create_symlink(folder.path("elsewhere"), link);
+  CHECK(run_cli({"keygen", "-o", link.string()}).exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(folder.path("elsewhere")));
 }
 
 TEST_CASE_FIXTURE(KeyFolder, "a key is changed in three steps") {

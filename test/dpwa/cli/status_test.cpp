@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "dpwa/cli/node_status.h"
 #include "dpwa/cli/text_table.h"
 #include "dpwa/net/free_ports.h"
 #include "test/dpwa/cli/run_cli.h"
@@ -97,6 +98,9 @@ TEST_CASE("status shows nodes that joined beside those of the file, and what eac
   REQUIRE(document["nodes"].size() == 3);
   CHECK(document["nodes"][2]["name"] == "w9");
   CHECK(document["nodes"][2]["status"]["members"][0]["name"] == "w9");
+  CHECK(document["nodes"][2]["status"]["members"][0]["seed"] == false);
+  CHECK(document["nodes"][0]["status"]["members"][0]["name"] == "w1");
+  CHECK(document["nodes"][0]["status"]["members"][0]["seed"] == true);
 }
 
 TEST_CASE("status shows a running node and a row for one that does not answer") {
@@ -155,7 +159,7 @@ TEST_CASE("status shows which peers are read from memory, and which over TCP") {
   CHECK((status["same_host_pulls"] >= 1) == same_host);
   CHECK(status["pulls_ok"] >= 1);
   const auto table = test::run_cli({"status", "--config", file.path()});
-  CHECK(table.out.find(same_host ? " 1/1 " : " 0/1 ") != std::string::npos);
+  CHECK(table.out.find(same_host ? " 1/1" : " 0/1") != std::string::npos);
 }
 
 TEST_CASE("a peer that sends NaN is quarantined, seen in the status, and blended once it behaves") {
@@ -193,7 +197,10 @@ TEST_CASE("a peer that sends NaN is quarantined, seen in the status, and blended
   CHECK(held["peers"][0]["last_failure"] == "unusable");
   CHECK(step().bytes == 0);  // not even asked
   const auto table = test::run_cli({"status", "--config", file.path()});
-  CHECK(table.out.find(" 1\n") != std::string::npos);  // the last column
+  CHECK(table.out.find("3 refused, 1 quarantined\n") != std::string::npos);
+  const auto check = test::run_cli({"status", "--check", file.path()});
+  CHECK(check.exit_code == 1);
+  CHECK(check.err == "w2: in quarantine at w1\n");
   for (const float value : nodes[0]->values()) CHECK(value == 0.0F);
 
   std::ranges::fill(nodes[1]->values(), 4.0F);
@@ -241,6 +248,191 @@ TEST_CASE("a status that is nested without end is no status") {
   CHECK(test::run_cli({"status", "--config", file.path()}).exit_code == 0);
   const auto json = test::run_cli({"status", "--config", file.path(), "--json"}).out;
   CHECK(nlohmann::json::parse(json)["nodes"][0]["status"] == nlohmann::json::object());
+}
+
+TEST_CASE("status counts pulls as the trainer does, and the attempts at each peer apart") {
+  const auto ports = net::free_ports(3);
+  std::vector<std::unique_ptr<test::VectorNode>> nodes;  // w1 and w2; w3 is down
+  for (std::size_t i = 0; i < 2; ++i) {
+    Config config = test::loopback_config(ports, i);
+    config.gossip.step_budget = test::patience;
+    config.gossip.timeout = test::patience;
+    config.gossip.start_wait = std::chrono::milliseconds(500);  // for w2, on a busy machine too
+    nodes.push_back(std::make_unique<test::VectorNode>(config, 8));
+  }
+  test::at_once(2, [&](std::size_t i) { nodes[i]->gossip().start(); });
+  const ClusterFile file(ports);
+  StepReport report;
+  nlohmann::json status;
+  // Each pull that asks w3 first goes on to w2: the pull is none that failed, the attempt is.
+  REQUIRE(test::eventually([&] {
+    nodes[1]->gossip().publish([] { return 0.5; });
+    nodes[0]->gossip().update_send([] { return 0.5; });
+    report = nodes[0]->gossip().update_wait();
+    const auto json = test::run_cli({"status", file.path(), "--json"});
+    status = nlohmann::json::parse(json.out)["nodes"][0]["status"];
+    return report.pulls_ok > 0 && status["attempts_failed"] > report.pulls_failed;
+  }));
+  CHECK(status["pulls_ok"] == report.pulls_ok);
+  CHECK(status["pulls_failed"] == report.pulls_failed);
+  CHECK(status["attempts_ok"] >= report.pulls_ok);
+  std::uint64_t failed = 0;
+  for (const auto& peer : status["peers"]) failed += peer["attempts_failed"].get<std::uint64_t>();
+  CHECK(status["attempts_failed"] == failed);
+}
+
+TEST_CASE("what a back end adds to the status of a node is shown, and a wait for others noted") {
+  const auto ports = net::free_ports(1);
+  test::VectorNode node(test::loopback_config(ports, 0), 8);
+  node.gossip().start();
+  StatusNotes& notes = node.gossip().node().local().notes;
+  const ClusterFile file(ports);
+  CHECK(test::run_cli({"status", file.path()}).out.find("waits for others") == std::string::npos);
+  notes.set("clock", "41.5");
+  notes.set("collective", R"({"rank": 0, "waits": true})");
+  const auto table = test::run_cli({"status", file.path()}).out;
+  CHECK(table.find("waits for others") != std::string::npos);
+  CHECK(table.find("41.5") != std::string::npos);
+  const auto json = nlohmann::json::parse(test::run_cli({"status", file.path(), "--json"}).out);
+  CHECK(json["nodes"][0]["status"]["collective"]["rank"] == 0);
+  CHECK(json["nodes"][0]["status"]["clock"] == 41.5);
+}
+
+TEST_CASE("status takes the cluster file with or without --config, once") {
+  const auto ports = net::free_ports(1);
+  const ClusterFile file(ports);
+  const auto positional = test::run_cli({"status", file.path()});
+  CHECK(positional.exit_code == 0);
+  CHECK(positional.out == test::run_cli({"status", "--config", file.path()}).out);
+  CHECK(test::run_cli({"status", file.path(), "--config", file.path()}).exit_code == 2);
+  CHECK(test::run_cli({"status", file.path(), "--watch", "--json"}).exit_code == 2);
+  CHECK(test::run_cli({"status", file.path(), "--watch=0"}).exit_code == 2);
+  CHECK(test::run_cli({"status", file.path(), "--watch=0.5"}).exit_code == 2);
+}
+
+TEST_CASE("status refuses a name that neither the file nor the files of its security have") {
+  const ClusterFile plain({24001, 24002});
+  const auto refused = test::run_cli({"status", plain.path(), "--name", "w9"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.out.empty());
+  CHECK(refused.err ==
+        plain.path() + ": nodes: no node is named 'w9'; did you mean 'w1'? accepted: w1, w2\n");
+  // A node that joined is not in the file, and has files of its own.
+  const test::SecretFolder folder;
+  const auto file = folder.write("cluster.yaml",
+                                 "nodes: [{name: w1, port: 24001}]\n"
+                                 "security: {mode: psk, key_file: '{name}.key'}\n");
+  REQUIRE(test::run_cli({"keygen", "-o", folder.path("w9.key").string()}).exit_code == 0);
+  CHECK(test::run_cli({"status", file.string(), "--name", "w9"}).exit_code == 0);
+  CHECK(test::run_cli({"status", file.string(), "--name", "w8"}).exit_code == 2);
+}
+
+TEST_CASE("status --check is 1 with a line for each node of the file that is missing") {
+  const auto ports = net::free_ports(2);
+  Config config = test::loopback_config({ports[0]}, 0);
+  config.gossip.start_wait = std::chrono::milliseconds(20);
+  test::VectorNode node(config, 8);
+  node.gossip().start();
+  const ClusterFile alone({ports[0]});
+  const auto well = test::run_cli({"status", "--check", alone.path()});
+  CHECK(well.exit_code == 0);
+  CHECK(well.err.empty());
+  CHECK(well.out.find("training") != std::string::npos);
+  const ClusterFile both({ports[0], ports[1]});
+  const auto missing = test::run_cli({"status", "--check", both.path()});
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.err == "w2: no answer: Connection refused\n");
+  CHECK(test::run_cli({"status", "--check", "/nonexistent.yaml"}).exit_code == 2);
+}
+
+TEST_CASE("a node that answers at the address of another is missing there") {
+  const auto ports = net::free_ports(2);
+  Config config = test::loopback_config({ports[0]}, 0);
+  config.nodes[0].name = "q2";
+  config.self = "q2";
+  test::VectorNode node(config, 8);
+  node.gossip().start();
+  node.gossip().update_send([] { return 0.25; });
+  node.gossip().update_wait();
+  const ClusterFile file({ports[0]});  // calls it w1
+  const auto check = test::run_cli({"status", "--check", file.path()});
+  CHECK(check.exit_code == 1);
+  CHECK(check.err == "w1: answers as 'q2'\n");
+  std::istringstream lines(check.out);
+  std::string header, asked, heard_of;
+  std::getline(lines, header) && std::getline(lines, asked) && std::getline(lines, heard_of);
+  CHECK(asked.starts_with("w1 "));
+  CHECK(asked.find("answers as 'q2'") != std::string::npos);
+  CHECK(asked.find("0.2500") == std::string::npos);
+  CHECK(heard_of.starts_with("q2 "));  // it tells of itself: a node that the file does not have
+  CHECK(heard_of.find("0.2500") != std::string::npos);
+  const auto json = test::run_cli({"status", file.path(), "--json"});
+  const auto shown = nlohmann::json::parse(json.out)["nodes"][0];
+  CHECK(shown["name"] == "w1");
+  CHECK(shown["answered"] == false);
+  CHECK(shown["error"] == "answers as 'q2'");
+  CHECK(shown["answers_as"] == "q2");
+  CHECK_FALSE(shown.contains("status"));  // run.sh --detach and others would take it for that of w1
+}
+
+TEST_CASE("a check takes nothing that another node says for the word of the one asked") {
+  const auto node = [](const std::string& name, const char* document) {
+    return cli::NodeStatus{name, "h:1", "alive", "", cli::Json::parse(document)};
+  };
+  CHECK(cli::status_problems(std::vector<cli::NodeStatus>{
+            node("a", R"({"node": "b", "state": "training", "peers": [
+                {"name": "b", "quarantined_ms": 7}]})"),
+            node("b", R"({"node": "b", "state": "training", "peers": []})"),
+            node("c", R"({"node": "\u001b[2J", "state": "training", "peers": []})")}) ==
+        std::vector<std::string>{"a: answers as 'b'", "c: answers as '?[2J'"});
+}
+
+TEST_CASE("the help of status asks for the file once") {
+  const std::string help = test::run_cli({"status", "--help"}).out;
+  const auto first = help.find("REQUIRED");
+  REQUIRE(first != std::string::npos);
+  CHECK(help.find("REQUIRED", first + 1) == std::string::npos);
+  CHECK(help.find("--config TEXT") != std::string::npos);
+  CHECK(test::run_cli({"status"}).err ==
+        "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa --help)\n");
+}
+
+TEST_CASE("a check names every way in which a node can fail") {
+  const auto node = [](const std::string& name, const char* document) {
+    return cli::NodeStatus{name, "h:1", "alive", "", cli::Json::parse(document)};
+  };
+  const std::vector<cli::NodeStatus> nodes{
+      node("a", R"({"state": "training", "loss": 0.5, "peers": [
+          {"name": "b", "last_failure": null, "quarantined_ms": 0},
+          {"name": "c", "last_failure": "unusable", "quarantined_ms": 7}]})"),
+      node("b", R"({"state": "training", "loss": 0.5, "peers": [
+          {"name": "a", "last_failure": "unreachable"}, {"name": "c", "last_failure": "rejected"}]})"),
+      node("c", R"({"state": "training", "loss": 0.5, "peers": []})"),
+      node("d",
+           R"({"state": "training", "loss": null, "peers": []})"),  // no program has to say one
+      node("e", R"({"state": "stale", "loss": 0.5})"),
+      node("f", R"({"state": "waiting", "loss": null, "peers": []})"),
+      node("g", R"({"state": "finished", "loss": 0.5, "peers": [
+          {"name": "a", "last_failure": "unreachable"}]})"),
+      node("h", R"({"state": 3})"),
+      node("i", R"({"state": "training", "loss": 0.5, "peers": [
+          {"name": "a", "last_failure": "busy"}, {"name": "c", "last_failure": "timed_out"}]})"),
+      {"j", "h:1", "dead", "no answer in time", cli::Json::object()}};
+  CHECK(cli::status_problems(nodes) ==
+        std::vector<std::string>{"b: reaches none of its peers", "c: in quarantine at a",
+                                 "e: its trainer is gone", "h: answers with no status",
+                                 "j: no answer: no answer in time"});
+  CHECK(cli::status_problems({}).empty());
+}
+
+TEST_CASE("the status table fits a terminal of 120 columns, with numbers of a long run") {
+  const auto document = cli::Json::parse(R"({"state": "training", "clock": 1234567.8,
+      "loss": 12.3456, "pulls_ok": 1234567, "pulls_failed": 12345, "bytes_received": 123456700000,
+      "bytes_served": 123456700000, "peers": [], "firewall": {}})");
+  std::ostringstream out;
+  cli::print_status_table({{"worker-1", "192.168.100.100:24000", "suspect", "", document}}, out);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 120);
 }
 
 TEST_CASE("a text table lines its columns up and lets a short row run on") {

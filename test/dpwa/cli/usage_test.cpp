@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "dpwa/config/backends.h"
 #include "dpwa/version.h"
 #include "test/dpwa/cli/run_cli.h"
 
@@ -9,7 +10,8 @@ using namespace dpwa::test;
 TEST_CASE("the version and the help are results with exit code 0") {
   const CliResult version_result = run_cli({"--version"});
   CHECK(version_result.exit_code == 0);
-  CHECK(version_result.out == "dpwa " + std::string(version()) + "\n");
+  CHECK(version_result.out ==
+        "dpwa " + std::string(version()) + " (back ends: " + available_backends() + ")\n");
   CHECK(version_result.err.empty());
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"--help"}, {"init", "--help"}, {"config", "--help"}, {"config", "check", "--help"}}) {
@@ -41,6 +43,40 @@ TEST_CASE("wrong usage ends with exit code 2 and nothing on standard output") {
     CHECK(result.err.ends_with("(see dpwa --help)\n"));
     CHECK(result.err.find('\n') == result.err.size() - 1);
   }
+}
+
+TEST_CASE("unknown options are named in the order given, each with the nearest one") {
+  CHECK(run_cli({"status", "--cofig", "a.yaml"}).err ==
+        "dpwa: unknown option '--cofig', did you mean '--config'? (see dpwa --help)\n");
+  CHECK(run_cli({"init", "--prt=5", "--node", "3", "--zzz", "1", "-q"}).err ==
+        "dpwa: unknown options '--prt', did you mean '--port'?; '--node', did you mean '--nodes'?; "
+        "'--zzz'; '-q' (see dpwa --help)\n");
+  // What is missing as well comes from the same slip, or can be said next time.
+  CHECK(run_cli({"node", "--confg", "a.yaml"}).err ==
+        "dpwa: unknown option '--confg', did you mean '--config'? (see dpwa --help)\n");
+  CHECK(run_cli({"--nonsense"}).err == "dpwa: unknown option '--nonsense' (see dpwa --help)\n");
+  CHECK(run_cli({"config", "check", "a.yaml", "b.yaml", "c.yaml"}).err ==
+        "dpwa: unexpected arguments 'b.yaml', 'c.yaml' (see dpwa --help)\n");
+}
+
+TEST_CASE("what is missing is named as a user types it") {
+  CHECK(run_cli({"status"}).err ==
+        "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa --help)\n");
+  CHECK(run_cli({"status", "--name", "w1"}).err ==
+        "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa --help)\n");
+  CHECK(run_cli({"config", "check"}).err ==
+        "dpwa: FILE is missing; accepted: dpwa config check FILE (see dpwa --help)\n");
+  CHECK(run_cli({"node"}).err ==
+        "dpwa: --config is missing; accepted: dpwa node --config FILE (see dpwa --help)\n");
+}
+
+TEST_CASE("an option given more often than once is named with how often it may be given") {
+  CHECK(run_cli({"init", "--port", "1", "--port", "2", "--port", "3"}).err ==
+        "dpwa: --port is given 3 times; accepted: once (see dpwa --help)\n");
+  CHECK(run_cli({"status", "a.yaml", "--config", "b.yaml"}).err ==
+        "dpwa: FILE or --config is given 2 times; accepted: once (see dpwa --help)\n");
+  CHECK(run_cli({"keygen", "-o", "a", "--output", "b"}).err ==
+        "dpwa: --output is given 2 times; accepted: once (see dpwa --help)\n");
 }
 
 TEST_CASE("an unknown subcommand suggests the nearest one") {

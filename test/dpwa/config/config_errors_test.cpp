@@ -16,7 +16,7 @@ struct Case {
   const char* expected;  // after "FILE:"
 };
 
-const std::string good_nodes = "nodes: [{name: w1, port: 45000}, {name: w2, port: 45001}]\n";
+const std::string good_nodes = "nodes: [{name: w1, port: 24000}, {name: w2, port: 24001}]\n";
 
 void check_cases(std::initializer_list<Case> cases, const std::string& before = good_nodes) {
   for (const Case& one : cases) {
@@ -68,6 +68,9 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
        "with '.' or '-'"},
       {"interpolation: [constant]\n",
        "2: interpolation: a list is not a map; accepted: a method name or a map with 'method'"},
+      {"collective: {engine: mpi, on_lost_rank: shrink}\n",
+       "2: collective.on_lost_rank: engine mpi cannot go on without a rank; accepted: stop, or "
+       "engine gloo"},
       {"security: insecure\n",
        "2: security: 'insecure' is not a map; accepted: {mode: insecure | psk | mtls}"},
   });
@@ -114,9 +117,21 @@ TEST_CASE("a value out of range names line, key and the range") {
        "2: transport.chunk_bytes: '4097' is not a multiple of 64 bytes; accepted: a multiple of 64 "
        "from 4KiB "
        "to 16MiB"},
+      {"gossip: {min_nodes: 0}\n",
+       "2: gossip.min_nodes: '0' is out of range; accepted: a whole number from 1 to 65536"},
       {"transport: {max_connections: 0}\n",
        "2: transport.max_connections: '0' is out of range; accepted: a whole number from 1 to "
        "65535"},
+  });
+}
+
+TEST_CASE("more nodes than a closed cluster has can never start") {
+  check_cases({
+      {"gossip:\n  membership: {join: closed}\n  min_nodes: 3\n",
+       "4: gossip.min_nodes: 3 nodes, where the file has 2 and gossip.membership.join is closed; "
+       "accepted: at most 2, or join: open"},
+      {"gossip: {min_nodes: 2, membership: {join: closed}}\n", ""},
+      {"gossip: {min_nodes: 3}\n", ""},  // others may join
   });
 }
 
@@ -127,10 +142,12 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
        "pull_probability, "
        "timeout_ms, step_budget_ms, blend, blocks, max_staleness, max_frozen_ms, final_average, "
        "start_wait_ms, "
-       "finish_wait_ms, flow_control, firewall, membership, daemon, fetch_probability"},
+       "finish_wait_ms, min_nodes, flow_control, firewall, membership, daemon, seed, "
+       "fetch_probability"},
       {"gosip: {}\n",
        "2: gosip: unknown key, did you mean 'gossip'? accepted: cluster, nodes, backend, gossip, "
-       "interpolation, security, transport, log, fetch_probability, pull_probability, timeout_ms, "
+       "collective, interpolation, security, transport, log, fetch_probability, pull_probability, "
+       "timeout_ms, "
        "divergence_threshold, clock, constant, linear, loss, loss_divergence"},
       {"log: {colour: red}\n", "2: log.colour: unknown key, accepted: level, file"},
       {"interpolation: {method: constant, valu: 1}\n",
@@ -204,7 +221,9 @@ TEST_CASE("names of the format that this version cannot serve are refused") {
 TEST_CASE("bad entries of nodes are refused by their own line") {
   check_cases(
       {
-          {"", " nodes: missing; accepted: a list of {name, host, port}"},
+          {"",
+           " nodes: missing; accepted: a list of {name, host, port}, or none for dpwa-train under "
+           "torchrun, srun, mpirun or Kubernetes, without --name"},
           {"nodes: []\n", "2: nodes: an empty list; accepted: at least one {name, host, port}"},
           {"nodes: 4\n", "2: nodes: '4' is not a list; accepted: a list of {name, host, port}"},
           {"nodes:\n", "2: nodes: no value; accepted: a list of {name, host, port}"},

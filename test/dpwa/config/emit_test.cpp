@@ -27,8 +27,8 @@ TEST_CASE("the effective configuration loads back to the same configuration") {
   check_round_trip(R"(
 cluster: "1"
 nodes:
-  - {name: "null", host: "::1", port: 45000, cores: [3, 1]}
-  - {name: "true", host: 10.0.0.2, bind: "::", port: 45001}
+  - {name: "null", host: "::1", port: 24000, cores: [3, 1]}
+  - {name: "true", host: 10.0.0.2, bind: "::", port: 24001}
 backend: null
 gossip:
   pull_probability: 0.1
@@ -38,8 +38,10 @@ gossip:
   max_staleness: 1e20
   max_frozen_ms: 24h
   final_average: false
+  seed: 9223372036854775807
   start_wait_ms: 0
   finish_wait_ms: 3.3
+  min_nodes: 7
   flow_control: {initial: 3.5, min: 0, max: 1e9, on_success: 0.1, on_failure: -1e-3, recovery_per_second: 0.7}
   firewall: {distance: off, distance_multiple: 2.7, distance_samples: 32, quarantine_after: 0, quarantine_ms: 0.1, quarantine_max_ms: 24h}
   membership: {join: closed, suspect_ms: 0.3, forget_ms: 90s, max_members: 12}

@@ -11,8 +11,8 @@ TEST_CASE("every key of the map form reaches its field") {
   const ScratchFile file(R"(
 cluster: digits
 nodes:
-  - {name: w1, host: 127.0.0.1, port: 45000, cores: [0, 2]}
-  - {name: w2, host: 10.0.0.2, bind: 0.0.0.0, port: 45001}
+  - {name: w1, host: 127.0.0.1, port: 24000, cores: [0, 2]}
+  - {name: w2, host: 10.0.0.2, bind: 0.0.0.0, port: 24001}
 backend: collective
 gossip:
   pull_probability: 0.5
@@ -38,7 +38,7 @@ log: {level: debug, file: out.log}
   CHECK(config.self.empty());
   REQUIRE(config.nodes.size() == 2);
   CHECK(config.nodes[0].name == "w1");
-  CHECK(config.nodes[0].port == 45000);
+  CHECK(config.nodes[0].port == 24000);
   CHECK(config.nodes[0].cores == std::vector<int>{0, 2});
   CHECK(config.nodes[0].addresses == std::vector<std::string>{"127.0.0.1"});
   CHECK(config.nodes[0].bind_host() == "127.0.0.1");

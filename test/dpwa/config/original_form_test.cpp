@@ -38,7 +38,7 @@ void check_means_the_original(const Config& config) {
   CHECK(config.gossip.flow_control.min == 10);
   CHECK(config.gossip.flow_control.on_failure == -100);
   CHECK(config.gossip.flow_control.recovery_per_second == 10);
-  CHECK(config.gossip.firewall.distance == DistancePolicy::warn);
+  CHECK(config.gossip.firewall.distance == DistancePolicy::clip);
   CHECK(config.interpolation.method == "loss");
   CHECK(config.interpolation.parameters.empty());
   CHECK(config.interpolation.divergence_threshold == 0.2);
@@ -115,7 +115,9 @@ TEST_CASE("mistakes in the original form are refused by line and key") {
   CHECK(error_of(nodes + "- {timeout_ms: 1, fetch_probability: 1}\n") ==
         "2: not a map of one key; accepted in the list form: entries such as '- timeout_ms: 500'");
   CHECK(error_of(nodes + "- timeout_ms\n").starts_with("2: not a map of one key;"));
-  CHECK(error_of("- timeout_ms: 5\n") == " nodes: missing; accepted: a list of {name, host, port}");
+  CHECK(error_of("- timeout_ms: 5\n") ==
+        " nodes: missing; accepted: a list of {name, host, port}, or none for dpwa-train under "
+        "torchrun, srun, mpirun or Kubernetes, without --name");
 }
 
 TEST_CASE("a setting given in both forms at once is refused") {

@@ -9,7 +9,7 @@ using namespace dpwa::test;
 namespace {
 
 const char* two_nodes =
-    "nodes: [{name: w1, port: 45000}, {name: w2, port: 45001}]\nsecurity: {mode: insecure}\n";
+    "nodes: [{name: w1, port: 24000}, {name: w2, port: 24001}]\nsecurity: {mode: insecure}\n";
 
 std::string error_with_name(const std::filesystem::path& file, const std::string& name) {
   try {
@@ -24,19 +24,40 @@ std::string error_with_name(const std::filesystem::path& file, const std::string
 
 TEST_CASE("the environment overrides host, port, bind and log level of the own node only") {
   const ScratchFile file(two_nodes);
-  const ScopedVariable host("DPWA_HOST", "127.0.0.9"), port("DPWA_PORT", "46000"),
+  const ScopedVariable host("DPWA_HOST", "127.0.0.9"), port("DPWA_PORT", "25000"),
       bind("DPWA_BIND", "0.0.0.0"), level("DPWA_LOG_LEVEL", "warn");
   const Config config = load_config(file.path(), "w2");
   CHECK(config.self_node().host == "127.0.0.9");
   CHECK(config.self_node().addresses == std::vector<std::string>{"127.0.0.9"});
-  CHECK(config.self_node().port == 46000);
+  CHECK(config.self_node().port == 25000);
   CHECK(config.self_node().bind == "0.0.0.0");
   CHECK(config.log.level == "warn");
   CHECK(config.nodes[0].host == "127.0.0.1");
-  CHECK(config.nodes[0].port == 45000);
+  CHECK(config.nodes[0].port == 24000);
   const Config cluster = load_cluster(file.path());
-  CHECK(cluster.nodes[1].port == 45001);
+  CHECK(cluster.nodes[1].port == 24001);
   CHECK(cluster.log.level == "info");
+}
+
+TEST_CASE("joining by the own address is refused, by a name that has others too it is not") {
+  const ScratchFile file(
+      "nodes: [{name: w1, host: 127.0.0.2, port: 24000}]\nsecurity: {mode: insecure}\n");
+  const ScopedVariable host("DPWA_HOST", "127.0.0.9"), port("DPWA_PORT", "25000");
+  const auto error = [&](const std::string& name, const std::string& join) -> std::string {
+    try {
+      load_config(file.path(), name, {join});
+    } catch (const ConfigError& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  CHECK(error("w9", "127.0.0.9:25000") ==
+        "--join: '127.0.0.9:25000' is where this node, 'w9', listens itself; accepted: the "
+        "HOST:PORT of another node");
+  CHECK(error("w9", "127.0.0.9:25001").empty());
+  CHECK(error("w9", "127.0.0.2:25000").empty());
+  const ScopedVariable bind("DPWA_BIND", "0.0.0.0");
+  CHECK(error("w9", "127.0.0.1:25000").find("listens itself") != std::string::npos);
 }
 
 TEST_CASE("the name comes from DPWA_NAME when none is given") {
@@ -49,7 +70,7 @@ TEST_CASE("the name comes from DPWA_NAME when none is given") {
 TEST_CASE("an empty variable counts as unset") {
   const ScratchFile file(two_nodes);
   const ScopedVariable port("DPWA_PORT", "");
-  CHECK(load_config(file.path(), "w1").self_node().port == 45000);
+  CHECK(load_config(file.path(), "w1").self_node().port == 24000);
 }
 
 TEST_CASE("a missing or unknown own name lists the names") {
@@ -85,9 +106,9 @@ TEST_CASE("a bad override names the variable") {
               .starts_with("environment: DPWA_HOST: 'no-such-host.invalid' cannot be resolved"));
   }
   SUBCASE("an endpoint that another node has") {
-    const ScopedVariable port("DPWA_PORT", "45000");
+    const ScopedVariable port("DPWA_PORT", "24000");
     CHECK(error_with_name(file.path(), "w2") ==
-          "environment: DPWA_PORT: '127.0.0.1:45000' is already the endpoint of node 'w1'; "
+          "environment: DPWA_PORT: '127.0.0.1:24000' is already the endpoint of node 'w1'; "
           "accepted: a port "
           "or host of its own");
   }

@@ -69,4 +69,12 @@ TEST_CASE("other nodes may join, move and go, and the own entry stays") {
   CHECK(plan.config.nodes[0].port == 1);
 }
 
+TEST_CASE("the cores of another node ask nothing of this one, its own ask for a restart") {
+  const ReloadPlan plan = plan_reload(
+      cluster(), cluster("", "[{name: w1, port: 1, cores: [0]}, {name: w2, port: 2, cores: [3]}]"));
+  CHECK(lines(plan.kept) == Lines{"nodes[w1].cores: none -> [0]"});
+  CHECK(lines(plan.applied) == Lines{"nodes[w2].cores: none -> [3]"});
+  CHECK(plan.moved.empty());
+}
+
 }  // namespace dpwa

@@ -14,8 +14,10 @@ void check_same_gossip(const GossipConfig& a, const GossipConfig& b) {
   CHECK(a.max_frozen == b.max_frozen);
   CHECK(a.final_average == b.final_average);
   CHECK(a.daemon == b.daemon);
+  CHECK(a.seed == b.seed);
   CHECK(a.start_wait == b.start_wait);
   CHECK(a.finish_wait == b.finish_wait);
+  CHECK(a.min_nodes == b.min_nodes);
   CHECK(a.flow_control.initial == b.flow_control.initial);
   CHECK(a.flow_control.min == b.flow_control.min);
   CHECK(a.flow_control.max == b.flow_control.max);
@@ -34,6 +36,21 @@ void check_same_gossip(const GossipConfig& a, const GossipConfig& b) {
   CHECK(a.membership.max_members == b.membership.max_members);
 }
 
+void check_same_collective(const CollectiveConfig& a, const CollectiveConfig& b) {
+  CHECK(a.engine == b.engine);
+  CHECK(a.first_bucket_bytes == b.first_bucket_bytes);
+  CHECK(a.bucket_bytes == b.bucket_bytes);
+  CHECK(a.compression == b.compression);
+  CHECK(a.average_buffers == b.average_buffers);
+  CHECK(a.plaintext == b.plaintext);
+  CHECK(a.start_wait == b.start_wait);
+  CHECK(a.hung_after == b.hung_after);
+  CHECK(a.lost_after == b.lost_after);
+  CHECK(a.on_lost_rank == b.on_lost_rank);
+  CHECK(a.minority == b.minority);
+  CHECK(a.stall_warn == b.stall_warn);
+}
+
 }  // namespace
 
 void check_same(const Config& a, const Config& b) {
@@ -50,6 +67,7 @@ void check_same(const Config& a, const Config& b) {
   }
   CHECK(a.backend == b.backend);
   check_same_gossip(a.gossip, b.gossip);
+  check_same_collective(a.collective, b.collective);
   CHECK(a.interpolation.method == b.interpolation.method);
   CHECK(a.interpolation.parameters == b.interpolation.parameters);
   CHECK(a.interpolation.divergence_threshold == b.interpolation.divergence_threshold);

@@ -27,10 +27,14 @@ ByzantineCluster::ByzantineCluster(std::size_t honest, DistancePolicy policy)
   FirewallOptions options;
   options.distance = policy;
   for (std::size_t i = 0; i < honest; ++i) {
-    nodes_.push_back({Vector(dimensions, 0.0),
+    nodes_.push_back({Vector(dimensions, 0.0), 0,
                       PeerTable(std::vector<std::string>(honest, "peer"), {}, {}),
                       Firewall(options, honest)});
   }
+}
+
+void ByzantineCluster::begin_at(double value) {
+  for (Node& node : nodes_) std::ranges::fill(node.values, value);
 }
 
 void ByzantineCluster::run(int rounds, double lie) {
@@ -38,20 +42,21 @@ void ByzantineCluster::run(int rounds, double lie) {
     now_ += step;
     for (std::size_t i = 0; i < honest_; ++i) {
       if (frozen_.contains(i)) continue;
+      ++nodes_[i].clock;
       for (double& value : nodes_[i].values)
         value += 0.1 * (optimum_ - value) + random_.normal(0, 0.05);
     }
-    std::vector<Vector> snapshots;
-    for (const Node& node : nodes_) snapshots.push_back(node.values);
+    std::vector<Snapshot> snapshots;
+    for (const Node& node : nodes_) snapshots.push_back({node.values, node.clock});
     snapshots.push_back(snapshots.front());
-    for (double& value : snapshots.back()) value *= lie;
+    for (double& value : snapshots.back().values) value *= lie;
     for (std::size_t i = 0; i < honest_; ++i) {
       if (!frozen_.contains(i)) pull(i, snapshots);
     }
   }
 }
 
-void ByzantineCluster::pull(std::size_t index, const std::vector<Vector>& snapshots) {
+void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snapshots) {
   Node& node = nodes_[index];
   PullRound round;
   round.begin(now_, 1s);
@@ -61,8 +66,14 @@ void ByzantineCluster::pull(std::size_t index, const std::vector<Vector>& snapsh
       round.failed(node.table, PeerFailure::unreachable, now_, random_);
       continue;
     }
-    const Vector& theirs = snapshots[owner];
-    const auto verdict = node.firewall.judge(*peer, 0, distance(theirs, node.values));
+    const Vector& theirs = snapshots[owner].values;
+    const double clock_gap = snapshots[owner].clock - node.clock;
+    const auto verdict = node.firewall.judge(*peer, 0, distance(theirs, node.values), clock_gap);
+    reports_ += verdict.reported ? 1 : 0;
+    if (verdict.unproven) {
+      round.failed(node.table, PeerFailure::unproven, now_, random_);
+      continue;
+    }
     if (verdict.refused) {
       const auto until = node.firewall.failed(*peer, PeerFailure::distant, now_);
       if (until) node.table.hold(*peer, *until);
@@ -71,7 +82,8 @@ void ByzantineCluster::pull(std::size_t index, const std::vector<Vector>& snapsh
     }
     const auto until = node.firewall.succeeded(*peer, verdict, now_);
     if (until) node.table.hold(*peer, *until);
-    round.succeeded(node.table, {});
+    round.succeeded(node.table, {}, now_);
+    node.clock += 0.5 * verdict.scale * clock_gap;
     for (std::size_t d = 0; d < dimensions; ++d)
       node.values[d] += 0.5 * verdict.scale * (theirs[d] - node.values[d]);
   }

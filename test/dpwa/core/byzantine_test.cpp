@@ -143,3 +143,86 @@ TEST_CASE("a node that was apart from the others for long is back with them in a
     }
   }
 }
+
+namespace {
+
+// The worst error in any of 200 rounds, of models that all begin at `value` and train for 1.
+double worst_from_the_first_pull(std::size_t honest, DistancePolicy policy, double value,
+                                 double lie) {
+  ByzantineCluster cluster(honest, policy);
+  cluster.begin_at(value);
+  double worst = cluster.error();
+  for (int round = 0; round < 200; ++round) {
+    cluster.run(1, lie);
+    worst = std::max(worst, cluster.error());
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("a liar that lies from the very first pull does no more harm than later") {
+  for (const std::size_t honest : {2, 3, 7, 15}) {
+    for (const auto policy : {DistancePolicy::clip, DistancePolicy::refuse}) {
+      for (const double lie : {-5.0, 1e200}) {
+        CAPTURE(honest);
+        CAPTURE(static_cast<int>(policy));
+        CAPTURE(lie);
+        const double peace = worst_from_the_first_pull(honest, policy, 1.5, 1);
+        const double harm = worst_from_the_first_pull(honest, policy, 1.5, lie);
+        CHECK(harm < 1.5 * peace);
+      }
+    }
+  }
+}
+
+TEST_CASE("a liar that overflows every number is kept out under every policy") {
+  for (const auto policy : {DistancePolicy::off, DistancePolicy::warn}) {
+    const double peace = worst_from_the_first_pull(3, policy, 1.5, 1);
+    CHECK(worst_from_the_first_pull(3, policy, 1.5, 1e200) < 1.5 * peace);
+  }
+}
+
+namespace {
+
+constexpr DistancePolicy measuring[] = {DistancePolicy::warn, DistancePolicy::clip,
+                                        DistancePolicy::refuse};
+
+}  // namespace
+
+TEST_CASE(
+    "healthy nodes log no distance and quarantine nobody, whatever node stands still a while") {
+  for (const std::size_t honest : {2, 3, 4, 8}) {
+    for (const auto policy : measuring) {
+      CAPTURE(honest);
+      CAPTURE(static_cast<int>(policy));
+      ByzantineCluster cluster(honest, policy);
+      cluster.begin_at(8);  // far from what they train for: distances are small at first
+      for (const int pause : {10, 40, 100}) {
+        cluster.run(60, 1);
+        cluster.set_frozen({honest - 1});
+        cluster.set_optimum(cluster.optimum() + 2);
+        cluster.run(pause, 1);
+        cluster.set_frozen({});
+      }
+      cluster.run(60, 1);
+      CHECK(cluster.reports() == 0);
+      CHECK(cluster.quarantines_of_honest_nodes() == 0);
+    }
+  }
+}
+
+TEST_CASE("a liar is reported under every policy that measures") {
+  for (const auto policy : measuring) {
+    for (const bool from_the_first : {false, true}) {
+      CAPTURE(static_cast<int>(policy));
+      CAPTURE(from_the_first);
+      ByzantineCluster cluster(3, policy);
+      if (policy == DistancePolicy::warn && from_the_first) continue;  // all are carried away
+      cluster.begin_at(8);
+      if (!from_the_first) cluster.run(60, 1);
+      cluster.run(60, -5);
+      CHECK(cluster.reports() > 0);
+    }
+  }
+}

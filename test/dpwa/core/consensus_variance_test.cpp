@@ -41,7 +41,7 @@ Vectors pull_round(const Vectors& before, std::vector<PeerTable>& tables, double
     PullRound round;
     round.begin(now, 1s);
     const std::size_t id = round.next_peer(tables[i], now, random).value();
-    round.succeeded(tables[i], Progress{});
+    round.succeeded(tables[i], Progress{}, now);
     const auto& peer = before[id < i ? id : id + 1];
     for (std::size_t d = 0; d < dimensions; ++d) {
       after[i][d] += factor * (peer[d] - before[i][d]);
@@ -72,6 +72,39 @@ double variance_per_round(std::size_t n, double factor, int runs) {
   return after / before;
 }
 
+std::vector<double> mean_of(const Vectors& nodes) {
+  std::vector<double> mean(dimensions);
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    for (const auto& node : nodes) mean[d] += node[d] / static_cast<double>(nodes.size());
+  }
+  return mean;
+}
+
+// E||mean at consensus - mean at the start||^2 / E[V at the start], without gradients.
+double drift(std::size_t n, double factor, int runs) {
+  double moved = 0, before = 0;
+  for (int run = 0; run < runs; ++run) {
+    Random random(dpwa::derive_seed(43, {n, static_cast<std::uint64_t>(run)}));
+    std::vector<PeerTable> tables(
+        n, PeerTable(std::vector<std::string>(n - 1, "peer"), FlowControl{}, Backoff{}));
+    Vectors nodes(n, std::vector<double>(dimensions));
+    for (auto& node : nodes) {
+      for (double& value : node) value = random.normal(0, 1);
+    }
+    const auto start = mean_of(nodes);
+    before += variance(nodes);
+    for (int round = 0; round < 40; ++round) nodes = pull_round(nodes, tables, factor, random);
+    const auto end = mean_of(nodes);
+    for (std::size_t d = 0; d < dimensions; ++d) moved += std::pow(end[d] - start[d], 2);
+  }
+  return moved / before;
+}
+
+double contraction(double n, double f) {
+  return (1 - f) * (1 - f) + f * f - 2 * f * (1 - f) / (n - 1) -
+         f * f * (n - 2) / ((n - 1) * (n - 1));
+}
+
 }  // namespace
 
 TEST_CASE("pulls at one half shrink the consensus variance as theory says") {
@@ -90,9 +123,24 @@ TEST_CASE("pulls at one half shrink the consensus variance as theory says") {
 TEST_CASE("pulls at other factors shrink the consensus variance as theory says") {
   for (const double f : {0.25, 0.75}) {
     CAPTURE(f);
-    const double n = 8;
-    const double expected = (1 - f) * (1 - f) + f * f - 2 * f * (1 - f) / (n - 1) -
-                            f * f * (n - 2) / ((n - 1) * (n - 1));
-    CHECK(variance_per_round(8, f, 1000) == doctest::Approx(expected).epsilon(0.03));
+    CHECK(variance_per_round(8, f, 1000) == doctest::Approx(contraction(8, f)).epsilon(0.03));
+  }
+}
+
+TEST_CASE("the mean drifts by as much as theory says until the nodes agree") {
+  struct Expected {
+    std::size_t nodes;
+    double factor;
+    double printed;  // in docs/ALGORITHMS.md; 0: not there
+  };
+  for (const Expected expected : {Expected{4, 0.5, 0.0769}, Expected{8, 0.5, 0.0508},
+                                  Expected{16, 0.5, 0.0283}, Expected{8, 0.25, 0}}) {
+    CAPTURE(expected.nodes);
+    CAPTURE(expected.factor);
+    const auto n = static_cast<double>(expected.nodes);
+    const double f = expected.factor;
+    const double theory = f * f / n * (1 - 1 / ((n - 1) * (n - 1))) / (1 - contraction(n, f));
+    if (expected.printed > 0) CHECK(std::abs(theory - expected.printed) < 1e-4);
+    CHECK(drift(expected.nodes, f, 2000) == doctest::Approx(theory).epsilon(0.03));
   }
 }

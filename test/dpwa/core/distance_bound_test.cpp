@@ -15,13 +15,43 @@ void observe_times(DistanceBound& bound, int times, PeerId peer, double distance
 
 }  // namespace
 
-TEST_CASE("there is no bound before there are enough samples, then a multiple of their median") {
+TEST_CASE("with enough samples the bound is a multiple of their median") {
   DistanceBound bound(2, 3, 4);
   bound.observe(0, 1);
   bound.observe(1, 5);
-  CHECK_FALSE(bound.get());
+  CHECK_FALSE(bound.settled());
   bound.observe(2, 3);
+  CHECK(bound.settled());
   CHECK(bound.get().value() == 6);
+}
+
+TEST_CASE("before that a wider one comes from the nearer of two peers") {
+  DistanceBound bound(2, 8, 4);
+  CHECK_FALSE(bound.observe(0, 1000));
+  CHECK(bound.waits_for_another());
+  CHECK_FALSE(bound.observe(0, 1000));
+  CHECK(bound.observe(1, 1).value() == 10);
+  CHECK_FALSE(bound.waits_for_another());
+  CHECK(bound.observe(0, 1000).value() == 10);
+  CHECK(bound.observe(2, 2).value() == 20);  // of three the one in the middle
+  SUBCASE("and what came from far away before counts as no more than it in the first median") {
+    observe_times(bound, 3, 2, 2);
+    CHECK(bound.settled());
+    CHECK(bound.get().value() <= 20);
+  }
+}
+
+TEST_CASE("a single peer is waited for until there are enough samples, an only one is not") {
+  DistanceBound silent(2, 8, 3);
+  observe_times(silent, 7, 0, 1);
+  CHECK(silent.waits_for_another());
+  silent.observe(0, 1);
+  CHECK_FALSE(silent.waits_for_another());
+  CHECK(silent.get().value() == 2);
+  DistanceBound only(2, 8, 1);
+  only.observe(0, 1);
+  CHECK_FALSE(only.get());
+  CHECK_FALSE(only.waits_for_another());
 }
 
 TEST_CASE("distances of zero and NaN are no samples") {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+#include <set>
+
 #include "test/dpwa/core/membership_fixture.h"
 
 namespace dpwa {
@@ -52,12 +55,12 @@ TEST_CASE("who others tell of is vouched for once it has answered, until it move
   membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
   membership.heard("x", 1, start);  // it called: who knows from where
   CHECK_FALSE(vouched_for());
-  CHECK(membership.to_meet(8, random) == std::vector{*membership.find("x")});
+  CHECK(membership.to_meet(8, start, random) == std::vector{*membership.find("x")});
   const auto version = membership.version();
   membership.reached("x", 1, start);
   CHECK(vouched_for());
   CHECK(membership.version() > version);
-  CHECK(membership.to_meet(8, random).empty());
+  CHECK(membership.to_meet(8, start, random).empty());
   MemberClaim moved = claim("x", 2);
   moved.port = 1;
   membership.merge("a", 1, said_by("a", {moved}), start + seconds(20));
@@ -69,6 +72,73 @@ TEST_CASE("one that only others tell of is suspect after one try") {
   membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
   membership.failed("x", start);
   CHECK(held(membership, "x").status == MemberStatus::suspect);
+}
+
+TEST_CASE("invented names are asked ever more seldom, and are forgotten soon after") {
+  Membership membership = table({"a"});
+  constexpr std::size_t names = 1000;
+  for (std::size_t i = 0; i < names; i += 100) {
+    std::vector<MemberClaim> claims;
+    for (std::size_t k = i; k < i + 100; ++k) claims.push_back(claim("x" + std::to_string(k), 7));
+    membership.merge("a", 1, said_by("a", std::move(claims)), start);
+  }
+  REQUIRE(membership.members().size() == 1 + names);
+  // The liar is silent from here on.
+  Random random(1);
+  std::map<PeerId, int> asked;
+  TimePoint now = start;
+  const auto live_for = [&](Duration time) {
+    std::size_t dials = 0;
+    for (const TimePoint until = now + time; now < until; now += milliseconds(500)) {
+      membership.heard("a", 1, now);
+      membership.tick(now);
+      std::set<PeerId> places;
+      for (int draw = 0; draw < 4; ++draw) {
+        if (const auto place = membership.to_probe(random)) places.insert(*place);
+      }
+      const auto met = membership.to_meet(8, now, random);
+      CHECK(met.size() <= 9);
+      places.insert(met.begin(), met.end());
+      for (const PeerId place : places) {
+        ++asked[place];
+        membership.failed(membership.members()[place].claim.name, now);
+      }
+      dials += places.size();
+    }
+    return dials;
+  };
+  live_for(seconds(63));  // each of them once, at the most that are dialled at a time
+  CHECK(asked.size() == names);
+  CHECK(live_for(seconds(20)) <= 40);  // where each goes on being asked in vain: 160
+  live_for(seconds(80));
+  for (const auto& [place, times] : asked) CHECK(times <= 7);
+  CHECK(live_for(seconds(60)) == 0);
+  CHECK(membership.find("a"));
+  for (std::size_t i = 0; i < names; ++i) CHECK_FALSE(membership.find("x" + std::to_string(i)));
+}
+
+TEST_CASE("one that was not there when it was first told of is met once its pause is over") {
+  Membership membership = table({"a"});
+  Random random(1);
+  membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
+  const auto x = std::vector{*membership.find("x")};
+  TimePoint now = start;
+  for (const auto pause : {2, 4, 8, 16}) {
+    CHECK(membership.to_meet(8, now, random) == x);
+    membership.failed("x", now);
+    CHECK(membership.to_meet(8, now + seconds(pause) - milliseconds(1), random).empty());
+    now += seconds(pause);
+    membership.tick(now);
+  }
+  CHECK(status_of(membership, "x") == MemberStatus::dead);
+  CHECK(membership.to_meet(8, now, random) == x);
+  membership.reached("x", 1, now);
+  CHECK(membership.members()[x.front()].vouched_for());
+  CHECK(status_of(membership, "x") == MemberStatus::alive);
+  // From now on it is remembered as any that joined.
+  for (int i = 0; i < 12; ++i) membership.failed("x", now);
+  membership.tick(now + std::chrono::minutes(10));
+  CHECK(membership.find("x"));
 }
 
 TEST_CASE("lies about the own node do not use up its refutations") {

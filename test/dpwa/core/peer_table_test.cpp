@@ -239,6 +239,38 @@ TEST_CASE_FIXTURE(Fixture, "a peer that was down gets its score back by calling,
   CHECK(table.at(0).score == 1000);
 }
 
+TEST_CASE_FIXTURE(Fixture, "another lineage backs off ever longer, and takes no score") {
+  for (const Duration expected :
+       {50ms, 100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms}) {
+    fail(1, PeerFailure::other_lineage);
+    CHECK(delay() == expected);
+  }
+  CHECK(table.at(0).score == 1000);
+  CHECK(table.at(0).failures == 0);
+  CHECK(table.at(0).pulls_failed == 9);
+  CHECK_FALSE(table.nobody_answers());  // it does
+}
+
+TEST_CASE_FIXTURE(Fixture, "only weights of the own lineage end the row of other lineages") {
+  table.returned(0, 7);
+  fail(3, PeerFailure::other_lineage);
+  // Neither a call, nor a word between, nor that its weights were taken in full.
+  table.returned(0, 7);
+  CHECK(waits());
+  fail(1, PeerFailure::busy);
+  table.succeeded(0, Progress{});
+  fail(1, PeerFailure::other_lineage);
+  CHECK(delay() == 400ms);
+  // A restart is asked at once, and pays as before if nothing has changed.
+  table.returned(0, 8);
+  CHECK_FALSE(waits());
+  fail(1, PeerFailure::other_lineage);
+  CHECK(delay() == 800ms);
+  table.shares_lineage(0);
+  fail(1, PeerFailure::other_lineage);
+  CHECK(delay() == 50ms);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a rejected peer waits on although it calls") {
   table.returned(0, 7);
   fail(4, PeerFailure::rejected);

@@ -43,7 +43,7 @@ TEST_CASE_FIXTURE(Fixture, "a round is over once a peer has answered") {
   const auto peer = round.next_peer(table, start, random);
   REQUIRE(peer);
   CHECK(round.current() == peer);
-  round.succeeded(table, Progress{});
+  round.succeeded(table, Progress{}, start);
   CHECK(round.outcome() == Outcome::mixed);
   CHECK_FALSE(round.next_peer(table, start + 1ms, random));
   CHECK(round.current() == peer);  // who answered
@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(Fixture, "a success after failures makes the round a success")
   round.next_peer(table, start, random);
   round.failed(table, PeerFailure::timed_out, start, random);
   round.next_peer(table, start, random);
-  round.succeeded(table, Progress{});
+  round.succeeded(table, Progress{}, start);
   CHECK(round.outcome() == Outcome::mixed);
 }
 
@@ -94,11 +94,40 @@ TEST_CASE_FIXTURE(Fixture, "no peer is tried at the deadline or later") {
 TEST_CASE_FIXTURE(Fixture, "a round in which nobody could be asked was skipped") {
   CHECK(round.outcome() == Outcome::skipped);
   for (dpwa::PeerId peer = 0; peer < table.size(); ++peer) {
-    table.failed(peer, PeerFailure::unreachable, start, random);
+    table.failed(peer, PeerFailure::busy, start, random);
   }
   CHECK_FALSE(round.next_peer(table, start, random));
   CHECK_FALSE(round.current());
   CHECK(round.outcome() == Outcome::skipped);
+}
+
+TEST_CASE_FIXTURE(Fixture, "where no peer answers a round without a try says what is wrong") {
+  for (dpwa::PeerId peer = 0; peer < table.size(); ++peer) {
+    CHECK_FALSE(table.nobody_answers());
+    table.failed(peer, peer == 3 ? PeerFailure::timed_out : PeerFailure::unreachable, start,
+                 random);
+  }
+  CHECK(table.nobody_answers());
+  CHECK_FALSE(round.next_peer(table, start, random));
+  CHECK_FALSE(round.current());
+  CHECK(round.outcome() == Outcome::timed_out);
+  for (dpwa::PeerId peer = 0; peer < table.size(); ++peer) table.set_out(peer, true);
+  round.begin(start + 1h, 500ms);
+  CHECK_FALSE(round.next_peer(table, start + 1h, random));
+  CHECK(round.outcome() == Outcome::timed_out);  // though none of them is asked any more
+  table.set_out(2, false);
+  table.succeeded(2, Progress{});
+  CHECK_FALSE(table.nobody_answers());
+}
+
+TEST_CASE_FIXTURE(Fixture, "peers that were gone before the first pull are unreachable") {
+  for (dpwa::PeerId peer = 0; peer < table.size(); ++peer) table.set_out(peer, true);
+  CHECK_FALSE(round.next_peer(table, start, random));
+  CHECK(round.outcome() == Outcome::unreachable);
+  for (dpwa::PeerId peer = 0; peer < table.size(); ++peer) table.succeeded(peer, Progress{});
+  round.begin(start, 500ms);
+  CHECK_FALSE(round.next_peer(table, start, random));
+  CHECK(round.outcome() == Outcome::skipped);  // they have left in order
 }
 
 TEST_CASE_FIXTURE(Fixture, "a single failure names the outcome") {

@@ -118,3 +118,18 @@ TEST_CASE("the longest quarantine that can be configured does not overflow") {
   }
   CHECK(quarantine.at(0).until - start == 98 * Duration(24h));
 }
+
+TEST_CASE("a quarantine lasts no less than what is asked for, and twice as long the next time") {
+  Quarantine quarantine(options(), 1);
+  const auto offend_for = [&](TimePoint now, Duration shortest) {
+    const auto until = quarantine.offence(0, true, now, shortest);
+    return until ? *until - now : Duration::zero();
+  };
+  CHECK(offend_for(start, 3s) == 0s);
+  CHECK(offend_for(start, 3s) == 0s);
+  CHECK(offend_for(start, 3s) == 3s);
+  CHECK(offend_for(start + 3s, 3s) == 6s);
+  CHECK(offend_for(start + 9s, 3s) == 10s);   // the longest
+  CHECK(offend_for(start + 19s, 1s) == 10s);  // the options' own: 2 s, doubled thrice and cut
+  CHECK(offend_for(start + 29s, 60s) == 60s);
+}

@@ -40,5 +40,17 @@ TEST_CASE("versions of an earlier life of the peer mean nothing") {
   CHECK(seen.known_version(7, 0) == 0);
 }
 
+TEST_CASE("what was taken repeats, as does what is older, of the same life of the peer") {
+  SeenBlocks seen;
+  CHECK_FALSE(seen.repeats(7, 3, 0));
+  seen.took(7, 3, 1);
+  CHECK(seen.repeats(7, 3, 1));
+  CHECK_FALSE(seen.repeats(7, 3, 0));
+  CHECK(seen.repeats(7, 2, 0));
+  CHECK_FALSE(seen.repeats(7, 4, 1));
+  CHECK_FALSE(seen.repeats(8, 1, 1));
+  CHECK_FALSE(seen.repeats(6, 1, 1));  // its wall clock was set back
+}
+
 }  // namespace
 }  // namespace dpwa

@@ -141,6 +141,9 @@ void VirtualCluster::try_next(std::size_t index) {
     case Behaviour::serving:
     case Behaviour::frozen:
       return schedule(index, soon, [this, index, target] { answered(index, target); });
+    case Behaviour::late:
+      return schedule(index, node.round.deadline() - std::chrono::milliseconds(10),
+                      [this, index, target] { answered(index, target); });
     case Behaviour::busy:
       return attempt_failed(index, *peer, PeerFailure::busy, soon);
     case Behaviour::rejecting:
@@ -177,7 +180,7 @@ void VirtualCluster::answered(std::size_t index, std::size_t target) {
     node.round.failed(node.table, PeerFailure::not_ready, now_, node.random);
     return try_next(index);
   }
-  node.round.succeeded(node.table, peer.progress);
+  node.round.succeeded(node.table, peer.progress, now_);
   if (!adopts(node.progress, peer.progress) &&
       !node.guard.accept(id, peer.progress.clock, node.progress.clock, now_)) {
     return end_round(index, Outcome::stale);

@@ -20,6 +20,7 @@ enum class Behaviour {
   refusing,   // trains, but nobody can connect to it
   busy,       // trains, but has no capacity for replies
   rejecting,  // trains, but belongs to another cluster
+  late,       // trains, but answers just before the deadline
   frozen,     // answers, but its trainer stands still
   silent,     // stopped: accepts connections, does and says nothing
   down,       // does not run: connections are refused

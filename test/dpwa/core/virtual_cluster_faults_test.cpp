@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "test/dpwa/core/virtual_cluster.h"
 
@@ -210,5 +213,82 @@ TEST_CASE("a frozen peer is blended no longer than max_frozen, and again once it
       blended += round.peer == 0 && round.outcome == Outcome::mixed;
     }
     CHECK(blended > 50);
+  }
+}
+
+TEST_CASE("one peer that answers just before the deadline does not slow the others down") {
+  const auto blends = [](Behaviour behaviour) {
+    VirtualCluster cluster(small(4));
+    cluster.set(0, behaviour);
+    cluster.run(60s);  // until it is known
+    cluster.clear();
+    cluster.run(60s);
+    std::size_t mixed = 0;
+    for (const RoundRecord& round : cluster.rounds())
+      mixed += round.node != 0 && round.outcome == Outcome::mixed;
+    return static_cast<double>(mixed);
+  };
+  CHECK(blends(Behaviour::late) > 0.85 * blends(Behaviour::serving));
+}
+
+TEST_CASE("one that answers just before the deadline is known for it within two seconds") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    // Blends of the other three: in the first two seconds, and in the eight after that.
+    const auto blends = [seed](Behaviour behaviour) {
+      ClusterOptions options = small(4);
+      options.seed = seed;
+      VirtualCluster cluster(options);
+      cluster.set(0, behaviour);
+      std::vector<double> counts;
+      for (const Duration time : {2s, 8s}) {
+        cluster.clear();
+        cluster.run(time);
+        counts.push_back(0);
+        for (const RoundRecord& round : cluster.rounds())
+          counts.back() += round.node != 0 && round.outcome == Outcome::mixed;
+      }
+      return counts;
+    };
+    const auto late = blends(Behaviour::late);
+    const auto serving = blends(Behaviour::serving);
+    CHECK(late[0] > 0.4 * serving[0]);
+    CHECK(late[1] > 0.85 * serving[1]);
+  }
+}
+
+TEST_CASE("where the network is slow everywhere nobody is asked more rarely for it") {
+  for (const Duration latency : {300ms, 450ms}) {
+    ClusterOptions options = small(4);
+    options.latency = latency;
+    VirtualCluster cluster(options);
+    cluster.run(60s);
+    double pulls = 0;
+    for (const RoundRecord& round : cluster.rounds()) pulls += round.outcome == Outcome::mixed;
+    const double most = 4 * Duration(60s) / (latency + options.step);
+    CHECK(pulls > 0.9 * most);
+    for (std::size_t node = 0; node < 4; ++node) {
+      for (std::size_t peer = 0; peer < 4; ++peer) {
+        if (peer == node) continue;
+        const auto asked = std::ranges::count_if(cluster.attempts(), [&](const Attempt& attempt) {
+          return attempt.node == node && attempt.peer == peer;
+        });
+        CHECK(static_cast<double>(asked) > 0.2 * most / 4);
+      }
+    }
+  }
+}
+
+TEST_CASE("a slow link among quick ones is used all the same, now and then") {
+  VirtualCluster cluster(small(8));
+  cluster.set(0, Behaviour::late);
+  cluster.run(60s);
+  cluster.clear();
+  cluster.run(120s);
+  for (std::size_t node = 1; node < 8; ++node) {
+    std::size_t blended = 0;
+    for (const RoundRecord& round : cluster.rounds())
+      blended += round.node == node && round.peer == 0 && round.outcome == Outcome::mixed;
+    CHECK(blended >= 4);
   }
 }

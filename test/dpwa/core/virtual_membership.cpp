@@ -59,7 +59,7 @@ void VirtualMembership::exchange(std::size_t from, const std::string& to) {
   const bool reached = target.up && target.network == nodes_[from].network;
   if (!reached || lost()) return caller.failed(to, now_);
   if (!caller.exchange_is_due(to, now_)) {
-    caller.heard(to, target.membership.self().incarnation, now_);
+    caller.reached(to, target.membership.self().incarnation, now_);
     return;
   }
   const MemberExchange request = caller.request(to, now_);
@@ -68,7 +68,7 @@ void VirtualMembership::exchange(std::size_t from, const std::string& to) {
   const MemberExchange answer = target.membership.answer(self.name, request, now_);
   largest = std::max({largest, request.claims.size(), answer.claims.size()});
   if (lost()) return caller.failed(to, now_);
-  caller.heard(to, target.membership.self().incarnation, now_);
+  caller.reached(to, target.membership.self().incarnation, now_);
   caller.merge_answer(to, target.membership.self().incarnation, answer, now_);
 }
 
@@ -89,6 +89,8 @@ void VirtualMembership::run_round() {
     if (chosen) exchange(i, std::string(*chosen));
     if (const auto dead = membership.to_probe(random_))
       exchange(i, std::string(membership.members()[*dead].claim.name));
+    for (const PeerId stranger : membership.to_meet(1, now_, random_))
+      exchange(i, std::string(membership.members()[stranger].claim.name));
     membership.tick(now_);
     changes += membership.version() - version;
   }

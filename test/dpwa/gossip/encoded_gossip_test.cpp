@@ -5,7 +5,8 @@
 #include "dpwa/core/random.h"
 #include "test/support/vector_cluster.h"
 
-// Real nodes over real sockets, in lock step, with encoded pulls. docs/ENCODINGS.md.
+// Real nodes over real sockets and through their memory, in lock step, with encoded pulls.
+// docs/ENCODINGS.md.
 
 namespace dpwa {
 namespace {
@@ -15,12 +16,11 @@ constexpr std::size_t elements = 4096;
 
 class EncodedCluster {
  public:
-  explicit EncodedCluster(Codec codec)
-      : cluster_(nodes, elements, [codec](Config& config) {
+  EncodedCluster(Codec codec, bool same_host)
+      : cluster_(nodes, elements, [codec, same_host](Config& config) {
           config.gossip.step_budget = config.gossip.timeout;
           config.transport.encoding = codec;
-          config.transport.same_host =
-              false;  // between the memories of one host nothing is encoded
+          config.transport.same_host = same_host;
         }) {
     cluster_.start();
   }
@@ -76,9 +76,14 @@ constexpr Bound kBounds[] = {{Codec::raw, 1e-6, 4 * elements},
 }  // namespace
 
 TEST_CASE("without gradients nodes come as close to each other as their encoding allows") {
+  bool same_host = false;
+  SUBCASE("over TCP") {}
+  SUBCASE("through memory") {
+    same_host = true;
+  }
   for (const Bound& bound : kBounds) {
     CAPTURE(name_of(bound.codec));
-    EncodedCluster cluster(bound.codec);
+    EncodedCluster cluster(bound.codec, same_host);
     Random random(3);
     for (std::size_t i = 0; i < nodes; ++i) {
       for (float& value : cluster.values(i)) value = static_cast<float>(random.normal(0, 1));
@@ -93,9 +98,14 @@ TEST_CASE("without gradients nodes come as close to each other as their encoding
 TEST_CASE("updates far below the unit of the encoding move the mean at the full learning rate") {
   constexpr float update = 0x1p-14;  // bf16 near 1 has units of 2^-7, int8 of 2^-5
   constexpr int steps = 256;
+  bool same_host = false;
+  SUBCASE("over TCP") {}
+  SUBCASE("through memory") {
+    same_host = true;
+  }
   for (const Bound& bound : kBounds) {
     CAPTURE(name_of(bound.codec));
-    EncodedCluster cluster(bound.codec);
+    EncodedCluster cluster(bound.codec, same_host);
     Random random(4);
     for (std::size_t e = 0; e < elements; ++e) {
       const double middle = random.normal(0, 1);

@@ -1,14 +1,20 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "dpwa/net/free_ports.h"
+#include "test/support/at_once.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
@@ -22,6 +28,7 @@ void wait_for_pulls(Config& config) {
   config.gossip.step_budget = config.gossip.timeout;
 }
 
+using test::at_once;
 using test::VectorCluster;
 using test::VectorNode;
 
@@ -42,6 +49,42 @@ TEST_CASE("nodes that start together begin from the first node's weights and one
     CHECK(cluster.at(i).values()[3] == 1.0F);
     CHECK(cluster.at(i).gossip().resume_state().lineage == lineage);
   }
+}
+
+TEST_CASE("nodes that start together all make their first step at clock 0, and from one model") {
+  VectorCluster cluster(4, 1 << 16);
+  std::array<double, 4> clocks{};
+  std::array<float, 4> values{};
+  at_once(4, [&](std::size_t i) {
+    VectorNode& node = cluster.at(i);
+    for (float& value : node.values()) value = static_cast<float>(i) + 1;
+    node.gossip().start();
+    clocks[i] = node.gossip().resume_state().clock;
+    values[i] = node.values()[1];
+    for (int step = 0; step < 200; ++step) {  // whoever begins trains at once
+      node.values()[1] += 1;
+      node.gossip().publish([] { return 1.0; });
+    }
+  });
+  CHECK(clocks == std::array<double, 4>{});
+  for (const float value : values) CHECK(value == values[0]);
+}
+
+TEST_CASE("nodes that resume together at different clocks all begin at the highest one") {
+  VectorCluster cluster(3, 64);
+  std::array<double, 3> clocks{};
+  std::array<float, 3> values{};
+  at_once(3, [&](std::size_t i) {
+    VectorNode& node = cluster.at(i);
+    for (float& value : node.values()) value = static_cast<float>(i) + 1;
+    node.gossip().restore({100 + 10.0 * static_cast<double>(i % 2), 77, 1});
+    node.gossip().start();
+    clocks[i] = node.gossip().resume_state().clock;
+    values[i] = node.values()[1];
+    for (int step = 0; step < 200; ++step) node.gossip().publish([] { return 1.0; });
+  });
+  CHECK(clocks == std::array<double, 3>{110, 110, 110});
+  CHECK(values == std::array<float, 3>{2, 2, 2});
 }
 
 TEST_CASE("a late joiner takes over weights and clock of a running node before its first step") {
@@ -68,19 +111,57 @@ TEST_CASE("a peer of another lineage is said once a minute, however often it is 
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = 50ms;
   wait_for_pulls(config);
-  VectorNode node(config, 8);
+  std::atomic<int> pulls = 0;  // ten seconds apart: such a peer is asked ever more rarely
+  VectorNode node(config, 8, 0, 1, [&] { return TimePoint(1h + pulls.load() * 10s); });
   node.gossip().restore({5, 3, 1});
   node.gossip().start();
   VectorNode other(test::loopback_config(ports, 1), 8);
-  other.gossip().restore({5, 7, 1});
   other.gossip().start();
+  other.gossip().restore({1, 7, 1});  // neither more nodes nor a higher clock
   int rejected = 0;
-  for (int i = 0; i < 200 && rejected < 5; ++i) {
+  for (; pulls < 200 && rejected < 5; ++pulls) {
     other.gossip().publish([] { return 1.0; });
     if (step_of(node).outcome == Outcome::rejected) ++rejected;
   }
   CHECK(rejected == 5);
   CHECK(log.count("'w2' descends from other initial weights: not blended") == 1);
+}
+
+TEST_CASE("one seed gives one choice of peers, and every node and seed its own") {
+  const auto choices = [](std::optional<std::uint64_t> seed, std::size_t node = 0) {
+    VectorCluster cluster(5, 16, [seed](Config& config) {
+      wait_for_pulls(config);
+      config.gossip.seed = seed;
+    });
+    cluster.start();
+    std::string chosen;
+    for (int step = 0; step < 30; ++step) {
+      for (std::size_t i = 0; i < cluster.size(); ++i) {
+        if (i != node) cluster.at(i).gossip().publish([] { return 1.0; });
+      }
+      const StepReport report = step_of(cluster.at(node));
+      REQUIRE(report.outcome == Outcome::mixed);
+      chosen += report.peer + ' ';
+    }
+    return chosen;
+  };
+  const std::string first = choices(7);
+  CHECK(choices(7) == first);
+  CHECK(choices(8) != first);
+  CHECK(choices({}) != choices({}));
+  // The places of the peers in the list differ from node to node; so do the lots.
+  std::string other = choices(7, 1);
+  std::ranges::transform(other, other.begin(), [](char c) { return c == '1' ? '2' : c; });
+  CHECK(other != first);
+}
+
+TEST_CASE("two runs of one seed descend from different weights") {
+  const auto lineage = [] {
+    VectorCluster cluster(2, 16, [](Config& config) { config.gossip.seed = 7; });
+    cluster.start();
+    return cluster.at(0).gossip().resume_state().lineage;
+  };
+  CHECK(lineage() != lineage());
 }
 
 TEST_CASE("a step with a budget of zero never waits and blends a late pull at a later step") {
@@ -192,6 +273,32 @@ TEST_CASE("a block moves the clock by its share of the model") {
   cluster.start();
   for (int i = 0; i < 9; ++i) cluster.at(1).gossip().publish([] { return 1.0; });
   CHECK(step_of(cluster.at(0)).clock == 2.0);  // 1 + (9 - 1) * 0.5 / 4
+}
+
+TEST_CASE("more blocks than the model can be cut into are a configuration error") {
+  Config config = test::loopback_config({1, 2}, 0);
+  config.file = "cluster.yaml";
+  config.gossip.blocks = 5;
+  CHECK_THROWS_WITH_AS(VectorNode(config, 64),
+                       "cluster.yaml: gossip.blocks: 5 blocks, but the model exchanges only 256 "
+                       "bytes, in steps of 64; accepted: 1 to 4",
+                       ConfigError);
+}
+
+TEST_CASE("a large tensor is pulled in parts, each of which moves alone") {
+  VectorCluster cluster(2, 64, [](Config& config) {
+    wait_for_pulls(config);
+    config.gossip.blocks = 4;
+  });
+  cluster.start();
+  VectorNode& node = cluster.at(0);
+  for (float& value : cluster.at(1).values()) value = 8.0F;
+  cluster.at(1).gossip().publish([] { return 1.0; });
+  const StepReport report = step_of(node);
+  CHECK(report.bytes == 64);
+  CHECK(report.blocks == 4);
+  for (std::size_t i = 0; i < 64; ++i)
+    CHECK(node.values()[i] == (i / 16 == report.block ? 4.0F : 0.0F));
 }
 
 TEST_CASE(

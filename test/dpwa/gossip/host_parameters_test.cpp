@@ -127,6 +127,31 @@ TEST_CASE("blending and copying in one pass equals doing both in turn, for every
   }
 }
 
+TEST_CASE("a blend leaves counters as they are, and the final average takes the larger ones") {
+  const Manifest manifest({{"w", DType::float32, BlendRule::interpolate, {4}},
+                           {"batches", DType::int64, BlendRule::maximum, {}}});
+  const auto count_in = [&](std::span<std::byte> memory) -> std::int64_t& {
+    return *reinterpret_cast<std::int64_t*>(memory.data() + manifest.offset_of(1));
+  };
+  AlignedBuffer own(manifest.total_bytes()), peer(manifest.total_bytes());
+  AlignedBuffer snapshot(manifest.total_bytes());
+  count_in(own.bytes()) = 782;
+  count_in(peer.bytes()) = 783;
+  const Landed landed(manifest, own.bytes(), peer.bytes(), LandingMode::difference,
+                      {0, manifest.total_bytes()});
+  HostParameters parameters(manifest, own.bytes());
+  parameters.blend(landed.landing, 0.5);
+  CHECK(count_in(own.bytes()) == 782);
+  parameters.blend_and_copy_out(landed.landing, 0.5, snapshot.bytes());
+  CHECK(count_in(own.bytes()) == 782);
+  CHECK(count_in(snapshot.bytes()) == 782);
+  take_larger_counters(manifest, own.bytes(), peer.bytes());
+  CHECK(count_in(own.bytes()) == 783);
+  count_in(peer.bytes()) = 5;
+  take_larger_counters(manifest, own.bytes(), peer.bytes());
+  CHECK(count_in(own.bytes()) == 783);
+}
+
 TEST_CASE("it does with stores past the cache and pieces shared among threads") {
   const auto check_large = [](std::size_t bytes, unsigned max_threads) {
     const Manifest manifest = manifest_of_every_kind(bytes / 4 + 3);

@@ -1,9 +1,11 @@
-// Measures the effective learning rate of the delta blend among free-running nodes: each on a
-// thread of its own, with its own pace, over real sockets, under a constant gradient that is the
-// same everywhere.
-//   dpwa_measure_learning_rate [NODES] [STEPS] [STEP_MS] [JITTER] [lockstep] [budget]
+// Measures the effective learning rate among free-running nodes: each on a thread of its own, with
+// its own pace, over real sockets, under a constant gradient that is the same everywhere. Beside it
+// the mean clock of the nodes, against the mean of their steps.
+//   dpwa_measure_learning_rate [NODES] [STEPS] [STEP_MS] [JITTER] [lockstep] [budget] [slow] [lerp]
 // JITTER: each step lasts STEP_MS * (1 +- JITTER). lockstep: all begin at once, else at random
-// within one step. budget: steps wait for their pull. docs/ALGORITHMS.md holds what it printed.
+// within one step. budget: steps wait for their pull. slow: the last node takes four times as long
+// for a step, and a quarter of the steps. lerp: the blend of the original instead of the delta
+// blend. docs/ALGORITHMS.md holds what it printed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,6 +28,11 @@ struct Plan {
   double jitter = 0.1;
   bool lockstep = false;
   bool budget = false;
+  bool slow = false;
+  bool lerp = false;
+
+  int slowdown(std::size_t node) const { return slow && node + 1 == nodes ? 4 : 1; }
+  int steps_of(std::size_t node) const { return steps / slowdown(node); }
 };
 
 Duration milliseconds(double count) {
@@ -34,12 +41,13 @@ Duration milliseconds(double count) {
 
 constexpr float update = 1.0F / 1024;  // learning rate times gradient
 
-void train(test::VectorNode& node, const Plan& plan, Random random) {
+void train(test::VectorNode& node, std::size_t index, const Plan& plan, Random random) {
   if (!plan.lockstep)
     std::this_thread::sleep_for(milliseconds(plan.step_ms * random.uniform(0, 1)));
   auto next = std::chrono::steady_clock::now();
-  for (int step = 0; step < plan.steps; ++step) {
-    next += milliseconds(plan.step_ms * (1 + plan.jitter * random.uniform(-1, 1)));
+  const double step_ms = plan.step_ms * plan.slowdown(index);
+  for (int step = 0; step < plan.steps_of(index); ++step) {
+    next += milliseconds(step_ms * (1 + plan.jitter * random.uniform(-1, 1)));
     node.gossip().update_send([] { return 1.0; });
     for (float& value : node.values()) value -= update;
     node.gossip().update_wait();
@@ -50,23 +58,24 @@ void train(test::VectorNode& node, const Plan& plan, Random random) {
 void measure(const Plan& plan) {
   test::VectorCluster cluster(plan.nodes, 8, [&](Config& config) {
     if (plan.budget) config.gossip.step_budget = config.gossip.timeout;
+    if (plan.lerp) config.gossip.blend = BlendMode::lerp;
   });
   cluster.start();
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < plan.nodes; ++i) {
-    threads.emplace_back([&, i] { train(cluster.at(i), plan, Random(derive_seed(1, {i}))); });
+    threads.emplace_back([&, i] { train(cluster.at(i), i, plan, Random(derive_seed(1, {i}))); });
   }
   for (auto& thread : threads) thread.join();
   double travelled = 0;
   double clock = 0;
+  double steps = 0;
   for (std::size_t i = 0; i < plan.nodes; ++i) {
     travelled -= cluster.at(i).values()[0];
     clock += cluster.at(i).gossip().resume_state().clock;
+    steps += plan.steps_of(i);
   }
-  const auto nodes = static_cast<double>(plan.nodes);
-  std::printf("effective learning rate %.3f, mean clock %.0f of %d steps\n",
-              travelled / nodes / (plan.steps * static_cast<double>(update)), clock / nodes,
-              plan.steps);
+  std::printf("effective learning rate %.3f, clock / steps %.3f\n",
+              travelled / (steps * static_cast<double>(update)), clock / steps);
 }
 
 }  // namespace
@@ -77,6 +86,8 @@ int main(int argc, char** argv) {
   dpwa::Plan plan;
   plan.lockstep = std::erase(words, "lockstep") > 0;
   plan.budget = std::erase(words, "budget") > 0;
+  plan.slow = std::erase(words, "slow") > 0;
+  plan.lerp = std::erase(words, "lerp") > 0;
   if (!words.empty()) plan.nodes = static_cast<std::size_t>(std::atoi(words[0].c_str()));
   if (words.size() > 1) plan.steps = std::atoi(words[1].c_str());
   if (words.size() > 2) plan.step_ms = std::atof(words[2].c_str());

@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <string>
 
+#include "dpwa/net/free_ports.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/served_node.h"
+#include "test/support/allocations.h"
 #include "test/support/eventually.h"
 #include "test/support/raw_socket.h"
 
@@ -82,6 +85,48 @@ TEST_CASE("a process that others say began far in the future is not believed in"
   keep_believable(exchange, "10.0.0.1", now);
   REQUIRE(exchange.claims.size() == 2);
   CHECK(exchange.claims[1].name == "b");
+}
+
+TEST_CASE("a sender that is reached on its link alone is dialled where it called from") {
+  auto exchange = said({claim("a", "fe80::2"), claim("b", "fe80::3")});
+  exchange.claims[0].addresses.push_back("::1");
+  keep_believable(exchange, "fe80::2%lo", 1000);
+  CHECK(exchange.claims[0].addresses == std::vector<std::string>{"fe80::2%lo"});
+  CHECK(exchange.claims[1].addresses == std::vector<std::string>{"fe80::3"});
+}
+
+TEST_CASE("what is sent can always be encoded, and never tells a scope") {
+  auto exchange = said({claim("w1", "fe80::1%lo"), claim("a", "fe80::2%enp0s31f6"),
+                        claim("b", "host.example"), claim("c", ""), claim("d", "10.0.0.4"),
+                        claim("e", "10.0.0.5"), claim(std::string(256, 'f'), "10.0.0.6")});
+  exchange.claims[3].addresses.clear();
+  exchange.claims[5].port = 0;
+  keep_tellable(exchange);
+  REQUIRE(exchange.claims.size() == 3);
+  CHECK(exchange.claims[0].addresses[0] == "fe80::1");
+  CHECK(exchange.claims[1].addresses[0] == "fe80::2");
+  CHECK(exchange.claims[2].name == "d");
+  CHECK_NOTHROW(wire::encode(exchange, 1));
+
+  exchange = said({claim("w1", "host.example")});
+  keep_tellable(exchange);
+  CHECK(exchange.claims[0].addresses == std::vector<std::string>{"::"});
+  CHECK_NOTHROW(wire::encode(exchange, 1));
+}
+
+TEST_CASE("a node whose file lists link-local addresses dials them and tells them without scope") {
+  Members members(claim("w1", "fe80::1%lo", 7), {claim("w2", "fe80::2%lo", 0)}, {}, 1);
+  members.heard("w2", 5);
+  // A stranger whom this node met over the link.
+  members.merge("w9", 5, said({claim("w9", "127.0.0.1")}), "fe80::9%lo");
+  CHECK(members.find("w2")->addresses == std::vector<std::string>{"fe80::2%lo"});
+  CHECK(members.find("w9")->addresses == std::vector<std::string>{"fe80::9%lo"});
+  for (const auto& exchange : {members.request("w3"), members.answer("w3", {})}) {
+    CHECK_NOTHROW(wire::encode(exchange, 1));
+    CHECK(exchange.claims.size() >= 3);
+    for (const MemberClaim& told : exchange.claims)
+      CHECK(told.addresses[0].find('%') == std::string::npos);
+  }
 }
 
 TEST_CASE_FIXTURE(OpenNode,
@@ -177,6 +222,32 @@ TEST_CASE_FIXTURE(OpenNode,
   // Who answers there calls itself w1, so nobody answers to w9: a restart.
   CHECK(answer->header.type == MessageType::welcome);
   CHECK(of_node().find("w9")->incarnation == 5);
+}
+
+TEST_CASE_FIXTURE(OpenNode, "memory refused while a name is looked into leaves no place taken") {
+  const std::uint16_t closed = net::free_ports(1)[0];
+  const auto restarts = [&](const std::string& name) {
+    of_node().merge(name, 3, said({{name, {"127.0.0.1"}, closed, 3}}), "127.0.0.1");
+    RawSocket socket(node.port());
+    const auto answer = greet(socket, hello(name));
+    return answer && answer->header.type == MessageType::welcome;
+  };
+  int refusals = 0;
+  for (int sweep = 0; sweep < 8; ++sweep) {
+    bool refused = true;
+    for (std::uint64_t skipped = 0; refused && skipped < 500; ++skipped) {
+      const std::string name = "g" + std::to_string(sweep) + "-" + std::to_string(skipped);
+      of_node().merge(name, 3, said({{name, {"127.0.0.1"}, closed, 3}}), "127.0.0.1");
+      RawSocket socket(node.port());
+      test::refuse_one(skipped);
+      greet(socket, hello(name));
+      refused = test::refuse_none();
+      refusals += refused ? 1 : 0;
+    }
+  }
+  CHECK(refusals > 10);
+  int fresh = 0;
+  CHECK(test::eventually([&] { return restarts("again" + std::to_string(fresh++)); }));
 }
 
 }  // namespace dpwa

@@ -91,7 +91,8 @@ TEST_CASE("a node that cannot show the key is refused at once, with the reason, 
   CHECK(node->local().traffic.snapshots_served == 0);
   if (caller_knows) CHECK(caller->local().traffic.security_failures == 2);
   // No storm: the peer waits for the longest back-off before the next try.
-  CHECK(caller->pull().outcome == Outcome::skipped);
+  CHECK(caller->pull().outcome == Outcome::rejected);  // as the last try was
+  CHECK(node->local().traffic.connections_refused == 2);
 }
 
 TEST_CASE("a refused caller leaves nothing behind") {

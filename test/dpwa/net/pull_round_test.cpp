@@ -7,6 +7,7 @@
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"
 #include "test/dpwa/net/pulling_node.h"
+#include "test/dpwa/net/replaying_peer.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
 
@@ -19,6 +20,7 @@ using namespace std::chrono_literals;
 using test::FakePeer;
 using test::PullingNode;
 using test::RawSocket;
+using test::ReplayingPeer;
 using test::ServedNode;
 
 PeerAddress at(std::string name, std::uint16_t port) {
@@ -102,12 +104,8 @@ TEST_CASE("a peer with another model refuses and names the tensor") {
 }
 
 TEST_CASE("a kept connection that the peer has closed meanwhile costs a new one, not the pull") {
-  FakePeer peer([](RawSocket& connection) {
-    if (!test::welcome(connection, "w1")) return;
-    const auto request = test::read_pull(connection);
-    if (request) connection.send(test::snapshot_frame(*request, std::vector<float>(16, 4.0F)));
-  });
-  PullingNode node({at("w1", peer.port())});
+  ReplayingPeer peer({1, 2, 3, 4, 5}, ReplayingPeer::After::hangs_up);
+  PullingNode node({peer.address()});
   for (int i = 1; i <= 5; ++i) {
     CHECK(node.pull().outcome == Outcome::mixed);
     CHECK(peer.connections() == i);

@@ -22,6 +22,8 @@ ClientOptions client_options(std::uint64_t seed, bool same_host, const BufferAll
   options.same_host = same_host;
   options.seed = seed;
   options.allocate = allocate;
+  // Else a first pull is only measured where another peer has not been heard (docs/FIREWALL.md).
+  options.firewall.distance = DistancePolicy::warn;
   return options;
 }
 
@@ -33,8 +35,9 @@ AlignedBuffer plain_memory(std::size_t bytes) {
 
 PullingNode::PullingNode(std::vector<PeerAddress> peers, std::size_t elements, std::uint64_t seed,
                          bool same_host, std::shared_ptr<Security> security,
-                         const BufferAllocator& allocate)
-    : local_("test", "w2", 3, names_of(peers), vector_manifest(elements), 4096, allocate),
+                         const BufferAllocator& allocate, std::unique_ptr<Members> members)
+    : local_("test", "w2", 3, names_of(peers), vector_manifest(elements), 4096, allocate, true,
+             std::move(members)),
       client_(io_, local_, std::move(peers), client_options(seed, same_host, allocate)),
       work_(io_.get_executor()),
       thread_([this] { net::run_io(io_, [this] { client_.resume(); }); }) {

@@ -16,13 +16,14 @@ namespace dpwa::test {
 AlignedBuffer plain_memory(std::size_t bytes);
 
 // Node w2 of cluster "test": its Tx side alone, on a thread of its own. It has a float32 vector 'x'
-// of zeros.
+// of zeros. `members`: who is in its cluster; `peers` for good when it is null.
 class PullingNode {
  public:
   explicit PullingNode(std::vector<PeerAddress> peers, std::size_t elements = 16,
                        std::uint64_t seed = 1, bool same_host = true,
                        std::shared_ptr<Security> security = nullptr,
-                       const BufferAllocator& allocate = test::plain_memory);
+                       const BufferAllocator& allocate = test::plain_memory,
+                       std::unique_ptr<Members> members = nullptr);
   ~PullingNode();  // stops
 
   void stop();

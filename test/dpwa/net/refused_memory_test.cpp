@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "dpwa/snapshot/aligned_buffer.h"
+#include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/secure_nodes.h"
 #include "test/dpwa/net/served_node.h"
@@ -61,6 +62,27 @@ TEST_CASE("memory refused anywhere in a pull costs that pull alone, from a peer'
   ServedNode peer(elements, {}, [](std::size_t bytes) { return AlignedBuffer::shared(bytes); });
   PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}}, elements);
   check_refusals(peer, node);
+}
+
+TEST_CASE("memory refused anywhere in taking a first connection does not make a node deaf") {
+  int refusals = 0;
+  bool refused = true;
+  for (std::uint64_t skipped = 0; refused && skipped < 200; ++skipped) {
+    CAPTURE(skipped);
+    ServerOptions options;
+    options.same_host = false;  // nothing else keeps its thread at work
+    ServedNode node(16, options);
+    test::refuse_one(skipped);
+    {
+      test::RawSocket first(node.port());
+      first.send(wire::encode(test::sound_hello(), 1));
+      first.stirs_within(std::chrono::milliseconds(100));
+    }
+    refused = test::refuse_none();
+    refusals += refused ? 1 : 0;
+    REQUIRE(node.serves_an_honest_peer());
+  }
+  CHECK(refusals > 5);
 }
 
 }  // namespace dpwa

@@ -19,7 +19,7 @@ constexpr std::size_t chunk_bytes = 512 * 1024;
 ServerEvents quiet_events() {
   ServerEvents events;
   events.on_contact = [](const std::string&, std::uint64_t) {};
-  events.on_served = [](const std::string&, const Progress&, bool) {};
+  events.on_served = [](const std::string&, const Progress&, ServedFor) {};
   events.status_json = []() -> boost::asio::awaitable<std::string> { co_return "{}"; };
   return events;
 }
@@ -70,6 +70,10 @@ std::size_t ServedNode::free_buffers() {
   std::vector<SnapshotStore::Writer> held;
   while (auto writer = local_.store.begin()) held.push_back(std::move(*writer));
   return held.size();
+}
+
+void ServedNode::allow_replies(Duration most) {
+  boost::asio::post(io_, [this, most] { server_.allow_replies(most, most); });
 }
 
 bool ServedNode::serves_an_honest_peer() {

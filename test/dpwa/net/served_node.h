@@ -30,6 +30,8 @@ class ServedNode {
   bool publish(float value);
   // How many snapshot buffers the test could fill now.
   std::size_t free_buffers();
+  // Replies from now on may take so long, whatever their caller states.
+  void allow_replies(Duration most);
   // A peer can connect and pull what was published last, sooner or later.
   bool serves_an_honest_peer();
 

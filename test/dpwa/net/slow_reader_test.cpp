@@ -1,42 +1,30 @@
 #include <doctest/doctest.h>
 
-#include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
+#include "test/dpwa/net/stalled_reader.h"
 #include "test/support/eventually.h"
 
 namespace dpwa {
 namespace {
 
 using namespace std::chrono_literals;
+using test::large_elements;
+using test::pull_within;
 using test::PullingNode;
 using test::RawSocket;
 using test::ServedNode;
 
-constexpr std::size_t elements = 4 << 20;  // 16 MiB: more than the sockets' buffers take
-constexpr int small_buffer = 4096;
-
-wire::Pull pull_within(std::chrono::milliseconds deadline) {
-  wire::Pull pull;
-  pull.deadline_ms = static_cast<std::uint32_t>(deadline.count());
-  return pull;
-}
-
-// A reader that asks for a snapshot and, once the reply has begun, reads no more.
 RawSocket stalled_reader(ServedNode& node, std::chrono::milliseconds deadline) {
-  RawSocket reader(node.port(), small_buffer);
-  REQUIRE(test::introduce(reader, elements));
-  REQUIRE(reader.send(wire::encode(pull_within(deadline), 2)));
-  REQUIRE(reader.read(wire::header_bytes));
-  return reader;
+  return test::stalled_reader(node.port(), deadline);
 }
 
 }  // namespace
 
 TEST_CASE("a reader that stalls delays neither other readers nor the publisher") {
-  ServedNode node(elements);
+  ServedNode node(large_elements);
   RawSocket stalled = stalled_reader(node, 10s);
-  PullingNode honest({{"w1", {"127.0.0.1"}, node.port()}}, elements);
+  PullingNode honest({{"w1", {"127.0.0.1"}, node.port()}}, large_elements);
   for (int round = 2; round < 8; ++round) {
     const auto value = static_cast<float>(round);
     REQUIRE(test::eventually([&] { return node.publish(value); }));
@@ -49,7 +37,7 @@ TEST_CASE("a reader that stalls delays neither other readers nor the publisher")
 }
 
 TEST_CASE("a stalled reply ends when the time that its caller stated is up, and frees the buffer") {
-  ServedNode node(elements);
+  ServedNode node(large_elements);
   RawSocket stalled = stalled_reader(node, 300ms);
   REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
   CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
@@ -59,22 +47,32 @@ TEST_CASE("a stalled reply ends when the time that its caller stated is up, and 
 TEST_CASE("no caller may keep a reply for longer than the server allows") {
   ServerOptions options;
   options.max_reply_time = 100ms;
-  ServedNode node(elements, options);
+  ServedNode node(large_elements, options);
   RawSocket stalled = stalled_reader(node, std::chrono::hours(24));
   REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
   CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
   CHECK(stalled.ended_by_other_side());
 }
 
+TEST_CASE("a running server takes over another bound for its replies") {
+  ServerOptions options;
+  options.max_reply_time = std::chrono::hours(24);
+  ServedNode node(large_elements, options);
+  node.allow_replies(100ms);
+  RawSocket stalled = stalled_reader(node, std::chrono::hours(24));
+  REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
+  CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
+}
+
 TEST_CASE("a peer that held a snapshot in vain is told BUSY for a while, others are served") {
-  ServedNode node(elements);
+  ServedNode node(large_elements);
   {
     RawSocket stalled = stalled_reader(node, 1s);
     REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
     REQUIRE(test::eventually([&] { return node.free_buffers() == 2; }));
   }
   RawSocket again(node.port());
-  REQUIRE(test::introduce(again, elements));
+  REQUIRE(test::introduce(again, large_elements));
   REQUIRE(again.send(wire::encode(pull_within(10s), 3)));
   const auto frame = again.read_frame();
   REQUIRE(frame);
@@ -90,9 +88,9 @@ TEST_CASE("a peer that held a snapshot in vain is told BUSY for a while, others 
 TEST_CASE("more replies at once than allowed are answered BUSY, and served after the others") {
   ServerOptions options;
   options.max_replies = 1;
-  ServedNode node(elements, options);
+  ServedNode node(large_elements, options);
   RawSocket next(node.port());
-  REQUIRE(test::introduce(next, elements));
+  REQUIRE(test::introduce(next, large_elements));
   {
     RawSocket stalled = stalled_reader(node, 10s);
     REQUIRE(next.send(wire::encode(pull_within(10s), 7)));
@@ -112,7 +110,7 @@ TEST_CASE("more replies at once than allowed are answered BUSY, and served after
 TEST_CASE("a server that stops gives a reply in flight a moment and then closes it") {
   ServerOptions options;
   options.drain_time = 50ms;
-  ServedNode node(elements, options);
+  ServedNode node(large_elements, options);
   RawSocket stalled = stalled_reader(node, 10s);
   const auto from = std::chrono::steady_clock::now();
   node.stop();

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "dpwa/net/tls_session.h"
@@ -81,6 +83,7 @@ class RawTls {
     SSL_clear_options(ssl_.get(), SSL_OP_NO_TICKET);
     return SSL_new_session_ticket(ssl_.get()) == 1 && SSL_do_handshake(ssl_.get()) == 1;
   }
+  bool seal_close() { return SSL_shutdown(ssl_.get()) == 0; }  // it still reads
   bool send() {
     char* bytes = nullptr;
     const long count = BIO_get_mem_data(SSL_get_wbio(ssl_.get()), &bytes);
@@ -185,6 +188,49 @@ TEST_CASE("a caller that keeps changing its TLS keys is cut off, and the node se
   CHECK(test::eventually([&] { return node->local().traffic.protocol_errors == 1; }));
   CHECK(node->local().traffic.snapshots_served == 1);
   CHECK(secure_caller(node->port(), key.open())->pull().outcome == Outcome::mixed);
+}
+
+TEST_CASE("what came before the end of a TLS connection is delivered before the end is") {
+  bool says_so = false;
+  SUBCASE("with a word") {
+    says_so = true;
+  }
+  SUBCASE("without") {}
+  const ClusterKey key;
+  asio::io_context io(1);
+  asio::ip::tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
+  std::optional<RawSocket> sender(acceptor.local_endpoint().port());
+  auto socket = acceptor.accept();
+  std::optional<RawTls> tls(std::in_place, *sender, key, /*calls=*/true);
+  TlsSession session(socket, key.open()->context(), /*calls=*/false);
+  bool both = false;
+  std::thread other([&] { both = tls->shake_hands(); });
+  bool refused = true;
+  asio::co_spawn(io, session.shake_hands(),
+                 [&](std::exception_ptr, auto failure) { refused = failure.has_value(); });
+  io.run();
+  other.join();
+  REQUIRE((both && !refused));
+
+  const std::vector<std::byte> reply(1000, std::byte{7});
+  REQUIRE(tls->seal(reply));
+  if (says_so) REQUIRE(tls->seal_close());
+  REQUIRE(tls->send());
+  tls.reset();
+  sender.reset();                       // everything has left, and the end with it
+  std::vector<std::byte> target(4000);  // for as much as comes, at least the reply
+  std::vector<std::optional<net::IoResult<std::size_t>>> reads(2);
+  for (auto& read : reads) {
+    asio::co_spawn(io, session.read_some(target, reply.size()),
+                   [&](std::exception_ptr, const auto& got) { read = got; });
+    io.restart();
+    io.run();
+  }
+  REQUIRE((reads[0] && reads[0]->has_value()));
+  CHECK(**reads[0] == reply.size());
+  CHECK(std::equal(reply.begin(), reply.end(), target.begin()));
+  REQUIRE((reads[1] && reads[1]->has_error()));
+  CHECK(reads[1]->error().detail == "the connection was closed");
 }
 
 TEST_CASE("the other work of the thread has its turn however many records have arrived") {

@@ -80,6 +80,36 @@ TEST_CASE("a file of another user is refused, unless that is root") {
                               "of root");
 }
 
+TEST_CASE("a file is refused where any user could replace it, on whatever way to it") {
+  const SecretFolder folder;
+  const auto open = folder.path("open");
+  std::filesystem::create_directories(open / "own");
+  const auto file = folder.write("open/own/k", "abc");
+  CHECK(error_of(file) == "none");
+  REQUIRE(::chmod(open.c_str(), 0777) == 0);
+  const std::string refusal =
+      file.string() + ": lies in a folder in which any user may replace it (" + open.string() +
+      ", world-writable); remedy: chmod o-w " + open.string() + ", or another folder";
+  CHECK(error_of(file) == refusal);
+  std::filesystem::create_symlink(file, folder.path("link"));
+  CHECK(error_of(folder.path("link")).find("world-writable") != std::string::npos);
+  REQUIRE(::chmod(open.c_str(), 01777) == 0);  // as /tmp: others may add, not replace
+  CHECK(error_of(file) == "none");
+  REQUIRE(::chmod(open.c_str(), 0775) == 0);
+  CHECK(error_of(file) == "none");
+}
+
+TEST_CASE("the sticky bit of a folder does not bind the user that owns it") {
+  if (::geteuid() != 0) return;  // only root can give folders away
+  const SecretFolder folder;
+  const auto theirs = folder.path("theirs");
+  std::filesystem::create_directory(theirs);
+  const auto file = folder.write("theirs/k", "abc");
+  REQUIRE(::chown(theirs.c_str(), 12345, 12345) == 0);
+  REQUIRE(::chmod(theirs.c_str(), 01777) == 0);
+  CHECK(error_of(file).find(theirs.string() + ", of user 12345)") != std::string::npos);
+}
+
 TEST_CASE("a private file is created for its owner alone and never overwritten") {
   const SecretFolder folder;
   const auto file = folder.path("k");

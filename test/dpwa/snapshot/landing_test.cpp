@@ -192,4 +192,40 @@ TEST_CASE_FIXTURE(Fixture, "after its release the own snapshot's buffer can be u
   CHECK(publish());
 }
 
+namespace {
+
+// A landing of one value of `dtype`, given as its bits.
+template <class Bits>
+bool may_overflow(DType dtype, Bits own, Bits peer, double scale = 1) {
+  const Manifest manifest({tensor("x", dtype, BlendRule::interpolate, 1)});
+  SnapshotStore store(manifest.total_bytes(), 4096, allocate);
+  auto writer = store.begin();
+  std::memcpy(writer->bytes().data(), &own, sizeof own);
+  store.publish(std::move(*writer), {});
+  Landing landing(manifest, allocate);
+  landing.begin(LandingMode::difference, store.latest(), {0, manifest.total_bytes()});
+  std::vector<std::byte> bytes(manifest.total_bytes());
+  std::memcpy(bytes.data(), &peer, sizeof peer);
+  landing.consume(0, bytes);
+  return landing.may_overflow(scale);
+}
+
+}  // namespace
+
+TEST_CASE("a float16 model whose blend might leave its range is found out, by the factor's scale") {
+  constexpr std::uint16_t one = 0x3C00, minus_one = 0xBC00, largest = 0x7BFF, large = 0x7A00;
+  CHECK_FALSE(may_overflow(DType::float16, one, minus_one));
+  CHECK(may_overflow(DType::float16, one, largest));
+  CHECK(may_overflow<std::uint16_t>(DType::float16, minus_one, largest | 0x8000));
+  CHECK_FALSE(may_overflow(DType::float16, one, largest, 0.5));
+  // Large on both sides, and close: nothing that a blend makes larger.
+  CHECK_FALSE(may_overflow(DType::float16, large, large));
+}
+
+TEST_CASE("in the other dtypes no finite distance overflows") {
+  CHECK_FALSE(may_overflow(DType::float32, 1.0F, 1e19F));
+  CHECK_FALSE(may_overflow<std::uint16_t>(DType::bfloat16, 0x3F80, 0x5F00));
+  CHECK_FALSE(may_overflow(DType::float64, 1.0, 1e150));
+}
+
 }  // namespace dpwa

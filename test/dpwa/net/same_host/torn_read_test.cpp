@@ -36,11 +36,12 @@ AlignedBuffer plain(std::size_t bytes) {
 // One reader of node w1, without the rounds and back-off of a client.
 class Reader {
  public:
-  explicit Reader(std::uint16_t port)
-      : offer_(test::offer_of(port, test::sound_hello(elements))),
+  Reader(std::uint16_t port, Codec codec)
+      : codec_(codec),
+        offer_(test::offer_of(port, test::sound_hello(elements))),
         local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), 4096, plain),
         landing_(local_.manifest, plain),
-        channel_(io_, local_, "w1") {
+        channel_(io_, local_, "w1", payload_) {
     local_.store.publish(*local_.store.begin(), test::sound_progress());
   }
   ~Reader() {
@@ -79,6 +80,7 @@ class Reader {
     }
     PullRequest request;
     request.range = {0, local_.manifest.total_bytes()};
+    request.codec = codec_;
     request.deadline_ms = 10000;
     request.begin_landing = [this, range = request.range] {
       landing_.begin(LandingMode::difference, local_.store.latest(), range);
@@ -87,17 +89,24 @@ class Reader {
     result = co_await channel_.pull(std::move(request), landing_);
   }
 
+  const Codec codec_;
   const std::string offer_;
   std::chrono::milliseconds pause_{0};
   asio::io_context io_;
   LocalNode local_;
   Landing landing_;
+  std::vector<std::byte> payload_ = std::vector<std::byte>(1 << 16);
   same_host::Channel channel_;
 };
 
 }  // namespace
 
 TEST_CASE("a reader whose lease ends while it reads lands whole snapshots, or throws them away") {
+  Codec codec = Codec::raw;
+  SUBCASE("raw") {}
+  SUBCASE("encoded") {
+    codec = Codec::int8;
+  }
   ServerOptions options;
   options.max_reply_time = 5ms;
   test::ServedNode node(elements, options, shared);
@@ -109,7 +118,7 @@ TEST_CASE("a reader whose lease ends while it reads lands whole snapshots, or th
       std::this_thread::sleep_for(200us);
     }
   });
-  Reader reader(node.port());
+  Reader reader(node.port(), codec);
   Random random(4);
   int pulls = 0;
   int landed = 0;

@@ -6,7 +6,7 @@
 
 #include "dpwa/core/random.h"
 
-namespace dpwa::train {
+namespace dpwa {
 
 // Fisher-Yates. std::shuffle gives other orders with other standard libraries.
 template <typename Value>
@@ -15,4 +15,4 @@ void shuffle(std::vector<Value>& values, Random& random) {
     std::swap(values[left - 1], values[random.below(left)]);
 }
 
-}  // namespace dpwa::train
+}  // namespace dpwa

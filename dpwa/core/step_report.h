@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -8,20 +9,22 @@
 
 namespace dpwa {
 
-// What one step did. A missed peer is a normal outcome, never an exception.
+// What one step did, whatever the back end. A missed peer is a normal outcome, never an exception.
+// A back end leaves at its default what it has no word for (docs/COLLECTIVE.md).
 struct StepReport {
   Outcome outcome = Outcome::skipped;
-  std::string peer;         // empty when no peer is concerned
+  std::string peer;         // empty when no single peer is concerned
   double factor = 0;        // interpolation factor used; 0 unless mixed
   double staleness = 0;     // own clock - peer clock at the blend; negative when the peer is ahead
   std::uint64_t bytes = 0;  // received for this outcome
   std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
   double clock = 0;                   // own clock after the step
+  unsigned participants = 1;   // nodes whose gradients the step averaged; 1 without an average
   double distance = 0;         // ||x_peer - x_own|| over what was interpolated; 0 unless mixed
   bool clipped = false;        // the factor was cut: the peer was too far away (docs/FIREWALL.md)
-  unsigned refused = 0;        // peers whose parameters were not finite, or refused as too far away
+  unsigned refused = 0;        // peers whose parameters were not finite, or too far away
   unsigned block = 0;          // which of `blocks` parts of the model was blended; 0 unless mixed
-  unsigned blocks = 1;         // gossip.blocks, or fewer when the model has fewer tensors
+  unsigned blocks = 1;         // parts that the model is blended in
   bool same_host = false;      // blended from the memory of a peer on this host, not over TCP
   std::uint64_t pulls_ok = 0;  // since start()
   std::uint64_t pulls_failed = 0;  // since start(), all kinds of failure
@@ -31,14 +34,8 @@ struct StepReport {
 struct FinishReport {
   bool averaged = false;           // a global average was taken
   std::size_t participants = 1;    // models in it, the own one included
-  double distance_to_average = 0;  // ||x_own - average|| before it was taken
-};
-
-// What a checkpoint keeps of a node, beside the model and the optimizer.
-struct ResumeState {
-  double clock = 0;
-  std::uint64_t lineage = 0;      // descent of the weights; 0 = none yet
-  std::uint64_t incarnation = 0;  // of the process that wrote it
+  double distance_to_average = 0;  // ||x_own - average|| before it was taken; NaN = not known
+  bool enough = true;              // false: fewer participants than the configuration asks for
 };
 
 }  // namespace dpwa

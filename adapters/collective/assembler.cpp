@@ -1,0 +1,359 @@
+#include "adapters/collective/assembler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stop_token>
+#include <utility>
+
+#include "adapters/collective/engine/leftovers.h"
+#include "adapters/collective/engine/rendezvous.h"
+#include "adapters/collective/gathering.h"
+#include "dpwa/log/log.h"
+#include "dpwa/node/background_thread.h"
+
+namespace dpwa::collective {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr auto first_pause = 3ms;
+constexpr auto longest_pause = 100ms;
+constexpr auto pause_of_an_attempt = 3ms;
+constexpr auto between_looks_during_an_attempt = 50ms;
+constexpr auto between_looks_for_newcomers = 500ms;
+constexpr auto patience_with_the_untaken = 3s;
+constexpr milliseconds limit_of_an_attempt = 10s;
+
+std::string names_of(const Config& config, const Membership& membership) {
+  std::string names;
+  for (const auto& member : membership.members)
+    names += (names.empty() ? "" : ", ") + config.nodes[member.place].name;
+  return names;
+}
+
+std::string missing_in(const std::vector<Sight>& sights) {
+  std::string names;
+  for (const Sight& sight : sights) {
+    if (sight.reach == Sight::Reach::answers && !sight.finished && sight.notes.seeks) continue;
+    const char* why = "answers, but waits for no group";
+    if (sight.reach == Sight::Reach::refused) why = "not running";
+    if (sight.reach == Sight::Reach::silent) why = "no answer";
+    if (sight.finished) why = "has finished";
+    if (sight.reach == Sight::Reach::answers && sight.notes.formed.epoch > 0) continue;
+    names += (names.empty() ? "'" : ", '") + sight.name + "' (" + why + ")";
+  }
+  return names;
+}
+
+}  // namespace
+
+// One try to form a group, on a thread that nobody waits for.
+struct Assembler::Attempt {
+  NextGroup next;
+  bool newcomer = false;
+  std::stop_source stop;
+  std::mutex mutex;
+  std::uint16_t store_port = 0;  // guarded by mutex, as all below
+  bool done = false;
+  std::unique_ptr<ProcessGroup> group;  // null: it failed
+  std::string problem;
+
+  void run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
+           const std::string& host_address);
+};
+
+void Assembler::Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
+                             const std::string& host_address) {
+  std::unique_ptr<ProcessGroup> result;
+  std::string why;
+  std::optional<Rendezvous> store;
+  try {
+    if (engine->has_members()) {
+      store = Rendezvous::none();
+      const std::lock_guard lock(mutex);
+      store_port = 1;  // any: nobody dials it
+    } else if (next.step == NextGroup::Step::host) {
+      store = Rendezvous::listen(options.own_address, options.form_timeout);
+      const std::lock_guard lock(mutex);
+      store_port = store->port();
+    } else {
+      store = Rendezvous::connect(host_address, next.port, options.form_timeout);
+    }
+    result = ProcessGroup::form(engine, *store, options, stop.get_token());
+  } catch (const CollectiveError& error) {
+    why = error.reason();
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  const bool formed = result != nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    group = std::move(result);
+    problem = why;
+    done = true;
+  }
+  // The others may still read the store.
+  if (store && formed && !engine->has_members()) store->leave(options.size - 1, 5s);
+}
+
+Assembler::Assembler(const Config& config, LocalNode& local, NoticeBoard& board, Patience& patience)
+    : config_(config),
+      local_(local),
+      board_(board),
+      engine_(make_engine(engine_kind(config.collective.engine))),
+      lookout_(config, local, board, patience) {
+  board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
+  thread_ = start_background_thread([this] { work(); });
+}
+
+Assembler::~Assembler() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  drop_attempt();
+}
+
+void Assembler::seek(bool admits) {
+  const std::lock_guard lock(mutex_);
+  board_.change([](GroupNotes& notes) { notes.seeks = true; });
+  task_ = Task::seek;
+  admits_ = admits;
+  formed_.reset();
+  minority_.clear();
+  problem_.clear();
+  changed_.notify_all();
+}
+
+void Assembler::admit() {
+  const std::lock_guard lock(mutex_);
+  if (task_ != Task::rest) return;
+  task_ = Task::admit;
+  changed_.notify_all();
+}
+
+void Assembler::rest() {
+  const std::lock_guard lock(mutex_);
+  if (task_ == Task::admit && !formed_) task_ = Task::rest;
+}
+
+bool Assembler::hosts_admission() const {
+  const auto members = board_.read().formed.members;
+  const std::lock_guard lock(mutex_);
+  return task_ == Task::admit && !members.empty() && members.front().place == config_.self_index();
+}
+
+bool Assembler::newcomers_wait() const {
+  const std::lock_guard lock(mutex_);
+  return newcomers_wait_;
+}
+
+std::uint64_t Assembler::formed() const {
+  const std::lock_guard lock(mutex_);
+  return formed_ ? formed_->membership.epoch : 0;
+}
+
+std::string Assembler::minority() const {
+  const std::lock_guard lock(mutex_);
+  return minority_;
+}
+
+std::string Assembler::problem() const {
+  const std::lock_guard lock(mutex_);
+  if (missing_.empty()) return problem_;
+  return problem_ + (problem_.empty() ? "" : "; ") + "missing: " + missing_;
+}
+
+std::optional<Assembler::Formed> Assembler::take(Duration limit,
+                                                 const std::function<bool()>& given_up) {
+  const auto until = SteadyClock::now() + limit;
+  std::unique_lock lock(mutex_);
+  while (!formed_ && SteadyClock::now() < until) {
+    lock.unlock();
+    if (given_up()) return std::nullopt;
+    lock.lock();
+    changed_.wait_for(lock, 20ms, [this] { return formed_.has_value(); });
+  }
+  if (!formed_) return std::nullopt;
+  task_ = Task::rest;
+  newcomers_wait_ = false;
+  return std::exchange(formed_, std::nullopt);
+}
+
+// A group beside the one that trains, which not all have come into: the newcomer has gone again.
+void Assembler::drop_untaken() {
+  std::optional<Formed> dropped;  // ends outside of the lock
+  const std::lock_guard lock(mutex_);
+  if (!formed_ || task_ != Task::admit) return;
+  const bool late = SteadyClock::now() - formed_at_ > patience_with_the_untaken;
+  if (!late && !formed_->group->broken()) return;
+  dropped.swap(formed_);
+  task_ = Task::rest;
+  newcomers_wait_ = false;
+  failed_ = std::max(failed_, dropped->membership.epoch);
+  board_.change([this](GroupNotes& notes) { notes.formed = before_; });
+}
+
+void Assembler::work() {
+  std::unique_lock lock(mutex_);
+  Task last = Task::rest;
+  Duration pause = first_pause;
+  while (!ends_) {
+    const Task task = formed_ ? Task::rest : task_;
+    const bool admits = admits_;
+    if (task != last) pause = first_pause;
+    last = task;
+    lock.unlock();
+    drop_untaken();
+    if (task == Task::rest) {
+      if (formed() == 0) drop_attempt();
+      look_for_newcomers();
+    } else {
+      look_for_group(task, admits);
+    }
+    lock.lock();
+    Duration wait = task == Task::rest ? Duration(between_looks_for_newcomers) : pause;
+    pause = std::min<Duration>(pause * 3 / 2, longest_pause);
+    if (attempt_) wait = pause = pause_of_an_attempt;
+    changed_.wait_for(lock, wait, [&] { return ends_ || (formed_ ? Task::rest : task_) != task; });
+  }
+}
+
+// By the first member alone, and only where somebody is missing.
+void Assembler::look_for_newcomers() {
+  const GroupNotes notes = board_.read();
+  const auto& members = notes.formed.members;
+  const bool first = !members.empty() && members.front().place == config_.self_index();
+  if (notes.seeks || !first || members.size() == config_.nodes.size()) return;
+  const bool wait = has_newcomers(lookout_.look(), config_.self_index());
+  const std::lock_guard lock(mutex_);
+  newcomers_wait_ = wait && task_ == Task::rest && !formed_;
+}
+
+void Assembler::look_for_group(Task task, bool admits) {
+  harvest();
+  if (formed() != 0) return;
+  const TimePoint now = SteadyClock::now();
+  if (attempt_ && now - looked_ < between_looks_during_an_attempt) return;
+  looked_ = now;
+  const auto sights = lookout_.look();
+  const std::size_t self = config_.self_index();
+  const NextGroup next = next_group(sights, self, admits, failed_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (task_ != task) return;
+    minority_ = next.step == NextGroup::Step::minority ? next.why : "";
+    missing_ = missing_in(sights);
+    // Nobody is left to admit.
+    const auto& members = sights[self].notes.formed.members;
+    const bool host = !members.empty() && members.front().place == self;
+    if (task == Task::admit && host && next.step == NextGroup::Step::wait) task_ = Task::rest;
+  }
+  const bool newcomer = sights[self].notes.formed.epoch == 0 || is_left_behind(sights, self);
+  if (next.step == NextGroup::Step::wait && attempt_ && !attempt_is_idle(sights)) return;
+  act(next, newcomer);
+  harvest();
+}
+
+// Whether nobody hosts any more what this node is about to join.
+bool Assembler::attempt_is_idle(const std::vector<Sight>& sights) const {
+  const Sight& host = sights[attempt_->next.host];
+  if (attempt_->next.host == config_.self_index()) return true;
+  if (host.reach != Sight::Reach::answers) return host.reach == Sight::Reach::refused;
+  return host.notes.vote != attempt_->next.group && host.notes.formed != attempt_->next.group;
+}
+
+void Assembler::act(const NextGroup& next, bool newcomer) {
+  if (next.step == NextGroup::Step::wait || next.step == NextGroup::Step::minority) {
+    drop_attempt();
+    return;
+  }
+  if (attempt_ && attempt_->next.group == next.group) return;
+  drop_attempt();
+  begin(next, newcomer);
+}
+
+void Assembler::begin(const NextGroup& next, bool newcomer) {
+  const std::size_t self = config_.self_index();
+  GroupOptions options;
+  options.rank = *next.group.rank_of(self);
+  options.size = static_cast<int>(next.group.members.size());
+  options.epoch = next.group.epoch;
+  options.members = next.group.hash();
+  options.own_address = addresses_of(config_.nodes[self]).front();
+  options.form_timeout = limit_of_an_attempt;
+  // Whether a rank that is late is lost is for the watch to say (lateness.h).
+  options.timeout = std::chrono::hours(24);
+  // From here on this node may be in that group, whatever it hears.
+  board_.change([&](GroupNotes& notes) {
+    notes.vote = next.group;
+    notes.store_port = 0;
+  });
+  log(LogLevel::debug, "collective",
+      std::string(next.step == NextGroup::Step::host ? "hosts" : "comes to") + " group " +
+          std::to_string(next.group.epoch) + " of " + names_of(config_, next.group));
+  attempt_ = std::make_shared<Attempt>();
+  attempt_->next = next;
+  attempt_->newcomer = newcomer;
+  finish_aside([attempt = attempt_, engine = engine_, options,
+                host = addresses_of(config_.nodes[next.host]).front()] {
+    attempt->run(engine, options, host);
+  });
+}
+
+void Assembler::drop_attempt() {
+  if (!attempt_) return;
+  attempt_->stop.request_stop();
+  log(LogLevel::debug, "collective",
+      "gives up group " + std::to_string(attempt_->next.group.epoch) + " of " +
+          names_of(config_, attempt_->next.group));
+  failed_ = std::max(failed_, attempt_->next.group.epoch);
+  attempt_.reset();
+  board_.change([](GroupNotes& notes) { notes.store_port = 0; });
+}
+
+// Takes what the attempt has come to.
+void Assembler::harvest() {
+  if (!attempt_) return;
+  std::unique_ptr<ProcessGroup> group;
+  std::string problem;
+  {
+    const std::lock_guard lock(attempt_->mutex);
+    if (attempt_->store_port != 0 && board_.read().store_port != attempt_->store_port) {
+      board_.change([port = attempt_->store_port](GroupNotes& notes) { notes.store_port = port; });
+    }
+    if (!attempt_->done) return;
+    group = std::move(attempt_->group);
+    problem = attempt_->problem;
+  }
+  const auto attempt = std::exchange(attempt_, nullptr);
+  const Membership membership = attempt->next.group;
+  if (!group) {
+    failed_ = std::max(failed_, membership.epoch);
+    board_.change([](GroupNotes& notes) { notes.store_port = 0; });
+    log(LogLevel::debug, "collective",
+        "group " + std::to_string(membership.epoch) + " of " + names_of(config_, membership) +
+            " did not form: " + problem);
+    const std::lock_guard lock(mutex_);
+    problem_ = problem;
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  board_.change([&](GroupNotes& notes) {
+    before_ = notes.formed;
+    notes.formed = membership;
+    notes.seeks = false;
+    notes.lost.clear();
+  });
+  formed_at_ = SteadyClock::now();
+  formed_ = Formed{membership, std::move(group), attempt->newcomer};
+  if (!engine_->setting().empty())
+    log(LogLevel::info, "collective", "engine " + engine_->name() + ": " + engine_->setting());
+  changed_.notify_all();
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <cstddef>
+#include <functional>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <utility>
+
+namespace dpwa::collective {
+
+// What c10d::Reducer calls for each bucket of gradients. It asks for a future per bucket, which it
+// waits for at the end of backward(). Ours is done at once: the waiting is done where the result is
+// read, by `landed`, which does not throw.
+class BucketHook final : public c10d::CommHookInterface {
+ public:
+  // `launch`: sends a bucket that is full; its place in the order of launches is what `landed`, at
+  // the end of the pass, gets to give the tensor with the mean.
+  BucketHook(std::function<std::size_t(c10d::GradBucket&)> launch,
+             std::function<at::Tensor(std::size_t)> landed)
+      : launch_(std::move(launch)), landed_(std::move(landed)) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    auto future = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
+    future->markCompleted(static_cast<std::int64_t>(launch_(bucket)));
+    return future;
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return landed_(static_cast<std::size_t>(result.toInt()));
+  }
+
+ private:
+  std::function<std::size_t(c10d::GradBucket&)> launch_;
+  std::function<at::Tensor(std::size_t)> landed_;
+};
+
+}  // namespace dpwa::collective

@@ -1,0 +1,106 @@
+#include "adapters/collective/cohort.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "adapters/collective/gathering.h"
+
+namespace dpwa::collective {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds patience_for_the_news(200);
+
+}  // namespace
+
+Cohort::Cohort(const Config& config, LocalNode& local)
+    : config_(config),
+      local_(local),
+      board_(local.notes, config.self_index()),
+      patience_(config.collective.lost_after),
+      assembler_(config, local, board_, patience_) {}
+
+Cohort::~Cohort() {
+  drop();
+}
+
+Place Cohort::place() const {
+  return {static_cast<std::size_t>(group_->rank()), static_cast<std::size_t>(group_->size())};
+}
+
+const std::string& Cohort::name_of(int rank) const {
+  return config_.nodes[membership_.members[static_cast<std::size_t>(rank)].place].name;
+}
+
+void Cohort::take_up(Assembler::Formed formed) {
+  drop();
+  before_ = std::exchange(membership_, std::move(formed.membership));
+  group_ = std::move(formed.group);
+  watch_ = std::make_unique<RankWatch>(config_, local_, board_, patience_, membership_, group_);
+}
+
+void Cohort::drop() {
+  std::erase_if(retired_, [](const auto& watch) { return watch->stopped(); });
+  if (!group_) return;
+  watch_->stop();
+  retired_.push_back(std::move(watch_));
+  group_->abort();  // which the watch may keep for a moment
+  group_.reset();
+}
+
+void Cohort::forget() {
+  drop();
+  board_.change([](GroupNotes& notes) {
+    notes.formed = {};
+    notes.vote = {};
+  });
+}
+
+void Cohort::note_apart(bool apart) {
+  board_.change([apart](GroupNotes& notes) { notes.apart = apart; });
+}
+
+void Cohort::note_left() {
+  board_.change([](GroupNotes& notes) { notes.left = true; });
+}
+
+std::string Cohort::missed() const {
+  std::string names;
+  for (const auto& member : before_.members) {
+    if (membership_.find(member.place) == nullptr)
+      names += (names.empty() ? "'" : ", '") + config_.nodes[member.place].name + "'";
+  }
+  return names;
+}
+
+std::string Cohort::suspect() const {
+  if (!together()) return "";
+  if (std::string lost = watch_->lost(); !lost.empty()) return lost;
+  const auto rank = group_->lost_rank();
+  if (!rank || *rank == group_->rank()) return "";
+  return "'" + name_of(*rank) + "' has gone";
+}
+
+std::string Cohort::lost_node() const {
+  if (!together()) return "";
+  const auto until = SteadyClock::now() + patience_for_the_news;
+  while (true) {
+    if (std::string known = suspect(); !known.empty()) return known;
+    if (SteadyClock::now() >= until) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::vector<std::size_t> others;
+  for (const auto& member : membership_.members) {
+    if (member.place != config_.self_index()) others.push_back(member.place);
+  }
+  std::string silent;
+  for (const auto& answer : ask_for_status(config_, local_, others, patience_for_the_news)) {
+    if (!answer.error.empty()) silent += (silent.empty() ? "'" : ", '") + answer.name + "'";
+  }
+  return silent.empty() ? "" : "no answer from " + silent;
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "adapters/collective/assembler.h"
+#include "adapters/collective/engine/process_group.h"
+#include "adapters/collective/membership_notes.h"
+#include "adapters/collective/patience.h"
+#include "adapters/collective/rank_watch.h"
+#include "adapters/place.h"
+#include "dpwa/config/config.h"
+#include "dpwa/net/local_node.h"
+
+namespace dpwa::collective {
+
+// The nodes that this one steps together with: the group it is in, who watches over it, and what
+// looks for the next one. One (training) thread.
+class Cohort {
+ public:
+  Cohort(const Config& config, LocalNode& local);  // both outlive it
+  ~Cohort();
+
+  bool together() const { return group_ != nullptr; }
+  // While together.
+  ProcessGroup& group() { return *group_; }
+  const ProcessGroup& group() const { return *group_; }
+  RankWatch& watch() { return *watch_; }
+  Place place() const;
+  const std::string& name_of(int rank) const;
+
+  Assembler& assembler() { return assembler_; }
+
+  void take_up(Assembler::Formed formed);
+  void drop();    // the group is of no further use
+  void forget();  // and was none: the start of the run is tried again
+  void note_apart(bool apart);
+  void note_left();  // this node comes into no group any more
+
+  // Of a group that failed: the member that did not keep up, and what became of it; empty: not
+  // known (yet). lost_node() waits for the news for a moment.
+  std::string lost_node() const;
+  std::string suspect() const;
+  std::string missed() const;  // of the last group, in this one: quoted; empty: nobody
+
+ private:
+  const Config& config_;
+  LocalNode& local_;
+  NoticeBoard board_;
+  Patience patience_;
+  Assembler assembler_;
+  Membership membership_;
+  Membership before_;  // of the last group
+  std::shared_ptr<ProcessGroup> group_;
+  std::unique_ptr<RankWatch> watch_;
+  std::vector<std::unique_ptr<RankWatch>> retired_;  // that still wait for an answer
+};
+
+}  // namespace dpwa::collective

@@ -1,0 +1,334 @@
+#include "adapters/collective/collective_adapter.h"
+
+#include <ATen/Parallel.h>
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/operations.h"
+#include "adapters/collective/gathering.h"
+#include "adapters/collective/optimizer_state.h"
+#include "adapters/collective/settings.h"
+#include "dpwa/config/open_log.h"
+#include "dpwa/core/clock.h"
+#include "dpwa/gossip/host_parameters.h"
+#include "dpwa/log/log.h"
+#include "dpwa/wall_clock.h"
+
+namespace dpwa {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto between_notes = std::chrono::milliseconds(100);
+
+// In the number that goes with every step: the epoch of the next group, where it has formed for
+// this node, above one bit: newcomers wait.
+constexpr std::uint32_t newcomers_bit = 1;
+constexpr std::uint64_t epoch_mask = (1U << 24) - 1;
+
+bool may_train_apart(const CollectiveConfig& config) {
+  return config.on_lost_rank == OnLostRank::gossip ||
+         (config.on_lost_rank == OnLostRank::shrink && config.minority == Minority::gossip);
+}
+
+std::function<double()> value_of(const torch::Tensor& loss) {
+  if (!loss.defined() || loss.numel() != 1)
+    return [] { return std::numeric_limits<double>::quiet_NaN(); };
+  return [loss] { return loss.item<double>(); };
+}
+
+}  // namespace
+
+CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& model)
+    : config_(config), model_(model), flat_(model) {
+  if (!flat_.device().is_cpu())
+    throw ConfigError(config_.file.string() +
+                      ": backend: collective: needs a model in host memory (device cpu), not on " +
+                      flat_.device().str());
+  if (!config_.join.empty() || config_.self_added)
+    throw ConfigError(config_.file.string() + ": '" + config_.self +
+                      "' joins, which backend collective does not offer; accepted: a node of the "
+                      "file, whose place in it is its rank");
+  if (config_.gossip.daemon)
+    throw ConfigError(config_.file.string() +
+                      ": gossip.daemon: true, which backend collective does not offer; accepted: "
+                      "false");
+  collective::require_engine(config_);
+  collective::require_plaintext_allowed(config_);
+  place_ = place_in_file(config_);
+  if (!may_train_apart(config_.collective)) return;
+  auto* data = static_cast<std::byte*>(flat_.memory().mutable_data_ptr());
+  parameters_ = std::make_unique<HostParameters>(
+      flat_.manifest(), std::span(data, flat_.manifest().total_bytes()),
+      static_cast<unsigned>(std::max(1, at::get_num_threads())));
+  Config patient = config_;
+  patient.gossip.start_wait =
+      std::min<Duration>(config_.gossip.start_wait, config_.collective.start_wait / 2);
+  gossip_ = std::make_unique<Gossip>(patient, *parameters_);
+}
+
+CollectiveAdapter::~CollectiveAdapter() {
+  leave();
+}
+
+Node& CollectiveAdapter::node() {
+  return gossip_ ? gossip_->node() : *node_;
+}
+
+void CollectiveAdapter::start() {
+  if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");
+  flat_.check();
+  const TimePoint until = SteadyClock::now() + config_.collective.start_wait;
+  if (gossip_) {
+    gossip_->start();
+    gossip_->rest();
+  } else {
+    Node::Options options;
+    options.incarnation = wall_clock_us();
+    options.seed = config_.gossip.seed.value_or(options.incarnation);
+    node_ = std::make_unique<Node>(config_, flat_.manifest(), std::move(options));
+    node_->start(config_.collective.start_wait);
+  }
+  cohort_ = std::make_unique<collective::Cohort>(config_, node().local());
+  phase_ = Phase::running;
+  form_first_group(until);
+  place_ = cohort_->place();
+  taken_over_ = false;
+  node().local().state = wire::NodeState::ready;
+  tell_status({});
+}
+
+void CollectiveAdapter::share(const torch::Tensor& state) {
+  if (phase_ != Phase::made) throw std::logic_error("share() belongs before start()");
+  if (!state.is_cpu() || !state.is_contiguous())
+    throw std::invalid_argument("share(): needs a contiguous tensor in host memory");
+  shared_state_ = state;
+}
+
+void CollectiveAdapter::reload(const Config& fresh) {
+  open_log(fresh).use();
+  log(LogLevel::info, "config",
+      "reloaded the log settings; with backend collective all else needs a restart");
+}
+
+void CollectiveAdapter::set_batch_size(std::uint64_t samples) {
+  samples_ = static_cast<double>(samples);
+  if (is_running() && reducer_) reducer_->set_samples(samples_);
+}
+
+Accumulation CollectiveAdapter::accumulate() {
+  if (!is_running()) return {};
+  const auto set = [this](bool on) {
+    accumulating_ = on;
+    if (reducer_) reducer_->set_accumulating(on);
+  };
+  set(true);
+  return Accumulation([set] { set(false); });
+}
+
+void CollectiveAdapter::average_gradients() {
+  if (is_running() && !apart_ && !exchanged_) end_exchange();
+}
+
+// The backward pass has made the exchange; a step without one sends zeros, so that nobody waits.
+// Where it failed, the next group makes it again, unless one of its members has the result.
+void CollectiveAdapter::end_exchange() {
+  flat_.check();
+  const bool nothing = !reducer_->done();
+  if (nothing) reducer_->contribute_nothing(/*joined=*/false);
+  auto result = reducer_->end_step();
+  exchanged_ = true;
+  while (true) {
+    report_.waited += result->waited;
+    report_.bytes += result->bytes;
+    if (!result->error) break;
+    if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*result->error))
+      give_up(*result->error);
+    const std::vector<bool> used = reducer_->used();
+    const std::string lost = cohort_->suspect();
+    drop_group();
+    if (config_.collective.on_lost_rank == OnLostRank::gossip) return go_apart(lost);
+    log(LogLevel::warn, "collective",
+        (lost.empty() ? "a node is lost" : lost) + ": the others form the next group");
+    if (!regroup(/*between_steps=*/false) || taken_over_) return;
+    if (nothing) {
+      reducer_->contribute_nothing(/*joined=*/false);
+    } else {
+      reducer_->repeat(used);
+    }
+    result = reducer_->end_step();
+  }
+  take(*result->tally);
+}
+
+void CollectiveAdapter::take(const collective::StepTally& tally) {
+  const int size = cohort_->group().size();
+  if (tally.joined > 0) uneven_ = true;
+  if (tally.stopping > 0) stopping_ = true;
+  if (tally.first_at_work >= 0) last_at_work_ = tally.first_at_work;
+  if (size > 1) report_.outcome = Outcome::averaged;
+  report_.participants = static_cast<unsigned>(size - tally.joined);
+  tally_ = tally;
+}
+
+StepReport CollectiveAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
+  const bool ran = is_running();
+  update_send(loss);
+  optimizer_ = &optimizer;
+  if (phase_ == Phase::running && !apart_ && !taken_over_) compare();
+  // What was taken over has this step in it; a node that was told to stop meanwhile ends before it.
+  const bool ended = ran && phase_ == Phase::left;
+  if (!taken_over_ && !ended) optimizer.step();
+  return update_wait(loss);
+}
+
+void CollectiveAdapter::compare() {
+  if (std::exchange(compared_, true)) return;
+  cohort_->watch().begin_wait("comparing optimizers");
+  try {
+    collective::ProcessGroup& group = cohort_->group();
+    if (optimizer_from_) {
+      const auto state = collective::broadcast_state(optimizer_, group, *optimizer_from_);
+      if (awaits_optimizer_ && optimizer_) collective::load_state(*optimizer_, state);
+    }
+    if (fresh_ && optimizer_) collective::agree(group, collective::optimizer_words(*optimizer_));
+  } catch (const CollectiveError& error) {
+    if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(error)) give_up(error);
+    // The next exchange finds out that a node is lost. This one cannot step with what it has not
+    // got, and takes over the state then.
+    if (awaits_optimizer_) {
+      has_state_ = false;
+      taken_over_ = true;
+    }
+  }
+  awaits_optimizer_ = false;
+  optimizer_from_.reset();
+  cohort_->watch().end_wait();
+}
+
+void CollectiveAdapter::update_send(const torch::Tensor& loss) {
+  if (!is_running()) return;
+  if (!apart_ && !exchanged_) end_exchange();
+  if (apart_) gossip_->update_send(value_of(loss));
+}
+
+StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {
+  if (is_running()) {
+    if (apart_) {
+      report_ = gossip_->update_wait(value_of(loss));
+      clock_ = report_.clock;
+      come_together();
+    } else if (!std::exchange(taken_over_, false)) {
+      clock_ = clock_after_publish(clock_);
+      between_steps();
+    }
+    tell_status(loss);
+  }
+  exchanged_ = false;
+  report_.clock = clock_;
+  return std::exchange(report_, {});
+}
+
+// All members come here after the same exchange, with the same tally.
+void CollectiveAdapter::between_steps() {
+  collective::ProcessGroup& group = cohort_->group();
+  place_ = cohort_->place();
+  if (std::exchange(resync_, false) && shared_state_.defined()) {
+    try {
+      collective::Operations(group).broadcast({"the state of the program", shared_state_}, source_);
+    } catch (const CollectiveError& error) {
+      if (!may_go_on(error)) give_up(error);
+      return;  // the next exchange finds out
+    }
+  }
+  if (!tally_ || config_.collective.on_lost_rank == OnLostRank::stop) return;
+  const auto notes = std::exchange(tally_, std::nullopt)->notes;
+  const std::uint32_t formed = notes.front() & ~newcomers_bit;
+  if (formed != 0 && std::ranges::all_of(notes, [&](std::uint32_t note) {
+        return (note & ~newcomers_bit) == formed;
+      }))
+    return take_in_newcomers();
+  collective::Assembler& assembler = cohort_->assembler();
+  const bool wanted =
+      std::ranges::any_of(notes, [](std::uint32_t note) { return (note & newcomers_bit) != 0; });
+  if (wanted) {
+    assembler.admit();
+  } else {
+    assembler.rest();
+  }
+  const std::uint64_t epoch = assembler.formed();
+  const bool wait = epoch != 0 || assembler.newcomers_wait() || assembler.hosts_admission();
+  reducer_->set_note(static_cast<std::uint32_t>((epoch & epoch_mask) << 1U) |
+                     (wait ? newcomers_bit : 0));
+}
+
+// All members have formed the next group beside this one.
+void CollectiveAdapter::take_in_newcomers() {
+  auto formed = cohort_->assembler().take(Duration::zero(), [] { return false; });
+  reducer_.reset();
+  // What the others still have to read of the last exchange arrives.
+  cohort_->group().leave(collective::leave_limit);
+  drop_group();
+  try {
+    if (!formed)
+      throw CollectiveError(collective::Failure::lost, "taking in a node", "", "it has gone");
+    enter(std::move(*formed));
+  } catch (const CollectiveError& error) {
+    if (!may_go_on(error)) give_up(error);
+    drop_group();
+    if (config_.collective.on_lost_rank == OnLostRank::gossip) return go_apart("");
+    if (!regroup(/*between_steps=*/true)) return;
+  }
+  taken_over_ = false;
+  place_ = cohort_->place();
+}
+
+bool CollectiveAdapter::should_stop(bool wanted) {
+  const bool all_stop = config_.collective.on_lost_rank == OnLostRank::stop;
+  if (phase_ != Phase::running || !all_stop) return wanted;
+  if (wanted) reducer_->set_stopping();
+  return stopping_;
+}
+
+void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
+  const TimePoint now = SteadyClock::now();
+  if (now - told_ < between_notes || phase_ != Phase::running) return;
+  told_ = now;
+  StatusNotes& notes = node().local().notes;
+  notes.set("clock", nlohmann::json(clock_).dump());
+  if (loss.defined() && loss.numel() == 1) {
+    const double value = loss.item<double>();
+    if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
+  }
+}
+
+bool CollectiveAdapter::is_running() const {
+  if (phase_ == Phase::made) throw std::logic_error("call start() before the first step");
+  return phase_ == Phase::running;
+}
+
+ResumeState CollectiveAdapter::resume_state() const {
+  ResumeState state{clock_, {}};
+  if (gossip_) {
+    const GossipState descent = gossip_->resume_state();
+    state.own = {{"lineage", descent.lineage}, {"incarnation", descent.incarnation}};
+  }
+  return state;
+}
+
+void CollectiveAdapter::restore(const ResumeState& state) {
+  clock_ = state.clock;
+  const auto lineage = state.own.find("lineage");
+  const auto incarnation = state.own.find("incarnation");
+  if (gossip_ && lineage != state.own.end() && incarnation != state.own.end())
+    gossip_->restore({clock_, lineage->second, incarnation->second});
+}
+
+}  // namespace dpwa

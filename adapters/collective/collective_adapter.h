@@ -1,0 +1,119 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "adapters/adapter.h"
+#include "adapters/collective/cohort.h"
+#include "adapters/collective/gradient_reducer.h"
+#include "adapters/common/flat_parameters.h"
+#include "dpwa/config/config.h"
+#include "dpwa/gossip/gossip.h"
+#include "dpwa/node/node.h"
+
+namespace dpwa {
+
+// Synchronous data parallel behind the adapter interface: the gradients of all nodes of the group
+// are averaged while backward() runs, so that the models stay bit-identical after every step. The
+// group begins with all nodes of the file. Beside it the node serves its status and knows the
+// others, as under gossip.
+//
+// What a lost node means is for collective.on_lost_rank to say: the end of the others with one
+// line; a smaller group, which makes the averaging of the step again; or gossip averaging until the
+// next group has formed. A node that comes later is taken in between two steps.
+class CollectiveAdapter : public Adapter {
+ public:
+  CollectiveAdapter(const Config& config, torch::nn::Module& model);
+  ~CollectiveAdapter() override;
+
+  void start() override;
+  Place place() const override { return place_; }
+  void share(const torch::Tensor& state) override;
+  void average_gradients() override;
+  Accumulation accumulate() override;
+  void set_batch_size(std::uint64_t samples) override;
+  // Beyond the adapter's promise: with a policy other than stop the optimizer lives until the next
+  // step or the end, as a node that comes later takes over its state.
+  StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  bool should_stop(bool wanted) override;
+  void update_send(const torch::Tensor& loss) override;
+  StepReport update_wait(const torch::Tensor& loss) override;
+  void reload(const Config& fresh) override;
+  FinishReport finish() override;
+  void leave() override;
+  ResumeState resume_state() const override;
+  void restore(const ResumeState& state) override;
+
+ private:
+  enum class Phase { made, running, left };
+  using CollectiveError = collective::CollectiveError;
+
+  // A step.
+  bool is_running() const;  // throws std::logic_error before start()
+  void end_exchange();      // the step's gradients are the mean, or of this node alone when apart
+  void take(const collective::StepTally& tally);
+  void compare();        // in the first step of a group: the optimizers of all
+  void between_steps();  // what all members do together after a step that they made together
+  void take_in_newcomers();
+  void tell_status(const torch::Tensor& loss);
+
+  // Groups (collective_groups.cpp).
+  void form_first_group(TimePoint until);
+  void tell_wait();
+  void enter(collective::Assembler::Formed formed);
+  void make_reducer();
+  // After a group is of no further use: into the next one. False: there is none, as this node
+  // trains apart from now on, or was told to stop and has left.
+  bool regroup(bool between_steps);
+  void go_apart(const std::string& why);
+  void come_together();  // from apart, once a group has formed
+  void drop_group();
+  bool may_go_on(const CollectiveError& error) const;
+  [[noreturn]] void give_up(const CollectiveError& error);
+  [[noreturn]] void end(const std::string& why);
+
+  // The end (collective_finish.cpp).
+  void run_out();
+  void take_final_model();
+  Node& node();
+
+  const Config config_;
+  torch::nn::Module& model_;
+  FlatParameters flat_;
+  std::unique_ptr<Parameters> parameters_;  // with gossip_
+  std::unique_ptr<Gossip> gossip_;          // where nodes may train apart: it has the node
+  std::unique_ptr<Node> node_;              // where they may not
+  std::unique_ptr<collective::Cohort> cohort_;
+  std::unique_ptr<collective::GradientReducer> reducer_;  // while together
+  Phase phase_ = Phase::made;
+  FinishReport finished_;
+  torch::Tensor shared_state_;  // of the program; undefined: none
+
+  Place place_;
+  double clock_ = 0;
+  double samples_ = 1;
+  bool accumulating_ = false;
+  bool has_state_ = false;                        // that of a group, or of what came after it
+  bool apart_ = false;                            // trains by gossip averaging
+  std::string warned_;                            // of a minority
+  torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
+  std::optional<int> optimizer_from_;  // at the next step: the rank that others take it from
+  bool awaits_optimizer_ = false;      // this node is one of these
+  bool fresh_ = false;                 // the first group of a run
+  TimePoint told_wait_{};
+
+  StepReport report_;        // of the step under way
+  bool exchanged_ = false;   // the step's gradients are the mean
+  bool taken_over_ = false;  // the state after this step was taken over from others
+  std::optional<collective::StepTally> tally_;  // of the step under way
+  bool resync_ = false;    // the first step of a group: the program's state follows
+  int source_ = 0;         // whose state that is
+  bool stopping_ = false;  // a node was told to stop, and all know
+  int last_at_work_ = 0;   // a rank that had a batch in the last step in which one had
+  bool compared_ = false;  // the optimizers of all nodes
+  bool uneven_ = false;    // some ranks ran out of data before others
+  TimePoint told_{};
+};
+
+}  // namespace dpwa

@@ -1,0 +1,95 @@
+// Of CollectiveAdapter: how it ends.
+#include <ATen/core/grad_mode.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "adapters/collective/collective_adapter.h"
+#include "adapters/collective/engine/operations.h"
+#include "adapters/collective/gathering.h"
+#include "dpwa/log/log.h"
+
+namespace dpwa {
+
+FinishReport CollectiveAdapter::finish() {
+  if (phase_ == Phase::running && !apart_) run_out();
+  if (phase_ == Phase::running && apart_) {
+    finished_ = gossip_->finish();
+  } else if (phase_ == Phase::running) {
+    const int size = cohort_->group().size();
+    finished_.averaged = size > 1;
+    finished_.participants = static_cast<std::size_t>(size);
+    log(LogLevel::info, "collective",
+        "final model of " + std::to_string(finished_.participants) + " nodes");
+  }
+  leave();
+  return finished_;
+}
+
+// Goes on without a batch until no member has one; then all hold the model of those that were last
+// at work, and leave together.
+void CollectiveAdapter::run_out() {
+  while (phase_ == Phase::running && !apart_) {
+    reducer_->contribute_nothing(/*joined=*/true);
+    const auto result = reducer_->end_step();
+    std::optional<CollectiveError> error = result->error;
+    if (!error) {
+      const collective::StepTally tally = *result->tally;
+      if (tally.stopping > 0) {
+        leave();
+        throw std::runtime_error("node '" + config_.self +
+                                 "' ends, as another node was told to stop");
+      }
+      if (tally.first_at_work >= 0) {
+        uneven_ = true;
+        last_at_work_ = tally.first_at_work;
+      }
+      if (tally.joined < cohort_->group().size()) {
+        tally_ = tally;
+        compare();  // with those that still step
+        between_steps();
+        continue;
+      }
+      try {
+        take_final_model();
+        return;
+      } catch (const CollectiveError& lost) {
+        error = lost;
+      }
+    }
+    if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*error)) give_up(*error);
+    drop_group();
+    regroup(/*between_steps=*/true);
+  }
+}
+
+void CollectiveAdapter::take_final_model() {
+  const at::NoGradGuard no_grad;
+  cohort_->watch().begin_wait("the model of the last node at work");
+  collective::Operations operations(cohort_->group());
+  if (uneven_) operations.broadcast({"the model", flat_.memory()}, last_at_work_);
+  if (config_.collective.on_lost_rank != OnLostRank::stop) operations.barrier();
+  cohort_->watch().end_wait();
+  cohort_->note_left();
+  reducer_.reset();
+  cohort_->group().leave(collective::leave_limit);
+}
+
+void CollectiveAdapter::leave() {
+  reducer_.reset();
+  if (cohort_) {
+    cohort_->note_left();
+    // All leave after the same step, and one may still read what this one has sent.
+    if (stopping_ && cohort_->together() && !cohort_->group().broken())
+      cohort_->group().leave(collective::leave_limit);
+    cohort_.reset();
+  }
+  if (gossip_) gossip_->leave();
+  if (node_) {
+    node_->local().state = wire::NodeState::finished;
+    node_->stop();
+  }
+  if (phase_ == Phase::running) phase_ = Phase::left;
+}
+
+}  // namespace dpwa

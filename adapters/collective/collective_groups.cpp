@@ -1,0 +1,236 @@
+// Of CollectiveAdapter: how it comes into groups and what it does without one.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "adapters/collective/collective_adapter.h"
+#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/operations.h"
+#include "adapters/collective/engine/tensor_form.h"
+#include "adapters/collective/gathering.h"
+#include "adapters/collective/settings.h"
+#include "adapters/collective/state_sync.h"
+#include "adapters/collective/trained_parameters.h"
+#include "dpwa/log/log.h"
+#include "dpwa/stop_signal.h"
+
+namespace dpwa {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+using collective::Standing;
+
+constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
+
+std::string at_clock(double clock) {
+  return "clock " + std::to_string(std::llround(clock));
+}
+
+}  // namespace
+
+// Every few seconds, whom it waits for.
+void CollectiveAdapter::tell_wait() {
+  const TimePoint now = Steady::now();
+  if (now - told_wait_ < between_words_on_a_wait) return;
+  const bool first = told_wait_ == TimePoint{};
+  told_wait_ = now;
+  const std::string problem = cohort_->assembler().problem();
+  if (!first && !problem.empty())
+    log(LogLevel::info, "collective", "waiting for the others: " + problem);
+}
+
+void CollectiveAdapter::form_first_group(TimePoint until) {
+  collective::Assembler& assembler = cohort_->assembler();
+  while (true) {
+    assembler.seek(/*admits=*/false);
+    auto formed = assembler.take(until - Steady::now(), [this] {
+      tell_wait();
+      return stop_signal::received() != 0;
+    });
+    if (!formed) {
+      const std::string problem =
+          stop_signal::received() != 0 ? "this node was told to stop" : assembler.problem();
+      leave();
+      throw std::runtime_error(collective::not_together(problem));
+    }
+    try {
+      enter(std::move(*formed));
+      return;
+    } catch (const CollectiveError& error) {
+      // One that dies while all compare their models comes again, or is missed the next time.
+      if (!may_go_on(error) || Steady::now() >= until) give_up(error);
+      drop_group();
+      cohort_->forget();
+    }
+  }
+}
+
+// All members compare what they train; then those that are behind take over the state of the one
+// that is not.
+void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
+  const bool newcomer = formed.newcomer;
+  Standing standing = apart_ ? Standing::apart : Standing::member;
+  if (!has_state_ || formed.newcomer) standing = Standing::none;
+  cohort_->take_up(std::move(formed));
+  collective::ProcessGroup& group = cohort_->group();
+  cohort_->watch().begin_wait("comparing models");
+  collective::Signature signature;
+  signature.operation = "train a model with " + collective::settings_words(config_.collective);
+  for (const auto& item : model_.named_parameters()) {
+    signature.entries.push_back(
+        {item.key(), collective::form_of(item.value()) +
+                         (item.value().requires_grad() ? "" : ", not trained")});
+  }
+  for (const auto& item : model_.named_buffers())
+    signature.entries.push_back({item.key(), collective::form_of(item.value())});
+  std::vector<collective::MemberState> members;
+  for (const std::int64_t number :
+       collective::agree(group, signature, collective::packed({std::llround(clock_), standing})))
+    members.push_back(collective::unpacked(number));
+
+  const collective::SyncPlan plan = collective::plan_sync(members);
+  const bool behind = plan.behind[static_cast<std::size_t>(group.rank())];
+  if (behind) has_state_ = false;  // until it is whole
+  collective::sync_model(group, plan, flat_);
+  if (plan.newcomers && shared_state_.defined())
+    collective::Operations(group).broadcast({"the state of the program", shared_state_},
+                                            plan.source);
+  // Not before the next step that all make: the program sets learning rates before it.
+  optimizer_from_.reset();
+  if (plan.any_behind()) optimizer_from_ = plan.source;
+  awaits_optimizer_ = behind;
+  compared_ = !plan.fresh && !plan.any_behind();
+  fresh_ = plan.fresh;
+  if (gossip_) {
+    auto lineage = at::empty({1}, at::kLong);
+    lineage.fill_(static_cast<std::int64_t>(gossip_->resume_state().lineage));
+    collective::Operations(group).broadcast({"the descent of the weights", lineage}, plan.source);
+    gossip_->set_lineage(static_cast<std::uint64_t>(*lineage.const_data_ptr<std::int64_t>()));
+  }
+  make_reducer();
+  cohort_->watch().end_wait();
+  if (behind && clock_ != static_cast<double>(plan.clock)) {
+    log(LogLevel::info, "collective",
+        "took over the state of '" + cohort_->name_of(plan.source) + "' at " +
+            at_clock(static_cast<double>(plan.clock)));
+  }
+  clock_ = static_cast<double>(plan.clock);
+  taken_over_ = behind;
+  has_state_ = true;
+  apart_ = false;
+  cohort_->note_apart(false);
+  source_ = plan.source;
+  resync_ = !plan.fresh;
+  // One that is a step behind makes the step that the others make again, at its old place.
+  if (newcomer) place_ = cohort_->place();
+  tally_.reset();
+  std::string names;
+  for (int rank = 0; rank < group.size(); ++rank)
+    names += (rank == 0 ? "" : ", ") + cohort_->name_of(rank);
+  if (const std::string missing = cohort_->missed(); !missing.empty())
+    log(LogLevel::warn, "collective", "the group goes on without " + missing);
+  log(LogLevel::info, "collective",
+      "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
+          names + "), group " + std::to_string(group.epoch()) + ", engine " + group.engine() +
+          ", at " + at_clock(clock_));
+}
+
+void CollectiveAdapter::make_reducer() {
+  auto options = collective::reducer_options(config_.collective);
+  options.begin_wait = [this](const std::string& what) { cohort_->watch().begin_wait(what); };
+  options.end_wait = [this] { cohort_->watch().end_wait(); };
+  reducer_ = std::make_unique<collective::GradientReducer>(collective::trained_parameters(model_),
+                                                           cohort_->group(), options);
+  reducer_->set_shared_buffers(collective::shared_buffers(model_));
+  reducer_->set_samples(samples_);
+  reducer_->set_accumulating(accumulating_);
+}
+
+void CollectiveAdapter::drop_group() {
+  reducer_.reset();
+  cohort_->drop();
+}
+
+bool CollectiveAdapter::may_go_on(const CollectiveError& error) const {
+  return error.failure() != collective::Failure::mismatch;
+}
+
+bool CollectiveAdapter::regroup(bool between_steps) {
+  collective::Assembler& assembler = cohort_->assembler();
+  while (true) {
+    assembler.seek(between_steps);
+    auto formed = assembler.take(config_.collective.start_wait, [&] {
+      tell_wait();
+      return stop_signal::received() != 0 || !assembler.minority().empty();
+    });
+    if (!formed && stop_signal::received() != 0) {
+      log(LogLevel::warn, "collective", "told to stop while the nodes form their next group");
+      leave();
+      return false;
+    }
+    if (!formed) {
+      const std::string why = assembler.minority();
+      if (why.empty()) end("no next group has formed: " + assembler.problem());
+      if (config_.collective.minority == Minority::stop) end(why);
+      go_apart(why);
+      return false;
+    }
+    try {
+      enter(std::move(*formed));
+      return true;
+    } catch (const CollectiveError& error) {
+      if (!may_go_on(error)) give_up(error);
+      drop_group();
+    }
+  }
+}
+
+void CollectiveAdapter::go_apart(const std::string& why) {
+  log(LogLevel::warn, "collective",
+      (why.empty() ? "a node is lost" : why) + ": training goes on by gossip averaging from " +
+          at_clock(clock_));
+  warned_ = cohort_->assembler().minority();
+  apart_ = true;
+  cohort_->note_apart(true);
+  cohort_->assembler().seek(/*admits=*/true);
+  gossip_->resume(clock_);
+}
+
+void CollectiveAdapter::come_together() {
+  collective::Assembler& assembler = cohort_->assembler();
+  const std::string minority = assembler.minority();
+  if (!minority.empty() && config_.collective.minority == Minority::stop) end(minority);
+  if (minority != warned_ && !minority.empty()) {
+    log(LogLevel::warn, "collective", minority + ": training goes on by gossip averaging");
+    warned_ = minority;
+  }
+  auto formed = assembler.take(Duration::zero(), [] { return false; });
+  if (!formed) return;
+  gossip_->rest();
+  try {
+    enter(std::move(*formed));
+    place_ = cohort_->place();
+  } catch (const CollectiveError& error) {
+    if (!may_go_on(error)) give_up(error);
+    drop_group();
+    go_apart("");
+  }
+  taken_over_ = false;
+}
+
+void CollectiveAdapter::give_up(const CollectiveError& error) {
+  const bool lost = error.failure() != collective::Failure::mismatch;
+  const std::string who = lost ? cohort_->lost_node() : "";
+  const std::string why = who.empty() ? error.reason() : who;
+  end("as backend collective needs every node: " + why);
+}
+
+void CollectiveAdapter::end(const std::string& why) {
+  const std::string text = "node '" + config_.self + "' ends at " + at_clock(clock_) + ", " + why;
+  leave();
+  throw std::runtime_error(text);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,59 @@
+#include "adapters/collective/communication_thread.h"
+
+#include <utility>
+
+namespace dpwa::collective {
+
+CommunicationThread::CommunicationThread() : thread_([this] { work(); }) {}
+
+CommunicationThread::~CommunicationThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    tasks_.clear();
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void CommunicationThread::run(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_all();
+}
+
+void CommunicationThread::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return tasks_.empty() && !busy_; });
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void CommunicationThread::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+    if (ends_) return;
+    const auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      task();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    busy_ = false;
+    if (failure) {
+      failure_ = failure;
+      tasks_.clear();
+    }
+    changed_.notify_all();
+  }
+}
+
+}  // namespace dpwa::collective

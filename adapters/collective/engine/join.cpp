@@ -1,0 +1,107 @@
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full_like.h>
+
+#include <cstdint>
+#include <limits>
+#include <sstream>
+#include <vector>
+
+#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/operations.h"
+#include "adapters/collective/engine/tensor_form.h"
+
+namespace dpwa::collective {
+
+namespace {
+
+const std::string reduces = "allreduce ";
+const std::string broadcast_from = "broadcast from rank ";
+
+// A signature as members announce it: the operation, and the tensors with zeros in them.
+struct Announcement {
+  std::string operation;
+  std::vector<NamedTensor> tensors;
+};
+
+// Throws CollectiveError where a tensor cannot be made here.
+Announcement parse(const std::string& text, const ProcessGroup& group) {
+  std::istringstream lines(text);
+  Announcement announcement;
+  std::getline(lines, announcement.operation);
+  for (std::string line; std::getline(lines, line);) {
+    const auto end_of_name = line.rfind("' ");
+    if (line.empty() || line.front() != '\'' || end_of_name == std::string::npos) continue;
+    const std::string form = line.substr(end_of_name + 2);
+    announcement.tensors.push_back({line.substr(1, end_of_name - 1), zeros_of(form)});
+    if (!announcement.tensors.back().tensor.defined())
+      throw CollectiveError(Failure::usage, "join", group.engine(),
+                            "cannot take part in " + announcement.operation + " of " + line);
+  }
+  return announcement;
+}
+
+template <typename Integer>
+double extreme(Reduction reduction) {
+  using Limits = std::numeric_limits<Integer>;
+  return static_cast<double>(reduction == Reduction::min ? Limits::max() : Limits::lowest());
+}
+
+// What has no say in a minimum or maximum.
+at::Tensor neutral(const at::Tensor& like, Reduction reduction) {
+  if (reduction != Reduction::min && reduction != Reduction::max) return like;
+  const bool least = reduction == Reduction::min;
+  switch (like.scalar_type()) {
+    case at::kBool:
+      return at::full_like(like, least);
+    case at::kByte:
+      return at::full_like(like, extreme<std::uint8_t>(reduction));
+    case at::kChar:
+      return at::full_like(like, extreme<std::int8_t>(reduction));
+    case at::kShort:
+      return at::full_like(like, extreme<std::int16_t>(reduction));
+    case at::kInt:
+      return at::full_like(like, extreme<std::int32_t>(reduction));
+    case at::kLong:
+      return at::full_like(like, least ? std::numeric_limits<std::int64_t>::max()
+                                       : std::numeric_limits<std::int64_t>::lowest());
+    default:
+      return at::full_like(like, least ? std::numeric_limits<double>::infinity()
+                                       : -std::numeric_limits<double>::infinity());
+  }
+}
+
+}  // namespace
+
+int Operations::join() {
+  const at::NoGradGuard no_grad;
+  for (std::int64_t answered = 0;; ++answered) {
+    const Announced announced = agree_as_joined(group_, answered);
+    if (announced.text.empty()) return announced.last;
+    answer(announced.text, announced.payloads);
+  }
+}
+
+void Operations::answer(const std::string& text, const std::vector<std::int64_t>& payloads) {
+  const auto [operation, tensors] = parse(text, group_);
+  if (operation == "barrier") return;
+  const std::string title = operation + (tensors.empty() ? "" : " '" + tensors.front().name + "'");
+  if (operation.starts_with(reduces)) {
+    ReduceOptions options = reduce_options_of(operation.substr(reduces.size()));
+    options.prescale = 1;  // of its own tensors, which stay what they are
+    std::vector<NamedTensor> own;
+    for (const auto& [name, zeros] : tensors)
+      own.push_back({name, neutral(zeros, options.reduction)});
+    launch(own, options).wait();
+  } else if (operation == "allgather") {
+    gather_rows(title, tensors.front().tensor, payloads);
+  } else if (operation.starts_with(broadcast_from)) {
+    receive(title, tensors.front().tensor, std::stoi(operation.substr(broadcast_from.size())),
+            payloads);
+  } else {
+    const auto end_of_word = operation.find(' ');
+    require_at_work(group_, operation.substr(0, end_of_word) + title.substr(operation.size()),
+                    payloads);
+  }
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+namespace dpwa::collective {
+
+class MpiWork;
+
+// A c10d back end over MPI, of all processes that mpirun has started: the operations that this
+// layer and c10d::Reducer call, on contiguous tensors in host memory. LibTorch's wheels carry none.
+//
+// Operations are blocking calls of MPI, one after the other on the thread of MpiThread: its
+// all-reduce algorithms are not those of the calls that return at once.
+class MpiGroup final : public c10d::Backend {
+ public:
+  // All processes call it in the same order. `on_broken`: see GroupOptions. Blocks; throws
+  // std::runtime_error.
+  MpiGroup(int rank, int size, std::function<void()> on_broken);
+  ~MpiGroup() override;
+
+  const std::string getBackendName() const override { return "mpi"; }
+  void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
+
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& all, at::Tensor& own,
+                                                 const c10d::AllgatherOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& into, at::Tensor& from,
+                                               std::vector<std::int64_t>& received,
+                                               std::vector<std::int64_t>& sent,
+                                               const c10d::AllToAllOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
+
+  // Ends all operations under way with an error here. MPI cannot take back the one that it is in,
+  // nor tell the others: they find out by themselves.
+  void abort() override;
+  void shutdown() override;
+
+ private:
+  struct Shared;
+  using Call = std::function<void(MPI_Comm)>;
+  c10::intrusive_ptr<c10d::Work> start(c10d::OpType type, std::vector<at::Tensor> results,
+                                       std::chrono::milliseconds timeout, Call call);
+
+  std::shared_ptr<Shared> shared_;  // with what is queued
+  std::function<void()> on_broken_;
+  std::chrono::milliseconds timeout_{0};
+};
+
+}  // namespace dpwa::collective

@@ -1,0 +1,143 @@
+#include "adapters/collective/engine/process_group.h"
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "adapters/collective/engine/admission.h"
+#include "adapters/collective/engine/ignore_sigpipe.h"
+#include "adapters/collective/engine/leftovers.h"
+
+namespace dpwa::collective {
+
+namespace {
+
+const std::string forming = "forming a group";
+
+// What the thread that forms and the one that waits for it share.
+struct Attempt {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  bool done = false;
+  Connection connection;
+  std::exception_ptr problem;
+};
+
+void attempt(Attempt& attempt, const Engine& engine, const c10::intrusive_ptr<c10d::Store>& store,
+             const GroupOptions& options, const std::stop_token& stop) {
+  Connection connection;
+  std::exception_ptr problem;
+  try {
+    if (!engine.has_members()) {
+      store->setTimeout(options.form_timeout);
+      admit(store, options, engine.name(), stop);
+    }
+    connection = engine.form(store, options);
+  } catch (...) {
+    problem = std::current_exception();
+  }
+  const std::lock_guard lock(attempt.mutex);
+  attempt.connection = std::move(connection);
+  attempt.problem = problem;
+  attempt.done = true;
+  attempt.changed.notify_all();
+}
+
+}  // namespace
+
+std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> engine,
+                                                 const Rendezvous& rendezvous,
+                                                 const GroupOptions& wanted,
+                                                 const std::stop_token& stop) {
+  ignore_sigpipe();
+  const auto broken = std::make_shared<std::atomic<bool>>(false);
+  GroupOptions options = wanted;
+  options.on_broken = [broken, then = wanted.on_broken] {
+    broken->store(true);
+    if (then) then();
+  };
+  auto shared = std::make_shared<Attempt>();
+  finish_aside([shared, engine, store = rendezvous.store(), options, stop] {
+    attempt(*shared, *engine, store, options, stop);
+  });
+  Connection connection;
+  {
+    std::unique_lock lock(shared->mutex);
+    shared->changed.wait(lock, stop, [&] { return shared->done; });
+    if (!shared->done) {
+      throw CollectiveError(Failure::cancelled, forming, engine->name(), "given up");
+    }
+    if (shared->problem) throw translate(shared->problem, forming, engine->name());
+    connection = std::move(shared->connection);
+  }
+  return std::unique_ptr<ProcessGroup>(
+      new ProcessGroup(std::move(engine), options, std::move(connection), broken));
+}
+
+ProcessGroup::ProcessGroup(std::shared_ptr<const Engine> engine, const GroupOptions& options,
+                           Connection connection, std::shared_ptr<const std::atomic<bool>> broken)
+    : engine_(std::move(engine)),
+      options_(options),
+      connection_(std::move(connection)),
+      broken_(std::move(broken)) {}
+
+ProcessGroup::~ProcessGroup() {
+  abort();
+  finish_aside([group = std::move(connection_.group)]() mutable { group.reset(); });
+}
+
+void ProcessGroup::abandon(int rank) noexcept {
+  if (!connection_.abandon) return abort();
+  if (aborted_.exchange(true)) return;
+  try {
+    connection_.abandon(rank);
+  } catch (const std::exception&) {
+    // As in abort().
+  }
+}
+
+void ProcessGroup::abort() noexcept {
+  if (aborted_.exchange(true)) return;
+  try {
+    connection_.group->abort();
+  } catch (const std::exception&) {
+    // An engine that cannot abort: its timeout ends what is under way.
+  }
+}
+
+void ProcessGroup::leave(std::chrono::milliseconds limit) noexcept {
+  if (aborted()) return;
+  try {
+    c10d::BarrierOptions options;
+    options.timeout = limit;
+    connection_.group->barrier(options)->wait();
+    connection_.group->shutdown();
+    aborted_ = true;
+  } catch (const std::exception&) {
+    abort();
+  }
+}
+
+CollectiveError ProcessGroup::error(const std::string& what) const {
+  const auto error = translate(std::current_exception(), what, engine());
+  if (error.failure() != Failure::lost) return error;
+  if (aborted()) return {Failure::lost, what, engine(), "the group was left while this ran"};
+  const auto lost = lost_rank();
+  if (!lost) return error;
+  return {Failure::lost, what, engine(), "rank " + std::to_string(*lost) + " has gone"};
+}
+
+void ProcessGroup::run(const std::string& what, const std::function<void()>& operation) const {
+  try {
+    if (aborted()) throw CollectiveError(Failure::lost, what, engine(), "the group was left");
+    operation();
+  } catch (const CollectiveError&) {
+    throw;
+  } catch (...) {
+    throw error(what);
+  }
+}
+
+}  // namespace dpwa::collective

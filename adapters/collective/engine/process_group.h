@@ -1,0 +1,81 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "adapters/collective/engine/engine.h"
+#include "adapters/collective/engine/error.h"
+#include "adapters/collective/engine/rendezvous.h"
+
+namespace dpwa::collective {
+
+// This node's place in one group of one epoch. Operations are called by one thread at a time, in
+// the same order by all members. abort() and aborted() by any thread.
+//
+// A group whose member dies is of no further use: operations fail, at the latest after the timeout
+// of the group. Abort it, destroy it, form the next one.
+class ProcessGroup {
+ public:
+  // Blocks until all members have come and are connected. Ignores SIGPIPE where the program has no
+  // handler for it. Throws CollectiveError: see admit(); cancelled, at once, when `stop` is
+  // requested: what of the attempt cannot be stopped ends aside, at the latest after form_timeout.
+  static std::unique_ptr<ProcessGroup> form(std::shared_ptr<const Engine> engine,
+                                            const Rendezvous& rendezvous,
+                                            const GroupOptions& options,
+                                            const std::stop_token& stop = {});
+  // Aborts unless it was left; never waits for a member. What remains of the connections ends
+  // aside.
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+  std::uint64_t epoch() const { return options_.epoch; }
+  const std::string& engine() const { return engine_->name(); }
+
+  // For c10d::Reducer and for operations that this layer does not have.
+  const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const { return connection_.group; }
+
+  // Ends all operations under way with an error, here and at the other members, within
+  // milliseconds. Every later operation fails. Never throws.
+  void abort() noexcept;
+  // The same, as this rank is lost: where the engine can, the others hear of it.
+  void abandon(int rank) noexcept;
+  bool aborted() const { return aborted_.load(); }
+  // Whether it is of no further use: aborted here, or broken by the end of another member.
+  bool broken() const { return aborted() || broken_->load(); }
+  // The rank whose end broke the group, as far as this member has heard: of several that ended at
+  // once any one; none where a member has aborted. A hint for messages: it may come some
+  // milliseconds after the first error, or never.
+  std::optional<int> lost_rank() const { return connection_.lost_rank(); }
+
+  // Leaves in order: waits, at most `limit`, until all members call it; then what the others still
+  // have to read arrives. After this the group can only be destroyed. Never throws.
+  void leave(std::chrono::milliseconds limit) noexcept;
+
+  // Runs `operation`; what it throws becomes a CollectiveError under the name `what`.
+  void run(const std::string& what, const std::function<void()>& operation) const;
+  // The current exception as a CollectiveError; says so when the group was aborted.
+  CollectiveError error(const std::string& what) const;
+
+ private:
+  ProcessGroup(std::shared_ptr<const Engine> engine, const GroupOptions& options,
+               Connection connection, std::shared_ptr<const std::atomic<bool>> broken);
+
+  std::shared_ptr<const Engine> engine_;
+  GroupOptions options_;
+  Connection connection_;
+  std::atomic<bool> aborted_ = false;
+  std::shared_ptr<const std::atomic<bool>> broken_;  // set by the engine
+};
+
+}  // namespace dpwa::collective

@@ -1,0 +1,110 @@
+#include "adapters/collective/engine/rendezvous.h"
+
+#include <c10/util/Logging.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "adapters/collective/engine/error.h"
+#include "adapters/collective/engine/sockets.h"
+
+namespace dpwa::collective {
+
+namespace {
+
+constexpr const char* left_key = "dpwa/left";
+
+// TCPStore on a numeric address, without the look-up of its name and the warning that this fails.
+c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& address,
+                                              const c10d::TCPStoreOptions& options) {
+  static constexpr int error_level = 2;
+  class ErrorsOnly {
+   public:
+    ErrorsOnly() { FLAGS_caffe2_log_level = std::max(before_, error_level); }
+    ~ErrorsOnly() { FLAGS_caffe2_log_level = before_; }
+
+   private:
+    int before_ = FLAGS_caffe2_log_level;
+  };
+  const WithoutNameServers numbers_alone;
+  const ErrorsOnly quiet;
+  return c10::make_intrusive<c10d::TCPStore>(address, options);
+}
+
+c10d::TCPStoreOptions options_for(std::uint16_t port, std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = port;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  return options;
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(std::string host, std::uint16_t port, bool hosts,
+                       c10::intrusive_ptr<c10d::Store> store)
+    : host_(std::move(host)), port_(port), hosts_(hosts), store_(std::move(store)) {}
+Rendezvous::Rendezvous(Rendezvous&&) noexcept = default;
+Rendezvous& Rendezvous::operator=(Rendezvous&&) noexcept = default;
+Rendezvous::~Rendezvous() = default;
+
+Rendezvous Rendezvous::listen(const std::string& host, std::chrono::milliseconds timeout,
+                              std::uint16_t port) {
+  const std::string what = "hosting a rendezvous on " + host;
+  try {
+    ListeningSocket socket(host, port);
+    port = socket.port();
+    auto options = options_for(port, timeout);
+    options.isServer = true;
+    options.masterListenFd = socket.descriptor();
+    auto store = make_store(socket.address(), options);
+    socket.release();  // the store closes it
+    return {host, port, true, std::move(store)};
+  } catch (const std::system_error& error) {
+    throw CollectiveError(Failure::usage, what, "store", error.what());
+  } catch (const std::exception&) {
+    throw translate(std::current_exception(), what, "store");
+  }
+}
+
+Rendezvous Rendezvous::none() {
+  return {"", 0, false, {}};
+}
+
+Rendezvous Rendezvous::connect(const std::string& host, std::uint16_t port,
+                               std::chrono::milliseconds timeout) {
+  const std::string what = "meeting at " + host + ":" + std::to_string(port);
+  try {
+    // The store's own client would try with long pauses, and log each attempt.
+    const auto address = await_listener(host, port, timeout);
+    return {host, port, false, make_store(address, options_for(port, timeout))};
+  } catch (const std::runtime_error& error) {
+    throw CollectiveError(Failure::timeout, what, "store", error.what());
+  } catch (const std::exception&) {
+    throw translate(std::current_exception(), what, "store");
+  }
+}
+
+bool Rendezvous::leave(int others, std::chrono::milliseconds limit) noexcept {
+  if (!store_) return true;
+  try {
+    if (!hosts_) {
+      store_->add(left_key, 1);
+      return true;
+    }
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (store_->add(left_key, 0) < others) {
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  } catch (const std::exception&) {
+    return false;  // the host has gone: nothing to keep it for
+  }
+}
+
+}  // namespace dpwa::collective

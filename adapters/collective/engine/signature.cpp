@@ -1,0 +1,88 @@
+#include "adapters/collective/engine/signature.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dpwa::collective {
+
+namespace {
+
+constexpr const char* problem_mark = "! ";
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from < text.size();) {
+    const auto end = std::min(text.find('\n', from), text.size());
+    lines.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return lines;
+}
+
+// "ranks 0, 2: float32 [3]; rank 1: float32 [4]", in the order of the first rank of each.
+std::string by_rank(const std::vector<std::string>& values) {
+  std::vector<std::pair<std::string, std::string>> groups;  // value, ranks
+  for (std::size_t rank = 0; rank < values.size(); ++rank) {
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const auto& group) { return group.first == values[rank]; });
+    if (same == groups.end()) {
+      groups.emplace_back(values[rank], std::to_string(rank));
+    } else {
+      same->second += ", " + std::to_string(rank);
+    }
+  }
+  std::string text;
+  for (const auto& [value, ranks] : groups) {
+    const bool several = ranks.find(',') != std::string::npos;
+    text += (text.empty() ? "rank" : "; rank") + std::string(several ? "s " : " ") + ranks + ": " +
+            (value.empty() ? "nothing" : value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Signature::text() const {
+  std::string text = one_line(operation) + '\n';
+  for (const auto& entry : entries) text += '\'' + one_line(entry.name) + "' " + entry.form + '\n';
+  if (!problem.empty()) text += problem_mark + one_line(problem) + '\n';
+  return text;
+}
+
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3;
+  return hash;
+}
+
+std::optional<std::string> disagreement(const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::string>> lines;
+  std::size_t longest = 0;
+  for (const auto& text : texts) {
+    lines.push_back(lines_of(text));
+    longest = std::max(longest, lines.back().size());
+  }
+  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    for (const auto& line : lines[rank]) {
+      if (line.starts_with(problem_mark)) {
+        return "rank " + std::to_string(rank) + ": " +
+               line.substr(std::string(problem_mark).size());
+      }
+    }
+  }
+  for (std::size_t k = 0; k < longest; ++k) {
+    std::vector<std::string> values;
+    for (const auto& of_rank : lines) values.push_back(k < of_rank.size() ? of_rank[k] : "");
+    const bool differ = std::any_of(values.begin(), values.end(),
+                                    [&](const auto& value) { return value != values.front(); });
+    if (differ) return "the ranks do not call the same: " + by_rank(values);
+  }
+  return std::nullopt;
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "adapters/collective/engine/process_group.h"
+#include "dpwa/config/config.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/status_query.h"
+
+namespace dpwa::collective {
+
+// How long a rank that leaves in order waits for the others.
+inline constexpr std::chrono::milliseconds leave_limit(2000);
+
+// Forms the group of all nodes of the file, once: for programs that have no use for another one.
+// Blocks for collective.start_wait at most, then throws std::runtime_error with the names of the
+// nodes that are missing.
+std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalNode& local);
+// As that says it.
+std::string not_together(const std::string& problem);
+
+// The status of the nodes at these places of the file, in the same order, asked at once over the
+// authenticated connections of the nodes.
+std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalNode& local,
+                                         const std::vector<std::size_t>& places, Duration timeout);
+
+// Where the peers of a node reach it.
+std::vector<std::string> addresses_of(const NodeEntry& node);
+
+EngineKind engine_kind(CollectiveEngine engine);
+
+// Throws ConfigError for an engine that this build lacks, or that this process cannot use.
+void require_engine(const Config& config);
+
+// Throws ConfigError where gradients would travel unencrypted though the file asks for encryption.
+void require_plaintext_allowed(const Config& config);
+
+}  // namespace dpwa::collective

@@ -1,0 +1,414 @@
+#include "adapters/collective/gradient_reducer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "adapters/collective/await_work.h"
+#include "adapters/collective/backward_hooks.h"
+#include "adapters/collective/bucket_hook.h"
+#include "adapters/collective/buffer_exchange.h"
+#include "adapters/collective/communication_thread.h"
+#include "adapters/collective/engine/sum_in_halves.h"
+
+namespace dpwa::collective {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+const std::string averaging = "averaging gradients";
+
+// Buckets in the order in which backward() is likely to fill them: the last parameters first.
+std::vector<std::vector<std::size_t>> buckets_of(const std::vector<at::Tensor>& parameters,
+                                                 const ReducerOptions& options) {
+  std::vector<at::Tensor> reversed(parameters.rbegin(), parameters.rend());
+  const auto limits = [&](std::int64_t bytes) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(1, bytes));
+  };
+  auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(
+      reversed, {limits(options.first_bucket_bytes), limits(options.bucket_bytes)});
+  for (auto& bucket : buckets) {
+    for (auto& index : bucket) index = parameters.size() - 1 - index;
+  }
+  return buckets;
+}
+
+}  // namespace
+
+// Called by the autograd engine on the training thread.
+class GradientReducer::State {
+ public:
+  State(std::vector<std::pair<std::string, at::Tensor>> parameters, const ProcessGroup& group,
+        const ReducerOptions& options);
+  ~State();
+
+  void contribute_nothing(bool joined);
+  void repeat(const std::vector<bool>& used);
+  const std::vector<bool>& used() const { return fired_; }
+  std::optional<Result> end_step();
+
+  double samples_ = 1;
+  bool accumulating_ = false;
+  bool stopping_ = false;
+  std::uint32_t note_ = 0;
+  BufferExchange buffers_;
+  bool begun_ = false;  // a backward pass of this step sends, or has sent
+
+ private:
+  // A bucket on its way.
+  struct Flight {
+    at::Tensor buffer;
+    std::vector<at::Tensor> views;  // of the buffer, for each parameter
+    std::vector<at::Tensor> parameters;
+    c10::intrusive_ptr<c10d::Work> work;  // none with a compression: the thread does it
+  };
+
+  void fired(std::size_t index);
+  void require_no_second_pass() const;
+  void begin();
+  void exchange_without_backward(const std::vector<bool>& used);
+  void complete();  // at the end of the backward pass: what did not fire
+  void tell();
+  void send_message();
+  std::size_t launch(c10d::GradBucket& bucket);
+  at::Tensor landed(std::size_t bucket);
+  void wait_for_all();
+  void write_gradients(double total);
+  std::string words_for(std::size_t bucket) const;
+  void fail();
+
+  const ProcessGroup& group_;
+  const ReducerOptions options_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  std::unordered_map<const void*, std::size_t> places_;  // of parameters, by their implementation
+  std::unique_ptr<BackwardHooks> hooks_;
+  std::unique_ptr<c10d::Reducer> reducer_;
+  std::unique_ptr<CommunicationThread> thread_;  // with a compression
+  bool rebuilt_ = false;
+  std::optional<CollectiveError> unusable_;  // since the buckets could not be prepared
+
+  // Of the step under way.
+  bool joined_ = false;
+  bool landed_ = false;
+  bool told_ = false;  // the message is on its way, or nothing can be sent
+  double weight_ = 1;  // of this member's gradients, in units of unit_
+  std::vector<bool> fired_;
+  std::optional<std::vector<bool>> repeated_;  // fired_ of the pass that is made again
+  std::vector<Flight> flights_;
+  StepMessage message_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> others_;  // message and buffers
+  std::optional<CollectiveError> error_;
+  std::chrono::nanoseconds waited_{};
+  std::uint64_t bytes_ = 0;
+
+  // Of the last step: the same on all members.
+  double unit_ = 1;
+  StepTally last_;
+};
+
+GradientReducer::State::State(std::vector<std::pair<std::string, at::Tensor>> parameters,
+                              const ProcessGroup& group, const ReducerOptions& options)
+    : group_(group), options_(options) {
+  buffers_.set_average(options.average_buffers);
+  for (auto& [name, tensor] : parameters) {
+    names_.push_back(name);
+    parameters_.push_back(tensor);
+  }
+  if (options.compression != Compression::none) thread_ = std::make_unique<CommunicationThread>();
+  fired_.resize(parameters_.size());
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    places_[parameters_[i].unsafeGetTensorImpl()] = i;
+  // Before those of the Reducer, which stand behind them on the same nodes.
+  hooks_ = std::make_unique<BackwardHooks>(
+      parameters_, [this](std::size_t i) { fired(i); }, [this] { require_no_second_pass(); });
+  std::unordered_map<std::size_t, std::string> names;
+  for (std::size_t i = 0; i < names_.size(); ++i) names[i] = names_[i];
+  group.run("preparing buckets", [&] {
+    reducer_ = std::make_unique<c10d::Reducer>(
+        parameters_, buckets_of(parameters_, options), group.c10d(),
+        std::vector<bool>(parameters_.size(), false),
+        std::max<std::int64_t>(1, options.bucket_bytes), /*find_unused_parameters=*/false,
+        /*gradient_as_bucket_view=*/false, names,
+        std::max<std::int64_t>(1, options.first_bucket_bytes),
+        /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+        std::vector<std::int64_t>{});
+    reducer_->register_comm_hook(
+        std::make_unique<BucketHook>([this](c10d::GradBucket& bucket) { return launch(bucket); },
+                                     [this](std::size_t bucket) { return landed(bucket); }));
+    // It copies nothing back: write_gradients() does, and scales in the same pass.
+    reducer_->set_optimizer_in_backward();
+  });
+}
+
+GradientReducer::State::~State() {
+  thread_.reset();
+  hooks_.reset();
+  try {
+    if (reducer_) reducer_->remove_autograd_hooks();
+  } catch (const std::exception&) {
+    // Nothing is left that could call it.
+  }
+}
+
+void GradientReducer::State::fired(std::size_t index) {
+  if (accumulating_) return;
+  if (!begun_) {
+    begin();
+    torch::autograd::Engine::get_default_engine().queue_callback([this] { complete(); });
+  }
+  fired_[index] = true;
+}
+
+void GradientReducer::State::require_no_second_pass() const {
+  if (accumulating_ || !landed_) return;
+  throw std::logic_error(
+      "a second backward pass before step(): its gradients would stay on this node; accepted: "
+      "accumulate() around all but the last");
+}
+
+void GradientReducer::State::begin() {
+  begun_ = true;
+  weight_ = samples_ / unit_;
+  flights_.clear();
+  others_.clear();
+  told_ = false;
+  error_ = unusable_;
+  bytes_ = 0;
+  std::fill(fired_.begin(), fired_.end(), false);
+  if (!unusable_) reducer_->prepare_for_backward({});
+}
+
+void GradientReducer::State::complete() {
+  const auto by_this_pass = fired_;
+  if (repeated_) fired_ = *std::exchange(repeated_, std::nullopt);
+  for (std::size_t i = 0; i < fired_.size(); ++i) {
+    if (!by_this_pass[i] && !unusable_) reducer_->autograd_hook(i);
+  }
+  if (!told_) tell();  // no bucket was launched
+}
+
+// With the last bucket, when it is known which parameters were used, and before it: behind it, the
+// message would wait until one of the engine's threads has carried a bucket.
+void GradientReducer::State::tell() {
+  told_ = true;
+  const at::NoGradGuard no_grad;
+  message_.fill(group_, {samples_, joined_, stopping_, note_}, fired_);
+  if (error_) return;
+  buffers_.fill(std::max(0, last_.first_at_work));
+  try {
+    if (thread_) {
+      thread_->run([this] { send_message(); });
+    } else {
+      send_message();
+    }
+  } catch (...) {
+    fail();
+  }
+}
+
+void GradientReducer::State::send_message() {
+  message_.send(group_, others_);
+  buffers_.send(group_, others_);
+}
+
+std::size_t GradientReducer::State::launch(c10d::GradBucket& bucket) {
+  const at::NoGradGuard no_grad;
+  if (bucket.isLast()) tell();
+  Flight flight{bucket.getBuffer(), bucket.getGradients(), bucket.getParameters(), {}};
+  if (!error_) {
+    try {
+      bytes_ += thread_ ? 2 * flight.buffer.numel() : flight.buffer.nbytes();
+      if (weight_ != 1) flight.buffer.mul_(weight_);
+      std::vector<at::Tensor> list{flight.buffer};
+      if (thread_) {
+        thread_->run([this, buffer = flight.buffer]() mutable {
+          auto sum = buffer.to(at::kFloat);
+          sum_in_halves(group_, sum, options_.compression, 1);
+          buffer.copy_(sum);
+        });
+      } else {
+        flight.work = group_.c10d()->allreduce(list);
+      }
+    } catch (...) {
+      fail();
+    }
+  }
+  flights_.push_back(std::move(flight));
+  return flights_.size() - 1;
+}
+
+at::Tensor GradientReducer::State::landed(std::size_t bucket) {
+  if (!std::exchange(landed_, true)) wait_for_all();
+  return flights_.at(bucket).buffer;
+}
+
+void GradientReducer::State::wait_for_all() {
+  const at::NoGradGuard no_grad;
+  const auto from = SteadyClock::now();
+  if (thread_) {
+    options_.begin_wait(words_for(0));
+    try {
+      thread_->wait();
+    } catch (...) {
+      fail();
+    }
+  }
+  std::vector<at::Tensor> in_use{message_.tensor(), buffers_.tensor()};
+  for (const auto& flight : flights_) in_use.push_back(flight.buffer);
+  const auto wait_for = [&](const c10::intrusive_ptr<c10d::Work>& work) {
+    auto problem = work ? await_work(group_, work, averaging, in_use) : std::nullopt;
+    if (problem && !error_) error_ = std::move(problem);
+  };
+  for (std::size_t i = 0; i < flights_.size(); ++i) {
+    options_.begin_wait(words_for(i));
+    wait_for(flights_[i].work);
+  }
+  for (const auto& work : others_) wait_for(work);
+  waited_ = SteadyClock::now() - from;
+  options_.end_wait();
+  if (error_) return;
+  buffers_.take(group_);
+  const double total = message_.samples() / unit_;
+  write_gradients(total > 0 ? total : 1);  // nobody had a batch: zeros
+}
+
+// Not before all have arrived: until then .grad is what this member would repeat the step with.
+void GradientReducer::State::write_gradients(double total) {
+  const auto divisor = at::scalar_tensor(total, at::kDouble);
+  for (const Flight& flight : flights_) {
+    for (std::size_t i = 0; i < flight.parameters.size(); ++i) {
+      const auto& parameter = flight.parameters[i];
+      if (!message_.used(places_.at(parameter.unsafeGetTensorImpl()))) continue;
+      auto& gradient = parameter.mutable_grad();
+      if (!gradient.defined()) gradient = at::empty_like(parameter);
+      if (gradient.scalar_type() == flight.buffer.scalar_type()) {
+        at::div_out(gradient, flight.views[i], divisor);
+      } else {
+        gradient.copy_(flight.views[i].div(total));
+      }
+    }
+  }
+}
+
+std::string GradientReducer::State::words_for(std::size_t bucket) const {
+  const auto& first = flights_[bucket].parameters.front();
+  return "gradients, bucket " + std::to_string(bucket + 1) + " of " +
+         std::to_string(flights_.size()) + ", from " +
+         names_[places_.at(first.unsafeGetTensorImpl())] + " on";
+}
+
+void GradientReducer::State::fail() {
+  if (!error_) error_ = group_.error(averaging);
+}
+
+void GradientReducer::State::contribute_nothing(bool joined) {
+  joined_ = joined;
+  const double samples = std::exchange(samples_, 0);
+  for (auto& parameter : parameters_) parameter.mutable_grad().reset();
+  exchange_without_backward(std::vector<bool>(parameters_.size(), false));
+  samples_ = samples;
+}
+
+void GradientReducer::State::repeat(const std::vector<bool>& used) {
+  exchange_without_backward(used);
+}
+
+// c10d's Reducer works inside of a backward pass alone: this is one that uses no parameter, and
+// sends what is in .grad.
+void GradientReducer::State::exchange_without_backward(const std::vector<bool>& used) {
+  const at::AutoGradMode enabled(true);
+  auto nothing = at::ones({1});
+  nothing.set_requires_grad(true);
+  auto result = nothing * 1;
+  result.register_hook([this, &used](const at::Tensor&) {
+    begin();
+    repeated_ = used;
+    torch::autograd::Engine::get_default_engine().queue_callback([this] { complete(); });
+  });
+  result.backward();
+}
+
+std::optional<GradientReducer::Result> GradientReducer::State::end_step() {
+  if (!std::exchange(begun_, false)) return std::nullopt;
+  landed_ = false;
+  joined_ = false;
+  Result result;
+  result.waited = waited_;
+  result.bytes = bytes_;
+  if (error_) {
+    result.error = error_;
+    return result;
+  }
+  const StepTally tally = message_.tally();
+  last_ = tally;
+  const int at_work = group_.size() - tally.joined;
+  if (at_work > 0 && tally.samples > 0) unit_ = tally.samples / at_work;
+  if (!std::exchange(rebuilt_, true)) {
+    try {
+      reducer_->rebuild_buckets();
+    } catch (...) {
+      unusable_ = group_.error("preparing buckets");  // the next step says so
+    }
+  }
+  result.tally = tally;
+  return result;
+}
+
+GradientReducer::GradientReducer(std::vector<std::pair<std::string, at::Tensor>> parameters,
+                                 const ProcessGroup& group, const ReducerOptions& options)
+    : state_(std::make_unique<State>(std::move(parameters), group, options)) {}
+
+GradientReducer::~GradientReducer() = default;
+
+void GradientReducer::set_samples(double samples) {
+  state_->samples_ = samples;
+}
+
+void GradientReducer::set_accumulating(bool on) {
+  state_->accumulating_ = on;
+}
+
+void GradientReducer::set_stopping() {
+  state_->stopping_ = true;
+}
+
+void GradientReducer::set_note(std::uint32_t note) {
+  state_->note_ = note;
+}
+
+void GradientReducer::repeat(const std::vector<bool>& used) {
+  state_->repeat(used);
+}
+
+const std::vector<bool>& GradientReducer::used() const {
+  return state_->used();
+}
+
+void GradientReducer::set_shared_buffers(std::vector<at::Tensor> buffers) {
+  state_->buffers_.set(std::move(buffers));
+}
+
+bool GradientReducer::done() const {
+  return state_->begun_;
+}
+
+void GradientReducer::contribute_nothing(bool joined) {
+  state_->contribute_nothing(joined);
+}
+
+std::optional<GradientReducer::Result> GradientReducer::end_step() {
+  return state_->end_step();
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,119 @@
+#include "adapters/collective/membership_notes.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "dpwa/core/random.h"
+
+namespace dpwa::collective {
+namespace {
+
+using Json = nlohmann::json;
+
+// What others wrote: anything that does not fit is as if it were not there.
+template <typename Value>
+Value value_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return {};
+  try {
+    return found->get<Value>();
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
+Json membership_json(const Membership& membership) {
+  Json members = Json::array();
+  for (const auto& member : membership.members)
+    members.push_back({member.place, member.incarnation});
+  return {{"epoch", membership.epoch}, {"members", std::move(members)}};
+}
+
+Membership membership_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_object()) return {};
+  using Row = std::pair<std::size_t, std::uint64_t>;
+  Membership membership;
+  membership.epoch = value_in<std::uint64_t>(*found, "epoch");
+  for (const auto& [place, incarnation] : value_in<std::vector<Row>>(*found, "members"))
+    membership.members.push_back({place, incarnation});
+  if (!std::ranges::is_sorted(membership.members, std::ranges::less_equal{},
+                              &Membership::Member::place))
+    return {};
+  return membership;
+}
+
+}  // namespace
+
+const Membership::Member* Membership::find(std::size_t place) const {
+  const auto found = std::ranges::find(members, place, &Member::place);
+  return found == members.end() ? nullptr : &*found;
+}
+
+bool Membership::includes(std::size_t place, std::uint64_t incarnation) const {
+  const Member* member = find(place);
+  return member != nullptr && member->incarnation == incarnation;
+}
+
+std::optional<int> Membership::rank_of(std::size_t place) const {
+  const Member* member = find(place);
+  return member == nullptr ? std::nullopt
+                           : std::optional<int>(static_cast<int>(member - members.data()));
+}
+
+std::uint64_t Membership::hash() const {
+  std::uint64_t hash = epoch;
+  for (const Member& member : members) hash = derive_seed(hash, {member.place, member.incarnation});
+  return hash;
+}
+
+GroupNotes group_notes_in(const Json& document) {
+  GroupNotes notes;
+  if (!document.is_object()) return notes;
+  const auto found = document.find("collective");
+  if (found == document.end() || !found->is_object()) return notes;
+  const Json& json = *found;
+  notes.formed = membership_in(json, "formed");
+  notes.vote = membership_in(json, "vote");
+  notes.seeks = value_in<bool>(json, "seeks");
+  notes.apart = value_in<bool>(json, "apart");
+  notes.left = value_in<bool>(json, "left");
+  notes.store_port = value_in<std::uint16_t>(json, "store_port");
+  notes.lost = value_in<std::vector<std::size_t>>(json, "lost");
+  notes.engine = value_in<std::string>(json, "engine");
+  notes.waits = value_in<bool>(json, "waits");
+  notes.exchange = value_in<std::string>(json, "exchange");
+  return notes;
+}
+
+Json to_json(const GroupNotes& notes, std::size_t own_place) {
+  const auto rank = notes.formed.rank_of(own_place);
+  return {{"rank", rank ? Json(*rank) : Json(nullptr)},
+          {"size", notes.formed.members.size()},
+          {"epoch", notes.formed.epoch},
+          {"engine", notes.engine},
+          {"waits", notes.waits},
+          {"exchange", notes.exchange},
+          {"late", notes.late},
+          {"seeks", notes.seeks},
+          {"apart", notes.apart},
+          {"left", notes.left},
+          {"formed", membership_json(notes.formed)},
+          {"vote", membership_json(notes.vote)},
+          {"store_port", notes.store_port},
+          {"lost", notes.lost}};
+}
+
+GroupNotes NoticeBoard::read() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+void NoticeBoard::change(const std::function<void(GroupNotes&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(current_);
+  notes_.set("collective", to_json(current_, own_place_).dump());
+}
+
+}  // namespace dpwa::collective

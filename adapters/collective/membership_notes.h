@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpwa/net/status_notes.h"
+
+namespace dpwa::collective {
+
+// The processes of one group. Places are those of the cluster file, rising: the rank of a member is
+// its position here.
+struct Membership {
+  struct Member {
+    std::size_t place = 0;
+    std::uint64_t incarnation = 0;  // of its process: one that was started again is another member
+
+    friend bool operator==(const Member&, const Member&) = default;
+  };
+
+  std::uint64_t epoch = 0;  // counts the groups of a run; 0: none
+  std::vector<Member> members;
+
+  friend bool operator==(const Membership&, const Membership&) = default;
+  const Member* find(std::size_t place) const;  // null: not among them
+  bool includes(std::size_t place, std::uint64_t incarnation) const;
+  std::optional<int> rank_of(std::size_t place) const;
+  // Of epoch and members: those that form a group compare it.
+  std::uint64_t hash() const;
+};
+
+// What a node says of its group in its status document, under "collective".
+struct GroupNotes {
+  Membership formed;              // the last group that this process was in
+  bool seeks = false;             // it needs another group
+  bool apart = false;             // it trains by gossip averaging meanwhile
+  bool left = false;              // it is about to end, and comes into no group any more
+  Membership vote;                // the group that it has agreed to form last
+  std::uint16_t store_port = 0;   // where it hosts the store of that group; 0: it does not
+  std::vector<std::size_t> lost;  // members of `formed` that it has given up
+  std::string engine;
+  bool waits = false;             // for others, in an exchange
+  std::string exchange;           // which one
+  std::vector<std::string> late;  // of these, who does not wait as well
+};
+
+// Of a status document; all at their defaults where it says nothing of a group.
+GroupNotes group_notes_in(const nlohmann::json& document);
+nlohmann::json to_json(const GroupNotes& notes, std::size_t own_place);
+
+// The own notes of a node, and their way into its status document. Any thread.
+class NoticeBoard {
+ public:
+  NoticeBoard(StatusNotes& notes, std::size_t own_place) : notes_(notes), own_place_(own_place) {}
+
+  GroupNotes read() const;
+  void change(const std::function<void(GroupNotes&)>& change);
+
+ private:
+  StatusNotes& notes_;
+  const std::size_t own_place_;
+  mutable std::mutex mutex_;
+  GroupNotes current_;  // guarded by mutex_
+};
+
+}  // namespace dpwa::collective

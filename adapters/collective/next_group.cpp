@@ -1,0 +1,275 @@
+#include "adapters/collective/next_group.h"
+
+#include <algorithm>
+
+namespace dpwa::collective {
+namespace {
+
+using Reach = Sight::Reach;
+using Step = NextGroup::Step;
+
+enum class Condition {
+  here,     // answers, and comes into the next group
+  ended,    // the process is no more: it is in no other group either
+  unknown,  // given up, but it may be alive, and with others
+  awaited,  // silent, and not given up yet
+};
+
+class Decider {
+ public:
+  Decider(const std::vector<Sight>& sights, std::size_t self, bool admits, std::uint64_t failed)
+      : sights_(sights), self_(self), admits_(admits), failed_(failed), last_(last_group()) {}
+
+  NextGroup decide() const {
+    if (is_forming()) return {Step::follow, own().vote, self_};
+    if (!own().seeks) return admit();
+    if (left_behind()) return follow_anyone();
+    if (last_.epoch == 0) return begin();
+    return go_on();
+  }
+
+  bool left_behind() const {
+    return std::ranges::any_of(sights_, [this](const Sight& sight) { return runs_without(sight); });
+  }
+
+  std::vector<Membership::Member> newcomers() const {
+    std::vector<Membership::Member> found;
+    for (std::size_t place = 0; place < sights_.size(); ++place) {
+      const Sight& sight = sights_[place];
+      const bool comes = place != self_ && answers(sight) && !over(sight) && sight.notes.seeks;
+      if (!comes || sight.notes.formed.epoch > last_.epoch) continue;
+      const bool ours = last_.includes(place, sight.incarnation);
+      // A member that has missed a group of ours knows by itself that it comes anew.
+      if (!ours) found.push_back({place, sight.incarnation});
+    }
+    return found;
+  }
+
+ private:
+  static bool answers(const Sight& sight) { return sight.reach == Reach::answers; }
+  static bool over(const Sight& sight) { return sight.finished || sight.notes.left; }
+  const GroupNotes& own() const { return sights_[self_].notes; }
+  bool is_self(std::size_t place, std::uint64_t incarnation) const {
+    return place == self_ && incarnation == sights_[self_].incarnation;
+  }
+  bool includes_self(const Membership& group) const {
+    return group.includes(self_, sights_[self_].incarnation);
+  }
+
+  // Whether the group that this node voted for has formed for another member, and is about to here.
+  bool is_forming() const {
+    const Membership& vote = own().vote;
+    if (vote.epoch <= failed_ || vote.epoch <= own().formed.epoch) return false;
+    const bool formed = std::ranges::any_of(sights_, [&](const Sight& sight) {
+      return answers(sight) && !over(sight) && !sight.notes.seeks && sight.notes.formed == vote;
+    });
+    return formed && std::ranges::all_of(vote.members, [this](const Membership::Member& member) {
+             return condition(member) == Condition::here;
+           });
+  }
+
+  // The latest group that this node is or was in, as itself or another member knows.
+  Membership last_group() const {
+    Membership last = own().formed;
+    for (const Sight& sight : sights_) {
+      if (!answers(sight) || over(sight)) continue;
+      const Membership& formed = sight.notes.formed;
+      if (formed.epoch > last.epoch && includes_self(formed)) last = formed;
+    }
+    return last;
+  }
+
+  bool runs_without(const Sight& sight) const {
+    if (!answers(sight) || over(sight)) return false;
+    return sight.notes.formed.epoch > last_.epoch && !includes_self(sight.notes.formed);
+  }
+
+  // Given up by this node or another one that is here. Where two have given up each other, as when
+  // the link between them is cut, the word of the lower place counts. Not one that looks for a
+  // group again, as after it was frozen.
+  bool is_given_up(std::size_t place) const {
+    if (answers(sights_[place]) && sights_[place].notes.seeks) return false;
+    const auto says = [this](std::size_t speaker, std::size_t of) {
+      const Sight& sight = sights_[speaker];
+      const auto& notes = sight.notes;
+      return answers(sight) && notes.seeks && notes.formed.epoch == last_.epoch &&
+             last_.includes(speaker, sight.incarnation) &&
+             std::ranges::find(notes.lost, of) != notes.lost.end();
+    };
+    for (const auto& member : last_.members) {
+      if (member.place == place || !says(member.place, place)) continue;
+      if (!says(place, member.place) || member.place < place) return true;
+    }
+    return false;
+  }
+
+  Condition condition(const Membership::Member& member) const {
+    if (member.place >= sights_.size()) return Condition::ended;
+    const Sight& sight = sights_[member.place];
+    if (is_self(member.place, member.incarnation)) return Condition::here;
+    if (sight.reach == Reach::refused) return Condition::ended;
+    if (answers(sight)) {
+      if (sight.incarnation != member.incarnation || over(sight)) return Condition::ended;
+      return is_given_up(member.place) ? Condition::unknown : Condition::here;
+    }
+    return sight.given_up || is_given_up(member.place) ? Condition::unknown : Condition::awaited;
+  }
+
+  static bool in(const std::vector<Membership::Member>& members, std::size_t place) {
+    return std::ranges::find(members, place, &Membership::Member::place) != members.end();
+  }
+
+  // Whether `present` are the majority of a group, as the comment of next_group says.
+  bool has_majority(const Membership& group, const std::vector<Membership::Member>& present) const {
+    std::size_t here = 0;
+    std::size_t unknown = 0;
+    bool lowest = false;  // of those that have not ended
+    for (const auto& member : group.members) {
+      const bool counts =
+          in(present, member.place) && sights_[member.place].incarnation == member.incarnation;
+      if (!counts && (condition(member) == Condition::ended || is_without(member, group))) continue;
+      if (here + unknown == 0) lowest = counts;
+      (counts ? here : unknown) += 1;
+    }
+    return here > unknown || (here == unknown && lowest);
+  }
+
+  // A member that says itself that the group has not formed for it, and does not try to any more,
+  // as a newcomer whose host has ended.
+  bool is_without(const Membership::Member& member, const Membership& group) const {
+    const Sight& sight = sights_[member.place];
+    return condition(member) == Condition::here && sight.notes.formed.epoch < group.epoch &&
+           sight.notes.seeks && sight.notes.formed.epoch == 0;
+  }
+
+  bool may_be(const std::vector<Membership::Member>& members) const {
+    if (!has_majority(last_, members)) return false;
+    return std::ranges::all_of(members, [&](const Membership::Member& member) {
+      const Membership& vote = sights_[member.place].notes.vote;
+      return vote.epoch <= last_.epoch || has_majority(vote, members);
+    });
+  }
+
+  std::uint64_t newest_epoch() const {
+    std::uint64_t newest = std::max(last_.epoch, failed_);
+    for (const Sight& sight : sights_) {
+      if (answers(sight))
+        newest = std::max({newest, sight.notes.formed.epoch, sight.notes.vote.epoch});
+    }
+    return newest;
+  }
+
+  // Hosts a group of these; the same one as before while it stands.
+  NextGroup host(std::vector<Membership::Member> members) const {
+    std::ranges::sort(members, {}, &Membership::Member::place);
+    const Membership& vote = own().vote;
+    const bool stands = vote.epoch > last_.epoch && vote.epoch > failed_ && vote.members == members;
+    NextGroup next{Step::host, {newest_epoch() + 1, std::move(members)}, self_};
+    if (stands) next.group = vote;
+    return next;
+  }
+
+  // What the node at `host` has opened, if this node is to be in it.
+  NextGroup follow(std::size_t host) const {
+    const Sight& sight = sights_[host];
+    const Membership& vote = sight.notes.vote;
+    const bool open = answers(sight) && !over(sight) && sight.notes.store_port != 0;
+    const bool wanted = vote.epoch > last_.epoch && vote.epoch > failed_ && includes_self(vote) &&
+                        vote.epoch >= own().vote.epoch;
+    if (!open || !wanted) return {};
+    return {Step::follow, vote, host, sight.notes.store_port};
+  }
+
+  NextGroup follow_anyone() const {
+    NextGroup best;
+    for (std::size_t place = 0; place < sights_.size(); ++place) {
+      if (place == self_) continue;
+      const NextGroup next = follow(place);
+      if (next.step == Step::follow && next.group.epoch > best.group.epoch) best = next;
+    }
+    return best;
+  }
+
+  NextGroup begin() const {
+    std::vector<Membership::Member> all;
+    for (std::size_t place = 0; place < sights_.size(); ++place) {
+      const Sight& sight = sights_[place];
+      // One of an earlier group that looks for its next admits this one.
+      if (answers(sight) && !over(sight) && sight.notes.formed.epoch > 0) return follow_anyone();
+      if (!answers(sight) || over(sight) || !sight.notes.seeks) return {};
+      all.push_back({place, sight.incarnation});
+    }
+    return self_ == 0 ? host(std::move(all)) : follow(0);
+  }
+
+  NextGroup go_on() const {
+    std::vector<Membership::Member> here;
+    std::string missing;
+    for (const auto& member : last_.members) {
+      const Condition now = condition(member);
+      if (now == Condition::awaited) return {};
+      if (now == Condition::here) {
+        here.push_back(member);
+      } else {
+        missing += (missing.empty() ? "'" : ", '") + sights_[member.place].name + "'";
+        missing += now == Condition::ended ? " (has ended)" : " (not in reach)";
+      }
+    }
+    if (is_given_up(self_)) return {};  // the others go on without this one, then it comes anew
+    if (!may_be(here)) {
+      return {Step::minority,
+              {},
+              0,
+              0,
+              std::to_string(here.size()) + " of " + std::to_string(last_.members.size()) +
+                  " nodes of the last group are no majority of it; missing: " + missing};
+    }
+    const std::size_t first = here.front().place;
+    if (first != self_) return follow(first);
+    if (admits_) {
+      for (const auto& newcomer : newcomers()) here.push_back(newcomer);
+    }
+    return host(std::move(here));
+  }
+
+  // Between two steps of a group that is whole.
+  NextGroup admit() const {
+    if (own().formed.members.empty()) return {};
+    std::vector<Membership::Member> all = own().formed.members;
+    const std::size_t first = all.front().place;
+    if (first != self_) {
+      const NextGroup next = follow(first);
+      const bool whole = std::ranges::all_of(all, [&](const Membership::Member& member) {
+        return next.group.includes(member.place, member.incarnation);
+      });
+      return whole ? next : NextGroup{};
+    }
+    const auto more = newcomers();
+    if (more.empty()) return {};
+    all.insert(all.end(), more.begin(), more.end());
+    return host(std::move(all));
+  }
+
+  const std::vector<Sight>& sights_;
+  const std::size_t self_;
+  const bool admits_;
+  const std::uint64_t failed_;
+  const Membership last_;
+};
+
+}  // namespace
+
+NextGroup next_group(const std::vector<Sight>& sights, std::size_t self, bool admits,
+                     std::uint64_t failed) {
+  return Decider(sights, self, admits, failed).decide();
+}
+
+bool is_left_behind(const std::vector<Sight>& sights, std::size_t self) {
+  return Decider(sights, self, false, 0).left_behind();
+}
+
+bool has_newcomers(const std::vector<Sight>& sights, std::size_t self) {
+  return !Decider(sights, self, true, 0).newcomers().empty();
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "adapters/collective/engine/process_group.h"
+#include "adapters/collective/lateness.h"
+#include "adapters/collective/membership_notes.h"
+#include "adapters/collective/patience.h"
+#include "dpwa/config/config.h"
+#include "dpwa/net/local_node.h"
+
+namespace dpwa::collective {
+
+// Looks after a wait for the other members of a group, on a thread of its own: an exchange on Gloo
+// never ends by itself when a rank is stopped, hangs, or its network is gone. Once the training
+// thread has waited for longer than is usual in this run it asks the other members for their
+// status, names those that are late in the log, and aborts the group when one is lost.
+class RankWatch {
+ public:
+  // All outlive it.
+  RankWatch(const Config& config, LocalNode& local, NoticeBoard& board, Patience& patience,
+            const Membership& membership, std::shared_ptr<ProcessGroup> group);
+  ~RankWatch();  // waits for an answer that is under way
+  RankWatch(const RankWatch&) = delete;
+  RankWatch& operator=(const RankWatch&) = delete;
+
+  // Around an exchange, by the training thread. `what`: for the log and for the status document.
+  void begin_wait(const std::string& what);
+  void end_wait();
+
+  // Ends without waiting for that.
+  void stop();
+  bool stopped() const;  // and the thread is at its end
+
+  // The node that was given up, and why; none yet: empty.
+  std::string lost() const;
+
+ private:
+  void work();
+  void look(const std::string& what, Duration waited);
+
+  const Config& config_;
+  LocalNode& local_;
+  NoticeBoard& board_;
+  Patience& patience_;
+  const std::shared_ptr<ProcessGroup> group_;
+  const Membership membership_;
+  std::vector<std::size_t> others_;  // places of the other members
+  Lateness lateness_;                // of the thread
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<TimePoint> since_;  // guarded by mutex_, as all below
+  std::optional<TimePoint> begun_;  // of the first wait since end_wait()
+  std::string what_;
+  std::string lost_;
+  bool ends_ = false;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace dpwa::collective

@@ -1,0 +1,72 @@
+#include "adapters/collective/state_sync.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "adapters/collective/engine/operations.h"
+
+namespace dpwa::collective {
+namespace {
+
+// Through one all-reduce on all members, so that the bits are the same.
+void average_regions(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat) {
+  const bool counts = plan.averaged[static_cast<std::size_t>(group.rank())];
+  const auto number = static_cast<double>(std::ranges::count(plan.averaged, true));
+  for (std::size_t i = 0; i < flat.manifest().regions().size(); ++i) {
+    at::Tensor region = flat.region(i);
+    if (!region.is_floating_point()) continue;
+    if (!counts) region.zero_();
+    region.copy_(
+        Operations(group).allreduce({"the weights of those that trained apart", region},
+                                    {.reduction = Reduction::sum, .postscale = 1 / number}));
+  }
+}
+
+}  // namespace
+
+bool SyncPlan::any_behind() const {
+  return std::ranges::find(behind, true) != behind.end();
+}
+
+bool SyncPlan::averages() const {
+  return std::ranges::find(averaged, true) != averaged.end();
+}
+
+SyncPlan plan_sync(const std::vector<MemberState>& members) {
+  const auto before = [](const MemberState& a, const MemberState& b) {
+    return a.standing != b.standing ? a.standing < b.standing : a.clock > b.clock;
+  };
+  const auto best = std::ranges::min_element(members, before);
+  SyncPlan plan;
+  plan.source = static_cast<int>(best - members.begin());
+  plan.clock = best->clock;
+  plan.fresh = best->standing == Standing::none;
+  const bool apart = best->standing == Standing::apart;
+  for (const MemberState& member : members) {
+    const bool same = member.clock == best->clock && member.standing == best->standing;
+    plan.behind.push_back(!same || (apart && &member != &*best));
+    plan.averaged.push_back(apart && member.standing == Standing::apart);
+    plan.newcomers = plan.newcomers || member.standing != Standing::member;
+  }
+  return plan;
+}
+
+std::int64_t packed(const MemberState& state) {
+  return state.clock * 4 + static_cast<std::int64_t>(state.standing);
+}
+
+MemberState unpacked(std::int64_t number) {
+  return {number / 4, static_cast<Standing>(number % 4)};
+}
+
+void sync_model(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat) {
+  const at::NoGradGuard no_grad;
+  if (plan.averages()) average_regions(group, plan, flat);
+  // Frozen parameters and counts too; where nobody is behind all have the same already, but for
+  // the first weights of a run.
+  if (plan.any_behind() || plan.fresh)
+    Operations(group).broadcast({"the model", flat.memory()}, plan.source);
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "adapters/collective/engine/process_group.h"
+#include "adapters/common/flat_parameters.h"
+
+namespace dpwa::collective {
+
+// How a node comes into a group.
+enum class Standing {
+  member,  // with the state that all members of the last group have at the same clock
+  apart,   // has trained without a group since, by gossip averaging
+  none,    // from a checkpoint or from nothing
+};
+
+struct MemberState {
+  std::int64_t clock = 0;
+  Standing standing = Standing::none;
+};
+
+// What the members of a new group do to hold one state; the same on all of them.
+struct SyncPlan {
+  int source = 0;              // the rank whose state the others take over
+  std::int64_t clock = 0;      // of that state
+  std::vector<bool> behind;    // by rank: takes over the state of the source
+  std::vector<bool> averaged;  // by rank: its weights count in the mean; all false: no mean
+  bool newcomers = false;      // not all come from the same group
+  bool fresh = false;          // nobody comes from a group: the start of a run
+
+  bool any_behind() const;
+  bool averages() const;
+};
+
+// By rank, from what each rank says of itself. Members of the last group go before those that
+// trained apart, these before the others; among equals the one that has come furthest is the
+// source, the first of those. Where those that trained apart are the best, all take the mean of
+// their weights, and the rest of the state from the source. Pure.
+SyncPlan plan_sync(const std::vector<MemberState>& members);
+
+// As one number, for agree().
+std::int64_t packed(const MemberState& state);
+MemberState unpacked(std::int64_t number);
+
+// Brings the model of all members to what the plan says. Throws CollectiveError.
+void sync_model(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat);
+
+}  // namespace dpwa::collective

@@ -1,0 +1,57 @@
+#include "adapters/collective/step_message.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <cstdint>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+namespace dpwa::collective {
+namespace {
+
+// Of a rank, as a sum of powers of two: each rank adds to its own place alone.
+constexpr int joined_flag = 1;
+constexpr int stopping_flag = 2;
+constexpr int note_shift = 2;
+
+}  // namespace
+
+void StepMessage::fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used) {
+  ranks_ = static_cast<std::size_t>(group.size());
+  sums_ = at::zeros({static_cast<std::int64_t>(1 + ranks_ + used.size())}, at::kDouble);
+  auto* sums = sums_.mutable_data_ptr<double>();
+  sums[0] = own.samples;
+  sums[1 + group.rank()] = (own.joined ? joined_flag : 0) | (own.stopping ? stopping_flag : 0) |
+                           static_cast<int>(own.note << note_shift);
+  for (std::size_t i = 0; i < used.size(); ++i) sums[1 + ranks_ + i] = used[i] ? 1 : 0;
+}
+
+void StepMessage::send(const ProcessGroup& group,
+                       std::vector<c10::intrusive_ptr<c10d::Work>>& works) {
+  std::vector<at::Tensor> list{sums_};
+  works.push_back(group.c10d()->allreduce(list));
+}
+
+double StepMessage::samples() const {
+  return *sums_.const_data_ptr<double>();
+}
+
+StepTally StepMessage::tally() const {
+  const auto* sums = sums_.const_data_ptr<double>();
+  StepTally tally;
+  tally.samples = samples();
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    const auto flags = static_cast<int>(sums[1 + rank]);
+    const bool joined = (flags & joined_flag) != 0;
+    tally.joined += joined ? 1 : 0;
+    tally.stopping += (flags & stopping_flag) != 0 ? 1 : 0;
+    if (!joined && tally.first_at_work < 0) tally.first_at_work = static_cast<int>(rank);
+    tally.notes.push_back(static_cast<std::uint32_t>(flags) >> note_shift);
+  }
+  return tally;
+}
+
+bool StepMessage::used(std::size_t parameter) const {
+  return sums_.const_data_ptr<double>()[1 + ranks_ + parameter] != 0;
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "adapters/collective/engine/process_group.h"
+
+namespace c10d {
+class Work;
+}
+
+namespace dpwa::collective {
+
+// What all members sent along with the gradients of one step.
+struct StepTally {
+  double samples = 0;                // in the batches of all members
+  int joined = 0;                    // members that had no batch any more
+  int stopping = 0;                  // members that want to stop
+  int first_at_work = -1;            // the lowest rank that had one; -1: none
+  std::vector<std::uint32_t> notes;  // of each rank: what it told the others, see set_note()
+};
+
+// The message that goes with the gradients of one step. One (training) thread.
+class StepMessage {
+ public:
+  struct Own {
+    double samples = 0;
+    bool joined = false;
+    bool stopping = false;
+    std::uint32_t note = 0;  // below 2^28
+  };
+
+  // `used`: for each parameter, whether this member's backward pass gave it a gradient.
+  void fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used);
+  // Begins the exchange, and adds it to `works`; after it, the answers below hold.
+  void send(const ProcessGroup& group, std::vector<c10::intrusive_ptr<c10d::Work>>& works);
+
+  double samples() const;
+  StepTally tally() const;
+  // Whether any member used this parameter.
+  bool used(std::size_t parameter) const;
+
+  // What the exchange writes into.
+  const at::Tensor& tensor() const { return sums_; }
+
+ private:
+  std::size_t ranks_ = 0;
+  // float64: the samples; for each rank, its flags; for each parameter, how many used it.
+  at::Tensor sums_;
+};
+
+}  // namespace dpwa::collective

@@ -1,0 +1,122 @@
+#include "adapters/common/batch_norm.h"
+
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace dpwa {
+namespace {
+
+using torch::nn::BatchNormOptions;
+using torch::nn::Module;
+
+// One BatchNorm of whatever dimension, set up to measure from construction to destruction.
+class MeasuredLayer {
+ public:
+  template <class Layer>
+  explicit MeasuredLayer(Layer& layer)
+      : options_(layer.options),
+        mean_(layer.running_mean),
+        variance_(layer.running_var),
+        batches_(layer.num_batches_tracked),
+        momentum_(layer.options.momentum()),
+        mean_before_(mean_.clone()),
+        variance_before_(variance_.clone()),
+        batches_before_(batches_.clone()) {
+    layer.reset_running_stats();
+    layer.options.momentum(std::nullopt);
+    layer.train();
+  }
+  MeasuredLayer(const MeasuredLayer&) = delete;
+  MeasuredLayer& operator=(const MeasuredLayer&) = delete;
+  ~MeasuredLayer() {
+    options_.momentum(momentum_);
+    if (!keep_) {
+      mean_.copy_(mean_before_);
+      variance_.copy_(variance_before_);
+    }
+    batches_.copy_(batches_before_);
+  }
+
+  // Keeps what was measured, if anything was.
+  bool keep() { return keep_ = batches_.item<std::int64_t>() > 0; }
+
+ private:
+  BatchNormOptions& options_;
+  at::Tensor mean_;
+  at::Tensor variance_;
+  at::Tensor batches_;
+  const std::optional<double> momentum_;
+  const at::Tensor mean_before_;
+  const at::Tensor variance_before_;
+  const at::Tensor batches_before_;
+  bool keep_ = false;
+};
+
+template <class Layer>
+bool keeps_statistics(const Module& module) {
+  const auto* layer = dynamic_cast<const Layer*>(&module);
+  return layer != nullptr && layer->options.track_running_stats();
+}
+
+template <class Layer>
+bool measure(Module& module, std::vector<std::unique_ptr<MeasuredLayer>>& layers) {
+  auto* layer = dynamic_cast<Layer*>(&module);
+  if (layer == nullptr) return false;
+  if (layer->options.track_running_stats())
+    layers.push_back(std::make_unique<MeasuredLayer>(*layer));
+  return true;
+}
+
+// Restores the mode of each module, not that of the root alone.
+class Modes {
+ public:
+  explicit Modes(const std::vector<Module*>& modules) {
+    for (Module* module : modules) before_.emplace_back(module, module->is_training());
+  }
+  Modes(const Modes&) = delete;
+  Modes& operator=(const Modes&) = delete;
+  ~Modes() {  // parents before children, whose mode they set
+    for (const auto& [module, training] : before_) module->train(training);
+  }
+
+ private:
+  std::vector<std::pair<Module*, bool>> before_;
+};
+
+}  // namespace
+
+std::size_t reestimate_batch_norm(Module& module, const std::function<void()>& forward_passes) {
+  const torch::NoGradGuard no_grad;
+  std::vector<Module*> modules{&module};
+  for (const auto& child : module.modules(/*include_self=*/false)) modules.push_back(child.get());
+  const Modes modes(modules);
+  module.eval();
+  std::vector<std::unique_ptr<MeasuredLayer>> layers;
+  for (Module* each : modules) {
+    if (!measure<torch::nn::BatchNorm1dImpl>(*each, layers) &&
+        !measure<torch::nn::BatchNorm2dImpl>(*each, layers))
+      measure<torch::nn::BatchNorm3dImpl>(*each, layers);
+  }
+  forward_passes();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(layers, [](const auto& layer) { return layer->keep(); }));
+}
+
+bool has_batch_norm(const Module& module) {
+  const auto has = [](const Module& one) {
+    return keeps_statistics<torch::nn::BatchNorm1dImpl>(one) ||
+           keeps_statistics<torch::nn::BatchNorm2dImpl>(one) ||
+           keeps_statistics<torch::nn::BatchNorm3dImpl>(one);
+  };
+  const auto below = module.modules(/*include_self=*/false);
+  return has(module) || std::ranges::any_of(below, [&](const auto& one) { return has(*one); });
+}
+
+}  // namespace dpwa

@@ -1,0 +1,57 @@
+#include "adapters/launch/launched_config.h"
+
+#include <utility>
+
+#include "adapters/launch/meeting.h"
+#include "dpwa/config/launched.h"
+#include "dpwa/launch/nodes.h"
+#include "dpwa/launch/place.h"
+#include "dpwa/launch/variables.h"
+
+namespace dpwa {
+namespace {
+
+launch::MeetingOptions meeting_options(const Config& config, const launch::Surroundings& around) {
+  const launch::Variables variables(around);
+  launch::MeetingOptions options;
+  options.cluster = config.cluster;
+  options.host = variables.text("DPWA_HOST");
+  options.bind = variables.text("DPWA_BIND");
+  options.port = static_cast<std::uint16_t>(variables.number("DPWA_PORT", 1, 65535).value_or(0));
+  return options;
+}
+
+}  // namespace
+
+LaunchedConfig::LaunchedConfig(std::filesystem::path file, std::string name,
+                               std::vector<std::string> join)
+    : file_(std::move(file)),
+      name_(std::move(name)),
+      join_(std::move(join)),
+      config_(load_config(file_, name_, join_, [this](Config& config) { place(config); })) {}
+
+void LaunchedConfig::place(Config& config) {
+  const launch::Surroundings around = launch::surroundings();
+  const auto place = launch::find_place(around);
+  if (!place) return;
+  if (!config.nodes.empty()) {
+    config.self = launch::name_in_file(config, *place);
+    return;
+  }
+  if (config.gossip.daemon)
+    throw ConfigError(config.file.string() +
+                      ": gossip.daemon: true, which needs nodes that the file lists; accepted: "
+                      "false, or nodes");
+  config.nodes = launch::meet(*place, meeting_options(config, around));
+  config.self = launch::node_name(place->rank);
+  has_met_ = true;
+}
+
+Config LaunchedConfig::reload() const {
+  return reload_config(file_, name_, join_, [this](Config& fresh) {
+    if (fresh.nodes.empty() && has_met_) fresh.nodes = config_.nodes;
+    fresh.self = config_.self;
+  });
+}
+
+}  // namespace dpwa

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpwa/config/config.h"
+
+namespace dpwa {
+
+// The cluster file of a program that a launcher may have started: torchrun, srun, mpirun,
+// Kubernetes, or a script that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+//
+// With a name (`name`, DPWA_NAME) or `join` this is load_config(). Without one, and with a
+// launcher, the rank of this process is the place of its node in the list of the file; a file
+// without a list gets one node for each process, "rank0", "rank1", ..., which then have to find one
+// another. Used by one thread.
+class LaunchedConfig {
+ public:
+  // Loads the file; blocks until all processes have met where it lists no nodes. Throws
+  // ConfigError, and std::runtime_error where they do not meet.
+  LaunchedConfig(std::filesystem::path file, std::string name, std::vector<std::string> join);
+
+  const Config& config() const { return config_; }
+  // Whether the nodes are the launcher's processes: no file that others could read lists them.
+  bool nodes_have_met() const { return has_met_; }
+
+  // The file as it is now, with the nodes that have met. Throws ConfigError.
+  Config reload() const;
+
+ private:
+  void place(Config& config);
+
+  std::filesystem::path file_;
+  std::string name_;
+  std::vector<std::string> join_;
+  bool has_met_ = false;
+  Config config_;
+};
+
+}  // namespace dpwa

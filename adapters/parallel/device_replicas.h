@@ -1,0 +1,144 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "adapters/parallel/device_threads.h"
+#include "dpwa/parallel/shares.h"
+
+namespace dpwa {
+
+// What DeviceReplicas does, whatever the class of the model; see there.
+class ReplicaGroup {
+ public:
+  using LossOf = std::function<at::Tensor(std::size_t device, const ItemRange& part)>;
+
+  // `replicas`: of all devices but the first, in order. Throws std::invalid_argument when one is
+  // not shaped as `main`.
+  ReplicaGroup(torch::nn::Module& main, std::vector<c10::Device> devices,
+               std::vector<std::shared_ptr<torch::nn::Module>> replicas);
+
+  at::Tensor loss(std::uint64_t batch_size, const LossOf& loss_of);
+  std::size_t size() const { return devices_.size(); }
+  c10::Device device(std::size_t index) const { return devices_[index]; }
+
+ private:
+  // A parameter or buffer of the main module, and its counterparts.
+  struct Tensors {
+    at::Tensor main;
+    std::vector<at::Tensor> replicas;
+  };
+
+  void give_out(std::size_t used);  // weights, buffers and modes of the main module
+  std::vector<at::Tensor> forward(const std::vector<ItemRange>& shares, const LossOf& loss_of);
+  at::Tensor with_gradients(const std::vector<at::Tensor>& losses,
+                            const std::vector<ItemRange>& shares, std::uint64_t batch_size);
+
+  torch::nn::Module& main_;
+  std::vector<c10::Device> devices_;
+  std::vector<std::shared_ptr<torch::nn::Module>> replicas_;
+  std::vector<Tensors> parameters_;  // tied ones once
+  std::vector<Tensors> buffers_;
+  std::uint64_t least_;  // samples for a device
+  bool on_one_generator_;
+  bool in_turn_;  // forward passes draw from one generator
+  DeviceThreads threads_;
+};
+
+// Several devices of one process train one model, each on its share of every batch, as DataParallel
+// does. The program's model is that of the first device; on the others there are replicas of it, on
+// threads of their own. On the CPU replicas share the memory of the weights; on a GPU they get a
+// copy in every step.
+//
+//   dpwa::DeviceReplicas<Net> replicas(*model, {c10::kCPU, c10::kCPU}, [] { return make_net(); });
+//   auto loss = replicas.loss(batch_size, [&](Net& net, c10::Device device, const ItemRange& part)
+//   {
+//     return loss of the samples part.from to part.end(), a mean, by `net`;
+//   });
+//   loss.backward();
+//
+// loss() computes the gradients of all devices and their mean, device k with the weight b_k / B;
+// backward() then brings that mean to .grad of the model, through its hooks: it can be scaled,
+// accumulated and averaged over the network as a gradient that the model alone has computed.
+// Parameters that no device used get none.
+//
+// As few devices work as finish a batch as soon as all would (device_shares), none with less than
+// two samples where the model has BatchNorm; each of them normalises with the statistics of its own
+// share. Buffers such as running statistics are those of the first device.
+//
+// Forward passes that draw random numbers, as for dropout, run one after the other where CPU
+// devices share a generator, so that a run can be repeated; the first one always does, to see.
+//
+// The model and what `loss_of` uses outlive this; one (training) thread calls it. The model may be
+// given to make_adapter before or after.
+template <typename Model>
+class DeviceReplicas {
+ public:
+  // Of the samples `part` of the batch: their mean loss, a scalar, by the model of that device.
+  // Called on several threads at once.
+  using LossOf = std::function<at::Tensor(Model& model, c10::Device device, const ItemRange& part)>;
+
+  // `devices`: at least one; the first is that of `model`. `make` gives a model of the same shape,
+  // with whatever weights. Throws std::invalid_argument when it does not.
+  DeviceReplicas(Model& model, const std::vector<c10::Device>& devices,
+                 const std::function<std::shared_ptr<Model>()>& make)
+      : model_(model),
+        replicas_(make_replicas(devices, make)),
+        group_(model, devices, as_modules()) {}
+
+  // Of a batch of that size, at least 1. Throws what loss_of throws.
+  at::Tensor loss(std::uint64_t batch_size, const LossOf& loss_of) {
+    return group_.loss(batch_size, [&](std::size_t device, const ItemRange& part) {
+      return loss_of(device == 0 ? model_ : *replicas_[device - 1], group_.device(device), part);
+    });
+  }
+
+  std::size_t size() const { return group_.size(); }
+
+ private:
+  using Models = std::vector<std::shared_ptr<Model>>;
+
+  static Models make_replicas(const std::vector<c10::Device>& devices,
+                              const std::function<std::shared_ptr<Model>()>& make);
+  std::vector<std::shared_ptr<torch::nn::Module>> as_modules() const {
+    return {replicas_.begin(), replicas_.end()};
+  }
+
+  Model& model_;
+  Models replicas_;
+  ReplicaGroup group_;
+};
+
+// While it lives, what is drawn from the CPU's default generator does not count.
+class KeptGenerator {
+ public:
+  KeptGenerator();
+  ~KeptGenerator();
+  KeptGenerator(const KeptGenerator&) = delete;
+  KeptGenerator& operator=(const KeptGenerator&) = delete;
+
+ private:
+  at::Tensor state_;
+};
+
+template <typename Model>
+typename DeviceReplicas<Model>::Models DeviceReplicas<Model>::make_replicas(
+    const std::vector<c10::Device>& devices, const std::function<std::shared_ptr<Model>()>& make) {
+  const KeptGenerator kept;
+  Models models;
+  for (std::size_t i = 1; i < devices.size(); ++i) {
+    models.push_back(make());
+    models.back()->to(devices[i]);
+  }
+  return models;
+}
+
+}  // namespace dpwa

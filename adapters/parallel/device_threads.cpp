@@ -1,0 +1,92 @@
+#include "adapters/parallel/device_threads.h"
+
+#include <ATen/ThreadLocalState.h>
+
+#include <utility>
+
+namespace dpwa {
+
+DeviceThreads::DeviceThreads(std::size_t devices) : jobs_(devices) {
+  for (std::size_t device = 1; device < devices; ++device)
+    threads_.emplace_back([this, device] { work(device); });
+}
+
+DeviceThreads::~DeviceThreads() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void DeviceThreads::work(std::size_t device) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ends_ || jobs_[device]; });
+    if (!jobs_[device]) return;
+    lock.unlock();
+    jobs_[device]();
+    lock.lock();
+    jobs_[device] = nullptr;
+    changed_.notify_all();
+  }
+}
+
+void DeviceThreads::begin(std::size_t device, Job job) {
+  {
+    const std::scoped_lock lock(mutex_);
+    jobs_[device] = std::move(job);
+  }
+  changed_.notify_all();
+}
+
+void DeviceThreads::wait(std::size_t device) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !jobs_[device]; });
+}
+
+void DeviceThreads::at_once(std::size_t devices, const std::function<void(std::size_t)>& job) {
+  const at::ThreadLocalState state;
+  std::vector<std::exception_ptr> failures(devices);
+  const auto guarded = [&](std::size_t device) {
+    try {
+      job(device);
+    } catch (...) {
+      failures[device] = std::current_exception();
+    }
+  };
+  for (std::size_t device = 1; device < devices; ++device) {
+    begin(device, [&, device] {
+      const at::ThreadLocalStateGuard guard(state);
+      guarded(device);
+    });
+  }
+  if (devices > 0) guarded(0);
+  for (std::size_t device = 1; device < devices; ++device) wait(device);
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+void DeviceThreads::in_turn(std::size_t devices, const std::function<void(std::size_t)>& job) {
+  const at::ThreadLocalState state;
+  for (std::size_t device = 0; device < devices; ++device) {
+    if (device == 0) {
+      job(device);
+      continue;
+    }
+    std::exception_ptr failure;
+    begin(device, [&] {
+      const at::ThreadLocalStateGuard guard(state);
+      try {
+        job(device);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    });
+    wait(device);
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace dpwa

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dpwa {
+
+// One thread for each device of a process; that of device 0 is the caller's. They live as long as
+// this does, so that what a thread sets up for itself is set up once. One caller.
+class DeviceThreads {
+ public:
+  explicit DeviceThreads(std::size_t devices);
+  ~DeviceThreads();
+  DeviceThreads(const DeviceThreads&) = delete;
+  DeviceThreads& operator=(const DeviceThreads&) = delete;
+
+  // job(k) on the thread of device k, for k from 0 to devices - 1, all at once. They see the
+  // caller's thread-local state of LibTorch. Rethrows the first failure, by device, once all are
+  // done.
+  void at_once(std::size_t devices, const std::function<void(std::size_t)>& job);
+  // The same, one after the other.
+  void in_turn(std::size_t devices, const std::function<void(std::size_t)>& job);
+
+ private:
+  using Job = std::function<void()>;
+
+  void work(std::size_t device);
+  void begin(std::size_t device, Job job);
+  void wait(std::size_t device);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Job> jobs_;  // by device; empty: none. Guarded by mutex_, as is ends_
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,116 @@
+#include "adapters/parallel/parallel_inference.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "adapters/parallel/training_modes.h"
+
+namespace dpwa {
+namespace {
+
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(torch::nn::Module& module) : module_(module), before_(module) {
+    module_.eval();
+  }
+  ~EvaluationMode() { before_.give_to(module_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  torch::nn::Module& module_;
+  TrainingModes before_;
+};
+
+// Hands out the parts; ends at the first failure. Any thread.
+class Parts {
+ public:
+  Parts(std::size_t count, const std::function<bool(std::size_t)>& go_on)
+      : count_(count), go_on_(go_on) {}
+
+  // Works on one after the other until there are none left, or a thread has failed.
+  void work_off(const std::function<void(std::size_t)>& work) {
+    const c10::InferenceMode inference;
+    std::unique_lock lock(mutex_);
+    while (next_ < count_ && !stopped_) {
+      const std::size_t part = next_++;
+      lock.unlock();
+      try {
+        work(part);
+        lock.lock();
+        if (!go_on_(++done_)) stopped_ = true;
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        stopped_ = true;
+        if (!failure_) failure_ = std::current_exception();
+      }
+    }
+  }
+
+  bool finish() const {
+    if (failure_) std::rethrow_exception(failure_);
+    return done_ == count_;
+  }
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  const std::size_t count_;
+  const std::function<bool(std::size_t)>& go_on_;
+  std::mutex mutex_;
+  std::size_t next_ = 0;  // guarded by mutex_, as all below
+  std::size_t done_ = 0;
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+bool infer_parts(torch::nn::Module& module, std::size_t parts,
+                 const std::function<void(std::size_t part)>& work,
+                 const InferenceOptions& options) {
+  const EvaluationMode evaluation(module);
+  Parts waiting(parts, options.go_on);
+  if (options.threads == 0) {
+    waiting.work_off(work);
+    return waiting.finish();
+  }
+  // The number of compute threads is one of the process and one of each thread, set together.
+  const int compute_threads = at::get_num_threads();
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < std::min(options.threads, parts); ++i) {
+    threads.emplace_back([&] {
+      {
+        const std::scoped_lock lock(waiting.mutex());
+        at::set_num_threads(1);
+      }
+      waiting.work_off(work);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  at::set_num_threads(compute_threads);
+  return waiting.finish();
+}
+
+at::Tensor infer_rows(torch::nn::Module& module, const at::Tensor& inputs, std::int64_t batch_size,
+                      const std::function<at::Tensor(const at::Tensor& batch)>& forward,
+                      const InferenceOptions& options) {
+  const std::int64_t rows = inputs.size(0);
+  const std::int64_t parts = (rows + batch_size - 1) / batch_size;
+  std::vector<at::Tensor> outputs(static_cast<std::size_t>(parts));
+  const auto work = [&](std::size_t part) {
+    const std::int64_t from = static_cast<std::int64_t>(part) * batch_size;
+    outputs[part] = forward(inputs.narrow(0, from, std::min(batch_size, rows - from)));
+  };
+  if (!infer_parts(module, outputs.size(), work, options)) return {};
+  const c10::InferenceMode inference;
+  return at::cat(outputs);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <string>
+#include <vector>
+
+#include "adapters/parallel/training_modes.h"
+
+namespace dpwa {
+
+// All that training steps change of a model, an optimizer and the random generators of LibTorch
+// (of the CPU and of the model's device), to be put back bit by bit: parameters, gradients,
+// buffers, training modes, the optimizer's options and state. Parameters and buffers keep their
+// identity and memory. Both outlive it. One thread.
+class SavedTraining {
+ public:
+  SavedTraining(torch::nn::Module& module, torch::optim::Optimizer& optimizer);
+
+  // As often as wanted.
+  void restore() const;
+
+ private:
+  struct Generator {
+    at::Generator generator;
+    at::Tensor state;
+  };
+
+  torch::nn::Module& module_;
+  torch::optim::Optimizer& optimizer_;
+  std::vector<at::Tensor> values_;     // of parameters, then of buffers
+  std::vector<at::Tensor> gradients_;  // undefined: none
+  TrainingModes modes_;
+  std::string optimizer_state_;
+  std::vector<Generator> generators_;
+};
+
+}  // namespace dpwa

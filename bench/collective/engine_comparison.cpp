@@ -1,0 +1,125 @@
+#include "bench/collective/engine_comparison.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <sstream>
+
+#include "bench/measure/process_memory.h"
+#include "bench/measure/statistics.h"
+#include "bench/quantity.h"
+#include "bench/worker/child.h"
+#include "dpwa/net/free_ports.h"
+
+namespace dpwa::bench {
+namespace {
+
+constexpr int windows_by_engine = 5;
+
+// Where the shell would find a program; empty: nowhere.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = folder + "/" + name;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
+struct RankTimes {
+  std::vector<double> times_us;
+  double cpu_s = 0;  // of all processes
+  std::string setting;
+};
+
+RankTimes result_of(Child& rank_0, std::size_t nodes) {
+  const Json answer = rank_0.receive();
+  return {answer.at("times_us").get<std::vector<double>>(),
+          static_cast<double>(nodes) * answer.at("cpu_s").get<double>(), answer.at("setting")};
+}
+
+// Until the process has ended, so that it leaves its group in order.
+void await_end(Child& child) {
+  try {
+    while (true) child.receive();
+  } catch (const std::exception&) {
+    // It has.
+  }
+}
+
+RankTimes by_processes(const std::string& program, const Json& job, std::size_t nodes) {
+  std::vector<std::unique_ptr<Child>> ranks;
+  for (std::size_t rank = 0; rank < nodes; ++rank) {
+    Json own = job;
+    own["rank"] = rank;
+    ranks.push_back(
+        std::make_unique<Child>(std::vector<std::string>{program, "engine-worker", own.dump()}));
+  }
+  RankTimes window = result_of(*ranks.front(), nodes);
+  for (auto& rank : ranks) await_end(*rank);
+  return window;
+}
+
+RankTimes by_mpirun(const std::string& mpirun, const std::string& program, const Json& job,
+                    std::size_t nodes) {
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+  Child launcher({mpirun, "-np", std::to_string(nodes), "--oversubscribe", "--bind-to", "none",
+                  program, "engine-worker", job.dump()});
+  RankTimes window = result_of(launcher, nodes);
+  await_end(launcher);
+  return window;
+}
+
+}  // namespace
+
+EngineComparison compare_engines(std::vector<EngineTimes> engines, std::uint64_t bytes,
+                                 std::size_t nodes, double seconds, std::ostream& progress) {
+  const auto program = (program_folder() / "dpwa-bench-collective").string();
+  const auto mpirun = find_program("mpirun");
+  for (EngineTimes& engine : engines) {
+    if (engine.name == "mpi" && engine.absent.empty() && mpirun.empty())
+      engine.absent = "there is no mpirun";
+  }
+  EngineComparison result{bytes, nodes, std::move(engines), {}};
+  double own = -processor_seconds();
+  const ProcessorTime before = processor_time();
+  for (int i = 1; i <= windows_by_engine; ++i) {
+    progress << "   window " << i << "/" << windows_by_engine;
+    for (EngineTimes& engine : result.engines) {
+      if (!engine.absent.empty()) continue;
+      const Json job = {{"engine", engine.name},
+                        {"nodes", nodes},
+                        {"store_port", net::free_ports(1).front()},
+                        {"bytes", bytes},
+                        {"seconds", seconds / windows_by_engine}};
+      try {
+        const RankTimes window = engine.name == "mpi" ? by_mpirun(mpirun, program, job, nodes)
+                                                      : by_processes(program, job, nodes);
+        progress << "  " << engine.name << " " << time_text(quantile(window.times_us, 0.5));
+        own += window.cpu_s;
+        engine.setting = window.setting;
+        engine.times_us.push_back(window.times_us);
+      } catch (const std::exception& error) {
+        engine.absent = error.what();
+      }
+    }
+    progress << std::endl;
+  }
+  own += processor_seconds();
+  double spread = 0;
+  for (const EngineTimes& engine : result.engines) {
+    std::vector<double> medians;
+    for (const auto& window : engine.times_us) medians.push_back(quantile(window, 0.5));
+    if (engine.absent.empty()) spread = std::max(spread, spread_of(range_of(medians)));
+  }
+  result.noise = judge_noise(spread, before, processor_time(), own);
+  return result;
+}
+
+}  // namespace dpwa::bench

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""One node that trains by DistributedDataParallel over Gloo, for comparison with backend collective.
+
+usage: ddp_step.py < COMMANDS
+
+The node is told what to do, and answers, as the nodes of `dpwa-bench collective` (bench/collective/step_worker.h): a
+job, then commands, one JSON document a line, until the input ends. The same models, weights and data by the same seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import sys
+import time
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+CLASSES, PIXELS, HIDDEN = 10, 784, 1072
+LEARNING_RATE = 0.001
+
+
+def mlp() -> nn.Module:
+    layers = (nn.Linear(PIXELS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
+    return nn.Sequential(*layers)
+
+
+def convolution(before: int, after: int, kernel: int, stride: int) -> nn.Conv2d:
+    return nn.Conv2d(before, after, kernel, stride, kernel // 2, bias=False)
+
+
+class Block(nn.Module):
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = convolution(before, after, 3, stride), nn.BatchNorm2d(after)
+        self.conv2, self.bn2 = convolution(after, after, 3, 1), nn.BatchNorm2d(after)
+        self.short: nn.Module | None = None
+        if stride != 1 or before != after:
+            self.short = nn.Sequential(convolution(before, after, 1, stride), nn.BatchNorm2d(after))
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
+        return functional.relu(inner + (self.short(x) if self.short is not None else x))
+
+
+class ResNet18(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.stem_bn = convolution(3, 64, 3, 1), nn.BatchNorm2d(64)
+        blocks, width = [], 64
+        for after in (64, 128, 256, 512):
+            for stride in (1 if after == 64 else 2, 1):
+                blocks.append(Block(width, after, stride))
+                width = after
+        self.blocks = nn.Sequential(*blocks)
+        self.scores = nn.Linear(width, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.blocks(functional.relu(self.stem_bn(self.stem(x))))
+        return self.scores(x.mean((2, 3)))
+
+
+def processor_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+class Node:
+    def __init__(self, job: dict[str, Any]) -> None:
+        torch.set_num_threads(job["threads"])
+        torch.manual_seed(job["seed"])
+        model = mlp() if job["model"] == "mlp" else ResNet18()
+        self.parameters = sum(one.numel() for one in model.parameters())
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        place = {"rank": job["rank"], "world_size": job["nodes"]}
+        dist.init_process_group("gloo", init_method=f"file://{job['store']}", **place)
+        self.model = DistributedDataParallel(model)
+        self.optimizer = torch.optim.SGD(model.parameters(), LEARNING_RATE)
+        torch.manual_seed(job["seed"] + 1 + job["rank"])
+        shape = (PIXELS,) if job["model"] == "mlp" else (3, 32, 32)
+        self.input = torch.randn((job["batch"], *shape))
+        self.labels = torch.randint(0, CLASSES, (job["batch"],))
+
+    def step(self, communicate: bool) -> Tensor:
+        self.optimizer.zero_grad()
+        with contextlib.nullcontext() if communicate else self.model.no_sync():
+            loss = functional.cross_entropy(self.model(self.input), self.labels)
+            loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def answer(self, command: dict[str, Any]) -> dict[str, Any]:
+        communicate = command["communicate"]
+        for group in self.optimizer.param_groups:
+            group["lr"] = LEARNING_RATE if communicate else 0.0
+        loss, times = self.step(communicate), []  # the first brings the nodes together
+        for _ in range(command["count"]):
+            began = time.perf_counter()
+            loss = self.step(communicate)
+            times.append(1e6 * (time.perf_counter() - began))
+        return {"times_us": times, "cpu_s": processor_seconds(), "loss": loss.item()}
+
+
+def send(document: dict[str, Any]) -> None:
+    print(json.dumps(document), flush=True)
+
+
+def main() -> int:
+    node: Node | None = None
+    try:
+        for line in sys.stdin:
+            document = json.loads(line)
+            if node is None:
+                node = Node(document)
+                send({"ready": True, "parameters": node.parameters, "torch": torch.__version__.partition("+")[0]})
+            else:
+                send(node.answer(document))
+    except Exception as error:  # whatever it is, the one that measures is to hear it
+        send({"error": f"DistributedDataParallel: {error}"})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

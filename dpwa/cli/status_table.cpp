@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <ostream>
+
+#include "dpwa/cli/node_status.h"
+#include "dpwa/cli/text_table.h"
+
+namespace dpwa::cli {
+namespace {
+
+std::string megabytes(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  if (found == document.end() || !found->is_number()) return "-";
+  const double amount = found->get<double>() / 1e6;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", amount < 1000 ? 1 : 0, amount);
+  return text;
+}
+
+// How many of its peers a node reads from memory, such as "2/3".
+std::string peers_on_same_host(const Json& document) {
+  const auto peers = document.find("peers");
+  if (peers == document.end() || !peers->is_array()) return "-";
+  const auto count = std::count_if(peers->begin(), peers->end(), [](const Json& peer) {
+    return peer.is_object() && raw_text(peer, "transport") == "same_host";
+  });
+  return std::to_string(count) + "/" + std::to_string(peers->size());
+}
+
+std::uint64_t count_in(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+// What is not as it should be, in words: a sound node has none.
+std::string notes(const Json& document) {
+  const auto found = document.find("firewall");
+  const Json firewall =
+      found != document.end() && found->is_object() ? *found : Json(Json::object());
+  std::string text;
+  const auto note = [&text](std::uint64_t count, const char* what) {
+    if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + ' ' + what;
+  };
+  note(count_in(document, "protocol_errors"), "errors");
+  note(count_in(firewall, "distance_clipped"), "clipped");
+  note(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
+  note(count_in(firewall, "quarantined_peers"), "quarantined");
+  const auto collective = document.find("collective");
+  const bool waits = collective != document.end() && collective->is_object() &&
+                     collective->contains("waits") && (*collective)["waits"] == true;
+  if (!waits) return text;
+  std::string whom;
+  if (const auto late = collective->find("late"); late != collective->end() && late->is_array()) {
+    for (const Json& name : *late) {
+      if (name.is_string()) whom += (whom.empty() ? "" : ", ") + name.get<std::string>();
+    }
+  }
+  text += (text.empty() ? "waits for " : ", waits for ") + (whom.empty() ? "others" : whom);
+  return text;
+}
+
+// Under the table, where a node was told of names that have not answered it.
+void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+  std::uint64_t most = 0;
+  for (const NodeStatus& node : nodes)
+    most = std::max(most, count_in(node.document, "members_unverified"));
+  if (most == 0) return;
+  out << "and up to " << most << " unverified members: others tell of them, and they have not "
+      << "answered at their address\n";
+}
+
+}  // namespace
+
+void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+  TextTable table({"node", "address", "member", "state", "clock", "loss", "pulls ok", "failed",
+                   "MB in", "MB out", "memory", "notes"});
+  for (const NodeStatus& node : nodes) {
+    if (const std::string absence = absence_of(node); !absence.empty()) {
+      table.add({node.name, node.address, node.member, absence});
+      continue;
+    }
+    const Json& status = node.document;
+    table.add({node.name, node.address, node.member, field_text(status, "state"),
+               field_text(status, "clock", 1), field_text(status, "loss", 4),
+               field_text(status, "pulls_ok"), field_text(status, "pulls_failed"),
+               megabytes(status, "bytes_received"), megabytes(status, "bytes_served"),
+               peers_on_same_host(status), notes(status)});
+  }
+  table.print(out);
+  print_unverified(nodes, out);
+}
+
+}  // namespace dpwa::cli

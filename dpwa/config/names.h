@@ -1,0 +1,11 @@
+#pragma once
+
+#include "dpwa/config/config.h"
+
+namespace dpwa::config {
+
+// As a cluster file writes it.
+const char* name_of(OnLostRank policy);
+const char* name_of(Minority policy);
+
+}  // namespace dpwa::config

@@ -1,0 +1,175 @@
+#include "dpwa/launch/claims.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "dpwa/core/random.h"
+
+namespace dpwa::launch {
+namespace {
+
+const std::string started_by_torchrun = "TORCHELASTIC_RUN_ID is set";
+constexpr int kubernetes_port = 29500;  // every pod has ports of its own
+
+// A port of the range below those that the kernel gives to outgoing connections: the same for all
+// processes of a run, most likely another one for another run on the host.
+std::uint16_t port_of(const std::string& run) {
+  constexpr std::uint64_t first = 12'000, count = 20'000;
+  return static_cast<std::uint16_t>(first + hash_of(run) % count);
+}
+
+// `sign`: what shows that the launcher has started this process.
+Claim read_rank(const Variables& variables, const std::string& launcher, const std::string& sign,
+                const std::string& rank, const std::string& size) {
+  Claim claim{rank, size, {}};
+  claim.place.launcher = launcher;
+  const std::string half = "though " + sign + "; accepted: " + rank + " and " + size + " together";
+  claim.place.rank = variables.need_number(rank, 0, most_ranks - 1, half);
+  claim.place.size = variables.need_number(size, 1, most_ranks, half);
+  if (claim.place.rank >= claim.place.size) {
+    Variables::fail(rank, "there is no rank " + std::to_string(claim.place.rank) + " among " +
+                              std::to_string(claim.place.size) + " (" + size +
+                              "); accepted: 0 to " + std::to_string(claim.place.size - 1));
+  }
+  return claim;
+}
+
+// mpirun's own host: "687669248.0;tcp://192.0.2.2,10.0.0.1:53957;tcp6://..." says where it listens.
+std::string host_of_mpirun(const std::string& uri) {
+  const std::string mark = ";tcp://";
+  const auto begin = uri.find(mark);
+  if (begin == std::string::npos) return {};
+  const auto from = begin + mark.size();
+  return uri.substr(from, uri.find_first_of(",:;", from) - from);
+}
+
+// "train-0.job.default.svc" of "train-2.job.default.svc"; empty where there is no domain.
+std::string first_pod(const std::string& full_host_name) {
+  const auto dot = full_host_name.find('.');
+  if (dot == std::string::npos) return {};
+  const auto dash = full_host_name.rfind('-', dot);
+  if (dash == std::string::npos) return {};
+  return full_host_name.substr(0, dash) + "-0" + full_host_name.substr(dot);
+}
+
+std::optional<int> ordinal_of(const std::string& host_name) {
+  const auto dash = host_name.rfind('-');
+  if (dash == std::string::npos || dash == 0) return std::nullopt;
+  const std::string digits = host_name.substr(dash + 1);
+  const bool number =
+      !digits.empty() && digits.size() < 6 &&
+      std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); });
+  return number ? std::optional<int>(std::stoi(digits)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Claim> claim_of_torchrun(const Variables& variables) {
+  if (!variables.has("TORCHELASTIC_RUN_ID")) return std::nullopt;
+  Claim claim = read_rank(variables, "torchrun", started_by_torchrun, "RANK", "WORLD_SIZE");
+  LaunchPlace& place = claim.place;
+  const std::string because = "though " + started_by_torchrun + "; accepted: what torchrun sets";
+  place.meeting_host = variables.need_text("MASTER_ADDR", because);
+  place.meeting_port =
+      static_cast<std::uint16_t>(variables.need_number("MASTER_PORT", 1, most_ports, because));
+  place.hosted = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  place.local_rank = variables.number("LOCAL_RANK", 0, most_ranks - 1).value_or(0);
+  place.one_host = variables.number("LOCAL_WORLD_SIZE", 1, most_ranks) == place.size;
+  place.run =
+      variables.text("TORCHELASTIC_RUN_ID") + "/" + variables.text("TORCHELASTIC_RESTART_COUNT");
+  return claim;
+}
+
+std::optional<Claim> claim_of_open_mpi(const Variables& variables) {
+  if (!variables.has("OMPI_COMM_WORLD_RANK") && !variables.has("OMPI_COMM_WORLD_SIZE"))
+    return std::nullopt;
+  Claim claim = read_rank(variables, "Open MPI", "mpirun has started this process",
+                          "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+  LaunchPlace& place = claim.place;
+  place.local_rank = variables.number("OMPI_COMM_WORLD_LOCAL_RANK", 0, most_ranks - 1).value_or(0);
+  place.one_host = variables.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, most_ranks) == place.size;
+  const std::string mpirun = variables.text("OMPI_MCA_orte_hnp_uri");
+  place.run = "mpi/" + variables.text("PMIX_NAMESPACE") + "/" + mpirun.substr(0, mpirun.find(';'));
+  if (!place.one_host) place.meeting_host = host_of_mpirun(mpirun);
+  place.meeting_port = port_of(place.run);
+  return claim;
+}
+
+// A batch script has SLURM_PROCID as well, and is no step.
+std::optional<Claim> claim_of_slurm(const Variables& variables) {
+  if (!variables.has("SLURM_STEP_ID") || !variables.has("SLURM_PROCID")) return std::nullopt;
+  const std::string size =
+      variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  Claim claim =
+      read_rank(variables, "Slurm", "srun has started this process", "SLURM_PROCID", size);
+  LaunchPlace& place = claim.place;
+  place.local_rank = variables.number("SLURM_LOCALID", 0, most_ranks - 1).value_or(0);
+  place.one_host = variables.number("SLURM_STEP_NUM_NODES", 1, most_ranks) == 1;
+  const std::string list =
+      variables.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
+  if (!place.one_host) place.meeting_host = first_host(variables.text(list));
+  place.run = "slurm/" + variables.text("SLURM_JOB_ID") + "." + variables.text("SLURM_STEP_ID") +
+              "/" + variables.text("SLURM_RESTART_COUNT");
+  place.meeting_port = port_of(place.run);
+  return claim;
+}
+
+// Neither kind of pod is told how many there are.
+std::optional<Claim> claim_of_kubernetes(const Variables& variables,
+                                         const Surroundings& surroundings) {
+  const bool indexed = variables.has("JOB_COMPLETION_INDEX");
+  const auto ordinal = ordinal_of(surroundings.host_name);
+  const bool in_set = variables.has("KUBERNETES_SERVICE_HOST") && variables.has("WORLD_SIZE") &&
+                      !variables.has("RANK") && ordinal;
+  if (!indexed && !in_set) return std::nullopt;
+  Claim claim;
+  if (indexed) {
+    if (!variables.has("WORLD_SIZE")) {
+      Variables::fail("WORLD_SIZE",
+                      "not set, and a Job does not tell its pods how many they are; accepted: "
+                      "spec.completions of the Job, in its manifest");
+    }
+    claim = read_rank(variables, "Kubernetes", "this is a pod of an Indexed Job",
+                      "JOB_COMPLETION_INDEX", "WORLD_SIZE");
+  } else {
+    claim = {"the host name " + surroundings.host_name, "WORLD_SIZE", {}};
+    claim.place.launcher = "Kubernetes";
+    claim.place.rank = *ordinal;
+    claim.place.size = variables.need_number("WORLD_SIZE", 1, most_ranks, "");
+    if (*ordinal >= claim.place.size)
+      Variables::fail("WORLD_SIZE", std::to_string(claim.place.size) +
+                                        " does not count this pod, " + surroundings.host_name +
+                                        "; accepted: spec.replicas of the StatefulSet");
+  }
+  claim.place.meeting_host = first_pod(surroundings.full_host_name());
+  claim.place.meeting_port = kubernetes_port;
+  claim.place.run = "kubernetes";
+  return claim;
+}
+
+std::optional<Claim> claim_of_variables(const Variables& variables) {
+  if (!variables.has("RANK") && !variables.has("WORLD_SIZE")) return std::nullopt;
+  const std::string other = variables.has("RANK") ? "RANK" : "WORLD_SIZE";
+  Claim claim = read_rank(variables, "the environment", other + " is set", "RANK", "WORLD_SIZE");
+  claim.place.local_rank = variables.number("LOCAL_RANK", 0, most_ranks - 1).value_or(0);
+  claim.place.one_host = variables.number("LOCAL_WORLD_SIZE", 1, most_ranks) == claim.place.size;
+  claim.place.run = "environment";
+  return claim;
+}
+
+std::string first_host(const std::string& list) {
+  std::string name;
+  for (std::size_t at = 0; at < list.size() && list[at] != ','; ++at) {
+    if (list[at] != '[') {
+      name += list[at];
+      continue;
+    }
+    const auto close = std::min(list.find(']', at), list.size());
+    const auto end = std::min(list.find_first_of(",-", at), close);
+    name += list.substr(at + 1, end - at - 1);
+    at = close;
+  }
+  return name;
+}
+
+}  // namespace dpwa::launch

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dpwa/config/config.h"
+#include "dpwa/launch/place.h"
+
+// From the processes of a launcher to the nodes of a cluster. Pure.
+
+namespace dpwa::launch {
+
+// What a process tells the others when they meet.
+struct Arrival {
+  std::string host;  // where peers dial it: the address by which it talks to the meeting point
+  bool host_given = false;  // by DPWA_HOST: taken as it is
+  std::string bind;         // where it listens when that is not `host`
+  std::uint16_t port = 0;
+  std::string meeting_point;    // the numeric address at which it reached the meeting point
+  std::vector<int> processors;  // that it may run on
+};
+
+std::string to_text(const Arrival& arrival);
+// Throws std::runtime_error for anything but what to_text() makes.
+Arrival arrival_from(const std::string& text);
+
+// Of one rank: "rank3".
+std::string node_name(int rank);
+
+// The nodes, in the order of ranks. A process on the host of the meeting point may know itself only
+// by a loopback address: where others come from other hosts, it is at the address by which they
+// reached that point. Processes that were bound to processors of their own get these as `cores`.
+// Throws std::runtime_error where no address of that host is known.
+std::vector<NodeEntry> settle(const std::vector<Arrival>& arrivals);
+
+// The name of the node of a file that lists its nodes: ranks count them in their order. Throws
+// ConfigError where the launcher has not started as many processes.
+std::string name_in_file(const Config& config, const LaunchPlace& place);
+
+}  // namespace dpwa::launch

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+// What a launcher (torchrun, srun, mpirun, Kubernetes) tells the processes that it starts, read
+// from their environment. Pure, but for surroundings().
+
+namespace dpwa::launch {
+
+// What a process can see of how it was started.
+struct Surroundings {
+  std::function<std::string(const std::string& name)> variable;  // empty: not set
+  std::string host_name;                        // of this machine, such as "train-2"
+  std::function<std::string()> full_host_name;  // with its domain, where it has one
+};
+
+// Of this process.
+Surroundings surroundings();
+
+// One process among those that a launcher has started together.
+struct LaunchPlace {
+  std::string launcher;  // for messages: "torchrun", "Slurm", ...
+  std::string run;       // the same in all processes of one start, and in no other start
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;     // among those on this host, where the launcher tells
+  bool one_host = false;  // all processes are known to be on one host
+  // Where they find one another: the host of rank 0, unless the launcher hosts that point itself.
+  std::string meeting_host;
+  std::uint16_t meeting_port = 0;
+  bool hosted = false;      // a c10d::TCPStore of the launcher listens there
+  bool named_late = false;  // the name of that host may become known only while one waits
+};
+
+// The place of this process; none: no launcher has started it. A launcher that was started by
+// another one counts: torchrun before mpirun before srun before Kubernetes. Throws ConfigError for
+// half an environment, for a rank that does not exist, and where RANK and WORLD_SIZE contradict
+// the launcher.
+std::optional<LaunchPlace> find_place(const Surroundings& surroundings);
+
+// The first name in a list of hosts as Slurm writes it: "n03" of "n[03-07,9],m1".
+std::string first_host(const std::string& list);
+
+}  // namespace dpwa::launch

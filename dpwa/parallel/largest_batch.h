@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace dpwa {
+
+// Of the largest size that fits, what is kept as a margin for memory that fragments: the result is
+// 9/10 of it, rounded down, at least 1 where 1 fits.
+std::uint64_t with_margin(std::uint64_t largest_that_fits);
+
+// The largest batch for which `fits` holds, 0 when 1 does not: doubles until one does not fit, then
+// bisects. `fits` runs one whole step of that size, and holds for all sizes below one for which it
+// holds. Asks for no size above `limit`, nor for one twice.
+std::uint64_t largest_that_fits(std::uint64_t limit,
+                                const std::function<bool(std::uint64_t)>& fits);
+
+// Memory that a step with so many samples took at its peak, in bytes.
+struct MemoryPoint {
+  std::uint64_t batch = 0;
+  double bytes = 0;
+};
+
+// bytes = fixed + per_sample x batch, by least squares.
+struct MemoryLine {
+  double fixed = 0;
+  double per_sample = 0;
+
+  // The largest batch of at most `limit` that stays within `budget` bytes; 0 when none does.
+  std::uint64_t largest_within(double budget, std::uint64_t limit) const;
+};
+
+// Through at least one point; a single size, or memory that does not grow, is per_sample 0.
+MemoryLine fit_memory(const std::vector<MemoryPoint>& points);
+
+// The largest batch within `budget` bytes where a step that takes too much memory cannot be tried,
+// as in host memory: measures steps of 1, 2, 4, … samples until memory has grown by `growth` bytes
+// above that of one sample, or the next size would leave the budget by the line through those
+// measured, or exceed `limit`; the line tells the rest. `measure` runs a whole step and returns
+// what it took at its peak.
+struct FittedBatch {
+  std::uint64_t largest = 0;  // without margin; 0: one sample is too much
+  MemoryLine line;
+  std::vector<MemoryPoint> points;
+};
+FittedBatch largest_within_budget(double budget, std::uint64_t limit, double growth,
+                                  const std::function<double(std::uint64_t)>& measure);
+
+}  // namespace dpwa

@@ -1,0 +1,41 @@
+#include "dpwa/parallel/shares.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace dpwa {
+
+std::vector<std::uint64_t> shard_sizes(std::uint64_t total, std::uint64_t parts) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t i = 0; i < parts; ++i) sizes.push_back(shard(total, parts, i).count);
+  return sizes;
+}
+
+ItemRange shard(std::uint64_t total, std::uint64_t parts, std::uint64_t index) {
+  assert(index < parts);
+  const std::uint64_t size = total / parts;
+  const std::uint64_t larger = total % parts;
+  return {index * size + std::min(index, larger), size + (index < larger ? 1 : 0)};
+}
+
+std::uint64_t fewest_devices(std::uint64_t batch, std::uint64_t devices) {
+  assert(devices > 0);
+  if (batch == 0) return 1;
+  const std::uint64_t largest = (batch + devices - 1) / devices;
+  return (batch + largest - 1) / largest;
+}
+
+std::uint64_t parts_of_at_least(std::uint64_t total, std::uint64_t parts, std::uint64_t least) {
+  const std::uint64_t fitting = total / std::max<std::uint64_t>(1, least);
+  return std::clamp<std::uint64_t>(fitting, 1, std::max<std::uint64_t>(1, parts));
+}
+
+std::vector<ItemRange> device_shares(std::uint64_t batch, std::uint64_t devices,
+                                     std::uint64_t least) {
+  const std::uint64_t used = parts_of_at_least(batch, fewest_devices(batch, devices), least);
+  std::vector<ItemRange> shares;
+  for (std::uint64_t i = 0; i < used; ++i) shares.push_back(shard(batch, used, i));
+  return shares;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "examples/train/options.h"
+
+namespace dpwa::train {
+
+// --find-batch: tries steps with the model, optimizer and devices of the options, without a
+// network, and prints what they took and the largest --batch-size. Returns the exit code: 1 when
+// not even one sample fits.
+int find_batch(const TrainOptions& options);
+
+}  // namespace dpwa::train

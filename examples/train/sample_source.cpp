@@ -1,0 +1,52 @@
+#include "examples/train/sample_source.h"
+
+#include <algorithm>
+
+namespace dpwa::train {
+namespace {
+
+double ratio(std::uint64_t part, std::uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+double OwnSamples::done() const {
+  return ratio(stream_.position(), total_);
+}
+
+std::span<const std::uint32_t> OwnSamples::next(const Place&) {
+  return stream_.next(std::min(batch_size_, total_ - stream_.position()));
+}
+
+void SharedSamples::seek(const RunPosition& position) {
+  cursor_.seek(position.cursor.value_or(0));
+  state_[0] = static_cast<std::int64_t>(cursor_.position());
+  state_[1] = static_cast<std::int64_t>(position.step);
+}
+
+bool SharedSamples::ended() const {
+  return step() >= length_.steps || cursor_.ended();
+}
+
+double SharedSamples::done() const {
+  return length_.steps != SharedCursor::no_end ? ratio(step(), length_.steps)
+                                               : ratio(cursor_.position(), length_.samples);
+}
+
+std::span<const std::uint32_t> SharedSamples::next(const Place& place) {
+  const ItemRange part = cursor_.part(place.rank, place.size);
+  cursor_.advance(place.size);
+  state_[0] = static_cast<std::int64_t>(cursor_.position());
+  ++state_[1];
+  order_.seek(part.from);
+  return order_.next(part.count);
+}
+
+void SharedSamples::settle(RunPosition& position) {
+  cursor_.seek(static_cast<std::uint64_t>(state_[0]));
+  position.cursor = cursor_.position();
+  position.step = step();
+}
+
+}  // namespace dpwa::train

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "adapters/place.h"
+#include "dpwa/parallel/shared_cursor.h"
+#include "examples/train/plan.h"
+#include "examples/train/run_state.h"
+#include "examples/train/sample_stream.h"
+
+namespace dpwa::train {
+
+// What a node trains on, batch by batch, and how much of its run is done. One owner, one thread.
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+
+  // Before the first step: goes on behind what was done.
+  virtual void seek(const RunPosition& position) = 0;
+  virtual bool ended() const = 0;
+  virtual double done() const = 0;  // of the whole length, from 0 to 1
+
+  // Takes the samples of the next step, of a node in that place; valid until the next call. None
+  // where there are fewer left than nodes.
+  virtual std::span<const std::uint32_t> next(const Place& place) = 0;
+
+  // After the start and after every step: what else than its own samples moves the position.
+  virtual void settle(RunPosition& /*position*/) {}
+};
+
+// The shard of one node, by a stream of its own.
+class OwnSamples final : public SampleSource {
+ public:
+  OwnSamples(SampleStream stream, std::uint64_t batch_size, std::uint64_t total_samples)
+      : stream_(std::move(stream)), batch_size_(batch_size), total_(total_samples) {}
+
+  void seek(const RunPosition& position) override { stream_.seek(position.samples); }
+  bool ended() const override { return stream_.position() >= total_; }
+  double done() const override;
+  std::span<const std::uint32_t> next(const Place& place) override;
+
+  const SampleStream& stream() const { return stream_; }
+
+ private:
+  SampleStream stream_;
+  std::uint64_t batch_size_;
+  std::uint64_t total_;
+};
+
+// The data that all nodes of a synchronous group share: each step they take the next samples of one
+// common order, and each of them its part by its place. All hold the same position, which the nodes
+// hand to one that comes later; next() moves it for all that are in the step.
+class SharedSamples final : public SampleSource {
+ public:
+  // Position and step as two numbers in memory that the caller gives to Adapter::share().
+  using State = std::span<std::int64_t, 2>;
+
+  // `order` is over all samples and the same on all nodes; `least` as in SharedCursor.
+  SharedSamples(SampleStream order, std::uint64_t batch_size, RunLength length, std::uint64_t least,
+                State state)
+      : order_(std::move(order)),
+        cursor_(batch_size, length.samples, least),
+        length_(length),
+        state_(state) {}
+
+  void seek(const RunPosition& position) override;
+  bool ended() const override;
+  double done() const override;
+  std::span<const std::uint32_t> next(const Place& place) override;
+  void settle(RunPosition& position) override;
+
+ private:
+  std::uint64_t step() const { return static_cast<std::uint64_t>(state_[1]); }
+
+  SampleStream order_;
+  SharedCursor cursor_;
+  RunLength length_;
+  State state_;
+};
+
+}  // namespace dpwa::train

@@ -1,0 +1,114 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/process/child_process.h"
+#include "test/support/eventually.h"
+
+// Ranks are processes here, killed in the middle of their all-reduces.
+
+using dpwa::test::ChildProcess;
+using dpwa::test::eventually;
+using dpwa::test::patience;
+
+namespace {
+
+double now_ms() {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  return Milliseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// A folder of its own for one test, removed at the end.
+class Folder {
+ public:
+  Folder() {
+    auto name = (std::filesystem::temp_directory_path() / "dpwa-collective-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+// When each word was told, by word.
+std::map<std::string, double> times_of(const std::filesystem::path& file) {
+  std::map<std::string, double> times;
+  std::istringstream lines(text_of(file));
+  std::string line, word;
+  double moment = 0;
+  while (std::getline(lines, line)) {
+    if (std::istringstream(line) >> word >> moment) times[word] = moment;
+  }
+  return times;
+}
+
+void survive(int size, const std::vector<int>& lost, int number, std::uint64_t seed) {
+  const Folder folder;
+  const auto output = [&](int rank) { return folder / ("out." + std::to_string(rank)); };
+  std::vector<ChildProcess> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    std::vector<std::string> command{DPWA_COLLECTIVE_RANK, folder.path().string(),
+                                     std::to_string(rank), std::to_string(size)};
+    for (const int other : lost) command.push_back(std::to_string(other));
+    ranks.emplace_back(command, output(rank));
+  }
+  REQUIRE(eventually([&] {
+    for (int rank = 0; rank < size; ++rank) {
+      if (times_of(output(rank)).count("formed") == 0) return false;
+    }
+    return true;
+  }));
+  // At a moment of its own in the all-reduces that have begun.
+  std::mt19937_64 random(seed);
+  std::this_thread::sleep_for(std::chrono::microseconds(20'000 + random() % 20'000));
+  const double killed = now_ms();
+  for (const int rank : lost) ranks[static_cast<std::size_t>(rank)].signal(number);
+  double error_ms = 0, again_ms = 0;
+  for (int rank = 0; rank < size; ++rank) {
+    if (std::find(lost.begin(), lost.end(), rank) != lost.end()) continue;
+    CAPTURE(rank);
+    const auto code = ranks[static_cast<std::size_t>(rank)].wait(patience);
+    const auto text = text_of(output(rank));
+    CAPTURE(text);
+    REQUIRE(code.has_value());
+    CHECK(code.value() == 0);
+    auto times = times_of(output(rank));
+    REQUIRE(times.count("done") == 1);
+    CHECK(text.find("allreduce sum 'w' (engine gloo): ") != std::string::npos);
+    error_ms = std::max(error_ms, times["failed"] - killed);
+    again_ms = std::max(again_ms, times["again"] - killed);
+  }
+  MESSAGE("of ", size, " ranks killed ", lost.size(), ": last error after ", error_ms,
+          " ms, the next group after ", again_ms, " ms");
+}
+
+}  // namespace
+
+TEST_CASE("any one rank is killed, rank 0 too: the others get an error and form the next group") {
+  for (int lost = 0; lost < 4; ++lost)
+    survive(4, {lost}, SIGKILL, 100 + static_cast<unsigned>(lost));
+}
+
+TEST_CASE("two of six ranks are killed at once, rank 0 among them") {
+  survive(6, {0, 3}, SIGKILL, 7);
+}

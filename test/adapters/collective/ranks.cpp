@@ -1,0 +1,28 @@
+#include "test/adapters/collective/ranks.h"
+
+#include "test/support/at_once.h"
+
+namespace dpwa::test {
+
+using namespace collective;
+
+void with_ranks(int size, const std::function<void(Rank&)>& body,
+                const std::function<void(GroupOptions&)>& adjust) {
+  const std::shared_ptr<const Engine> engine = make_engine(EngineKind::gloo);
+  constexpr std::chrono::seconds limit(20);
+  const auto host = Rendezvous::listen("127.0.0.1", limit);
+  at_once(static_cast<std::size_t>(size), [&](std::size_t index) {
+    const auto rendezvous = Rendezvous::connect(host.host(), host.port(), limit);
+    GroupOptions options;
+    options.rank = static_cast<int>(index);
+    options.size = size;
+    options.form_timeout = limit;
+    options.timeout = limit;
+    if (adjust) adjust(options);
+    Rank rank(ProcessGroup::form(engine, rendezvous, options));
+    body(rank);
+    rank.group->leave(limit);
+  });
+}
+
+}  // namespace dpwa::test

@@ -1,0 +1,137 @@
+#include "dpwa/config/cluster_text.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include "dpwa/config/config.h"
+#include "dpwa/config/document.h"
+#include "dpwa/snapshot/file_descriptor.h"
+#include "test/dpwa/config/scratch_file.h"
+
+namespace dpwa::config {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr PipePatience brief{milliseconds(20), milliseconds(20)};
+constexpr PipePatience long_enough{milliseconds(60'000), milliseconds(60'000)};
+constexpr const char* text = "nodes: [{name: w1, port: 24000}]\n";
+
+// A pipe by name, in the place of a cluster file.
+struct NamedPipe {
+  test::ScratchFile scratch{""};
+  std::filesystem::path path = scratch.path().parent_path() / "pipe";
+  Locations locations{path.string()};
+  NamedPipe() { REQUIRE(::mkfifo(path.c_str(), 0600) == 0); }
+  std::string read(const PipePatience& patience) const {
+    return read_cluster_text(path, locations, patience);
+  }
+  std::string error(const PipePatience& patience) const {
+    try {
+      read(patience);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  }
+};
+
+void write_all(int descriptor, const std::string& words) {
+  REQUIRE(::write(descriptor, words.data(), words.size()) == static_cast<ssize_t>(words.size()));
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(NamedPipe, "a pipe that nobody writes is refused after a while") {
+  CHECK(error(brief) == path.string() +
+                            ": is a pipe that nobody has opened to write it for 20 ms; accepted: a "
+                            "cluster file, or a pipe that is being written");
+}
+
+TEST_CASE_FIXTURE(NamedPipe,
+                  "a pipe that is held open and never written is refused after a while") {
+  const FileDescriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(writer.valid());
+  CHECK(error(brief) == path.string() +
+                            ": is not written to its end: nothing has come for 20 ms; accepted: a "
+                            "cluster file, or a pipe that is being written");
+  write_all(writer.get(), text);
+  CHECK(error(brief).find("is not written to its end") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(NamedPipe, "a pipe is waited for no longer than it may take altogether") {
+  const FileDescriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(writer.valid());
+  write_all(writer.get(), text);
+  CHECK(error({milliseconds(60'000), milliseconds(60'000), milliseconds(20)}) ==
+        path.string() +
+            ": is not written to its end within 20 ms; accepted: a cluster file, or a pipe that is "
+            "being written");
+}
+
+TEST_CASE_FIXTURE(NamedPipe, "a reload waits for no writer, and hardly for a silent one") {
+  const auto error = [this]() -> std::string {
+    try {
+      reload_config(path, "w1");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  CHECK(error() == path.string() +
+                       ": is a pipe that nobody has opened to write it; accepted: a cluster file, "
+                       "or a pipe that is being written");
+  const FileDescriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(writer.valid());
+  CHECK(error().starts_with(path.string() + ": is not written to its end"));
+  CHECK(error().find(" 50 ms; accepted: ") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(NamedPipe, "a pipe is read to its end, however late and slowly it is written") {
+  std::thread writing([this] {
+    const FileDescriptor writer(
+        ::open(path.c_str(), O_WRONLY | O_CLOEXEC));  // waits for the reader
+    for (const char* part = text; *part != '\0'; ++part) write_all(writer.get(), {*part});
+  });
+  CHECK(read(long_enough) == text);
+  writing.join();
+}
+
+TEST_CASE_FIXTURE(NamedPipe, "a pipe that is opened and closed without a word is an empty file") {
+  std::thread writing([this] { FileDescriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC)); });
+  CHECK(read(long_enough).empty());
+  writing.join();
+}
+
+TEST_CASE_FIXTURE(NamedPipe, "a pipe without end is read no further than a cluster file may be") {
+  const auto usual = std::signal(SIGPIPE, SIG_IGN);
+  std::thread writing([this] {
+    const FileDescriptor writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const std::string part(std::size_t{64} << 10, '#');
+    while (::write(writer.get(), part.data(), part.size()) > 0) {
+    }
+  });
+  CHECK(read(long_enough).size() == max_file_bytes + 1);
+  writing.join();  // the reader is gone: EPIPE
+  std::signal(SIGPIPE, usual);
+}
+
+TEST_CASE("what a shell gives for <(...) loads, also when its writer has ended already") {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const FileDescriptor reader(ends[0]);
+  {
+    const FileDescriptor writer(ends[1]);
+    write_all(writer.get(), text);
+  }
+  const std::string path = "/dev/fd/" + std::to_string(reader.get());
+  CHECK(load_cluster(path).nodes.at(0).port == 24000);
+}
+
+}  // namespace dpwa::config

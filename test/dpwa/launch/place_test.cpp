@@ -1,0 +1,243 @@
+#include "dpwa/launch/place.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "dpwa/config/config.h"
+
+namespace dpwa::launch {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Surroundings of(const Variables& variables, const std::string& host = "node7",
+                const std::string& full_host = "") {
+  return {[variables](const std::string& name) {
+            const auto found = variables.find(name);
+            return found == variables.end() ? std::string() : found->second;
+          },
+          host, [full_host] { return full_host; }};
+}
+
+LaunchPlace place_of(const Surroundings& surroundings) {
+  const auto place = find_place(surroundings);
+  REQUIRE(place.has_value());
+  return *place;
+}
+
+std::string problem_of(const Surroundings& surroundings) {
+  try {
+    find_place(surroundings);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Variables with(Variables variables, const Variables& more) {
+  for (const auto& [name, value] : more) variables[name] = value;
+  return variables;
+}
+
+Variables without(Variables variables, const std::string& name) {
+  variables.erase(name);
+  return variables;
+}
+
+// As the launchers set them, seen with torchrun 2.13, Open MPI 4.1 and Slurm 22.05.
+const Variables torchrun{{"RANK", "3"},
+                         {"WORLD_SIZE", "4"},
+                         {"LOCAL_RANK", "1"},
+                         {"LOCAL_WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "head"},
+                         {"MASTER_PORT", "35147"},
+                         {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                         {"TORCHELASTIC_RUN_ID", "dd47"},
+                         {"TORCHELASTIC_RESTART_COUNT", "2"}};
+const Variables open_mpi{
+    {"OMPI_COMM_WORLD_RANK", "1"},
+    {"OMPI_COMM_WORLD_SIZE", "4"},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+    {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+    {"PMIX_NAMESPACE", "687669249"},
+    {"OMPI_MCA_orte_hnp_uri", "687669248.0;tcp://192.0.2.2,10.0.0.1:53957;tcp6://[fd00::2]:54137"}};
+const Variables slurm{{"SLURM_STEP_ID", "0"},
+                      {"SLURM_JOB_ID", "17"},
+                      {"SLURM_PROCID", "2"},
+                      {"SLURM_STEP_NUM_TASKS", "3"},
+                      {"SLURM_LOCALID", "0"},
+                      {"SLURM_STEP_NUM_NODES", "2"},
+                      {"SLURM_STEP_NODELIST", "n[03-04]"}};
+const Variables job{
+    {"JOB_COMPLETION_INDEX", "2"}, {"WORLD_SIZE", "4"}, {"KUBERNETES_SERVICE_HOST", "10.96.0.1"}};
+const Variables plain{
+    {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "29500"}};
+
+}  // namespace
+
+TEST_CASE("without a launcher there is no place") {
+  CHECK_FALSE(find_place(of({})));
+  CHECK_FALSE(find_place(of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}})));
+}
+
+TEST_CASE("torchrun gives rank, size, and the store of its agent") {
+  const auto place = place_of(of(torchrun));
+  CHECK(place.launcher == "torchrun");
+  CHECK(place.rank == 3);
+  CHECK(place.size == 4);
+  CHECK(place.local_rank == 1);
+  CHECK_FALSE(place.one_host);
+  CHECK(place.meeting_host == "head");
+  CHECK(place.meeting_port == 35147);
+  CHECK(place.hosted);
+}
+
+TEST_CASE("a restart by torchrun is a run of its own") {
+  const auto before = place_of(of(torchrun));
+  const auto after = place_of(of(with(torchrun, {{"TORCHELASTIC_RESTART_COUNT", "3"}})));
+  CHECK(before.run != after.run);
+}
+
+TEST_CASE("without an agent's store rank 0 hosts the meeting") {
+  CHECK_FALSE(place_of(of(with(torchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}}))).hosted);
+}
+
+TEST_CASE("mpirun on one host needs nothing more: a loopback address and a port of the job") {
+  const auto place = place_of(of(open_mpi));
+  CHECK(place.launcher == "Open MPI");
+  CHECK(place.rank == 1);
+  CHECK(place.size == 4);
+  CHECK(place.local_rank == 1);
+  CHECK(place.one_host);
+  CHECK_FALSE(place.hosted);
+  CHECK(place.meeting_host == "127.0.0.1");
+  CHECK(place.meeting_port >= 12000);
+  CHECK(place.meeting_port < 32000);
+  const auto other = place_of(of(with(open_mpi, {{"PMIX_NAMESPACE", "687669250"}})));
+  CHECK(other.run != place.run);
+  CHECK(other.meeting_port != place.meeting_port);
+}
+
+TEST_CASE("mpirun on several hosts meets at its own host, or at MASTER_ADDR") {
+  const auto several = with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  CHECK(place_of(of(several)).meeting_host == "192.0.2.2");
+  const auto given =
+      place_of(of(with(several, {{"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}})));
+  CHECK(given.meeting_host == "head");
+  CHECK(given.meeting_port == 29500);
+  CHECK(problem_of(of(without(several, "OMPI_MCA_orte_hnp_uri"))) ==
+        "environment: MASTER_ADDR: not set, and Open MPI has started 4 processes that have to find "
+        "one another; accepted: the host of rank 0, as all reach it");
+}
+
+TEST_CASE("srun gives the first host of the step") {
+  const auto place = place_of(of(slurm));
+  CHECK(place.launcher == "Slurm");
+  CHECK(place.rank == 2);
+  CHECK(place.size == 3);
+  CHECK(place.meeting_host == "n03");
+  CHECK(place.run != place_of(of(with(slurm, {{"SLURM_STEP_ID", "1"}}))).run);
+  CHECK(place_of(of(with(slurm, {{"SLURM_STEP_NUM_NODES", "1"}}))).meeting_host == "127.0.0.1");
+}
+
+TEST_CASE("a batch script of Slurm is no process of a step") {
+  CHECK_FALSE(find_place(of(without(slurm, "SLURM_STEP_ID"))));
+}
+
+TEST_CASE("the first host of a list as Slurm writes it") {
+  CHECK(first_host("n1") == "n1");
+  CHECK(first_host("n1,n2") == "n1");
+  CHECK(first_host("n[03-07,9],m1") == "n03");
+  CHECK(first_host("rack[2,4]-n[10-11].site") == "rack2-n10.site");
+  CHECK(first_host("m,n[1-2]") == "m");
+  CHECK(first_host("n[5") == "n5");
+  CHECK(first_host("") == "");
+}
+
+TEST_CASE("a pod of an Indexed Job meets the first pod of its service") {
+  const auto place = place_of(of(job, "train-2", "train-2.train.default.svc.cluster.local"));
+  CHECK(place.launcher == "Kubernetes");
+  CHECK(place.rank == 2);
+  CHECK(place.size == 4);
+  CHECK(place.meeting_host == "train-0.train.default.svc.cluster.local");
+  CHECK(place.meeting_port == 29500);
+  CHECK(place.named_late);
+  CHECK_FALSE(place_of(of(plain)).named_late);
+}
+
+TEST_CASE("a pod of a StatefulSet has its rank from its host name") {
+  const Variables set{{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"WORLD_SIZE", "4"}};
+  const auto place = place_of(of(set, "web-app-3", "web-app-3.web.ns.svc"));
+  CHECK(place.rank == 3);
+  CHECK(place.meeting_host == "web-app-0.web.ns.svc");
+  CHECK(problem_of(of(set, "web-4", "web-4.web.ns.svc"))
+            .starts_with("environment: WORLD_SIZE: 4 does not count this pod, web-4; accepted: "));
+  // A pod by itself.
+  CHECK_FALSE(find_place(of(without(set, "WORLD_SIZE"), "web-3")));
+}
+
+TEST_CASE("a pod says which of its settings are missing") {
+  CHECK(problem_of(of(without(job, "WORLD_SIZE"), "train-2"))
+            .starts_with("environment: WORLD_SIZE: not set, and a Job does not tell its pods "));
+  CHECK(problem_of(of(job, "train-2", "train-2"))
+            .starts_with("environment: MASTER_ADDR: not set, and Kubernetes has started 4 "));
+}
+
+TEST_CASE("RANK and WORLD_SIZE by themselves are a place with MASTER_ADDR and MASTER_PORT") {
+  const auto place = place_of(of(plain));
+  CHECK(place.rank == 0);
+  CHECK(place.size == 2);
+  CHECK(place.meeting_host == "10.0.0.1");
+  CHECK(place.meeting_port == 29500);
+  CHECK_FALSE(place.hosted);
+  CHECK(problem_of(of(without(plain, "MASTER_PORT"))) ==
+        "environment: MASTER_PORT: not set, and the environment has started 2 processes that have "
+        "to find one another; accepted: a free TCP port of the host of rank 0");
+  CHECK(place_of(of({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).size == 1);  // nobody to meet
+}
+
+TEST_CASE("half a place is an error that names the other half") {
+  CHECK(problem_of(of(without(plain, "RANK"))) ==
+        "environment: RANK: not set, though WORLD_SIZE is set; accepted: RANK and WORLD_SIZE "
+        "together");
+  CHECK(problem_of(of(without(plain, "WORLD_SIZE"))) ==
+        "environment: WORLD_SIZE: not set, though RANK is set; accepted: RANK and WORLD_SIZE "
+        "together");
+  CHECK(problem_of(of(without(torchrun, "RANK")))
+            .starts_with("environment: RANK: not set, though TORCHELASTIC_RUN_ID is set; "));
+  CHECK(problem_of(of(without(torchrun, "MASTER_ADDR")))
+            .starts_with("environment: MASTER_ADDR: not set, though TORCHELASTIC_RUN_ID is set; "));
+  CHECK(problem_of(of(without(open_mpi, "OMPI_COMM_WORLD_SIZE")))
+            .starts_with("environment: OMPI_COMM_WORLD_SIZE: not set, though mpirun has started "));
+}
+
+TEST_CASE("a rank that does not exist, and words for numbers, are errors") {
+  CHECK(problem_of(of(with(plain, {{"RANK", "2"}}))) ==
+        "environment: RANK: there is no rank 2 among 2 (WORLD_SIZE); accepted: 0 to 1");
+  CHECK(problem_of(of(with(plain, {{"RANK", "-1"}}))) ==
+        "environment: RANK: '-1' is not accepted; accepted: a whole number from 0 to 65535");
+  CHECK(problem_of(of(with(plain, {{"WORLD_SIZE", "2x"}})))
+            .starts_with("environment: WORLD_SIZE: '2x' is not accepted; "));
+  CHECK(problem_of(of(with(plain, {{"MASTER_PORT", "70000"}})))
+            .starts_with("environment: MASTER_PORT: '70000' is not accepted; "));
+}
+
+TEST_CASE("RANK and WORLD_SIZE beside a launcher must say what it says") {
+  CHECK(place_of(of(with(slurm, {{"RANK", "2"}, {"WORLD_SIZE", "3"}}))).rank == 2);
+  CHECK(problem_of(of(with(slurm, {{"RANK", "1"}, {"WORLD_SIZE", "3"}}))) ==
+        "environment: RANK: 1 contradicts Slurm, which has started this process as SLURM_PROCID 2 "
+        "of SLURM_STEP_NUM_TASKS 3; accepted: the same, or no RANK");
+  CHECK(problem_of(of(with(open_mpi, {{"WORLD_SIZE", "2"}})))
+            .starts_with("environment: WORLD_SIZE: 2 contradicts Open MPI, "));
+  CHECK(problem_of(of(with(job, {{"RANK", "0"}}), "train-2", "train-2.train"))
+            .starts_with("environment: RANK: 0 contradicts Kubernetes, "));
+}
+
+TEST_CASE("a launcher that was started by another one counts") {
+  CHECK(place_of(of(with(with(slurm, torchrun), job))).launcher == "torchrun");
+  CHECK(place_of(of(with(slurm, open_mpi))).launcher == "Open MPI");
+  CHECK(place_of(of(with(without(job, "WORLD_SIZE"), slurm))).launcher == "Slurm");
+}
+
+}  // namespace dpwa::launch

@@ -1,0 +1,86 @@
+#include "dpwa/net/greetings.h"
+
+#include <doctest/doctest.h>
+
+#include "test/dpwa/net/pulling_node.h"
+#include "test/dpwa/net/served_node.h"
+#include "test/support/allocations.h"
+#include "test/support/eventually.h"
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+using test::PullingNode;
+using test::ServedNode;
+
+// Calls `greets` again and again, with memory refused one allocation later each time, until it
+// needs no more of them. It has to come back every time, and to answer in full afterwards.
+void check_refusals(const std::function<std::vector<Greeted>()>& greets) {
+  const auto whole = [&] {
+    const auto greeted = greets();
+    return greeted.size() == 1 && greeted[0].asked && !greeted[0].failure;
+  };
+  int refusals = 0;
+  bool refused = true;
+  for (std::uint64_t skipped = 0; refused && skipped < 1000; ++skipped) {
+    CAPTURE(skipped);
+    test::refuse_one(skipped);
+    const auto greeted = greets();
+    refused = test::refuse_none();
+    refusals += refused ? 1 : 0;
+    REQUIRE(greeted.size() == 1);
+    REQUIRE(test::eventually(whole));
+  }
+  CHECK_FALSE(refused);
+  CHECK(refusals > 5);
+}
+
+}  // namespace
+
+TEST_CASE("the wait for greetings ends with the last of their work, however that ends") {
+  const auto greetings = std::make_shared<Greetings>(2);
+  auto work = Greetings::begin(greetings);
+  auto more = work;
+  Greeted answer;
+  answer.asked = true;
+  work->put(1, answer);
+  work->put(7, answer);  // of a peer that came later
+  work.reset();
+  more.reset();  // lost, without an answer
+  const auto answers = greetings->wait(test::patience);
+  REQUIRE(answers.size() == 2);
+  CHECK_FALSE(answers[0].asked);
+  CHECK(answers[1].asked);
+}
+
+TEST_CASE("the wait for greetings is bounded, and what comes later changes nothing") {
+  const auto greetings = std::make_shared<Greetings>(1);
+  const auto work = Greetings::begin(greetings);
+  const auto answers = greetings->wait(1ms);
+  work->put(0, {});
+  CHECK_FALSE(answers.at(0).asked);
+}
+
+TEST_CASE("memory refused anywhere in greeting a peer keeps nobody waiting") {
+  ServedNode peer;
+  PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}});
+  check_refusals([&] { return node.client().greet_all(10s); });
+}
+
+TEST_CASE("memory refused anywhere in visiting a node keeps nobody waiting") {
+  ServedNode peer;
+  PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}});
+  const std::vector<PeerAddress> addresses{{"w1", {"127.0.0.1"}, peer.port()}};
+  check_refusals([&] { return node.client().visit_all(addresses, true, 10s); });
+}
+
+TEST_CASE("a client that has stopped greets nobody, and returns at once") {
+  PullingNode node({{"w1", {"127.0.0.1"}, 1}});
+  node.stop();
+  const auto greeted = node.client().greet_all(std::chrono::hours(1));
+  REQUIRE(greeted.size() == 1);
+  CHECK_FALSE(greeted[0].asked);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,129 @@
+#include "dpwa/node/status_document.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "test/dpwa/net/pulling_node.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa {
+namespace {
+
+constexpr TimePoint now{std::chrono::hours(10)};
+
+// A name of 255 bytes, which JSON writes as 510.
+std::string worst_name(std::size_t number) {
+  std::string name = std::to_string(number);
+  return name + std::string(wire::max_name_bytes - name.size(), '"');
+}
+
+MemberClaim claim(const std::string& name, std::uint64_t incarnation) {
+  return {name,
+          {"2001:0db8:1111:2222:3333:4444:5555:6666"},
+          65535,
+          incarnation,
+          wire::max_refutation,
+          MemberStatus::alive};
+}
+
+struct Observed {
+  explicit Observed(const std::vector<std::string>& seeds) : local(with(seeds)) {}
+
+  nlohmann::json document() {
+    const PeerTable table(local.peers, {}, {});
+    const Firewall firewall({}, local.peers.size());
+    const auto same_host = [this](PeerId) {
+      during();
+      return false;
+    };
+    text = status_document(local, table, firewall, same_host, now);
+    return nlohmann::json::parse(text);
+  }
+
+  static LocalNode with(const std::vector<std::string>& seeds) {
+    std::vector<MemberClaim> claims;
+    for (const std::string& name : seeds) claims.push_back(claim(name, UINT64_MAX));
+    return LocalNode("test", "w1", 7, seeds, test::vector_manifest(16), 4096, test::plain_memory,
+                     true,
+                     std::make_unique<Members>(claim("w1", 7), claims, MembershipOptions{}, 1));
+  }
+
+  LocalNode local;
+  std::string text;
+  std::function<void()> during = [] {};  // called while a document is made
+};
+
+}  // namespace
+
+TEST_CASE("a status fits into one message, whatever the names of the members") {
+  constexpr std::size_t nodes = 2000;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < nodes; ++i) names.push_back(worst_name(i));
+  Observed node(names);
+  const auto document = node.document();
+  CHECK_NOTHROW(wire::encode(wire::Status{node.text}, 1));
+  for (const std::string key : {"peers", "members"}) {
+    CAPTURE(key);
+    const std::size_t listed = document.at(key).size();
+    CHECK(listed > 300);
+    CHECK(listed + document.at(key + "_omitted").get<std::size_t>() ==
+          nodes + (key == "members" ? 1 : 0));
+  }
+  CHECK(document.at("members").at(0).at("name") == "w1");
+  CHECK(document.at("peers").at(0).at("name") == worst_name(0));
+}
+
+TEST_CASE("a status lists who is in the file or has answered, and counts the others") {
+  Observed node({"w2"});
+  MemberExchange told;
+  told.claims = {claim("w2", UINT64_MAX)};
+  for (int i = 0; i < 100; ++i) {
+    MemberClaim ghost = claim("ghost" + std::to_string(i), 5);
+    ghost.refutation = 0;
+    ghost.port = static_cast<std::uint16_t>(1 + i);
+    told.claims.push_back(ghost);
+  }
+  node.local.members->merge("w2", UINT64_MAX, told, "10.0.0.2");
+  auto document = node.document();
+  CHECK(document.at("members").size() == 2);
+  CHECK(document.at("members_unverified") == 100);
+  CHECK(document.at("members_omitted") == 0);
+  node.local.members->reached("ghost7", 5);
+  document = node.document();
+  CHECK(document.at("members").size() == 3);
+  CHECK(document.at("members").at(2).at("name") == "ghost7");
+  CHECK(document.at("members_unverified") == 99);
+  // One that joins tells of itself; that it does not answer there is found out.
+  MemberExchange joins;
+  joins.claims = {told.claims[9]};
+  node.local.members->merge(told.claims[9].name, 5, joins, "10.0.0.3");
+  CHECK(node.document().at("members").size() == 4);
+  node.local.members->failed(told.claims[9].name);
+  CHECK(node.document().at("members").size() == 3);
+}
+
+TEST_CASE("a trainer publishes as often as it likes while a status is made") {
+  Observed node({"w2"});
+  SnapshotStore& store = node.local.store;
+  const auto publish = [&](std::uint64_t version) {
+    auto writer = store.begin();
+    if (!writer) return;
+    Progress progress;
+    progress.version = version;
+    store.publish(std::move(*writer), progress);
+  };
+  publish(1);
+  const auto read_elsewhere = store.latest();  // leaves two buffers of three
+  publish(2);
+  node.during = [&] {
+    for (std::uint64_t version = 3; version < 6; ++version) publish(version);
+  };
+  CHECK(node.document().at("published") == 2);
+  CHECK(node.document().at("published") == 5);
+  CHECK(store.skipped() == 0);
+}
+
+}  // namespace dpwa

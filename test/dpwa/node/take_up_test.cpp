@@ -1,0 +1,55 @@
+#include <doctest/doctest.h>
+
+#include <utility>
+#include <vector>
+
+#include "dpwa/net/free_ports.h"
+#include "dpwa/node/node.h"
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/pulling_node.h"
+#include "test/support/eventually.h"
+#include "test/support/vector_cluster.h"
+
+namespace dpwa {
+
+TEST_CASE("a reload that changes timeout_ms changes how long a reply may take") {
+  constexpr std::size_t elements = 4 << 20;  // 16 MiB: more than the sockets' buffers take
+  const auto ports = net::free_ports(2);
+  Config config = test::loopback_config(ports, 0);
+  config.gossip.timeout = std::chrono::hours(1);
+  Node::Options options;
+  options.incarnation = 7;
+  options.allocate = test::plain_memory;
+  Node node(config, test::vector_manifest(elements), std::move(options));
+  node.start();
+  SnapshotStore& store = node.local().store;
+  const auto publish = [&store](std::uint64_t version) {
+    Progress progress;
+    progress.version = version;
+    progress.lineage = 5;
+    progress.clock = 1;
+    store.publish(*store.begin(), progress);
+  };
+  const auto free_buffers = [&store] {
+    std::vector<SnapshotStore::Writer> held;
+    while (auto writer = store.begin()) held.push_back(std::move(*writer));
+    return held.size();
+  };
+  publish(1);
+  node.local().state = wire::NodeState::ready;
+
+  Config fresh = config;
+  fresh.gossip.timeout = std::chrono::milliseconds(100);
+  node.take_up(plan_reload(config, fresh));
+  test::RawSocket stalled(ports[0], /*receive_buffer=*/4096);
+  REQUIRE(test::introduce(stalled, elements));
+  wire::Pull pull;
+  pull.deadline_ms = 86'400'000;
+  REQUIRE(stalled.send(wire::encode(pull, 2)));
+  REQUIRE(stalled.read(wire::header_bytes));
+  publish(2);
+  // The reply of version 1 is given up, and its buffer with it.
+  CHECK(test::eventually([&] { return free_buffers() == 2; }));
+}
+
+}  // namespace dpwa

@@ -1,0 +1,172 @@
+#include "examples/train/sample_source.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "dpwa/core/random.h"
+
+using namespace dpwa;
+using namespace dpwa::train;
+
+namespace {
+
+constexpr std::size_t data_size = 103;
+
+Shard all_samples() {
+  Shard all(data_size);
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
+}
+
+// One node of a group: its samples, and what it hands to others.
+struct Member {
+  std::array<std::int64_t, 2> state{};
+  SharedSamples samples;
+  RunPosition position;
+
+  explicit Member(RunLength length, std::uint64_t batch_size = 4, std::uint64_t least = 1)
+      : samples(SampleStream(all_samples(), 77), batch_size, length, least, state) {
+    samples.seek(position);
+  }
+};
+
+using Group = std::vector<std::unique_ptr<Member>>;
+
+Group group_of(std::size_t nodes, RunLength length) {
+  Group group;
+  for (std::size_t i = 0; i < nodes; ++i) group.push_back(std::make_unique<Member>(length));
+  return group;
+}
+
+// One step of all; what they took, appended to `taken`.
+void step(Group& group, Shard& taken) {
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    const auto samples = group[rank]->samples.next({rank, group.size()});
+    taken.insert(taken.end(), samples.begin(), samples.end());
+    group[rank]->position.samples += samples.size();
+  }
+  for (const auto& member : group) member->samples.settle(member->position);
+}
+
+bool each_once(const Shard& taken) {
+  Shard sorted = taken;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted == all_samples();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a node's own samples end with a smaller batch, and seeking goes on behind what is done") {
+  OwnSamples samples(SampleStream({1, 2, 3, 4, 5, 6, 7}, 3), 4, 10);
+  CHECK(samples.next({}).size() == 4);
+  CHECK(samples.done() == doctest::Approx(0.4));
+  CHECK(samples.next({}).size() == 4);
+  const auto last = samples.next({});
+  const Shard rest(last.begin(), last.end());
+  CHECK(rest.size() == 2);
+  CHECK(samples.ended());
+  RunPosition position;
+  position.samples = 8;
+  samples.seek(position);
+  CHECK_FALSE(samples.ended());
+  const auto again = samples.next({2, 5});  // whatever its place
+  CHECK(Shard(again.begin(), again.end()) == rest);
+}
+
+TEST_CASE("nodes that come and go take every sample once an epoch, in an order of its own") {
+  Random random(4);
+  for (int run = 0; run < 20; ++run) {
+    Group group = group_of(1 + random.below(5), {3 * data_size, SharedCursor::no_end});
+    Shard taken;
+    while (!group.front()->samples.ended()) {
+      step(group, taken);
+      switch (random.below(4)) {
+        case 0:  // one is lost, the first one or another
+          if (group.size() > 1)
+            group.erase(group.begin() + static_cast<std::ptrdiff_t>(random.below(group.size())));
+          break;
+        case 1:  // one comes, and takes over what the others hold
+          group.push_back(std::make_unique<Member>(RunLength{3 * data_size, SharedCursor::no_end}));
+          group.back()->state = group.front()->state;
+          group.back()->samples.settle(group.back()->position);
+          CHECK(group.back()->position.step == group.front()->position.step);
+          break;
+        default:
+          break;
+      }
+    }
+    REQUIRE(taken.size() == 3 * data_size);
+    std::vector<Shard> epochs;
+    for (std::size_t from = 0; from < taken.size(); from += data_size)
+      epochs.emplace_back(taken.begin() + static_cast<std::ptrdiff_t>(from),
+                          taken.begin() + static_cast<std::ptrdiff_t>(from + data_size));
+    for (const Shard& epoch : epochs) CHECK(each_once(epoch));
+    CHECK(epochs[0] != epochs[1]);
+    for (const auto& member : group) CHECK(member->samples.ended());
+  }
+}
+
+TEST_CASE("what nodes take together is the order that one node alone takes") {
+  Shard alone, together;
+  Group one;
+  one.push_back(std::make_unique<Member>(RunLength{200, SharedCursor::no_end}, 12));
+  Group three = group_of(3, {200, SharedCursor::no_end});
+  while (!one.front()->samples.ended()) step(one, alone);
+  while (!three.front()->samples.ended()) step(three, together);
+  CHECK(alone == together);
+  CHECK(one.front()->position.step == three.front()->position.step);
+}
+
+TEST_CASE("a resume with another number of nodes goes on at the same position") {
+  const RunLength length{data_size, SharedCursor::no_end};
+  Group group = group_of(4, length);
+  Shard taken;
+  for (int i = 0; i < 3; ++i) step(group, taken);
+  CHECK(group.front()->samples.done() == doctest::Approx(48.0 / data_size));
+  const RunPosition checkpoint = group.front()->position;
+  CHECK(checkpoint.cursor == 48);
+  CHECK(checkpoint.step == 3);
+  CHECK(checkpoint.samples == 12);
+  Group two = group_of(2, length);
+  for (const auto& member : two) {
+    member->position = checkpoint;
+    member->samples.seek(checkpoint);
+  }
+  CHECK(two.front()->samples.done() == doctest::Approx(48.0 / data_size));
+  while (!two.front()->samples.ended()) step(two, taken);
+  CHECK(each_once(taken));
+}
+
+TEST_CASE("a length in steps ends after them, however many nodes make them") {
+  Group group = group_of(2, {SharedCursor::no_end, 5});
+  Shard taken;
+  for (int i = 0; i < 5; ++i) {
+    CHECK(group.front()->samples.done() == doctest::Approx(i / 5.0));
+    CHECK_FALSE(group.front()->samples.ended());
+    step(group, taken);
+    if (i == 2) group.pop_back();
+  }
+  CHECK(group.front()->samples.ended());
+  CHECK(taken.size() == 3 * 8 + 2 * 4);
+}
+
+TEST_CASE("with fewer samples left than nodes some have none, and with BatchNorm none has one") {
+  const RunLength length{6, SharedCursor::no_end};
+  Group group = group_of(5, length);
+  group.front()->samples.seek({0, 0, 0, 3});
+  CHECK(group.front()->samples.next({0, 5}).size() == 1);
+  Member late(length);
+  late.samples.seek({0, 0, 0, 3});
+  CHECK(late.samples.next({4, 5}).empty());
+  CHECK(late.samples.ended());
+  Member normed(length, 4, 2);
+  CHECK(normed.samples.next({2, 5}).size() == 2);
+  normed.samples.seek({});
+  CHECK(normed.samples.next({3, 5}).empty());
+}

@@ -1,0 +1,116 @@
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+
+#include "test/examples/trainer_process.h"
+#include "test/support/eventually.h"
+
+using namespace dpwa;
+using namespace dpwa::test;
+
+TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be used is refused at the start") {
+  test::write_text(dir / "file", "");
+  for (const char* path : {"file", "file/checkpoints"}) {
+    CHECK(train("run", {"--steps", "5", "--checkpoint", (dir / path).string()}) == 2);
+    INFO(output());
+    CHECK(said("--checkpoint: '" + (dir / path).string() + "' "));
+    CHECK_FALSE(said("training on"));
+  }
+  const Arguments resume{"--steps", "5", "--resume", "--checkpoint", (dir / "none").string()};
+  CHECK(train("run", resume) == 2);
+  CHECK(said("--resume: '" + (dir / "none").string() + "' does not exist"));
+  CHECK_FALSE(std::filesystem::exists(dir / "none"));
+  std::filesystem::create_directory(dir / "none");
+  CHECK(train("run", resume) == 0);
+  CHECK(said("no checkpoint in "));
+}
+
+TEST_CASE_FIXTURE(Trainer,
+                  "a checkpoint directory that is lost on the way costs checkpoints alone") {
+  const auto points = dir / "points";
+  test::Process process(
+      command("run", {"--steps", "200", "--step-time", "5", "--checkpoint", points.string()}),
+      dir / "output");
+  const auto metrics = dir / "run/w1.metrics.jsonl";
+  REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, until_it_trains));
+  std::filesystem::remove(points);
+  test::write_text(points, "in the way");
+  CHECK(process.wait() == 1);
+  INFO(output());
+  CHECK(said("no checkpoint written: "));
+  CHECK(said("finished step 200"));
+  CHECK(result("run")["steps"] == 200);
+}
+
+TEST_CASE_FIXTURE(Trainer, "beyond the limit of file sizes a run says what was not written") {
+  std::string line = "ulimit -f 64; exec";
+  for (const std::string& word :
+       command("run", {"--steps", "5", "--checkpoint", (dir / "points").string()}))
+    line += " '" + word + "'";
+  CHECK(test::Process({"/bin/sh", "-c", line}, dir / "output").wait() == 1);
+  INFO(output());
+  CHECK(said("no checkpoint written: "));
+  CHECK(said("File too large"));
+  CHECK(said("finished step 5"));
+}
+
+TEST_CASE_FIXTURE(Trainer, "checkpoints are for their owner alone, other files follow the umask") {
+  using std::filesystem::perms;
+  std::filesystem::create_directory(dir / "points");
+  std::filesystem::permissions(dir / "points", perms(0755));
+  std::string line = "umask 002; exec";
+  for (const std::string& word :
+       command("run", {"--steps", "3", "--checkpoint", (dir / "points").string()}))
+    line += " '" + word + "'";
+  REQUIRE(test::Process({"/bin/sh", "-c", line}, dir / "output").wait() == 0);
+  const auto mode = [&](const char* path) {
+    return std::filesystem::status(dir / path).permissions();
+  };
+  CHECK((mode("points/w1.3.ckpt") == perms(0600)));
+  CHECK((mode("points") == perms(0755)));
+  CHECK((mode("run/w1.metrics.jsonl") == perms(0664)));
+  CHECK((mode("run/w1.result.json") == perms(0664)));
+}
+
+TEST_CASE_FIXTURE(Trainer, "a trainer leaves no core dump unless the environment asks for it") {
+  const auto limit_of = [&](const std::string& run, const std::string& environment) {
+    std::string line = "ulimit -S -c \"$(ulimit -H -c)\"; " + environment + " exec";
+    for (const std::string& word : command(run, {"--steps", "10", "--step-time", "60000"}))
+      line += " '" + word + "'";
+    test::Process process({"/bin/sh", "-c", line}, dir / "output");
+    const auto metrics = dir / run / "w1.metrics.jsonl";
+    REQUIRE(test::eventually([&] { return std::filesystem::exists(metrics); }, until_it_trains));
+    return process.core_file_limit();
+  };
+  CHECK(limit_of("without", "") == "0");
+  rlimit hard{};
+  REQUIRE(::getrlimit(RLIMIT_CORE, &hard) == 0);
+  if (hard.rlim_max > 0) CHECK(limit_of("with", "DPWA_CORE_DUMPS=1") != "0");
+  test::Process wrong({"/usr/bin/env", "DPWA_CORE_DUMPS=yes", DPWA_TRAIN, "--config",
+                       (dir / "cluster.yaml").string(), "--name", "w1", "--data", "synthetic"},
+                      dir / "output");
+  CHECK(wrong.wait() == 2);
+  CHECK(said("DPWA_CORE_DUMPS: 'yes' is not accepted; accepted: 0, 1"));
+}
+
+TEST_CASE_FIXTURE(Trainer,
+                  "metrics that cannot be written give exit code 1, at the end of training") {
+  std::filesystem::create_directories(dir / "run");
+  std::filesystem::create_symlink("/dev/full", dir / "run/w1.metrics.jsonl");
+  CHECK(train("run", {"--steps", "5"}) == 1);
+  INFO(output());
+  CHECK(said("w1.metrics.jsonl: No space left on device; its lines wait in memory"));
+  CHECK(said("finished step 5"));
+  CHECK(said("6 lines could not be written"));
+  CHECK(result("run")["steps"] == 5);
+}
+
+TEST_CASE_FIXTURE(Trainer, "a result that cannot be written is said once") {
+  std::filesystem::create_directories(dir / "run/w1.result.json/in the way");
+  CHECK(train("run", {"--steps", "5"}) == 1);
+  INFO(output());
+  CHECK(said("finished step 5"));
+  const std::string text = output(), refused = "no result written: ";
+  REQUIRE(said(refused));
+  CHECK(text.find(refused) == text.rfind(refused));
+}

@@ -1,0 +1,162 @@
+#include "adapters/launch/meeting.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "adapters/collective/engine/rendezvous.h"
+#include "dpwa/net/free_ports.h"
+
+// Processes that meet, as threads.
+namespace dpwa::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Outcome {
+  std::vector<NodeEntry> nodes;
+  std::string problem;
+};
+
+LaunchPlace place_of(int rank, int size, std::uint16_t port, bool hosted = false) {
+  LaunchPlace place;
+  place.launcher = "a test";
+  place.run = "run";
+  place.rank = rank;
+  place.size = size;
+  place.local_rank = rank;
+  place.meeting_host = "127.0.0.1";
+  place.meeting_port = port;
+  place.hosted = hosted;
+  return place;
+}
+
+// A port of its own is told to each: looking for free ones is for one thread at a time.
+MeetingOptions options_with(std::chrono::milliseconds patience = 20s) {
+  MeetingOptions options;
+  options.cluster = "c";
+  options.port = 20000;
+  options.patience = patience;
+  return options;
+}
+
+std::vector<Outcome> meet_all(const std::vector<LaunchPlace>& places,
+                              const std::vector<MeetingOptions>& options) {
+  std::vector<Outcome> outcomes(places.size());
+  std::vector<std::jthread> processes;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    processes.emplace_back([&, i] {
+      try {
+        outcomes[i].nodes = meet(places[i], options[i % options.size()]);
+      } catch (const std::exception& error) {
+        outcomes[i].problem = error.what();
+      }
+    });
+  }
+  processes.clear();
+  return outcomes;
+}
+
+std::uint16_t free_port() {
+  return net::free_ports(1).front();
+}
+
+}  // namespace
+
+TEST_CASE("all processes learn of all nodes, in the order of ranks, and the port is free again") {
+  const auto port = free_port();
+  for (int round = 0; round < 2; ++round) {
+    const auto outcomes = meet_all(
+        {place_of(2, 3, port), place_of(0, 3, port), place_of(1, 3, port)}, {options_with()});
+    for (const Outcome& outcome : outcomes) {
+      CHECK(outcome.problem == "");
+      REQUIRE(outcome.nodes.size() == 3);
+      for (int rank = 0; rank < 3; ++rank) {
+        const NodeEntry& node = outcome.nodes[static_cast<std::size_t>(rank)];
+        CHECK(node.name == "rank" + std::to_string(rank));
+        CHECK(node.host == "127.0.0.1");
+        CHECK(node.port == 20000 + rank);
+      }
+    }
+  }
+}
+
+TEST_CASE("one process alone meets nobody") {
+  const auto nodes = meet(place_of(0, 1, 0), options_with());
+  REQUIRE(nodes.size() == 1);
+  CHECK(nodes[0].host == "127.0.0.1");
+}
+
+TEST_CASE("a process that does not come is named by all others") {
+  const auto port = free_port();
+  const auto outcomes = meet_all({place_of(0, 4, port), place_of(2, 4, port)}, {options_with(1s)});
+  const std::string expected =
+      "the processes of a test do not meet at 127.0.0.1:" + std::to_string(port) +
+      ": not come within 1000 ms: rank 1, 3";
+  for (const Outcome& outcome : outcomes) CHECK(outcome.problem == expected);
+}
+
+TEST_CASE("two processes of one rank are told so, and all others too") {
+  const auto port = free_port();
+  const auto outcomes = meet_all({place_of(0, 3, port), place_of(1, 3, port), place_of(1, 3, port)},
+                                 {options_with()});
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.problem.ends_with(": two processes came as rank 1"));
+  }
+}
+
+TEST_CASE("processes of two clusters do not become nodes of one") {
+  const auto port = free_port();
+  auto other = options_with();
+  other.cluster = "d";
+  const auto outcomes =
+      meet_all({place_of(0, 2, port), place_of(1, 2, port)}, {options_with(), other});
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.problem.find(" came for cluster '") != std::string::npos);
+    CHECK(outcome.problem == outcomes.front().problem);
+  }
+}
+
+TEST_CASE("a store that the launcher hosts serves one meeting after another") {
+  const auto agent = collective::Rendezvous::listen("127.0.0.1", 20s);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<LaunchPlace> places;
+    for (int rank = 0; rank < 3; ++rank) places.push_back(place_of(rank, 3, agent.port(), true));
+    auto options = options_with();
+    options.port = static_cast<std::uint16_t>(21000 + 10 * round);
+    for (const Outcome& outcome : meet_all(places, {options})) {
+      CHECK(outcome.problem == "");
+      REQUIRE(outcome.nodes.size() == 3);
+      CHECK(outcome.nodes[2].port == 21002 + 10 * round);
+    }
+  }
+}
+
+TEST_CASE("a meeting that failed does not spoil that of the restart") {
+  const auto agent = collective::Rendezvous::listen("127.0.0.1", 20s);
+  CHECK(meet_all({place_of(0, 2, agent.port(), true)}, {options_with(200ms)})
+            .front()
+            .problem.ends_with(": rank 1"));
+  std::vector<LaunchPlace> places{place_of(0, 2, agent.port(), true),
+                                  place_of(1, 2, agent.port(), true)};
+  for (LaunchPlace& place : places) place.run = "run/1";
+  for (const Outcome& outcome : meet_all(places, {options_with()})) CHECK(outcome.problem == "");
+}
+
+TEST_CASE("a port that somebody has, or where nobody is, ends the wait with its reason") {
+  const auto other = collective::Rendezvous::listen("127.0.0.1", 20s);
+  const auto taken = meet_all({place_of(0, 2, other.port())}, {options_with(1s)});
+  CHECK(taken.front().problem.find("cannot listen on 127.0.0.1:") != std::string::npos);
+  const auto nobody = meet_all({place_of(1, 2, free_port())}, {options_with(200ms)});
+  CHECK(nobody.front().problem.find("nothing answers") != std::string::npos);
+}
+
+TEST_CASE("DPWA_PORT and the local rank have to be a port") {
+  auto options = options_with();
+  options.port = 65535;
+  auto place = place_of(0, 1, 0);
+  place.local_rank = 1;
+  CHECK_THROWS_WITH(meet(place, options), "DPWA_PORT 65535 and local rank 1 make no port");
+}
+
+}  // namespace dpwa::launch

@@ -1,0 +1,182 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "test/process/cluster_run.h"
+#include "test/support/eventually.h"
+
+// dpwa-train with backend: collective, as processes that die, stop and come back.
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string collective = "backend: collective\ncollective: {start_wait_ms: 60s";
+
+class Trainers {
+ public:
+  explicit Trainers(std::size_t count, const std::string& more = "}")
+      : run_(count, collective + more) {}
+
+  void start(const std::vector<std::string>& options) {
+    nodes_.clear();
+    for (const auto& name : run_.names()) {
+      std::vector<std::string> command{DPWA_TRAIN, "--config", run_.file(), "--name",
+                                       name,       "--data",   "synthetic", "--threads",
+                                       "1",        "--quiet",  "--run-dir", run_.directory()};
+      command.insert(command.end(), options.begin(), options.end());
+      nodes_.emplace_back(command, log_of(name));
+    }
+  }
+
+  test::ChildProcess& node(std::size_t index) { return nodes_.at(index); }
+  std::string logs() const { return run_.logs(); }
+  std::string directory() const { return run_.directory(); }
+  std::string log(std::size_t index) const {
+    std::ifstream file(log_of(run_.names()[index]));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  nlohmann::json result(std::size_t index) const {
+    return nlohmann::json::parse(
+        std::ifstream(run_.directory() / (run_.names()[index] + ".result.json")));
+  }
+  bool train() const {
+    std::ifstream metrics(run_.directory() / (run_.names().front() + ".metrics.jsonl"));
+    std::string line;
+    return static_cast<bool>(std::getline(metrics, line));
+  }
+
+ private:
+  std::filesystem::path log_of(const std::string& name) const {
+    return run_.directory() / (name + ".log");
+  }
+
+  test::ClusterRun run_;
+  std::vector<test::ChildProcess> nodes_;
+};
+
+// The last line of a log.
+std::string last_line(const std::string& log) {
+  const auto end = log.find_last_not_of('\n');
+  const auto begin = log.rfind('\n', end);
+  return log.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
+}
+
+}  // namespace
+
+TEST_CASE("three dpwa-train processes train one model, bit for bit the same on all") {
+  Trainers trainers(3);
+  trainers.start({"--steps", "120"});
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto code = trainers.node(i).wait(2 * test::run_patience);
+    INFO(trainers.logs());
+    REQUIRE(code == 0);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto result = trainers.result(i);
+    CHECK(result["backend"] == "collective");
+    CHECK(result["test_loss"] == trainers.result(0)["test_loss"]);
+    CHECK(result["clock"] == 120);
+    CHECK(result["averaged_model"]["participants"] == 3);
+    CHECK(result["averaged_model"]["test_loss"] == result["test_loss"]);
+  }
+}
+
+TEST_CASE("a killed trainer ends the others with 1 and one line that names it, whatever its rank") {
+  for (std::size_t victim = 0; victim < 3; ++victim) {
+    Trainers trainers(3);
+    trainers.start({"--steps", "100000", "--step-time", "10"});
+    REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+    trainers.node(victim).signal(SIGKILL);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto code = trainers.node(i).wait(test::run_patience);
+      INFO(trainers.logs());
+      if (i == victim) continue;
+      REQUIRE(code == 1);
+      const std::string line = last_line(trainers.log(i));
+      CHECK(line.find("as backend collective needs every node: ") != std::string::npos);
+      CHECK(line.find("'w" + std::to_string(victim + 1) + "'") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a stopped trainer ends the others with 1 once it has not answered for a while") {
+  Trainers trainers(3);
+  trainers.start({"--steps", "100000", "--step-time", "10"});
+  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  trainers.node(1).signal(SIGSTOP);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{2}}) {
+    const auto code = trainers.node(i).wait(test::run_patience);
+    INFO(trainers.logs());
+    REQUIRE(code == 1);
+    // One finds out, and tells the other.
+    const std::string line = last_line(trainers.log(i));
+    const bool found = line.find("'w2' has not answered for") != std::string::npos;
+    const bool heard = line.find("'w2' has gone") != std::string::npos;
+    CHECK((found || heard));
+  }
+  trainers.node(1).signal(SIGCONT);
+  CHECK(trainers.node(1).wait(test::run_patience) == 1);
+}
+
+TEST_CASE("a trainer that is told to stop ends all after one step, each with its checkpoint") {
+  for (const bool all : {true, false}) {
+    Trainers trainers(3);
+    trainers.start({"--steps", "100000", "--step-time", "5", "--checkpoint",
+                    trainers.directory() + "/points"});
+    REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+    for (std::size_t i = 0; i < (all ? 3 : 1); ++i) trainers.node(i).signal(SIGTERM);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto code = trainers.node(i).wait(test::run_patience);
+      INFO(trainers.logs());
+      REQUIRE(code == (all || i == 0 ? 128 + SIGTERM : 1));
+      CHECK(trainers.result(i)["interrupted"] == true);
+      CHECK(trainers.result(i)["steps"] == trainers.result(0)["steps"]);
+      CHECK(trainers.result(i)["test_loss"] == trainers.result(0)["test_loss"]);
+      const auto steps = std::to_string(trainers.result(i)["steps"].get<std::uint64_t>());
+      CHECK(std::filesystem::exists(trainers.directory() + "/points/w" + std::to_string(i + 1) +
+                                    "." + steps + ".ckpt"));
+    }
+  }
+}
+
+TEST_CASE("trainers that were killed resume from their checkpoints, and end with one model") {
+  Trainers trainers(3);
+  const std::vector<std::string> options{"--steps",
+                                         "400",
+                                         "--step-time",
+                                         "5",
+                                         "--checkpoint",
+                                         trainers.directory() + "/points",
+                                         "--checkpoint-every",
+                                         "20"};
+  trainers.start(options);
+  REQUIRE(test::eventually(
+      [&] {
+        std::ifstream metrics(trainers.directory() + "/w1.metrics.jsonl");
+        std::size_t lines = 0;
+        for (std::string line; std::getline(metrics, line);) ++lines;
+        return lines > 60;
+      },
+      test::run_patience));
+  trainers.node(2).signal(SIGKILL);
+  for (std::size_t i = 0; i < 3; ++i) trainers.node(i).wait(test::run_patience);
+  std::vector<std::string> again = options;
+  again.emplace_back("--resume");
+  trainers.start(again);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto code = trainers.node(i).wait(2 * test::run_patience);
+    INFO(trainers.logs());
+    REQUIRE(code == 0);
+    CHECK(trainers.result(i)["clock"] >= 400);
+    const auto loss = trainers.result(i)["averaged_model"]["test_loss"];
+    CHECK(loss == trainers.result(0)["averaged_model"]["test_loss"]);
+    CHECK(loss < 0.2);
+  }
+}
+
+}  // namespace dpwa

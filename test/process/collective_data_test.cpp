@@ -1,0 +1,106 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "test/process/cluster_run.h"
+
+// How nodes of dpwa-train with backend: collective share their data: one order, one position.
+namespace dpwa {
+namespace {
+
+constexpr std::uint64_t data_size = 12000;  // of the synthetic set
+constexpr std::uint64_t batch = 32;
+
+// Trains to the end on so many nodes; their results.
+std::vector<nlohmann::json> train(std::size_t nodes, const std::vector<std::string>& options) {
+  const test::ClusterRun cluster(nodes, "backend: collective\ncollective: {start_wait_ms: 60s}");
+  std::vector<test::ChildProcess> processes;
+  for (const auto& name : cluster.names()) {
+    std::vector<std::string> command{DPWA_TRAIN, "--config", cluster.file(), "--name",
+                                     name,       "--data",   "synthetic",    "--threads",
+                                     "1",        "--quiet",  "--run-dir",    cluster.directory()};
+    command.insert(command.end(), options.begin(), options.end());
+    processes.emplace_back(command, cluster.directory() / (name + ".log"));
+  }
+  std::vector<nlohmann::json> results;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    const auto code = processes[i].wait(2 * test::run_patience);
+    INFO(cluster.logs());
+    REQUIRE(code == 0);
+    results.push_back(nlohmann::json::parse(
+        std::ifstream(cluster.directory() / (cluster.names()[i] + ".result.json"))));
+  }
+  return results;
+}
+
+std::uint64_t samples_of(const std::vector<nlohmann::json>& results) {
+  return std::accumulate(results.begin(), results.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const nlohmann::json& result) {
+                           return sum + result["samples"].get<std::uint64_t>();
+                         });
+}
+
+}  // namespace
+
+TEST_CASE("nodes of a synchronous group take all samples once an epoch, also after a resume") {
+  const auto points = std::filesystem::temp_directory_path() /
+                      ("dpwa-collective-data-" + std::to_string(::getpid()));
+  const std::vector<std::string> checkpoint{"--checkpoint", points.string()};
+  const auto with = [&](std::vector<std::string> options) {
+    options.insert(options.end(), checkpoint.begin(), checkpoint.end());
+    return options;
+  };
+  const auto three = train(3, with({"--steps", "50"}));
+  CHECK(samples_of(three) == 50 * 3 * batch);
+  CHECK(three[0]["steps"] == 50);
+
+  // The rest of the epoch by two of them: 225 steps of 64 samples less the 4,800 that are done.
+  const auto two = train(2, with({"--epochs", "1", "--resume"}));
+  const std::uint64_t done = samples_of(three);
+  const std::uint64_t of_two = samples_of({three[0], three[1]});
+  CHECK(samples_of(two) - of_two == data_size - done);
+  const std::uint64_t steps = 50 + (data_size - done + 2 * batch - 1) / (2 * batch);
+  for (const auto& result : two) {
+    CHECK(result["steps"] == steps);
+    CHECK(result["clock"] == steps);
+    CHECK(result["test_loss"] == two[0]["test_loss"]);
+  }
+
+  // And a second epoch by four, of which the last has no checkpoint and takes over the position.
+  const auto four = train(4, with({"--epochs", "2", "--resume"}));
+  const std::uint64_t before = two[0]["samples"].get<std::uint64_t>() +
+                               two[1]["samples"].get<std::uint64_t>() +
+                               three[2]["samples"].get<std::uint64_t>();
+  CHECK(samples_of(four) - before == data_size);
+  for (const auto& result : four) CHECK(result["test_loss"] == four[0]["test_loss"]);
+  std::filesystem::remove_all(points);
+}
+
+TEST_CASE(
+    "a synchronous group that is stopped and resumed ends bit by bit where one that was not") {
+  const auto points = std::filesystem::temp_directory_path() /
+                      ("dpwa-collective-resume-" + std::to_string(::getpid()));
+  const auto losses_of = [](const std::vector<nlohmann::json>& results) {
+    return std::vector<double>{results[0]["test_loss"], results[1]["test_loss"]};
+  };
+  const auto with = [&](std::vector<std::string> options, bool keep) {
+    for (const char* more : {"--optimizer", "adam", "--schedule", "constant"})
+      options.emplace_back(more);
+    if (keep) options.insert(options.end(), {"--checkpoint", points.string()});
+    return options;
+  };
+  const auto straight = train(2, with({"--steps", "250"}, false));
+  train(2, with({"--steps", "150"}, true));
+  const auto resumed = train(2, with({"--steps", "250", "--resume"}, true));
+  CHECK(losses_of(resumed) == losses_of(straight));
+  CHECK(resumed[0]["samples"] == straight[0]["samples"]);
+  std::filesystem::remove_all(points);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,99 @@
+"""build.sh builds the checkout that it stands in, and fails when a step of it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from scripts_path import SCRIPTS
+
+# A project whose only target writes `built` into its source folder: it shows which checkout was built.
+PROJECT = """cmake_minimum_required(VERSION 3.22)
+project(tiny LANGUAGES NONE)
+add_custom_target(all_of_it ALL COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_SOURCE_DIR}/built)
+"""
+PRESETS = """{"version": 3, "configurePresets": [
+  {"name": "core", "generator": "Ninja", "binaryDir": "${sourceDir}/build/${presetName}"}]}
+"""
+
+CHOICES_OF_TORCH = {"Torch_DIR", "CMAKE_PREFIX_PATH"}
+
+
+class Build(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.checkout = self.folder / "checkout"
+        shutil.copytree(SCRIPTS / "lib", self.checkout / "scripts/lib", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(SCRIPTS / "build.sh", self.checkout / "scripts")
+        self.write("CMakeLists.txt", PROJECT)
+        self.write("CMakePresets.json", PRESETS)
+
+    def write(self, name: str, text: str) -> None:
+        self.checkout.joinpath(name).write_text(text, encoding="utf-8")
+
+    def build(self, checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(checkout / "scripts/build.sh"), *(arguments or ["core"])]
+        environment = {name: value for name, value in os.environ.items() if name not in CHOICES_OF_TORCH}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def assert_builds(self, checkout: Path) -> str:
+        checkout.joinpath("built").unlink(missing_ok=True)
+        done = self.build(checkout)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(checkout.joinpath("built").exists(), done.stderr)
+        self.assertNotIn("CMake Error", done.stderr)
+        return done.stderr
+
+    def test_a_configured_folder_is_not_configured_again(self) -> None:
+        self.assertIn("configuring", self.assert_builds(self.checkout))
+        self.assertNotIn("configuring", self.assert_builds(self.checkout))
+
+    def test_a_copied_checkout_builds_itself_and_not_the_first_one(self) -> None:
+        self.assert_builds(self.checkout)
+        copy = self.folder / "copy"
+        shutil.copytree(self.checkout, copy)
+        self.checkout.joinpath("built").unlink()
+        self.assertIn("copied or moved", self.assert_builds(copy))
+        self.assertFalse(self.checkout.joinpath("built").exists())
+        self.assertNotIn("configuring", self.assert_builds(copy))
+
+    def test_a_moved_checkout_builds(self) -> None:
+        self.assert_builds(self.checkout)
+        moved = self.folder / "moved"
+        self.checkout.rename(moved)
+        self.assertIn("copied or moved", self.assert_builds(moved))
+
+    def test_a_checkout_seen_through_a_link_is_the_same_one(self) -> None:
+        self.assert_builds(self.checkout)
+        link = self.folder / "link"
+        link.symlink_to(self.checkout)
+        self.assertNotIn("configuring", self.assert_builds(link))
+
+    def test_a_step_that_fails_is_the_exit_code(self) -> None:
+        self.write("CMakeLists.txt", PROJECT + 'message(FATAL_ERROR "no such thing")\n')
+        not_configured = self.build(self.checkout)
+        self.assertEqual(not_configured.returncode, 1)
+        self.assertIn("no such thing", not_configured.stderr)
+        self.assertNotIn("up to date", not_configured.stderr)
+        self.write("CMakeLists.txt", PROJECT + "add_custom_target(broken ALL COMMAND false)\n")
+        not_built = self.build(self.checkout)
+        self.assertEqual(not_built.returncode, 1)
+        self.assertNotIn("up to date", not_built.stderr)
+        self.assertEqual(self.build(self.checkout, "core", "--target", "unknown").returncode, 1)
+
+    def test_a_torch_that_has_gone_is_named(self) -> None:
+        self.checkout.joinpath(".venv").mkdir()
+        self.write(".venv/torch_dir", f"{self.folder}/gone\n")
+        done = self.build(self.checkout, "release")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"LibTorch is no longer in {self.folder}/gone", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
