@@ -1,11 +1,13 @@
 #include "dpwa/config/backends.h"
 
+#include <algorithm>
 #include <array>
 
 #include "dpwa/config/locations.h"
+#include "dpwa/config/names.h"
 #include "dpwa/config/text.h"
 
-// DPWA_GOSSIP_ABSENT and its like: why CMake left a back end out, or "".
+// DPWA_GOSSIP_ABSENT and its like: why CMake left a back end or an engine out, or "".
 
 namespace dpwa {
 namespace {
@@ -17,7 +19,39 @@ constexpr std::array<BackendInfo, 4> all = {{
     {Backend::null, "null", ""},
 }};
 
+constexpr std::array<EngineInfo, 3> all_engines = {{
+    {CollectiveEngine::gloo, DPWA_ENGINE_GLOO_ABSENT},
+    {CollectiveEngine::nccl, DPWA_ENGINE_NCCL_ABSENT},
+    {CollectiveEngine::mpi, DPWA_ENGINE_MPI_ABSENT},
+}};
+
+std::string shown_file(const Config& config) {
+  return config.file.empty() ? "configuration" : config.file.string();
+}
+
+void require_engine(const Config& config) {
+  const CollectiveEngine asked = config.collective.engine;
+  const CollectiveEngine engine =
+      asked == CollectiveEngine::automatic ? CollectiveEngine::gloo : asked;
+  const auto* const info = std::ranges::find(all_engines, engine, &EngineInfo::engine);
+  if (info->absent.empty()) return;
+  std::string accepted;
+  for (const EngineInfo& other : all_engines) {
+    if (!other.absent.empty()) continue;
+    if (other.engine == CollectiveEngine::gloo) accepted = "auto";
+    accepted.append(accepted.empty() ? "" : ", ").append(config::name_of(other.engine));
+  }
+  config::Locations(shown_file(config))
+      .fail_at(0, "collective.engine",
+               std::string(config::name_of(engine)) + ": " + std::string(info->absent) +
+                   "; accepted: " + (accepted.empty() ? "none" : accepted));
+}
+
 }  // namespace
+
+std::span<const EngineInfo> engines() {
+  return all_engines;
+}
 
 std::span<const BackendInfo> backends() {
   return all;
@@ -37,12 +71,13 @@ std::string available_backends() {
 
 void require_backend(const Config& config) {
   const BackendInfo& info = backend_info(config.backend);
-  if (info.absent.empty()) return;
-  const std::string file = config.file.empty() ? "configuration" : config.file.string();
-  config::Locations(file).fail_at(config.backend_line, "backend",
-                                  config::shown(std::string(info.name)) + ' ' +
-                                      std::string(info.absent) +
-                                      "; accepted: " + available_backends());
+  if (!info.absent.empty()) {
+    config::Locations(shown_file(config))
+        .fail_at(config.backend_line, "backend",
+                 config::shown(std::string(info.name)) + ' ' + std::string(info.absent) +
+                     "; accepted: " + available_backends());
+  }
+  if (config.backend == Backend::collective) require_engine(config);
 }
 
 }  // namespace dpwa

@@ -9,44 +9,10 @@
 
 namespace dpwa {
 
-namespace config {
-
-const char* name_of(OnLostRank policy) {
-  switch (policy) {
-    case OnLostRank::stop:
-      return "stop";
-    case OnLostRank::shrink:
-      return "shrink";
-    case OnLostRank::gossip:
-      return "gossip";
-  }
-  return "";
-}
-
-const char* name_of(Minority policy) {
-  return policy == Minority::gossip ? "gossip" : "stop";
-}
-
-}  // namespace config
-
 namespace {
 
 using config::milliseconds_text;
 using config::number_text;
-
-const char* backend_name(Backend backend) {
-  switch (backend) {
-    case Backend::gossip:
-      return "gossip";
-    case Backend::collective:
-      return "collective";
-    case Backend::kvstore:
-      return "kvstore";
-    case Backend::null:
-      return "null";
-  }
-  return "";
-}
 
 const char* policy_name(DistancePolicy policy) {
   switch (policy) {
@@ -126,38 +92,12 @@ void emit_gossip(YAML::Emitter& out, const GossipConfig& gossip) {
   out << YAML::EndMap;
 }
 
-const char* engine_name(CollectiveEngine engine) {
-  switch (engine) {
-    case CollectiveEngine::automatic:
-      return "auto";
-    case CollectiveEngine::gloo:
-      return "gloo";
-    case CollectiveEngine::nccl:
-      return "nccl";
-    case CollectiveEngine::mpi:
-      return "mpi";
-  }
-  return "";
-}
-
-const char* compression_name(GradientCompression compression) {
-  switch (compression) {
-    case GradientCompression::none:
-      return "none";
-    case GradientCompression::fp16:
-      return "fp16";
-    case GradientCompression::bf16:
-      return "bf16";
-  }
-  return "";
-}
-
 void emit_collective(YAML::Emitter& out, const CollectiveConfig& collective) {
   out << YAML::Key << "collective" << YAML::Value << YAML::BeginMap;
-  pair(out, "engine", engine_name(collective.engine));
+  pair(out, "engine", config::name_of(collective.engine));
   pair(out, "first_bucket_bytes", collective.first_bucket_bytes);
   pair(out, "bucket_bytes", collective.bucket_bytes);
-  pair(out, "compression", compression_name(collective.compression));
+  pair(out, "compression", config::name_of(collective.compression));
   pair(out, "average_buffers", collective.average_buffers);
   pair(out, "plaintext", collective.plaintext);
   pair(out, "start_wait_ms", milliseconds_text(collective.start_wait));
@@ -203,7 +143,7 @@ std::string to_yaml(const Config& config) {
     for (const NodeEntry& node : config.nodes) emit_node(out, node);
     out << YAML::EndSeq;
   }
-  pair(out, "backend", backend_name(config.backend));
+  pair(out, "backend", config::name_of(config.backend));
   emit_gossip(out, config.gossip);
   emit_collective(out, config.collective);
   emit_interpolation(out, config.interpolation);

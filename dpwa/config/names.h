@@ -5,6 +5,9 @@
 namespace dpwa::config {
 
 // As a cluster file writes it.
+const char* name_of(Backend backend);
+const char* name_of(CollectiveEngine engine);
+const char* name_of(GradientCompression compression);
 const char* name_of(OnLostRank policy);
 const char* name_of(Minority policy);
 

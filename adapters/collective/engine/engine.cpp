@@ -33,6 +33,7 @@ std::unique_ptr<Engine> make_engine(EngineKind kind) {
       wanted = known.name;
       reason = known.absent;
     } else if (known.absent.empty()) {
+      if (known.kind == EngineKind::gloo) accepted = "auto";
       accepted += (accepted.empty() ? "" : ", ") + known.name;
     }
   }

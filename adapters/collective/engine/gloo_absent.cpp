@@ -3,7 +3,7 @@
 namespace dpwa::collective::gloo_engine {
 
 std::string absent() {
-  return "this LibTorch was built without Gloo";
+  return DPWA_ENGINE_GLOO_ABSENT;
 }
 std::unique_ptr<Engine> make() {
   return nullptr;

@@ -3,7 +3,7 @@
 namespace dpwa::collective::mpi_engine {
 
 std::string absent() {
-  return DPWA_MPI_ABSENT;
+  return DPWA_ENGINE_MPI_ABSENT;
 }
 std::unique_ptr<Engine> make() {
   return nullptr;

@@ -3,7 +3,7 @@
 namespace dpwa::collective::nccl_engine {
 
 std::string absent() {
-  return "this LibTorch was built without NCCL";
+  return DPWA_ENGINE_NCCL_ABSENT;
 }
 std::unique_ptr<Engine> make() {
   return nullptr;
