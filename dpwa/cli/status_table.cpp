@@ -70,9 +70,41 @@ void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
       << "answered at their address\n";
 }
 
-}  // namespace
+// What a node says of the group in which it averages gradients; null: nothing.
+const Json* group_of(const NodeStatus& node) {
+  const auto found = node.document.find("collective");
+  return found != node.document.end() && found->is_object() ? &*found : nullptr;
+}
 
-void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+// "1 of 4"; "apart" while it trains without a group, "-" before there is one.
+std::string rank_text(const Json& group) {
+  const auto apart = group.find("apart");
+  if (apart != group.end() && *apart == true) return "apart";
+  const std::string rank = field_text(group, "rank");
+  return rank == "-" ? rank : rank + " of " + field_text(group, "size");
+}
+
+// Of nodes that step together.
+void print_group_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+  TextTable table({"node", "address", "member", "state", "clock", "loss", "rank", "group", "engine",
+                   "MB averaged", "notes"});
+  for (const NodeStatus& node : nodes) {
+    if (const std::string absence = absence_of(node); !absence.empty()) {
+      table.add({node.name, node.address, node.member, absence});
+      continue;
+    }
+    const Json& status = node.document;
+    const Json* const found = group_of(node);
+    const Json group = found != nullptr ? *found : Json(Json::object());
+    table.add({node.name, node.address, node.member, field_text(status, "state"),
+               field_text(status, "clock", 1), field_text(status, "loss", 4), rank_text(group),
+               field_text(group, "epoch"), field_text(group, "engine"),
+               megabytes(status, "gradient_bytes"), notes(status)});
+  }
+  table.print(out);
+}
+
+void print_pull_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
   TextTable table({"node", "address", "member", "state", "clock", "loss", "pulls ok", "failed",
                    "MB in", "MB out", "memory", "notes"});
   for (const NodeStatus& node : nodes) {
@@ -88,6 +120,18 @@ void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out)
                peers_on_same_host(status), notes(status)});
   }
   table.print(out);
+}
+
+}  // namespace
+
+void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+  const bool steps_together =
+      std::ranges::any_of(nodes, [](const NodeStatus& node) { return group_of(node) != nullptr; });
+  if (steps_together) {
+    print_group_table(nodes, out);
+  } else {
+    print_pull_table(nodes, out);
+  }
   print_unverified(nodes, out);
 }
 

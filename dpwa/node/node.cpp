@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dpwa/config/host_check.h"
+#include "dpwa/config/names.h"
 #include "dpwa/net/run_io.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/background_thread.h"
@@ -138,6 +139,7 @@ class Node::Threads {
     local_.codec = config.transport.encoding;
     local_.security = make_security(config);
     local_.of_file = !config.is_joiner();
+    local_.notes.set("backend", '"' + std::string(config::name_of(config.backend)) + '"');
   }
 
   ~Threads() { stop(); }

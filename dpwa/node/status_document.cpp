@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/config/names.h"
 #include "dpwa/version.h"
 
 namespace dpwa {
@@ -218,6 +219,7 @@ std::string waiting_status_document(const Config& config) {
   out["version"] = version();
   out["cluster"] = config.cluster;
   out["node"] = config.self;
+  out["backend"] = config::name_of(config.backend);
   out["state"] = "waiting";
   out["clock"] = nullptr;
   out["loss"] = nullptr;
