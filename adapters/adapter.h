@@ -4,6 +4,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <memory>
+#include <string>
 
 #include "adapters/accumulation.h"
 #include "adapters/place.h"
@@ -61,6 +62,11 @@ class Adapter {
   // before step(), and which a node that comes later takes over with the weights. Before start().
   // Nothing changes where nodes go their own ways.
   virtual void share(const torch::Tensor& /*state*/) {}
+
+  // What has to be the same on all nodes where these step together, such as {"--seed", "1"}: where
+  // it is not, start() throws on all of them and says who has what. Before start(). Nothing happens
+  // where nodes go their own ways.
+  virtual void require_same(const std::string& /*what*/, const std::string& /*value*/) {}
 
   // One optimizer step with everything the back end does around it. `loss` is the local training
   // loss, a scalar tensor; reading it never synchronises the GPU of the model. Undefined: unknown.

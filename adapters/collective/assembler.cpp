@@ -8,6 +8,7 @@
 #include "adapters/collective/engine/leftovers.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
+#include "adapters/collective/sight_words.h"
 #include "dpwa/log/log.h"
 #include "dpwa/node/background_thread.h"
 
@@ -30,20 +31,6 @@ std::string names_of(const Config& config, const Membership& membership) {
   std::string names;
   for (const auto& member : membership.members)
     names += (names.empty() ? "" : ", ") + config.nodes[member.place].name;
-  return names;
-}
-
-std::string missing_in(const std::vector<Sight>& sights) {
-  std::string names;
-  for (const Sight& sight : sights) {
-    if (sight.reach == Sight::Reach::answers && !sight.finished && sight.notes.seeks) continue;
-    const char* why = "answers, but waits for no group";
-    if (sight.reach == Sight::Reach::refused) why = "not running";
-    if (sight.reach == Sight::Reach::silent) why = "no answer";
-    if (sight.finished) why = "has finished";
-    if (sight.reach == Sight::Reach::answers && sight.notes.formed.epoch > 0) continue;
-    names += (names.empty() ? "'" : ", '") + sight.name + "' (" + why + ")";
-  }
   return names;
 }
 
@@ -125,6 +112,7 @@ void Assembler::seek(bool admits) {
   admits_ = admits;
   formed_.reset();
   minority_.clear();
+  stranger_.clear();
   problem_.clear();
   changed_.notify_all();
 }
@@ -160,6 +148,11 @@ std::uint64_t Assembler::formed() const {
 std::string Assembler::minority() const {
   const std::lock_guard lock(mutex_);
   return minority_;
+}
+
+std::string Assembler::stranger() const {
+  const std::lock_guard lock(mutex_);
+  return stranger_;
 }
 
 std::string Assembler::problem() const {
@@ -229,9 +222,20 @@ void Assembler::look_for_newcomers() {
   const auto& members = notes.formed.members;
   const bool first = !members.empty() && members.front().place == config_.self_index();
   if (notes.seeks || !first || members.size() == config_.nodes.size()) return;
-  const bool wait = has_newcomers(lookout_.look(), config_.self_index());
+  const auto sights = lookout_.look();
+  tell_of_strangers(sights);
+  const bool wait = has_newcomers(sights, config_.self_index());
   const std::lock_guard lock(mutex_);
   newcomers_wait_ = wait && task_ == Task::rest && !formed_;
+}
+
+void Assembler::tell_of_strangers(const std::vector<Sight>& sights) {
+  for (const Sight& sight : sights) {
+    const bool comes = sight.reach == Sight::Reach::answers && sight.notes.seeks;
+    if (!comes || sight.differs.empty() || !told_.insert(sight.incarnation).second) continue;
+    log(LogLevel::warn, "collective",
+        "'" + sight.name + "' is not taken in, as it differs: " + sight.differs);
+  }
 }
 
 void Assembler::look_for_group(Task task, bool admits) {
@@ -248,6 +252,7 @@ void Assembler::look_for_group(Task task, bool admits) {
     if (task_ != task) return;
     minority_ = next.step == NextGroup::Step::minority ? next.why : "";
     missing_ = missing_in(sights);
+    stranger_ = stranger_in(sights, self);
     // Nobody is left to admit.
     const auto& members = sights[self].notes.formed.members;
     const bool host = !members.empty() && members.front().place == self;
@@ -284,6 +289,8 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
   options.size = static_cast<int>(next.group.members.size());
   options.epoch = next.group.epoch;
   options.members = next.group.hash();
+  for (const auto& member : next.group.members)
+    options.names.push_back(config_.nodes[member.place].name);
   options.own_address = addresses_of(config_.nodes[self]).front();
   options.form_timeout = limit_of_an_attempt;
   // Whether a rank that is late is lost is for the watch to say (lateness.h).

@@ -5,8 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/lookout.h"
@@ -49,6 +51,9 @@ class Assembler {
 
   // Why this node may not go on as the group; empty: it may, or does not know yet.
   std::string minority() const;
+  // The node that looks for its first group cannot come together with that one, and why, as with
+  // other settings; empty: none is known.
+  std::string stranger() const;
   // What the last attempt came to, and who is missing, in words.
   std::string problem() const;
 
@@ -58,6 +63,7 @@ class Assembler {
 
   void work();
   void look_for_newcomers();
+  void tell_of_strangers(const std::vector<Sight>& sights);
   void drop_untaken();
   void look_for_group(Task task, bool admits);
   void act(const NextGroup& next, bool newcomer);
@@ -74,6 +80,7 @@ class Assembler {
   std::shared_ptr<Attempt> attempt_;  // of the thread
   std::uint64_t failed_ = 0;          // of the thread: the last epoch that came to nothing
   TimePoint looked_{};                // of the thread
+  std::set<std::uint64_t> told_;      // of the thread: processes that were named as strangers
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -85,6 +92,7 @@ class Assembler {
   TimePoint formed_at_{};
   Membership before_;  // the group of before
   std::string minority_;
+  std::string stranger_;
   std::string problem_;
   std::string missing_;
   std::thread thread_;

@@ -16,10 +16,10 @@ constexpr std::chrono::milliseconds patience_for_the_news(200);
 
 }  // namespace
 
-Cohort::Cohort(const Config& config, LocalNode& local)
+Cohort::Cohort(const Config& config, LocalNode& local, Terms terms)
     : config_(config),
       local_(local),
-      board_(local.notes, config.self_index()),
+      board_(local.notes, config.self_index(), std::move(terms)),
       patience_(config.collective.lost_after),
       assembler_(config, local, board_, patience_) {}
 

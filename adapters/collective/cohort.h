@@ -9,6 +9,7 @@
 #include "adapters/collective/membership_notes.h"
 #include "adapters/collective/patience.h"
 #include "adapters/collective/rank_watch.h"
+#include "adapters/collective/terms.h"
 #include "adapters/place.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_node.h"
@@ -19,7 +20,8 @@ namespace dpwa::collective {
 // looks for the next one. One (training) thread.
 class Cohort {
  public:
-  Cohort(const Config& config, LocalNode& local);  // both outlive it
+  // `config` and `local` outlive it.
+  Cohort(const Config& config, LocalNode& local, Terms terms);
   ~Cohort();
 
   bool together() const { return group_ != nullptr; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/gathering.h"
+#include "adapters/collective/model_terms.h"
 #include "adapters/collective/optimizer_state.h"
 #include "adapters/collective/settings.h"
 #include "dpwa/config/open_log.h"
@@ -63,6 +65,8 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
   collective::require_engine(config_);
   collective::require_plaintext_allowed(config_);
   place_ = place_in_file(config_);
+  terms_ = collective::file_terms(config_);
+  std::ranges::copy(collective::settings_terms(config_.collective), std::back_inserter(terms_));
   if (!may_train_apart(config_.collective)) return;
   auto* data = static_cast<std::byte*>(flat_.memory().mutable_data_ptr());
   parameters_ = std::make_unique<HostParameters>(
@@ -96,7 +100,9 @@ void CollectiveAdapter::start() {
     node_ = std::make_unique<Node>(config_, flat_.manifest(), std::move(options));
     node_->start(config_.collective.start_wait);
   }
-  cohort_ = std::make_unique<collective::Cohort>(config_, node().local());
+  collective::Terms terms = terms_;
+  std::ranges::copy(collective::model_terms(model_), std::back_inserter(terms));
+  cohort_ = std::make_unique<collective::Cohort>(config_, node().local(), std::move(terms));
   phase_ = Phase::running;
   form_first_group(until);
   place_ = cohort_->place();
@@ -110,6 +116,11 @@ void CollectiveAdapter::share(const torch::Tensor& state) {
   if (!state.is_cpu() || !state.is_contiguous())
     throw std::invalid_argument("share(): needs a contiguous tensor in host memory");
   shared_state_ = state;
+}
+
+void CollectiveAdapter::require_same(const std::string& what, const std::string& value) {
+  if (phase_ != Phase::made) throw std::logic_error("require_same() belongs before start()");
+  terms_.emplace_back(what, value);
 }
 
 void CollectiveAdapter::reload(const Config& fresh) {
@@ -148,6 +159,7 @@ void CollectiveAdapter::end_exchange() {
   while (true) {
     report_.waited += result->waited;
     report_.bytes += result->bytes;
+    averaged_bytes_ += result->bytes;
     if (!result->error) break;
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*result->error))
       give_up(*result->error);
@@ -171,7 +183,10 @@ void CollectiveAdapter::end_exchange() {
 void CollectiveAdapter::take(const collective::StepTally& tally) {
   const int size = cohort_->group().size();
   if (tally.joined > 0) uneven_ = true;
-  if (tally.stopping > 0) stopping_ = true;
+  if (tally.first_stopping >= 0 && !std::exchange(stopping_, true))
+    log(LogLevel::info, "collective",
+        "'" + cohort_->name_of(tally.first_stopping) +
+            "' was told to stop: all end after the next step");
   if (tally.first_at_work >= 0) last_at_work_ = tally.first_at_work;
   if (size > 1) report_.outcome = Outcome::averaged;
   report_.participants = static_cast<unsigned>(size - tally.joined);
@@ -186,6 +201,7 @@ StepReport CollectiveAdapter::step(torch::optim::Optimizer& optimizer, const tor
   // What was taken over has this step in it; a node that was told to stop meanwhile ends before it.
   const bool ended = ran && phase_ == Phase::left;
   if (!taken_over_ && !ended) optimizer.step();
+  report_.made = !ended;
   return update_wait(loss);
 }
 
@@ -303,6 +319,7 @@ void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
   told_ = now;
   StatusNotes& notes = node().local().notes;
   notes.set("clock", nlohmann::json(clock_).dump());
+  notes.set("gradient_bytes", std::to_string(averaged_bytes_));
   if (loss.defined() && loss.numel() == 1) {
     const double value = loss.item<double>();
     if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());

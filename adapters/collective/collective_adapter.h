@@ -3,10 +3,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "adapters/adapter.h"
 #include "adapters/collective/cohort.h"
 #include "adapters/collective/gradient_reducer.h"
+#include "adapters/collective/terms.h"
 #include "adapters/common/flat_parameters.h"
 #include "dpwa/config/config.h"
 #include "dpwa/gossip/gossip.h"
@@ -30,6 +32,7 @@ class CollectiveAdapter : public Adapter {
   void start() override;
   Place place() const override { return place_; }
   void share(const torch::Tensor& state) override;
+  void require_same(const std::string& what, const std::string& value) override;
   void average_gradients() override;
   Accumulation accumulate() override;
   void set_batch_size(std::uint64_t samples) override;
@@ -89,9 +92,11 @@ class CollectiveAdapter : public Adapter {
   Phase phase_ = Phase::made;
   FinishReport finished_;
   torch::Tensor shared_state_;  // of the program; undefined: none
+  collective::Terms terms_;     // what all nodes have the same, but for the model
 
   Place place_;
   double clock_ = 0;
+  std::uint64_t averaged_bytes_ = 0;  // of gradients, since the start
   double samples_ = 1;
   bool accumulating_ = false;
   bool has_state_ = false;                        // that of a group, or of what came after it

@@ -20,7 +20,7 @@ FinishReport CollectiveAdapter::finish() {
     finished_.averaged = size > 1;
     finished_.participants = static_cast<std::size_t>(size);
     log(LogLevel::info, "collective",
-        "final model of " + std::to_string(finished_.participants) + " nodes");
+        "final model of " + std::to_string(size) + (size == 1 ? " node" : " nodes"));
   }
   leave();
   return finished_;
@@ -35,10 +35,11 @@ void CollectiveAdapter::run_out() {
     std::optional<CollectiveError> error = result->error;
     if (!error) {
       const collective::StepTally tally = *result->tally;
-      if (tally.stopping > 0) {
+      if (tally.first_stopping >= 0) {
+        const std::string who = cohort_->name_of(tally.first_stopping);
         leave();
-        throw std::runtime_error("node '" + config_.self +
-                                 "' ends, as another node was told to stop");
+        throw std::runtime_error("node '" + config_.self + "' ends, as '" + who +
+                                 "' was told to stop");
       }
       if (tally.first_at_work >= 0) {
         uneven_ = true;

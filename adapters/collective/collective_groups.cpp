@@ -3,13 +3,14 @@
 #include <chrono>
 #include <cmath>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "adapters/collective/collective_adapter.h"
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/operations.h"
-#include "adapters/collective/engine/tensor_form.h"
 #include "adapters/collective/gathering.h"
+#include "adapters/collective/model_terms.h"
 #include "adapters/collective/settings.h"
 #include "adapters/collective/state_sync.h"
 #include "adapters/collective/trained_parameters.h"
@@ -23,6 +24,8 @@ using Steady = std::chrono::steady_clock;
 using collective::Standing;
 
 constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
+// What this node says of itself, before it ends.
+constexpr auto for_the_others_to_see = std::chrono::milliseconds(500);
 
 std::string at_clock(double clock) {
   return "clock " + std::to_string(std::llround(clock));
@@ -45,13 +48,17 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
   collective::Assembler& assembler = cohort_->assembler();
   while (true) {
     assembler.seek(/*admits=*/false);
-    auto formed = assembler.take(until - Steady::now(), [this] {
+    auto formed = assembler.take(until - Steady::now(), [&] {
       tell_wait();
-      return stop_signal::received() != 0;
+      return stop_signal::received() != 0 || !assembler.stranger().empty();
     });
     if (!formed) {
-      const std::string problem =
-          stop_signal::received() != 0 ? "this node was told to stop" : assembler.problem();
+      std::string problem = assembler.problem();
+      if (stop_signal::received() != 0) problem = "this node was told to stop";
+      if (const std::string stranger = assembler.stranger(); !stranger.empty()) {
+        problem = stranger;
+        std::this_thread::sleep_for(for_the_others_to_see);
+      }
       leave();
       throw std::runtime_error(collective::not_together(problem));
     }
@@ -77,14 +84,10 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   collective::ProcessGroup& group = cohort_->group();
   cohort_->watch().begin_wait("comparing models");
   collective::Signature signature;
-  signature.operation = "train a model with " + collective::settings_words(config_.collective);
-  for (const auto& item : model_.named_parameters()) {
-    signature.entries.push_back(
-        {item.key(), collective::form_of(item.value()) +
-                         (item.value().requires_grad() ? "" : ", not trained")});
-  }
-  for (const auto& item : model_.named_buffers())
-    signature.entries.push_back({item.key(), collective::form_of(item.value())});
+  signature.operation = "train a model";
+  for (const auto& [name, value] : terms_) signature.entries.push_back({name, value});
+  for (auto& tensor : collective::tensors_of(model_))
+    signature.entries.push_back(std::move(tensor));
   std::vector<collective::MemberState> members;
   for (const std::int64_t number :
        collective::agree(group, signature, collective::packed({std::llround(clock_), standing})))

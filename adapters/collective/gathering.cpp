@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "adapters/collective/assembler.h"
+#include "adapters/collective/terms.h"
 #include "dpwa/config/locations.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/security/security.h"
@@ -67,7 +68,7 @@ std::string not_together(const std::string& problem) {
 }
 
 std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalNode& local) {
-  NoticeBoard board(local.notes, config.self_index());
+  NoticeBoard board(local.notes, config.self_index(), file_terms(config));
   Patience patience(config.collective.lost_after);
   Assembler assembler(config, local, board, patience);
   assembler.seek(/*admits=*/false);

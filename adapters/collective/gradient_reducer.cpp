@@ -18,6 +18,7 @@
 #include "adapters/collective/backward_hooks.h"
 #include "adapters/collective/bucket_hook.h"
 #include "adapters/collective/buffer_exchange.h"
+#include "adapters/collective/c10d_reducer.h"
 #include "adapters/collective/communication_thread.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 
@@ -27,21 +28,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 const std::string averaging = "averaging gradients";
-
-// Buckets in the order in which backward() is likely to fill them: the last parameters first.
-std::vector<std::vector<std::size_t>> buckets_of(const std::vector<at::Tensor>& parameters,
-                                                 const ReducerOptions& options) {
-  std::vector<at::Tensor> reversed(parameters.rbegin(), parameters.rend());
-  const auto limits = [&](std::int64_t bytes) {
-    return static_cast<std::size_t>(std::max<std::int64_t>(1, bytes));
-  };
-  auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(
-      reversed, {limits(options.first_bucket_bytes), limits(options.bucket_bytes)});
-  for (auto& bucket : buckets) {
-    for (auto& index : bucket) index = parameters.size() - 1 - index;
-  }
-  return buckets;
-}
 
 }  // namespace
 
@@ -132,22 +118,11 @@ GradientReducer::State::State(std::vector<std::pair<std::string, at::Tensor>> pa
   // Before those of the Reducer, which stand behind them on the same nodes.
   hooks_ = std::make_unique<BackwardHooks>(
       parameters_, [this](std::size_t i) { fired(i); }, [this] { require_no_second_pass(); });
-  std::unordered_map<std::size_t, std::string> names;
-  for (std::size_t i = 0; i < names_.size(); ++i) names[i] = names_[i];
   group.run("preparing buckets", [&] {
-    reducer_ = std::make_unique<c10d::Reducer>(
-        parameters_, buckets_of(parameters_, options), group.c10d(),
-        std::vector<bool>(parameters_.size(), false),
-        std::max<std::int64_t>(1, options.bucket_bytes), /*find_unused_parameters=*/false,
-        /*gradient_as_bucket_view=*/false, names,
-        std::max<std::int64_t>(1, options.first_bucket_bytes),
-        /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
-        std::vector<std::int64_t>{});
-    reducer_->register_comm_hook(
+    reducer_ = make_c10d_reducer(
+        parameters_, names_, group, options,
         std::make_unique<BucketHook>([this](c10d::GradBucket& bucket) { return launch(bucket); },
                                      [this](std::size_t bucket) { return landed(bucket); }));
-    // It copies nothing back: write_gradients() does, and scales in the same pass.
-    reducer_->set_optimizer_in_backward();
   });
 }
 

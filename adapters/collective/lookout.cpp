@@ -13,6 +13,16 @@ using namespace std::chrono_literals;
 
 constexpr auto between_questions_to_the_lost = 1000ms;
 
+std::string text_in(const nlohmann::json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::uint64_t incarnation_in(const nlohmann::json& document) {
+  const auto found = document.find("incarnation");
+  return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
 }  // namespace
 
 Lookout::Lookout(const Config& config, LocalNode& local, const NoticeBoard& board,
@@ -39,9 +49,11 @@ void Lookout::see(Memory& memory, const std::string& json, const std::string& er
   if (error.empty() && document.is_object()) {
     sight.reach = Sight::Reach::answers;
     sight.given_up = false;
-    sight.finished = document.value("state", "") == "finished";
-    sight.incarnation = document.value("incarnation", std::uint64_t{0});
+    sight.finished = text_in(document, "state") == "finished";
+    sight.incarnation = incarnation_in(document);
     sight.notes = group_notes_in(document);
+    sight.differs = difference(sight.notes.terms, board_.read().terms);
+    sight.backend = text_in(document, "backend");
     memory.silent_since.reset();
     memory.refused_before = false;
     return;

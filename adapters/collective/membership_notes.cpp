@@ -84,6 +84,7 @@ GroupNotes group_notes_in(const Json& document) {
   notes.engine = value_in<std::string>(json, "engine");
   notes.waits = value_in<bool>(json, "waits");
   notes.exchange = value_in<std::string>(json, "exchange");
+  notes.terms = value_in<Terms>(json, "terms");
   return notes;
 }
 
@@ -102,7 +103,8 @@ Json to_json(const GroupNotes& notes, std::size_t own_place) {
           {"formed", membership_json(notes.formed)},
           {"vote", membership_json(notes.vote)},
           {"store_port", notes.store_port},
-          {"lost", notes.lost}};
+          {"lost", notes.lost},
+          {"terms", notes.terms}};
 }
 
 GroupNotes NoticeBoard::read() const {

@@ -6,8 +6,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "adapters/collective/terms.h"
 #include "dpwa/net/status_notes.h"
 
 namespace dpwa::collective {
@@ -43,6 +45,7 @@ struct GroupNotes {
   std::uint16_t store_port = 0;   // where it hosts the store of that group; 0: it does not
   std::vector<std::size_t> lost;  // members of `formed` that it has given up
   std::string engine;
+  Terms terms;                    // what has to be the same on all members; empty: not said
   bool waits = false;             // for others, in an exchange
   std::string exchange;           // which one
   std::vector<std::string> late;  // of these, who does not wait as well
@@ -55,7 +58,10 @@ nlohmann::json to_json(const GroupNotes& notes, std::size_t own_place);
 // The own notes of a node, and their way into its status document. Any thread.
 class NoticeBoard {
  public:
-  NoticeBoard(StatusNotes& notes, std::size_t own_place) : notes_(notes), own_place_(own_place) {}
+  NoticeBoard(StatusNotes& notes, std::size_t own_place, Terms terms)
+      : notes_(notes), own_place_(own_place) {
+    current_.terms = std::move(terms);
+  }
 
   GroupNotes read() const;
   void change(const std::function<void(GroupNotes&)>& change);

@@ -36,7 +36,8 @@ class Decider {
     std::vector<Membership::Member> found;
     for (std::size_t place = 0; place < sights_.size(); ++place) {
       const Sight& sight = sights_[place];
-      const bool comes = place != self_ && answers(sight) && !over(sight) && sight.notes.seeks;
+      const bool comes = place != self_ && answers(sight) && !over(sight) && sight.notes.seeks &&
+                         sight.differs.empty();
       if (!comes || sight.notes.formed.epoch > last_.epoch) continue;
       const bool ours = last_.includes(place, sight.incarnation);
       // A member that has missed a group of ours knows by itself that it comes anew.

@@ -22,6 +22,10 @@ struct Sight {
   bool finished = false;          // says that it has done with training
   std::uint64_t incarnation = 0;  // of the process that answered
   GroupNotes notes{};
+  // In what it differs from this node, of what has to be the same in a group; empty: in nothing, as
+  // far as both have said. Such a node is never admitted.
+  std::string differs{};
+  std::string backend{};  // that it runs; empty: not said
 };
 
 struct NextGroup {

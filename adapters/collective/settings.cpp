@@ -4,9 +4,8 @@
 
 #include <typeinfo>
 
-#include "dpwa/config/names.h"
-
 namespace dpwa::collective {
+
 ReducerOptions reducer_options(const CollectiveConfig& config) {
   ReducerOptions options;
   options.first_bucket_bytes = static_cast<std::int64_t>(config.first_bucket_bytes);
@@ -23,14 +22,6 @@ ReducerOptions reducer_options(const CollectiveConfig& config) {
       break;
   }
   return options;
-}
-
-std::string settings_words(const CollectiveConfig& config) {
-  return "first_bucket_bytes " + std::to_string(config.first_bucket_bytes) + ", bucket_bytes " +
-         std::to_string(config.bucket_bytes) + ", compression " +
-         name_of(reducer_options(config).compression) + ", average_buffers " +
-         (config.average_buffers ? "true" : "false") + ", on_lost_rank " +
-         config::name_of(config.on_lost_rank) + ", minority " + config::name_of(config.minority);
 }
 
 Signature optimizer_words(const torch::optim::Optimizer& optimizer) {

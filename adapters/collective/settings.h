@@ -2,8 +2,6 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <string>
-
 #include "adapters/collective/engine/signature.h"
 #include "adapters/collective/gradient_reducer.h"
 #include "dpwa/config/config.h"
@@ -11,9 +9,6 @@
 namespace dpwa::collective {
 
 ReducerOptions reducer_options(const CollectiveConfig& config);
-
-// What has to be the same on all nodes, as they write it.
-std::string settings_words(const CollectiveConfig& config);
 
 // Class and learning rates of an optimizer: with others the models would drift apart.
 Signature optimizer_words(const torch::optim::Optimizer& optimizer);

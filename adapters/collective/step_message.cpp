@@ -43,7 +43,8 @@ StepTally StepMessage::tally() const {
     const auto flags = static_cast<int>(sums[1 + rank]);
     const bool joined = (flags & joined_flag) != 0;
     tally.joined += joined ? 1 : 0;
-    tally.stopping += (flags & stopping_flag) != 0 ? 1 : 0;
+    const bool stopping = (flags & stopping_flag) != 0;
+    if (stopping && tally.first_stopping < 0) tally.first_stopping = static_cast<int>(rank);
     if (!joined && tally.first_at_work < 0) tally.first_at_work = static_cast<int>(rank);
     tally.notes.push_back(static_cast<std::uint32_t>(flags) >> note_shift);
   }

@@ -19,7 +19,7 @@ namespace dpwa::collective {
 struct StepTally {
   double samples = 0;                // in the batches of all members
   int joined = 0;                    // members that had no batch any more
-  int stopping = 0;                  // members that want to stop
+  int first_stopping = -1;           // the lowest rank that was told to stop; -1: none
   int first_at_work = -1;            // the lowest rank that had one; -1: none
   std::vector<std::uint32_t> notes;  // of each rank: what it told the others, see set_note()
 };

@@ -13,10 +13,12 @@ namespace dpwa {
 // A back end leaves at its default what it has no word for (docs/COLLECTIVE.md).
 struct StepReport {
   Outcome outcome = Outcome::skipped;
-  std::string peer;         // empty when no single peer is concerned
-  double factor = 0;        // interpolation factor used; 0 unless mixed
-  double staleness = 0;     // own clock - peer clock at the blend; negative when the peer is ahead
-  std::uint64_t bytes = 0;  // received for this outcome
+  bool made = true;   // false: told to stop while it waited, it ended before the optimizer's step
+  std::string peer;   // empty when no single peer is concerned
+  double factor = 0;  // interpolation factor used; 0 unless mixed
+  double staleness = 0;  // own clock - peer clock at the blend; negative when the peer is ahead
+  // Received for this outcome; of averaged gradients: their size as they travel, once.
+  std::uint64_t bytes = 0;
   std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
   double clock = 0;                   // own clock after the step
   unsigned participants = 1;   // nodes whose gradients the step averaged; 1 without an average

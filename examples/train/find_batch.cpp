@@ -40,7 +40,8 @@ void print_trial(const BatchTrial& trial) {
   std::fflush(stdout);
 }
 
-int print_result(const BatchSearch& found, const BatchSearchOptions& search) {
+// `at_limit`: what is said of a batch that is as large as the search allowed.
+int print_result(const BatchSearch& found, const BatchSearchOptions& search, const char* at_limit) {
   if (search.budget > 0)
     std::printf("memory: %.1f MiB and %.3f MiB for each sample, of a budget of %.1f MiB\n",
                 found.memory.fixed / mebibyte, found.memory.per_sample / mebibyte,
@@ -51,7 +52,7 @@ int print_result(const BatchSearch& found, const BatchSearchOptions& search) {
     return 1;
   }
   std::printf("largest batch that fits: %llu%s\n", static_cast<unsigned long long>(found.largest),
-              found.largest == search.limit ? ", the most that --batch-size takes" : "");
+              found.largest == search.limit ? at_limit : "");
   std::printf(
       "--batch-size %llu leaves a tenth free on this node; all nodes take the same: "
       "the least of theirs\n",
@@ -75,19 +76,20 @@ int find_batch(const TrainOptions& options) {
   BatchLoss loss_of(*model, data.train, devices, make);
 
   BatchSearchOptions search;
-  search.limit = largest_option;
+  search.limit = std::min<std::uint64_t>(largest_option, data.train.size());
   if (devices.front().is_cpu()) search.budget = budget_of(options, config);
   search.tried = print_trial;
   std::printf("%8s %16s   %s\n", "batch", "peak memory", "fits");
   const auto step = [&](std::uint64_t batch) {
     std::vector<std::uint32_t> samples(batch);
-    for (std::size_t i = 0; i < samples.size(); ++i)
-      samples[i] = static_cast<std::uint32_t>(i % data.train.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<std::uint32_t>(i);
     optimizer->zero_grad();
     loss_of(samples).backward();
     optimizer->step();
   };
-  return print_result(find_largest_batch(*model, *optimizer, step, search), search);
+  return print_result(
+      find_largest_batch(*model, *optimizer, step, search), search,
+      search.limit == largest_option ? ", the most that --batch-size takes" : ", all samples");
 }
 
 }  // namespace dpwa::train

@@ -60,6 +60,24 @@ bool shares_data(const TrainOptions& options, const Config& config) {
          !options.shard;
 }
 
+std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions& options,
+                                                              const RunIdentity& identity) {
+  std::vector<std::pair<std::string, std::string>> terms = {
+      {"--data", identity.data + ", " + std::to_string(identity.train_size) + " samples"},
+      {"--split", identity.split},
+      {"--seed", std::to_string(options.seed)},
+      {"--model", identity.model},
+      {"--schedule", identity.schedule}};
+  if (!identity.shares_data) return terms;
+  terms.emplace_back("--batch-size", std::to_string(options.batch_size));
+  if (options.steps != 0) {
+    terms.emplace_back("--steps", std::to_string(options.steps));
+  } else {
+    terms.emplace_back("--epochs", config::number_text(options.epochs));
+  }
+  return terms;
+}
+
 RunLength run_length(const TrainOptions& options, const RunIdentity& identity) {
   const auto by_epochs = [&](std::uint64_t epoch) {
     return static_cast<std::uint64_t>(std::llround(options.epochs * static_cast<double>(epoch)));

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/seed_streams.h"
@@ -27,6 +29,10 @@ RunIdentity identify(const TrainOptions& options, const Config& config, const Da
 // Whether all nodes take their samples from one common order, with one position: where they step
 // together, the split is iid and no shard was chosen.
 bool shares_data(const TrainOptions& options, const Config& config);
+
+// What all nodes that step together have the same, for Adapter::require_same(): by option.
+std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions& options,
+                                                              const RunIdentity& identity);
 
 // Where a run ends. In a run of one's own: after the samples that this node takes in it. Where the
 // nodes share the data: with --epochs after the samples of all nodes, with --steps after that step,

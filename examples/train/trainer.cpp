@@ -24,7 +24,7 @@ LoopEnd Trainer::run() {
   parts_.samples.seek(position_);
   parts_.model.train();
   while (!parts_.samples.ended()) {
-    if (!step()) return LoopEnd::diverged;
+    if (const auto end = step()) return *end;
     parts_.between_steps();
     const bool goes_on = !parts_.samples.ended();  // else the caller evaluates
     if (goes_on && due(position_.step, options_.eval_every)) evaluate_now();
@@ -38,7 +38,7 @@ LoopEnd Trainer::run() {
   return LoopEnd::done;
 }
 
-bool Trainer::step() {
+std::optional<LoopEnd> Trainer::step() {
   const TimePoint start = Clock::now();
   set_learning_rate();
   const auto samples = parts_.samples.next(parts_.adapter.place());
@@ -52,8 +52,9 @@ bool Trainer::step() {
     known_loss = losses_.read(loss);
   }
   // Before the step: parameters that gave such a loss are not published.
-  if (known_loss && !std::isfinite(*known_loss)) return false;
+  if (known_loss && !std::isfinite(*known_loss)) return LoopEnd::diverged;
   const StepReport report = parts_.adapter.step(parts_.optimizer, loss);
+  if (!report.made) return LoopEnd::stopped;
   ++position_.step;
   position_.samples += samples.size();
   parts_.samples.settle(position_);
@@ -67,7 +68,7 @@ bool Trainer::step() {
   if (parts_.metrics)
     parts_.metrics->step(seconds(end), position_.step, shown_loss, step_ms, report, end);
   if (parts_.progress) parts_.progress->step(position_.step, shown_loss, report, end);
-  return true;
+  return std::nullopt;
 }
 
 void Trainer::set_learning_rate() {

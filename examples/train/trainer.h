@@ -45,8 +45,9 @@ struct TrainerParts {
 };
 
 enum class LoopEnd {
-  done,      // the samples of the run are taken
-  stopped,   // stop_requested() said so after a step, here or on a node that steps with this one
+  done,     // the samples of the run are taken
+  stopped,  // stop_requested() said so after a step, here or on a node that steps with this one; or
+            // a step that waited for others was not made, and its samples are taken again
   diverged,  // the loss is not finite; the step that showed it was not made (GPU: the one after it)
 };
 
@@ -64,7 +65,7 @@ class Trainer {
   const StepStatistics& statistics() const { return statistics_; }
 
  private:
-  bool step();  // false when the loss is not finite
+  std::optional<LoopEnd> step();  // why the loop ends before it was made
   void set_learning_rate();
   void evaluate_now();
   double seconds(TimePoint now) const;

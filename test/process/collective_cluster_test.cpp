@@ -24,13 +24,11 @@ class Trainers {
 
   void start(const std::vector<std::string>& options) {
     nodes_.clear();
-    for (const auto& name : run_.names()) {
-      std::vector<std::string> command{DPWA_TRAIN, "--config", run_.file(), "--name",
-                                       name,       "--data",   "synthetic", "--threads",
-                                       "1",        "--quiet",  "--run-dir", run_.directory()};
-      command.insert(command.end(), options.begin(), options.end());
-      nodes_.emplace_back(command, log_of(name));
-    }
+    for (std::size_t i = 0; i < run_.names().size(); ++i)
+      nodes_.emplace_back(command_of(i, options), log_of(run_.names()[i]));
+  }
+  void start_again(std::size_t index, const std::vector<std::string>& options) {
+    nodes_.at(index) = test::ChildProcess(command_of(index, options), log_of(run_.names()[index]));
   }
 
   test::ChildProcess& node(std::size_t index) { return nodes_.at(index); }
@@ -51,6 +49,14 @@ class Trainers {
   }
 
  private:
+  std::vector<std::string> command_of(std::size_t index,
+                                      const std::vector<std::string>& options) const {
+    std::vector<std::string> command{
+        DPWA_TRAIN,  "--config",  run_.file(), "--name",  run_.names()[index], "--data",
+        "synthetic", "--threads", "1",         "--quiet", "--run-dir",         run_.directory()};
+    command.insert(command.end(), options.begin(), options.end());
+    return command;
+  }
   std::filesystem::path log_of(const std::string& name) const {
     return run_.directory() / (name + ".log");
   }
@@ -176,6 +182,35 @@ TEST_CASE("trainers that were killed resume from their checkpoints, and end with
     const auto loss = trainers.result(i)["averaged_model"]["test_loss"];
     CHECK(loss == trainers.result(0)["averaged_model"]["test_loss"]);
     CHECK(loss < 0.2);
+  }
+}
+
+TEST_CASE("a node that comes back with another seed or model is refused, and the others go on") {
+  Trainers trainers(3, ", on_lost_rank: shrink}");
+  trainers.start({"--steps", "100000", "--step-time", "10"});
+  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  trainers.node(2).signal(SIGKILL);
+  trainers.node(2).wait(test::run_patience);
+  struct Case {
+    std::vector<std::string> options;
+    std::string reason;
+  };
+  for (const Case& one : {Case{{"--seed", "2"}, "--seed: 1 there, 2 here"},
+                          Case{{"--model", "cnn"}, "--model: mlp there, cnn here"}}) {
+    std::vector<std::string> options{"--steps", "100000", "--step-time", "10"};
+    options.insert(options.end(), one.options.begin(), one.options.end());
+    trainers.start_again(2, options);
+    const auto code = trainers.node(2).wait(test::run_patience);
+    INFO(trainers.logs());
+    REQUIRE(code == 1);
+    CAPTURE(one.reason);
+    CHECK(last_line(trainers.log(2)).find(one.reason) != std::string::npos);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    INFO(trainers.logs());
+    CHECK_FALSE(trainers.node(i).wait(100ms));
+    trainers.node(i).signal(SIGTERM);
+    CHECK(trainers.node(i).wait(test::run_patience) == 128 + SIGTERM);
   }
 }
 

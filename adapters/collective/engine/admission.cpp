@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "adapters/collective/engine/error.h"
+#include "adapters/collective/engine/signature.h"
 
 namespace dpwa::collective {
 
@@ -30,12 +31,12 @@ std::string rank_key(int rank) {
 }
 
 // "rank 2 has" or "ranks 2, 5 have".
-std::string missing(c10d::Store& store, int size) {
+std::string missing(c10d::Store& store, const GroupOptions& options) {
   std::string ranks;
   int count = 0;
-  for (int rank = 0; rank < size; ++rank) {
+  for (int rank = 0; rank < options.size; ++rank) {
     if (store.check({rank_key(rank)})) continue;
-    ranks += (count++ == 0 ? "" : ", ") + std::to_string(rank);
+    ranks += (count++ == 0 ? "" : ", ") + shown_rank(static_cast<std::size_t>(rank), options.names);
   }
   return count == 1 ? "rank " + ranks + " has" : "ranks " + ranks + " have";
 }
@@ -45,7 +46,8 @@ std::string problem_of(c10d::Store& store, const GroupOptions& options, const st
   const std::string terms = std::to_string(options.size) + " ranks, epoch " +
                             std::to_string(options.epoch) + ", engine " + engine +
                             (options.members == 0 ? "" : ", members " + hex(options.members));
-  const std::string who = "rank " + std::to_string(options.rank);
+  const std::string who =
+      "rank " + shown_rank(static_cast<std::size_t>(options.rank), options.names);
   const std::string agreed = store.compareSet(terms_key, "", terms);
   if (agreed != terms) return who + " came for " + terms + "; the others for " + agreed;
   if (options.rank < 0 || options.rank >= options.size) {
@@ -89,7 +91,7 @@ void admit(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& opt
     if (outcome == "ok") return;
     if (outcome) throw failed(Failure::usage, *outcome);
     if (stop.stop_requested()) throw failed(Failure::cancelled, "given up");
-    throw failed(Failure::timeout, missing(*store, options.size) + " not come within " +
+    throw failed(Failure::timeout, missing(*store, options) + " not come within " +
                                        std::to_string(options.form_timeout.count()) + " ms");
   } catch (const std::exception&) {
     throw translate(std::current_exception(), operation, engine);

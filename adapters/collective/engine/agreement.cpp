@@ -101,7 +101,7 @@ std::vector<std::int64_t> agree(const ProcessGroup& group, const Signature& mine
     announced = announce(group, text, payload, at_work);
     // With a problem of its own a member has a text that no other has, unless all have the same.
     if (!announced.same() || announced.some_joined() || !mine.problem.empty())
-      problem = disagreement(texts_of(group, announced, text));
+      problem = disagreement(texts_of(group, announced, text), group.names());
   });
   if (problem) throw CollectiveError(Failure::mismatch, mine.operation, group.engine(), *problem);
   return announced.payloads;
@@ -121,7 +121,7 @@ Announced agree_as_joined(const ProcessGroup& group, std::int64_t answered) {
       return;
     }
     const auto texts = texts_of(group, announced, "");
-    problem = disagreement(texts);
+    problem = disagreement(texts, group.names());
     result.text = texts[first];
   });
   if (problem) throw CollectiveError(Failure::mismatch, name, group.engine(), *problem);
@@ -134,7 +134,9 @@ void require_at_work(const ProcessGroup& group, const std::string& operation,
   if (joined == payloads.end()) return;
   throw CollectiveError(
       Failure::mismatch, operation, group.engine(),
-      "rank " + std::to_string(first + (joined - payloads.begin())) + " has joined");
+      "rank " +
+          shown_rank(static_cast<std::size_t>(first + (joined - payloads.begin())), group.names()) +
+          " has joined");
 }
 
 }  // namespace dpwa::collective

@@ -28,6 +28,8 @@ struct GroupOptions {
   std::uint64_t epoch = 0;
   // A hash of who is to be in it: members that were told of different ones never form one either.
   std::uint64_t members = 0;
+  // By rank, for messages: what the program calls the members. Empty: they have ranks alone.
+  std::vector<std::string> names;
   // Where this node listens for its peers: the host name or address by which they reach it. No
   // environment variable and no interface is asked.
   std::string own_address = "127.0.0.1";

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
@@ -40,6 +41,8 @@ class ProcessGroup {
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
   std::uint64_t epoch() const { return options_.epoch; }
+  // By rank; empty: they have none.
+  const std::vector<std::string>& names() const { return options_.names; }
   const std::string& engine() const { return engine_->name(); }
 
   // For c10d::Reducer and for operations that this layer does not have.

@@ -25,15 +25,15 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 // "ranks 0, 2: float32 [3]; rank 1: float32 [4]", in the order of the first rank of each.
-std::string by_rank(const std::vector<std::string>& values) {
+std::string by_rank(const std::vector<std::string>& values, const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> groups;  // value, ranks
   for (std::size_t rank = 0; rank < values.size(); ++rank) {
     const auto same = std::find_if(groups.begin(), groups.end(),
                                    [&](const auto& group) { return group.first == values[rank]; });
     if (same == groups.end()) {
-      groups.emplace_back(values[rank], std::to_string(rank));
+      groups.emplace_back(values[rank], shown_rank(rank, names));
     } else {
-      same->second += ", " + std::to_string(rank);
+      same->second += ", " + shown_rank(rank, names);
     }
   }
   std::string text;
@@ -46,6 +46,11 @@ std::string by_rank(const std::vector<std::string>& values) {
 }
 
 }  // namespace
+
+std::string shown_rank(std::size_t rank, const std::vector<std::string>& names) {
+  const std::string number = std::to_string(rank);
+  return rank < names.size() ? number + " ('" + names[rank] + "')" : number;
+}
 
 std::string Signature::text() const {
   std::string text = one_line(operation) + '\n';
@@ -60,7 +65,8 @@ std::uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-std::optional<std::string> disagreement(const std::vector<std::string>& texts) {
+std::optional<std::string> disagreement(const std::vector<std::string>& texts,
+                                        const std::vector<std::string>& names) {
   std::vector<std::vector<std::string>> lines;
   std::size_t longest = 0;
   for (const auto& text : texts) {
@@ -70,7 +76,7 @@ std::optional<std::string> disagreement(const std::vector<std::string>& texts) {
   for (std::size_t rank = 0; rank < lines.size(); ++rank) {
     for (const auto& line : lines[rank]) {
       if (line.starts_with(problem_mark)) {
-        return "rank " + std::to_string(rank) + ": " +
+        return "rank " + shown_rank(rank, names) + ": " +
                line.substr(std::string(problem_mark).size());
       }
     }
@@ -80,7 +86,7 @@ std::optional<std::string> disagreement(const std::vector<std::string>& texts) {
     for (const auto& of_rank : lines) values.push_back(k < of_rank.size() ? of_rank[k] : "");
     const bool differ = std::any_of(values.begin(), values.end(),
                                     [&](const auto& value) { return value != values.front(); });
-    if (differ) return "the ranks do not call the same: " + by_rank(values);
+    if (differ) return "the ranks do not call the same: " + by_rank(values, names);
   }
   return std::nullopt;
 }

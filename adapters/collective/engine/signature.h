@@ -25,8 +25,12 @@ struct Signature {
 // 64 bits of a text: members of equal hash are taken to agree.
 std::uint64_t hash_of(const std::string& text);
 
+// "2 ('w3')", where `names` has one for the rank; else "2".
+std::string shown_rank(std::size_t rank, const std::vector<std::string>& names);
+
 // Why the members' texts, by rank, do not fit together: names the ranks and what each has. None
-// where they do.
-std::optional<std::string> disagreement(const std::vector<std::string>& texts);
+// where they do. `names`: of the members by rank; may be empty.
+std::optional<std::string> disagreement(const std::vector<std::string>& texts,
+                                        const std::vector<std::string>& names = {});
 
 }  // namespace dpwa::collective

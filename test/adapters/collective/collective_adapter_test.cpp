@@ -1,114 +1,18 @@
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
-#include <torch/types.h>
 
 #include <atomic>
 #include <barrier>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "adapters/adapter.h"
-#include "dpwa/net/free_ports.h"
-#include "test/adapters/doctest_with_torch.h"
-#include "test/support/at_once.h"
-#include "test/support/vector_cluster.h"
+#include "test/adapters/collective/training_nodes.h"
 
 // Synchronous data parallel against one process that sees the whole batch.
 namespace dpwa {
-namespace {
 
-using torch::Tensor;
-using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<Tensor>)>;
-
-struct Net : torch::nn::Module {
-  explicit Net(std::uint64_t seed) {
-    torch::manual_seed(static_cast<std::int64_t>(seed));
-    first = register_module("first", torch::nn::Linear(6, 16));
-    second = register_module("second", torch::nn::Linear(16, 3));
-    unused = register_module("unused", torch::nn::Linear(4, 4));
-    frozen = register_parameter("frozen", torch::randn({3}), /*requires_grad=*/false);
-  }
-  Tensor forward(const Tensor& x) { return second(torch::tanh(first(x))) + frozen; }
-  torch::nn::Linear first{nullptr}, second{nullptr}, unused{nullptr};
-  Tensor frozen;
-};
-
-struct Data {
-  Tensor x, y;
-};
-
-Data data_of(int rows) {
-  torch::manual_seed(77);
-  return {torch::randn({rows, 6}), torch::randint(3, {rows})};
-}
-
-Tensor loss_of(Net& net, const Data& data, std::int64_t from, std::int64_t count) {
-  return torch::cross_entropy_loss(net.forward(data.x.narrow(0, from, count)),
-                                   data.y.narrow(0, from, count));
-}
-
-Tensor flat(const torch::nn::Module& net) {
-  std::vector<Tensor> parts;
-  for (const auto& tensor : net.parameters()) parts.push_back(tensor.detach().reshape({-1}));
-  for (const auto& tensor : net.buffers())
-    parts.push_back(tensor.detach().reshape({-1}).to(torch::kFloat));
-  return torch::cat(parts).clone();
-}
-
-using Tune = std::function<void(Config&)>;
-
-std::vector<Config> configs_of(int nodes, const Tune& tune = {}) {
-  const auto ports = net::free_ports(static_cast<std::size_t>(nodes));
-  std::vector<Config> configs;
-  for (int rank = 0; rank < nodes; ++rank) {
-    configs.push_back(test::loopback_config(ports, static_cast<std::size_t>(rank)));
-    configs.back().backend = Backend::collective;
-    if (tune) tune(configs.back());
-  }
-  return configs;
-}
-
-// What each node of a cluster does; all at once.
-void run(int nodes, const std::function<void(int, const Config&)>& body, const Tune& tune = {}) {
-  const auto configs = configs_of(nodes, tune);
-  test::at_once(configs.size(), [&](std::size_t i) { body(static_cast<int>(i), configs[i]); });
-}
-
-// Models are made one after the other: the generator of the process is shared.
-template <typename Model>
-std::vector<std::shared_ptr<Model>> models_of(int nodes, std::uint64_t seed) {
-  std::vector<std::shared_ptr<Model>> models;
-  for (int rank = 0; rank < nodes; ++rank) models.push_back(std::make_shared<Model>(seed));
-  return models;
-}
-
-const std::vector<std::pair<std::string, MakeOptimizer>>& optimizers() {
-  static const std::vector<std::pair<std::string, MakeOptimizer>> all = {
-      {"sgd",
-       [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::SGD>(p, 0.1);
-       }},
-      {"momentum",
-       [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::SGD>(
-             p, torch::optim::SGDOptions(0.05).momentum(0.9).weight_decay(1e-3));
-       }},
-      {"adam", [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::Adam>(p, torch::optim::AdamOptions(0.01));
-       }}};
-  return all;
-}
-
-double relative_distance(const Tensor& a, const Tensor& b) {
-  return ((a - b).norm() / b.norm()).item<double>();
-}
-
-}  // namespace
+using namespace test;
 
 TEST_CASE("nodes with parts of a batch, even or not, end where one process with all of it does") {
   const Data data = data_of(128);
@@ -386,141 +290,6 @@ TEST_CASE("a node whose checkpoint is behind takes over weights, optimizer and c
   for (int step = 0; step < 3; ++step) single_step();
   CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
   CHECK(relative_distance(flat(*models[0]), flat(single)) <= 1e-5);
-}
-
-TEST_CASE("models that differ are named on every node, and nobody trains") {
-  std::vector<std::string> errors(2);
-  std::vector<std::shared_ptr<torch::nn::Module>> models;
-  for (int rank = 0; rank < 2; ++rank) {
-    models.push_back(std::make_shared<torch::nn::Module>());
-    models.back()->register_parameter("weight", torch::zeros({3, rank + 4}));
-  }
-  run(2, [&](int rank, const Config& config) {
-    const auto adapter = make_adapter(config, *models[static_cast<std::size_t>(rank)]);
-    try {
-      adapter->start();
-    } catch (const std::exception& error) {
-      errors[static_cast<std::size_t>(rank)] = error.what();
-    }
-  });
-  for (const std::string& error : errors) {
-    CAPTURE(error);
-    for (const char* part : {"weight", "[3, 4]", "[3, 5]", "rank 0", "rank 1"})
-      CHECK(error.find(part) != std::string::npos);
-    CHECK(error.find('\n') == std::string::npos);
-  }
-}
-
-TEST_CASE(
-    "settings, optimizers and learning rates that differ end all with one line that says so") {
-  struct Case {
-    const char* what;
-    const char* expected;
-  };
-  for (const Case& one :
-       {Case{"compression", "compression bf16"}, Case{"bucket", "bucket_bytes 77"},
-        Case{"class", "Adam"}, Case{"rate", "learning rate 0.2"}}) {
-    INFO(one.what);
-    const std::string what = one.what;
-    auto models = models_of<Net>(2, 5);
-    const Data data = data_of(32);
-    std::vector<std::string> errors(2);
-    run(2, [&](int rank, const Config& given) {
-      Config config = given;
-      if (rank == 1 && what == "compression")
-        config.collective.compression = GradientCompression::bf16;
-      if (rank == 1 && what == "bucket") config.collective.bucket_bytes = 77;
-      Net& model = *models[static_cast<std::size_t>(rank)];
-      std::unique_ptr<torch::optim::Optimizer> optimizer = std::make_unique<torch::optim::SGD>(
-          model.parameters(), rank == 1 && what == "rate" ? 0.2 : 0.1);
-      if (rank == 1 && what == "class")
-        optimizer = std::make_unique<torch::optim::Adam>(model.parameters(), 0.1);
-      const auto adapter = make_adapter(config, model);
-      try {
-        adapter->start();
-        const Tensor loss = loss_of(model, data, 0, 32);
-        loss.backward();
-        adapter->step(*optimizer, loss);
-      } catch (const std::runtime_error& error) {
-        errors[static_cast<std::size_t>(rank)] = error.what();
-      }
-    });
-    for (const std::string& error : errors) {
-      CAPTURE(error);
-      CHECK(error.find(one.expected) != std::string::npos);
-      CHECK(error.find('\n') == std::string::npos);
-    }
-  }
-}
-
-TEST_CASE("a node that leaves ends the others with one line that names it") {
-  auto models = models_of<Net>(3, 5);
-  const Data data = data_of(96);
-  std::vector<std::string> errors(3);
-  run(3, [&](int rank, const Config& config) {
-    Net& model = *models[static_cast<std::size_t>(rank)];
-    torch::optim::SGD optimizer(model.parameters(), 0.1);
-    const auto adapter = make_adapter(config, model);
-    adapter->start();
-    try {
-      for (int step = 0; step < 1000; ++step) {
-        optimizer.zero_grad();
-        const Tensor loss = loss_of(model, data, rank * 32, 32);
-        loss.backward();  // never throws
-        if (rank == 1 && step == 5) {
-          adapter->leave();
-          return;
-        }
-        adapter->step(optimizer, loss);
-      }
-    } catch (const std::runtime_error& error) {
-      errors[static_cast<std::size_t>(rank)] = error.what();
-    }
-  });
-  for (const int rank : {0, 2}) {
-    const std::string& error = errors[static_cast<std::size_t>(rank)];
-    CAPTURE(error);
-    CHECK(error.find("needs every node") != std::string::npos);
-    CHECK(error.find('\n') == std::string::npos);
-  }
-}
-
-TEST_CASE("a node that does not come is named after the wait at the start") {
-  auto model = std::make_shared<Net>(5);
-  const auto configs = configs_of(
-      2, [](Config& config) { config.collective.start_wait = std::chrono::milliseconds(400); });
-  for (const Config& config : configs) {
-    const auto adapter = make_adapter(config, *model);
-    const std::string absent = config.self == configs[0].self ? configs[1].self : configs[0].self;
-    try {
-      adapter->start();
-      FAIL("it started alone");
-    } catch (const std::runtime_error& error) {
-      const std::string text = error.what();
-      CAPTURE(text);
-      CHECK(text.find("missing: '" + absent + "'") != std::string::npos);
-    }
-  }
-}
-
-TEST_CASE(
-    "gradients in the clear beside encrypted nodes need a word, and gossip alone has joins and "
-    "daemons") {
-  auto model = std::make_shared<Net>(5);
-  Config config = configs_of(2)[0];
-  config.security.mode = "psk";
-  config.nodes[1].addresses = {"192.0.2.7"};
-  CHECK_THROWS_WITH_AS(make_adapter(config, *model),
-                       doctest::Contains("collective.plaintext: the gradients"), ConfigError);
-  config.collective.plaintext = true;
-  CHECK_NOTHROW(make_adapter(config, *model));
-  Config attached = config;
-  attached.gossip.daemon = true;
-  CHECK_THROWS_WITH_AS(make_adapter(attached, *model), doctest::Contains("gossip.daemon"),
-                       ConfigError);
-  Config joining = config;
-  joining.join = {config.nodes[1]};
-  CHECK_THROWS_WITH_AS(make_adapter(joining, *model), doctest::Contains("joins"), ConfigError);
 }
 
 }  // namespace dpwa

@@ -231,4 +231,22 @@ TEST_CASE("an attempt that came to nothing is made again under another epoch") {
   CHECK(next_group(sights, 0, false, 4).group == group_of(5, {0, 1}));
 }
 
+TEST_CASE("a node with other settings is not admitted, and does not count as the one it was") {
+  auto sights = all_in(group_of(3, {0, 1}), 3);
+  for (std::size_t place : {0, 1}) sights[place].notes.seeks = false;
+  sights[2].notes.formed = {};
+  CHECK(has_newcomers(sights, 0));
+  sights[2].differs = "--seed: 2 there, 1 here";
+  CHECK_FALSE(has_newcomers(sights, 0));
+  CHECK(next_group(sights, 0, true).step == Step::wait);
+  // A member that was started again so: the others go on without it.
+  auto left = all_in(group_of(3, {0, 1, 2}), 3);
+  left[2].incarnation = 7;
+  left[2].notes.formed = {};
+  left[2].differs = "--seed: 2 there, 1 here";
+  const NextGroup next = next_group(left, 0, true);
+  CHECK(next.step == Step::host);
+  CHECK(places(next.group) == Places{0, 1});
+}
+
 }  // namespace dpwa::collective

@@ -1,55 +1,15 @@
-#include <torch/nn/modules/linear.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
-#include <torch/types.h>
-
-#include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "adapters/adapter.h"
 #include "adapters/parallel/device_replicas.h"
-#include "dpwa/net/free_ports.h"
-#include "test/adapters/doctest_with_torch.h"
-#include "test/support/at_once.h"
-#include "test/support/vector_cluster.h"
+#include "test/adapters/collective/training_nodes.h"
 
 // Two levels: devices of one process, then nodes.
 namespace dpwa {
+
+using namespace test;
+
 namespace {
-
-using torch::Tensor;
-
-struct Net : torch::nn::Module {
-  explicit Net(std::uint64_t seed) {
-    torch::manual_seed(static_cast<std::int64_t>(seed));
-    first = register_module("first", torch::nn::Linear(6, 16));
-    second = register_module("second", torch::nn::Linear(16, 3));
-    unused = register_module("unused", torch::nn::Linear(4, 4));
-  }
-  Tensor forward(const Tensor& x) { return second(torch::tanh(first(x))); }
-  torch::nn::Linear first{nullptr}, second{nullptr}, unused{nullptr};
-};
-
-struct Data {
-  Tensor x, y;
-};
-
-Data data_of(std::int64_t rows) {
-  torch::manual_seed(77);
-  return {torch::randn({rows, 6}), torch::randint(3, {rows})};
-}
-
-Tensor loss_of(Net& net, const Data& data, std::int64_t from, std::int64_t count) {
-  return torch::cross_entropy_loss(net.forward(data.x.narrow(0, from, count)),
-                                   data.y.narrow(0, from, count));
-}
-
-Tensor flat(const Net& net) {
-  std::vector<Tensor> parts;
-  for (const auto& tensor : net.parameters()) parts.push_back(tensor.detach().reshape({-1}));
-  return torch::cat(parts).clone();
-}
 
 std::unique_ptr<torch::optim::Optimizer> optimizer_of(Net& net, bool adam) {
   if (adam)
@@ -58,14 +18,10 @@ std::unique_ptr<torch::optim::Optimizer> optimizer_of(Net& net, bool adam) {
                                              torch::optim::SGDOptions(0.05).momentum(0.9));
 }
 
-double relative_distance(const Tensor& a, const Tensor& b) {
-  return ((a - b).norm() / b.norm()).item<double>();
-}
-
 }  // namespace
 
 TEST_CASE("nodes with two devices each end where one process with the global batch does") {
-  constexpr std::int64_t rows = 75;
+  constexpr int rows = 75;
   constexpr int steps = 60;
   const Data data = data_of(rows);
   for (const bool adam : {false, true}) {

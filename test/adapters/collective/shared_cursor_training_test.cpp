@@ -1,52 +1,23 @@
-#include <torch/nn/modules/linear.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
-#include <torch/types.h>
-
-#include <barrier>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "adapters/adapter.h"
-#include "dpwa/net/free_ports.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "dpwa/parallel/shared_cursor.h"
 #include "dpwa/parallel/shuffle.h"
-#include "test/adapters/doctest_with_torch.h"
-#include "test/support/at_once.h"
-#include "test/support/vector_cluster.h"
+#include "test/adapters/collective/training_nodes.h"
 
 // Nodes that take their samples by one position, against one process that takes them all.
 namespace dpwa {
-namespace {
 
-using torch::Tensor;
-using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<Tensor>)>;
+using namespace test;
+
+namespace {
 
 constexpr std::int64_t data_size = 500;
 constexpr std::uint64_t global_batch = 24;
 constexpr std::uint64_t end = 199 * global_batch + 7;  // 200 steps, the last one of 7 samples
-
-struct Net : torch::nn::Module {
-  explicit Net(std::uint64_t seed) {
-    torch::manual_seed(static_cast<std::int64_t>(seed));
-    first = register_module("first", torch::nn::Linear(6, 16));
-    second = register_module("second", torch::nn::Linear(16, 3));
-  }
-  torch::nn::Linear first{nullptr}, second{nullptr};
-};
-
-struct Data {
-  Tensor x, y;
-};
-
-Data make_data() {
-  torch::manual_seed(77);
-  return {torch::randn({data_size, 6}), torch::randint(3, {data_size})};
-}
 
 // Sample number `position` of the common order.
 std::int64_t sample_at(std::uint64_t position) {
@@ -66,17 +37,11 @@ Tensor loss_of(Net& net, const Data& data, const ItemRange& part) {
   std::vector<std::int64_t> samples;
   for (std::uint64_t i = part.from; i < part.end(); ++i) samples.push_back(sample_at(i));
   const Tensor rows = torch::tensor(samples);
-  const Tensor scores = net.second(torch::tanh(net.first(data.x.index_select(0, rows))));
-  return torch::cross_entropy_loss(scores, data.y.index_select(0, rows));
+  return torch::cross_entropy_loss(net.forward(data.x.index_select(0, rows)),
+                                   data.y.index_select(0, rows));
 }
 
-Tensor flat(const Net& net) {
-  std::vector<Tensor> parts;
-  for (const auto& tensor : net.parameters()) parts.push_back(tensor.detach().reshape({-1}));
-  return torch::cat(parts).clone();
-}
-
-const std::vector<std::pair<std::string, MakeOptimizer>>& optimizers() {
+const std::vector<std::pair<std::string, MakeOptimizer>>& gentle_optimizers() {
   static const std::vector<std::pair<std::string, MakeOptimizer>> all = {
       {"sgd",
        [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
@@ -106,20 +71,17 @@ Tensor one_process(const Data& data, const MakeOptimizer& make_optimizer) {
 }  // namespace
 
 TEST_CASE("nodes that share one position end where one process with the global batch does") {
-  const Data data = make_data();
-  for (const auto& [name, make_optimizer] : optimizers()) {
+  const Data data = data_of(data_size);
+  for (const auto& [name, make_optimizer] : gentle_optimizers()) {
     const Tensor expected = one_process(data, make_optimizer);
     const std::vector<std::size_t> sizes =
         name == "adam" ? std::vector<std::size_t>{1, 2, 3, 4} : std::vector<std::size_t>{3};
     for (const std::size_t nodes : sizes) {
       INFO(nodes << " nodes, " << name);
-      const auto ports = net::free_ports(nodes);
-      std::vector<std::shared_ptr<Net>> models;
-      for (std::size_t i = 0; i < nodes; ++i) models.push_back(std::make_shared<Net>(5));
+      const auto models = models_of<Net>(static_cast<int>(nodes), 5);
       std::vector<std::uint64_t> taken(nodes);
-      test::at_once(nodes, [&](std::size_t i) {
-        Config config = test::loopback_config(ports, i);
-        config.backend = Backend::collective;
+      run(static_cast<int>(nodes), [&](int rank, const Config& config) {
+        const auto i = static_cast<std::size_t>(rank);
         Net& net = *models[i];
         const auto optimizer = make_optimizer(net.parameters());
         const auto adapter = make_adapter(config, net);
@@ -147,7 +109,7 @@ TEST_CASE("nodes that share one position end where one process with the global b
       CHECK(std::accumulate(taken.begin(), taken.end(), std::uint64_t{0}) == end);
       for (const auto& model : models) CHECK(torch::equal(flat(*model), flat(*models.front())));
       const Tensor result = flat(*models.front());
-      CHECK(((result - expected).norm() / expected.norm()).item<double>() <= 1e-5);
+      CHECK(relative_distance(result, expected) <= 1e-5);
     }
   }
 }

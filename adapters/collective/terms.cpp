@@ -1,0 +1,60 @@
+#include "adapters/collective/terms.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "adapters/collective/engine/signature.h"
+#include "dpwa/config/names.h"
+
+namespace dpwa::collective {
+namespace {
+
+const std::string nodes_of_file = "nodes of the cluster file";
+constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
+
+std::string value_of(const Terms& terms, const std::string& name) {
+  const auto found = std::ranges::find(terms, name, &Terms::value_type::first);
+  return found == terms.end() ? "nothing" : found->second;
+}
+
+std::string differing(const std::string& name, const Terms& there, const Terms& here) {
+  const std::string theirs = value_of(there, name);
+  const std::string ours = value_of(here, name);
+  return theirs == ours ? "" : name + ": " + theirs + " there, " + ours + " here";
+}
+
+}  // namespace
+
+Terms file_terms(const Config& config) {
+  std::string names;
+  for (const NodeEntry& node : config.nodes) names += (names.empty() ? "" : ", ") + node.name;
+  if (names.size() > longest_list)
+    names = std::to_string(config.nodes.size()) + " names, hash " + std::to_string(hash_of(names));
+  return {{nodes_of_file, names}};
+}
+
+Terms settings_terms(const CollectiveConfig& config) {
+  return {{"collective.first_bucket_bytes", std::to_string(config.first_bucket_bytes)},
+          {"collective.bucket_bytes", std::to_string(config.bucket_bytes)},
+          {"collective.compression", config::name_of(config.compression)},
+          {"collective.average_buffers", config.average_buffers ? "true" : "false"},
+          {"collective.on_lost_rank", config::name_of(config.on_lost_rank)},
+          {"collective.minority", config::name_of(config.minority)}};
+}
+
+std::string difference(const Terms& there, const Terms& here) {
+  if (there.empty() || here.empty()) return "";
+  for (const Terms& terms : {here, there}) {
+    for (const auto& [name, value] : terms) {
+      if (std::string text = differing(name, there, here); !text.empty()) return text;
+    }
+  }
+  return "";
+}
+
+std::string difference_of_files(const Terms& there, const Terms& here) {
+  if (there.empty() || here.empty()) return "";
+  return differing(nodes_of_file, there, here);
+}
+
+}  // namespace dpwa::collective
