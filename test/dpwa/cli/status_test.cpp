@@ -9,7 +9,6 @@
 #include <sstream>
 #include <thread>
 
-#include "dpwa/cli/node_status.h"
 #include "dpwa/cli/text_table.h"
 #include "dpwa/net/free_ports.h"
 #include "test/dpwa/cli/run_cli.h"
@@ -375,18 +374,6 @@ TEST_CASE("a node that answers at the address of another is missing there") {
   CHECK_FALSE(shown.contains("status"));  // run.sh --detach and others would take it for that of w1
 }
 
-TEST_CASE("a check takes nothing that another node says for the word of the one asked") {
-  const auto node = [](const std::string& name, const char* document) {
-    return cli::NodeStatus{name, "h:1", "alive", "", cli::Json::parse(document)};
-  };
-  CHECK(cli::status_problems(std::vector<cli::NodeStatus>{
-            node("a", R"({"node": "b", "state": "training", "peers": [
-                {"name": "b", "quarantined_ms": 7}]})"),
-            node("b", R"({"node": "b", "state": "training", "peers": []})"),
-            node("c", R"({"node": "\u001b[2J", "state": "training", "peers": []})")}) ==
-        std::vector<std::string>{"a: answers as 'b'", "c: answers as '?[2J'"});
-}
-
 TEST_CASE("the help of status asks for the file once") {
   const std::string help = test::run_cli({"status", "--help"}).out;
   const auto first = help.find("REQUIRED");
@@ -395,53 +382,6 @@ TEST_CASE("the help of status asks for the file once") {
   CHECK(help.find("--config TEXT") != std::string::npos);
   CHECK(test::run_cli({"status"}).err ==
         "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa --help)\n");
-}
-
-TEST_CASE("a check names every way in which a node can fail") {
-  const auto node = [](const std::string& name, const char* document) {
-    return cli::NodeStatus{name, "h:1", "alive", "", cli::Json::parse(document)};
-  };
-  const std::vector<cli::NodeStatus> nodes{
-      node("a", R"({"state": "training", "loss": 0.5, "peers": [
-          {"name": "b", "last_failure": null, "quarantined_ms": 0},
-          {"name": "c", "last_failure": "unusable", "quarantined_ms": 7}]})"),
-      node("b", R"({"state": "training", "loss": 0.5, "peers": [
-          {"name": "a", "last_failure": "unreachable"}, {"name": "c", "last_failure": "rejected"}]})"),
-      node("c", R"({"state": "training", "loss": 0.5, "peers": []})"),
-      node("d",
-           R"({"state": "training", "loss": null, "peers": []})"),  // no program has to say one
-      node("e", R"({"state": "stale", "loss": 0.5})"),
-      node("f", R"({"state": "waiting", "loss": null, "peers": []})"),
-      node("g", R"({"state": "finished", "loss": 0.5, "peers": [
-          {"name": "a", "last_failure": "unreachable"}]})"),
-      node("h", R"({"state": 3})"),
-      node("i", R"({"state": "training", "loss": 0.5, "peers": [
-          {"name": "a", "last_failure": "busy"}, {"name": "c", "last_failure": "timed_out"}]})"),
-      {"j", "h:1", "dead", "no answer in time", cli::Json::object()}};
-  CHECK(cli::status_problems(nodes) ==
-        std::vector<std::string>{"b: reaches none of its peers", "c: in quarantine at a",
-                                 "e: its trainer is gone", "h: answers with no status",
-                                 "j: no answer: no answer in time"});
-  CHECK(cli::status_problems({}).empty());
-}
-
-TEST_CASE("the status table fits a terminal of 120 columns, with numbers of a long run") {
-  const auto document = cli::Json::parse(R"({"state": "training", "clock": 1234567.8,
-      "loss": 12.3456, "pulls_ok": 1234567, "pulls_failed": 12345, "bytes_received": 123456700000,
-      "bytes_served": 123456700000, "peers": [], "firewall": {}})");
-  std::ostringstream out;
-  cli::print_status_table({{"worker-1", "192.168.100.100:24000", "suspect", "", document}}, out);
-  std::istringstream lines(out.str());
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 120);
-}
-
-TEST_CASE("a text table lines its columns up and lets a short row run on") {
-  cli::TextTable table({"a", "bb", "c"});
-  table.add({"long", "x", "1"});
-  table.add({"y", "everything that went wrong"});
-  std::ostringstream out;
-  table.print(out);
-  CHECK(out.str() == "a     bb  c\nlong  x   1\ny     everything that went wrong\n");
 }
 
 }  // namespace dpwa

@@ -1,0 +1,98 @@
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "dpwa/cli/node_status.h"
+#include "dpwa/cli/text_table.h"
+
+// What dpwa status makes of the documents of nodes. Pure.
+namespace dpwa {
+
+TEST_CASE("a check takes nothing that another node says for the word of the one asked") {
+  const auto node = [](const std::string& name, const char* document) {
+    return cli::NodeStatus{name, "h:1", "alive", "", cli::Json::parse(document)};
+  };
+  CHECK(cli::status_problems(std::vector<cli::NodeStatus>{
+            node("a", R"({"node": "b", "state": "training", "peers": [
+                {"name": "b", "quarantined_ms": 7}]})"),
+            node("b", R"({"node": "b", "state": "training", "peers": []})"),
+            node("c", R"({"node": "\u001b[2J", "state": "training", "peers": []})")}) ==
+        std::vector<std::string>{"a: answers as 'b'", "c: answers as '?[2J'"});
+}
+
+TEST_CASE("a check names every way in which a node can fail") {
+  const auto node = [](const std::string& name, const char* document) {
+    return cli::NodeStatus{name, "h:1", "alive", "", cli::Json::parse(document)};
+  };
+  const std::vector<cli::NodeStatus> nodes{
+      node("a", R"({"state": "training", "loss": 0.5, "peers": [
+          {"name": "b", "last_failure": null, "quarantined_ms": 0},
+          {"name": "c", "last_failure": "unusable", "quarantined_ms": 7}]})"),
+      node("b", R"({"state": "training", "loss": 0.5, "peers": [
+          {"name": "a", "last_failure": "unreachable"}, {"name": "c", "last_failure": "rejected"}]})"),
+      node("c", R"({"state": "training", "loss": 0.5, "peers": []})"),
+      node("d",
+           R"({"state": "training", "loss": null, "peers": []})"),  // no program has to say one
+      node("e", R"({"state": "stale", "loss": 0.5})"),
+      node("f", R"({"state": "waiting", "loss": null, "peers": []})"),
+      node("g", R"({"state": "finished", "loss": 0.5, "peers": [
+          {"name": "a", "last_failure": "unreachable"}]})"),
+      node("h", R"({"state": 3})"),
+      node("i", R"({"state": "training", "loss": 0.5, "peers": [
+          {"name": "a", "last_failure": "busy"}, {"name": "c", "last_failure": "timed_out"}]})"),
+      {"j", "h:1", "dead", "no answer in time", cli::Json::object()}};
+  CHECK(cli::status_problems(nodes) ==
+        std::vector<std::string>{"b: reaches none of its peers", "c: in quarantine at a",
+                                 "e: its trainer is gone", "h: answers with no status",
+                                 "j: no answer: no answer in time"});
+  CHECK(cli::status_problems({}).empty());
+}
+
+TEST_CASE("the status table fits a terminal of 120 columns, with numbers of a long run") {
+  const auto document = cli::Json::parse(R"({"state": "training", "clock": 1234567.8,
+      "loss": 12.3456, "pulls_ok": 1234567, "pulls_failed": 12345, "bytes_received": 123456700000,
+      "bytes_served": 123456700000, "peers": [], "firewall": {}})");
+  std::ostringstream out;
+  cli::print_status_table({{"worker-1", "192.168.100.100:24000", "suspect", "", document}}, out);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 120);
+}
+
+TEST_CASE("nodes that step together are shown with rank, group, engine and what they averaged") {
+  const auto node = [](const std::string& name, const char* document) {
+    return cli::NodeStatus{name, "192.168.100.100:24000", "alive", "", cli::Json::parse(document)};
+  };
+  const std::vector<cli::NodeStatus> nodes{
+      node("worker-1", R"({"state": "training", "clock": 1234567.8, "loss": 12.3456,
+          "gradient_bytes": 123456700000, "collective": {"rank": 0, "size": 3, "epoch": 12,
+          "engine": "gloo", "waits": true, "late": ["worker-3"]}})"),
+      node("worker-2", R"({"state": "training", "collective": {"rank": 1, "size": 3, "epoch": 11,
+          "engine": "gloo", "apart": true}})"),
+      // As it begins, and one that says nothing that fits.
+      node("worker-3", R"({"state": "joining", "collective": {"rank": null, "epoch": 0}})"),
+      node("worker-4", R"({"state": "joining", "collective": 7})"),
+      {"worker-5", "h:1", "dead", "no answer in time", cli::Json::object()}};
+  std::ostringstream out;
+  cli::print_status_table(nodes, out);
+  const std::string table = out.str();
+  CAPTURE(table);
+  for (const char* shown : {"0 of 3  12     gloo    123457       waits for worker-3", "apart",
+                            "no answer: no answer in time", "worker-4"})
+    CHECK(table.find(shown) != std::string::npos);
+  CHECK(table.find("pulls ok") == std::string::npos);
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 130);
+}
+
+TEST_CASE("a text table lines its columns up and lets a short row run on") {
+  cli::TextTable table({"a", "bb", "c"});
+  table.add({"long", "x", "1"});
+  table.add({"y", "everything that went wrong"});
+  std::ostringstream out;
+  table.print(out);
+  CHECK(out.str() == "a     bb  c\nlong  x   1\ny     everything that went wrong\n");
+}
+
+}  // namespace dpwa
