@@ -24,6 +24,7 @@ constexpr auto longest_pause = 100ms;
 constexpr auto pause_of_an_attempt = 3ms;
 constexpr auto between_looks_during_an_attempt = 50ms;
 constexpr auto between_looks_for_newcomers = 500ms;
+constexpr auto between_words_on_a_stranger = 60s;
 constexpr auto patience_with_the_untaken = 3s;
 constexpr milliseconds limit_of_an_attempt = 10s;
 
@@ -232,7 +233,11 @@ void Assembler::look_for_newcomers() {
 void Assembler::tell_of_strangers(const std::vector<Sight>& sights) {
   for (const Sight& sight : sights) {
     const bool comes = sight.reach == Sight::Reach::answers && sight.notes.seeks;
-    if (!comes || sight.differs.empty() || !told_.insert(sight.incarnation).second) continue;
+    if (!comes || sight.differs.empty()) continue;
+    const TimePoint now = SteadyClock::now();
+    const auto [told, first] = told_.try_emplace(sight.name, now);
+    if (!first && now - told->second < between_words_on_a_stranger) continue;
+    told->second = now;
     log(LogLevel::warn, "collective",
         "'" + sight.name + "' is not taken in, as it differs: " + sight.differs);
   }

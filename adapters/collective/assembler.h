@@ -2,10 +2,10 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -76,11 +76,11 @@ class Assembler {
   LocalNode& local_;
   NoticeBoard& board_;
   const std::shared_ptr<const Engine> engine_;
-  Lookout lookout_;                   // of the thread
-  std::shared_ptr<Attempt> attempt_;  // of the thread
-  std::uint64_t failed_ = 0;          // of the thread: the last epoch that came to nothing
-  TimePoint looked_{};                // of the thread
-  std::set<std::uint64_t> told_;      // of the thread: processes that were named as strangers
+  Lookout lookout_;                        // of the thread
+  std::shared_ptr<Attempt> attempt_;       // of the thread
+  std::uint64_t failed_ = 0;               // of the thread: the last epoch that came to nothing
+  TimePoint looked_{};                     // of the thread
+  std::map<std::string, TimePoint> told_;  // of the thread: when nodes were named as strangers
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

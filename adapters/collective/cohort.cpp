@@ -81,7 +81,7 @@ std::string Cohort::suspect() const {
   if (std::string lost = watch_->lost(); !lost.empty()) return lost;
   const auto rank = group_->lost_rank();
   if (!rank || *rank == group_->rank()) return "";
-  return "'" + name_of(*rank) + "' has gone";
+  return "'" + name_of(*rank) + "' is lost";
 }
 
 std::string Cohort::lost_node() const {

@@ -10,6 +10,7 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/optimizer_state.h"
+#include "dpwa/config/backends.h"
 #include "dpwa/node/node.h"
 #include "dpwa/wall_clock.h"
 
@@ -31,7 +32,7 @@ Manifest nothing_to_serve() {
 }  // namespace
 
 Collective::Collective(const Config& config) {
-  collective::require_plaintext_allowed(config);
+  require_plaintext_allowed(config);
   Node::Options options;
   options.incarnation = wall_clock_us();
   options.seed = options.incarnation;

@@ -17,6 +17,7 @@
 #include "adapters/collective/model_terms.h"
 #include "adapters/collective/optimizer_state.h"
 #include "adapters/collective/settings.h"
+#include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/core/clock.h"
 #include "dpwa/gossip/host_parameters.h"
@@ -58,12 +59,8 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
     throw ConfigError(config_.file.string() + ": '" + config_.self +
                       "' joins, which backend collective does not offer; accepted: a node of the "
                       "file, whose place in it is its rank");
-  if (config_.gossip.daemon)
-    throw ConfigError(config_.file.string() +
-                      ": gossip.daemon: true, which backend collective does not offer; accepted: "
-                      "false");
+  require_backend(config_);
   collective::require_engine(config_);
-  collective::require_plaintext_allowed(config_);
   place_ = place_in_file(config_);
   terms_ = collective::file_terms(config_);
   std::ranges::copy(collective::settings_terms(config_.collective), std::back_inserter(terms_));
@@ -158,8 +155,9 @@ void CollectiveAdapter::end_exchange() {
   exchanged_ = true;
   while (true) {
     report_.waited += result->waited;
-    report_.bytes += result->bytes;
-    averaged_bytes_ += result->bytes;
+    const std::uint64_t bytes = cohort_->group().size() > 1 ? result->bytes : 0;
+    report_.bytes += bytes;
+    averaged_bytes_ += bytes;
     if (!result->error) break;
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*result->error))
       give_up(*result->error);
@@ -209,12 +207,7 @@ void CollectiveAdapter::compare() {
   if (std::exchange(compared_, true)) return;
   cohort_->watch().begin_wait("comparing optimizers");
   try {
-    collective::ProcessGroup& group = cohort_->group();
-    if (optimizer_from_) {
-      const auto state = collective::broadcast_state(optimizer_, group, *optimizer_from_);
-      if (awaits_optimizer_ && optimizer_) collective::load_state(*optimizer_, state);
-    }
-    if (fresh_ && optimizer_) collective::agree(group, collective::optimizer_words(*optimizer_));
+    compare_optimizers();
   } catch (const CollectiveError& error) {
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(error)) give_up(error);
     // The next exchange finds out that a node is lost. This one cannot step with what it has not
@@ -227,6 +220,37 @@ void CollectiveAdapter::compare() {
   awaits_optimizer_ = false;
   optimizer_from_.reset();
   cohort_->watch().end_wait();
+}
+
+// One that comes with another optimizer ends; those that go on hear of it by the next exchange. At
+// the start of a run all end. One that has not made a step yet has none to compare.
+void CollectiveAdapter::compare_optimizers() {
+  constexpr std::int64_t none = 0;
+  collective::ProcessGroup& group = cohort_->group();
+  collective::Signature words;
+  if (optimizer_) words = collective::optimizer_words(*optimizer_);
+  const auto own =
+      optimizer_ ? static_cast<std::int64_t>(collective::hash_of(words.text()) | 1U) : none;
+  collective::Signature question;
+  question.operation = "compare optimizers";
+  const auto hashes = collective::agree(group, question, own);
+  const std::int64_t wanted = hashes[static_cast<std::size_t>(source_)];
+  const bool fits = own == none || wanted == none || own == wanted;
+  if (optimizer_from_) {
+    const auto state = collective::broadcast_state(optimizer_, group, *optimizer_from_);
+    if (awaits_optimizer_ && optimizer_ && fits) collective::load_state(*optimizer_, state);
+  }
+  std::vector<std::int64_t> said;
+  std::ranges::copy_if(hashes, std::back_inserter(said),
+                       [](std::int64_t hash) { return hash != none; });
+  if (std::ranges::all_of(said, [&](std::int64_t hash) { return hash == said.front(); })) return;
+  try {
+    collective::agree(group, words);
+  } catch (const CollectiveError& error) {
+    if (fresh_ || !fits || may_go_on(error)) throw;
+    log(LogLevel::warn, "collective",
+        "a node has another optimizer, and leaves: " + error.reason());
+  }
 }
 
 void CollectiveAdapter::update_send(const torch::Tensor& loss) {

@@ -56,7 +56,8 @@ class CollectiveAdapter : public Adapter {
   bool is_running() const;  // throws std::logic_error before start()
   void end_exchange();      // the step's gradients are the mean, or of this node alone when apart
   void take(const collective::StepTally& tally);
-  void compare();        // in the first step of a group: the optimizers of all
+  void compare();  // in the first step of a group: the optimizers of all
+  void compare_optimizers();
   void between_steps();  // what all members do together after a step that they made together
   void take_in_newcomers();
   void tell_status(const torch::Tensor& loss);

@@ -19,6 +19,7 @@ FinishReport CollectiveAdapter::finish() {
     const int size = cohort_->group().size();
     finished_.averaged = size > 1;
     finished_.participants = static_cast<std::size_t>(size);
+    finished_.enough = finished_.participants >= config_.gossip.min_nodes;
     log(LogLevel::info, "collective",
         "final model of " + std::to_string(size) + (size == 1 ? " node" : " nodes"));
   }

@@ -66,6 +66,8 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
       enter(std::move(*formed));
       return;
     } catch (const CollectiveError& error) {
+      // All have the same line, and one may still read it.
+      if (!may_go_on(error)) cohort_->group().leave(collective::leave_limit);
       // One that dies while all compare their models comes again, or is missed the next time.
       if (!may_go_on(error) || Steady::now() >= until) give_up(error);
       drop_group();
@@ -102,8 +104,11 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
                                             plan.source);
   // Not before the next step that all make: the program sets learning rates before it.
   optimizer_from_.reset();
-  if (plan.any_behind()) optimizer_from_ = plan.source;
-  awaits_optimizer_ = behind;
+  // At the start of a run, of checkpoints at one clock too: they may be of nodes that trained
+  // apart.
+  const bool resumed = plan.fresh && plan.clock > 0;
+  if (plan.any_behind() || resumed) optimizer_from_ = plan.source;
+  awaits_optimizer_ = behind || (resumed && group.rank() != plan.source);
   compared_ = !plan.fresh && !plan.any_behind();
   fresh_ = plan.fresh;
   if (gossip_) {
@@ -114,7 +119,11 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   }
   make_reducer();
   cohort_->watch().end_wait();
-  if (behind && clock_ != static_cast<double>(plan.clock)) {
+  if (plan.averages()) {
+    log(LogLevel::info, "collective",
+        "took the mean of the models that were trained apart, with the optimizer's state of '" +
+            cohort_->name_of(plan.source) + "', at " + at_clock(static_cast<double>(plan.clock)));
+  } else if (behind && clock_ != static_cast<double>(plan.clock)) {
     log(LogLevel::info, "collective",
         "took over the state of '" + cohort_->name_of(plan.source) + "' at " +
             at_clock(static_cast<double>(plan.clock)));

@@ -1,12 +1,10 @@
 #include "adapters/collective/gathering.h"
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "adapters/collective/assembler.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/locations.h"
-#include "dpwa/config/resolve.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::collective {
@@ -46,21 +44,6 @@ void require_engine(const Config& config) {
     config::Locations(config.file.empty() ? "configuration" : config.file.string())
         .fail_at(0, "collective.engine", error.engine() + ": " + error.reason());
   }
-}
-
-void require_plaintext_allowed(const Config& config) {
-  const bool secured = config.security.mode == "psk" || config.security.mode == "mtls";
-  if (!secured || config.collective.plaintext) return;
-  const bool all_loopback = std::ranges::all_of(config.nodes, [](const NodeEntry& node) {
-    return std::ranges::all_of(addresses_of(node),
-                               [](const std::string& one) { return config::is_loopback(one); });
-  });
-  if (all_loopback) return;
-  config::Locations(config.file.empty() ? "configuration" : config.file.string())
-      .fail_at(0, "collective.plaintext",
-               "the gradients of backend collective travel unencrypted, which security.mode " +
-                   config.security.mode +
-                   " does not allow beyond this machine; accepted: plaintext: true");
 }
 
 std::string not_together(const std::string& problem) {

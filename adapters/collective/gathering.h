@@ -36,7 +36,4 @@ EngineKind engine_kind(CollectiveEngine engine);
 // Throws ConfigError for an engine that this build lacks, or that this process cannot use.
 void require_engine(const Config& config);
 
-// Throws ConfigError where gradients would travel unencrypted though the file asks for encryption.
-void require_plaintext_allowed(const Config& config);
-
 }  // namespace dpwa::collective

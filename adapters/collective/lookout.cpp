@@ -51,7 +51,7 @@ void Lookout::see(Memory& memory, const std::string& json, const std::string& er
     sight.given_up = false;
     sight.finished = text_in(document, "state") == "finished";
     sight.incarnation = incarnation_in(document);
-    sight.notes = group_notes_in(document);
+    sight.notes = group_notes_in(document, nodes_.size());
     sight.differs = difference(sight.notes.terms, board_.read().terms);
     sight.backend = text_in(document, "backend");
     memory.silent_since.reset();

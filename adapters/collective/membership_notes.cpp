@@ -30,7 +30,10 @@ Json membership_json(const Membership& membership) {
   return {{"epoch", membership.epoch}, {"members", std::move(members)}};
 }
 
-Membership membership_in(const Json& object, const char* key) {
+// So that counting on from what a peer says never overflows.
+constexpr std::uint64_t largest_epoch = std::uint64_t{1} << 48;
+
+Membership membership_in(const Json& object, const char* key, std::size_t nodes) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_object()) return {};
   using Row = std::pair<std::size_t, std::uint64_t>;
@@ -41,6 +44,8 @@ Membership membership_in(const Json& object, const char* key) {
   if (!std::ranges::is_sorted(membership.members, std::ranges::less_equal{},
                               &Membership::Member::place))
     return {};
+  const bool known = membership.members.empty() || membership.members.back().place < nodes;
+  if (!known || membership.epoch > largest_epoch) return {};
   return membership;
 }
 
@@ -68,19 +73,20 @@ std::uint64_t Membership::hash() const {
   return hash;
 }
 
-GroupNotes group_notes_in(const Json& document) {
+GroupNotes group_notes_in(const Json& document, std::size_t nodes) {
   GroupNotes notes;
   if (!document.is_object()) return notes;
   const auto found = document.find("collective");
   if (found == document.end() || !found->is_object()) return notes;
   const Json& json = *found;
-  notes.formed = membership_in(json, "formed");
-  notes.vote = membership_in(json, "vote");
+  notes.formed = membership_in(json, "formed", nodes);
+  notes.vote = membership_in(json, "vote", nodes);
   notes.seeks = value_in<bool>(json, "seeks");
   notes.apart = value_in<bool>(json, "apart");
   notes.left = value_in<bool>(json, "left");
   notes.store_port = value_in<std::uint16_t>(json, "store_port");
   notes.lost = value_in<std::vector<std::size_t>>(json, "lost");
+  std::erase_if(notes.lost, [nodes](std::size_t place) { return place >= nodes; });
   notes.engine = value_in<std::string>(json, "engine");
   notes.waits = value_in<bool>(json, "waits");
   notes.exchange = value_in<std::string>(json, "exchange");

@@ -51,8 +51,9 @@ struct GroupNotes {
   std::vector<std::string> late;  // of these, who does not wait as well
 };
 
-// Of a status document; all at their defaults where it says nothing of a group.
-GroupNotes group_notes_in(const nlohmann::json& document);
+// Of a status document; all at their defaults where it says nothing of a group. What names places
+// beyond the `nodes` of the file, or an epoch that no run comes to, is as if it were not there.
+GroupNotes group_notes_in(const nlohmann::json& document, std::size_t nodes);
 nlohmann::json to_json(const GroupNotes& notes, std::size_t own_place);
 
 // The own notes of a node, and their way into its status document. Any thread.

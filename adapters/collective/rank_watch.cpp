@@ -16,6 +16,7 @@ using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_questions(100);
+constexpr milliseconds shortest_before_looking(250);
 
 Lateness::View view_of(const std::string& name, const StatusAnswer& answer) {
   Lateness::View view;
@@ -23,7 +24,7 @@ Lateness::View view_of(const std::string& name, const StatusAnswer& answer) {
   view.answered = answer.error.empty();
   view.refused = answer.error.find("refused") != std::string::npos;
   view.waits =
-      view.answered && group_notes_in(nlohmann::json::parse(answer.json, nullptr, false)).waits;
+      view.answered && group_notes_in(nlohmann::json::parse(answer.json, nullptr, false), 0).waits;
   return view;
 }
 
@@ -99,12 +100,16 @@ void RankWatch::work() {
     changed_.wait_for(lock, between_questions, [this] { return ends_; });
     if (ends_) return;
     const auto since = since_;
-    const bool waits = since && SteadyClock::now() - *since >= patience_.before_looking();
+    const Duration waited = since ? SteadyClock::now() - *since : Duration::zero();
+    const bool looks =
+        since && waited >= std::max<Duration>(patience_.before_looking(), shortest_before_looking);
+    // Told before the others look at this node, which they do when it looks at them.
+    const bool waits = since.has_value();
     const std::string what = what_;
     if (waits != noted) {  // not once it is stopped: the next watch has its own
       board_.change([&](GroupNotes& notes) {
         notes.waits = waits;
-        notes.exchange = waits ? what : "";
+        notes.exchange.clear();
         notes.late.clear();
       });
       noted = waits;
@@ -112,7 +117,7 @@ void RankWatch::work() {
     lock.unlock();
     if (since != looked_at) lateness_.reset();
     looked_at = since;
-    if (waits) look(what, SteadyClock::now() - *since);
+    if (looks) look(what, SteadyClock::now() - *since);
     lock.lock();
   }
 }
@@ -131,7 +136,12 @@ void RankWatch::look(const std::string& what, Duration waited) {
   }
   {
     const std::lock_guard lock(mutex_);
-    if (!ends_) board_.change([&](GroupNotes& notes) { notes.late = late; });
+    if (!ends_) {
+      board_.change([&](GroupNotes& notes) {
+        notes.exchange = what;
+        notes.late = late;
+      });
+    }
   }
   const Lateness::Verdict verdict = lateness_.judge(views, waited, patience_.before_lost());
   const auto waited_ms = std::chrono::duration_cast<milliseconds>(waited).count();

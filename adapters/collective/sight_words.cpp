@@ -2,6 +2,9 @@
 
 #include <cstddef>
 
+#include "dpwa/wire/messages.h"
+#include "dpwa/wire/plain_text.h"
+
 namespace dpwa::collective {
 
 std::string missing_in(const std::vector<Sight>& sights) {
@@ -21,19 +24,26 @@ std::string missing_in(const std::vector<Sight>& sights) {
 std::string stranger_in(const std::vector<Sight>& sights, std::size_t self) {
   const GroupNotes& own = sights[self].notes;
   if (own.formed.epoch > 0) return "";
+  std::string of_group, of_start;
   for (std::size_t place = 0; place < sights.size(); ++place) {
     const Sight& sight = sights[place];
-    const bool here = sight.reach == Sight::Reach::answers && !sight.finished && !sight.notes.left;
-    if (place == self || !here) continue;
+    if (place == self) continue;
+    if (sight.reach == Sight::Reach::silent && !sight.given_up) return "";  // it may be one of ours
+    if (sight.reach != Sight::Reach::answers || sight.finished || sight.notes.left) continue;
     const std::string who = "'" + sight.name + "' ";
-    if (!sight.backend.empty() && sight.backend != "collective")
-      return who + "runs backend " + sight.backend;
-    // What else differs all members of a first group hear when they have come together.
+    const bool trains = sight.notes.formed.epoch > 0;
+    if (trains && sight.differs.empty()) return "";  // a group that takes this node in
     std::string differs = difference_of_files(sight.notes.terms, own.terms);
-    if (differs.empty() && sight.notes.formed.epoch > 0) differs = sight.differs;
-    if (!differs.empty()) return who + "differs: " + differs;
+    if (trains) differs = sight.differs;
+    std::string& found = trains ? of_group : of_start;
+    if (!found.empty()) continue;
+    if (!sight.backend.empty() && sight.backend != "collective") {
+      found = who + "runs backend " + wire::to_plain_text(sight.backend, wire::max_name_bytes);
+    } else if (!differs.empty()) {
+      found = who + "differs: " + differs;
+    }
   }
-  return "";
+  return of_group.empty() ? of_start : of_group;
 }
 
 }  // namespace dpwa::collective

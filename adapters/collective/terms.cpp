@@ -5,12 +5,18 @@
 
 #include "adapters/collective/engine/signature.h"
 #include "dpwa/config/names.h"
+#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::collective {
 namespace {
 
 const std::string nodes_of_file = "nodes of the cluster file";
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
+
+// Of a peer, whose words must not look like another line of the log.
+std::string shown(const std::string& text) {
+  return wire::to_plain_text(text, longest_list);
+}
 
 std::string value_of(const Terms& terms, const std::string& name) {
   const auto found = std::ranges::find(terms, name, &Terms::value_type::first);
@@ -20,7 +26,8 @@ std::string value_of(const Terms& terms, const std::string& name) {
 std::string differing(const std::string& name, const Terms& there, const Terms& here) {
   const std::string theirs = value_of(there, name);
   const std::string ours = value_of(here, name);
-  return theirs == ours ? "" : name + ": " + theirs + " there, " + ours + " here";
+  if (theirs == ours) return "";
+  return shown(name) + ": " + shown(theirs) + " there, " + shown(ours) + " here";
 }
 
 }  // namespace

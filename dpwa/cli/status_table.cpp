@@ -5,6 +5,8 @@
 
 #include "dpwa/cli/node_status.h"
 #include "dpwa/cli/text_table.h"
+#include "dpwa/wire/messages.h"
+#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::cli {
 namespace {
@@ -48,12 +50,15 @@ std::string notes(const Json& document) {
   note(count_in(firewall, "quarantined_peers"), "quarantined");
   const auto collective = document.find("collective");
   const bool waits = collective != document.end() && collective->is_object() &&
-                     collective->contains("waits") && (*collective)["waits"] == true;
+                     collective->contains("waits") && (*collective)["waits"] == true &&
+                     raw_text(*collective, "exchange").size() > 1;  // and has looked for whom
   if (!waits) return text;
   std::string whom;
   if (const auto late = collective->find("late"); late != collective->end() && late->is_array()) {
     for (const Json& name : *late) {
-      if (name.is_string()) whom += (whom.empty() ? "" : ", ") + name.get<std::string>();
+      if (!name.is_string()) continue;
+      whom += whom.empty() ? "" : ", ";
+      whom += wire::to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
     }
   }
   text += (text.empty() ? "waits for " : ", waits for ") + (whom.empty() ? "others" : whom);

@@ -5,6 +5,7 @@
 
 #include "dpwa/config/locations.h"
 #include "dpwa/config/names.h"
+#include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 
 // DPWA_GOSSIP_ABSENT and its like: why CMake left a back end or an engine out, or "".
@@ -77,7 +78,29 @@ void require_backend(const Config& config) {
                  config::shown(std::string(info.name)) + ' ' + std::string(info.absent) +
                      "; accepted: " + available_backends());
   }
-  if (config.backend == Backend::collective) require_engine(config);
+  if (config.backend != Backend::collective) return;
+  require_engine(config);
+  require_plaintext_allowed(config);
+  if (config.gossip.daemon)
+    config::Locations(shown_file(config))
+        .fail_at(0, "gossip.daemon",
+                 "true, which backend collective does not offer; accepted: false");
+}
+
+void require_plaintext_allowed(const Config& config) {
+  const bool secured = config.security.mode == "psk" || config.security.mode == "mtls";
+  if (!secured || config.collective.plaintext) return;
+  const bool all_loopback = std::ranges::all_of(config.nodes, [](const NodeEntry& node) {
+    if (node.addresses.empty()) return config::is_loopback(node.host);
+    return std::ranges::all_of(node.addresses,
+                               [](const std::string& one) { return config::is_loopback(one); });
+  });
+  if (all_loopback) return;
+  config::Locations(shown_file(config))
+      .fail_at(0, "collective.plaintext",
+               "the gradients of backend collective travel unencrypted, which security.mode " +
+                   config.security.mode +
+                   " does not allow beyond this machine; accepted: plaintext: true");
 }
 
 }  // namespace dpwa

@@ -33,7 +33,10 @@ std::span<const EngineInfo> engines();
 std::string available_backends();
 
 // Throws ConfigError, in one line with the reason, for a back end that this build lacks, or an
-// engine of it. Loading a file does not ask.
+// engine of it, and for settings that the back end cannot have. Loading a file does not ask.
 void require_backend(const Config& config);
+
+// Throws ConfigError where gradients would travel unencrypted though the file asks for encryption.
+void require_plaintext_allowed(const Config& config);
 
 }  // namespace dpwa

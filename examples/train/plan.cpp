@@ -24,7 +24,8 @@ void check_company(const TrainOptions& options, const Config& config) {
     if (options.min_nodes == 0 && config.gossip.min_nodes > 1)
       refuse(config.file.string() + ": gossip.min_nodes", config.gossip.min_nodes);
   }
-  if (config.backend == Backend::gossip && !config::may_run(config, options.min_nodes))
+  const bool has_others = config.backend != Backend::null;
+  if (has_others && !config::may_run(config, options.min_nodes))
     throw UsageError("--min-nodes: " + config::unreachable_count(config, options.min_nodes) +
                      "; accepted: at most " + std::to_string(config.nodes.size()) +
                      ", or join: open");
@@ -67,8 +68,13 @@ std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions
       {"--split", identity.split},
       {"--seed", std::to_string(options.seed)},
       {"--model", identity.model},
+      {"--optimizer", identity.optimizer},
+      {"--lr", config::number_text(identity.lr)},
       {"--schedule", identity.schedule}};
-  if (!identity.shares_data) return terms;
+  // The learning rate goes by how much of the run is done.
+  const bool rates_move = options.schedule != Schedule::constant;
+  if (!identity.shares_data && !rates_move) return terms;
+  if (options.shard) terms.emplace_back("--shard", "1/" + std::to_string(identity.nodes));
   terms.emplace_back("--batch-size", std::to_string(options.batch_size));
   if (options.steps != 0) {
     terms.emplace_back("--steps", std::to_string(options.steps));
@@ -95,6 +101,13 @@ RunLength run_length(const TrainOptions& options, const RunIdentity& identity) {
     length.samples = by_epochs(epoch_samples(identity.train_size, identity.nodes, identity.rank));
   }
   return length;
+}
+
+double common_length(const TrainOptions& options, const Config& config,
+                     const RunIdentity& identity) {
+  if (config.backend != Backend::collective || options.steps != 0) return 0;
+  return options.epochs * static_cast<double>(identity.train_size) /
+         static_cast<double>(identity.nodes);
 }
 
 std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::uint64_t nodes) {

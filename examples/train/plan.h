@@ -43,6 +43,11 @@ struct RunLength {
 };
 RunLength run_length(const TrainOptions& options, const RunIdentity& identity);
 
+// Of a run of one's own, what its progress is a part of: samples, where nodes that step together
+// need the same learning rate in every step though their shards differ by one; else 0.
+double common_length(const TrainOptions& options, const Config& config,
+                     const RunIdentity& identity);
+
 // The number of steps of such a run with `nodes` nodes.
 std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::uint64_t nodes);
 

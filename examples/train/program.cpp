@@ -163,7 +163,8 @@ std::unique_ptr<SampleSource> Program::make_samples() {
   Shard& own = shards[identity_.rank];
   log(LogLevel::info, "train", data_words(options_, config_, identity_, own.size()));
   SampleStream order(std::move(own), node_stream(options_, config_, identity_, SeedRole::order));
-  return std::make_unique<OwnSamples>(std::move(order), options_.batch_size, length_.samples);
+  return std::make_unique<OwnSamples>(std::move(order), options_.batch_size, length_.samples,
+                                      common_length(options_, config_, identity_));
 }
 
 void Program::resume() {

@@ -12,7 +12,7 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
 }  // namespace
 
 double OwnSamples::done() const {
-  return ratio(stream_.position(), total_);
+  return std::min(1.0, static_cast<double>(stream_.position()) / whole_);
 }
 
 std::span<const std::uint32_t> OwnSamples::next(const Place&) {

@@ -32,8 +32,14 @@ class SampleSource {
 // The shard of one node, by a stream of its own.
 class OwnSamples final : public SampleSource {
  public:
-  OwnSamples(SampleStream stream, std::uint64_t batch_size, std::uint64_t total_samples)
-      : stream_(std::move(stream)), batch_size_(batch_size), total_(total_samples) {}
+  // `whole`: what done() is a part of, where that has to be the same on nodes whose shards differ
+  // by a sample; 0: total_samples.
+  OwnSamples(SampleStream stream, std::uint64_t batch_size, std::uint64_t total_samples,
+             double whole = 0)
+      : stream_(std::move(stream)),
+        batch_size_(batch_size),
+        total_(total_samples),
+        whole_(whole > 0 ? whole : static_cast<double>(total_samples)) {}
 
   void seek(const RunPosition& position) override { stream_.seek(position.samples); }
   bool ended() const override { return stream_.position() >= total_; }
@@ -46,6 +52,7 @@ class OwnSamples final : public SampleSource {
   SampleStream stream_;
   std::uint64_t batch_size_;
   std::uint64_t total_;
+  double whole_;
 };
 
 // The data that all nodes of a synchronous group share: each step they take the next samples of one

@@ -122,7 +122,7 @@ TEST_CASE("a stopped trainer ends the others with 1 once it has not answered for
     // One finds out, and tells the other.
     const std::string line = last_line(trainers.log(i));
     const bool found = line.find("'w2' has not answered for") != std::string::npos;
-    const bool heard = line.find("'w2' has gone") != std::string::npos;
+    const bool heard = line.find("'w2' is lost") != std::string::npos;
     CHECK((found || heard));
   }
   trainers.node(1).signal(SIGCONT);
@@ -185,7 +185,7 @@ TEST_CASE("trainers that were killed resume from their checkpoints, and end with
   }
 }
 
-TEST_CASE("a node that comes back with another seed or model is refused, and the others go on") {
+TEST_CASE("a node that comes back with other options is refused, and the others go on") {
   Trainers trainers(3, ", on_lost_rank: shrink}");
   trainers.start({"--steps", "100000", "--step-time", "10"});
   REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
@@ -195,8 +195,11 @@ TEST_CASE("a node that comes back with another seed or model is refused, and the
     std::vector<std::string> options;
     std::string reason;
   };
-  for (const Case& one : {Case{{"--seed", "2"}, "--seed: 1 there, 2 here"},
-                          Case{{"--model", "cnn"}, "--model: mlp there, cnn here"}}) {
+  for (const Case& one :
+       {Case{{"--seed", "2"}, "--seed: 1 there, 2 here"},
+        Case{{"--model", "cnn"}, "--model: mlp there, cnn here"},
+        Case{{"--lr", "0.5"}, "--lr: 0.03 there, 0.5 here"},
+        Case{{"--optimizer", "adam"}, "--optimizer: momentum there, adam here"}}) {
     std::vector<std::string> options{"--steps", "100000", "--step-time", "10"};
     options.insert(options.end(), one.options.begin(), one.options.end());
     trainers.start_again(2, options);

@@ -292,4 +292,45 @@ TEST_CASE("a node whose checkpoint is behind takes over weights, optimizer and c
   CHECK(relative_distance(flat(*models[0]), flat(single)) <= 1e-5);
 }
 
+TEST_CASE(
+    "checkpoints of one clock that differ, as of nodes that trained apart, become one state") {
+  auto models = models_of<Net>(2, 5);
+  models[1] = std::make_shared<Net>(6);
+  const Data data = data_of(64);
+  run(2, [&](int rank, const Config& config) {
+    Net& model = *models[static_cast<std::size_t>(rank)];
+    torch::optim::Adam optimizer(model.parameters(), 0.01);
+    for (int step = 0; step < 3; ++step) {  // each on data of its own
+      optimizer.zero_grad();
+      loss_of(model, data, rank * 32, 32).backward();
+      optimizer.step();
+    }
+    const auto adapter = make_adapter(config, model);
+    adapter->restore({3.0, {}});
+    adapter->start();
+    for (int step = 0; step < 4; ++step) {
+      optimizer.zero_grad();
+      const Tensor loss = loss_of(model, data, rank * 32, 32);
+      loss.backward();
+      adapter->step(optimizer, loss);
+    }
+    adapter->finish();
+  });
+  CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
+}
+
+TEST_CASE("fewer nodes than min_nodes in the final model are an error of the end") {
+  auto models = models_of<Net>(2, 5);
+  for (const std::uint32_t wanted : {2U, 3U}) {
+    run(
+        2,
+        [&](int rank, const Config& config) {
+          const auto adapter = make_adapter(config, *models[static_cast<std::size_t>(rank)]);
+          adapter->start();
+          CHECK(adapter->finish().enough == (wanted <= 2));
+        },
+        [wanted](Config& config) { config.gossip.min_nodes = wanted; });
+  }
+}
+
 }  // namespace dpwa

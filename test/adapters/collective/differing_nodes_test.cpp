@@ -41,10 +41,10 @@ TEST_CASE(
     const char* what;
     const char* expected;
   };
-  for (const Case& one :
-       {Case{"compression", "'collective.compression' bf16"},
-        Case{"bucket", "'collective.bucket_bytes' 77"}, Case{"class", "Adam"},
-        Case{"rate", "learning rate 0.2"}, Case{"seed", "rank 1 ('w2'): '--seed' 2"}}) {
+  for (const Case& one : {Case{"compression", "'collective.compression' bf16"},
+                          Case{"bucket", "'collective.bucket_bytes' 77"}, Case{"class", "Adam"},
+                          Case{"rate", "learning rate 0.2"}, Case{"momentum", "momentum 0.9"},
+                          Case{"seed", "rank 1 ('w2'): '--seed' 2"}}) {
     INFO(one.what);
     const std::string what = one.what;
     auto models = models_of<Net>(2, 5);
@@ -58,6 +58,9 @@ TEST_CASE(
       Net& model = *models[static_cast<std::size_t>(rank)];
       std::unique_ptr<torch::optim::Optimizer> optimizer = std::make_unique<torch::optim::SGD>(
           model.parameters(), rank == 1 && what == "rate" ? 0.2 : 0.1);
+      if (rank == 1 && what == "momentum")
+        optimizer = std::make_unique<torch::optim::SGD>(
+            model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
       if (rank == 1 && what == "class")
         optimizer = std::make_unique<torch::optim::Adam>(model.parameters(), 0.1);
       const auto adapter = make_adapter(config, model);

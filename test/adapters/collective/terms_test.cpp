@@ -14,6 +14,12 @@ TEST_CASE("nodes that differ are told the first thing in which they do, whoever 
   CHECK(difference({{"--seed", "1"}}, here) == "--data: nothing there, mnist here");
   CHECK(difference(here, {{"--seed", "1"}}) == "--data: mnist there, nothing here");
   CHECK(difference({}, here).empty());  // it has said nothing yet
+  // What a peer says cannot look like another line.
+  const std::string long_text(5000, 'x');
+  const Terms forged = {{"--seed", "1\n2026-11-23 error \x1b[2J"}, {"--data", "mnist"}};
+  const std::string shown = difference(forged, here);
+  CHECK(shown.find_first_of("\n\x1b") == std::string::npos);
+  CHECK(difference({{"--seed", long_text}}, here).size() < 300);
 }
 
 TEST_CASE("a short list of nodes is shown, a long one as a number, and both in their order") {
@@ -45,32 +51,41 @@ TEST_CASE("a node that can never be in the first group is named, and others are 
     sight.reach = Sight::Reach::answers;
     sight.notes.terms = terms;
   }
-  Sight& other = sights[1];
   CHECK(stranger_in(sights, 0).empty());
-  other.backend = "gossip";
+  sights[1].backend = "gossip";
   CHECK(stranger_in(sights, 0) == "'b' runs backend gossip");
-  other.backend = "collective";
+  sights[1].backend = "collective";
   // All hear that in the group.
-  other.notes.terms.back().second = "2";
-  other.differs = difference(other.notes.terms, terms);
+  sights[1].notes.terms.back().second = "2";
+  sights[1].differs = difference(sights[1].notes.terms, terms);
   CHECK(stranger_in(sights, 0).empty());
   // But into a group that trains nobody comes with it.
-  other.notes.formed.epoch = 1;
+  sights[1].notes.formed.epoch = 1;
   CHECK(stranger_in(sights, 0) == "'b' differs: --seed: 2 there, 1 here");
-  other.notes.formed.epoch = 0;
-  other.notes.terms.front().second = "b, a";
+  // Unless others train in one that takes this node in: then that one is the stranger.
+  sights.push_back(sights[0]);
+  sights[2].name = "c";
+  sights[2].notes.formed.epoch = 4;
+  CHECK(stranger_in(sights, 0).empty());
+  sights[2].reach = Sight::Reach::silent;  // as it may be
+  CHECK(stranger_in(sights, 0).empty());
+  sights[2].given_up = true;
+  CHECK_FALSE(stranger_in(sights, 0).empty());
+  sights.pop_back();
+  sights[1].notes.formed.epoch = 0;
+  sights[1].notes.terms.front().second = "b, a";
   CHECK(stranger_in(sights, 0) == "'b' differs: nodes of the cluster file: b, a there, a, b here");
   // One of the last run, about to end.
-  other.notes.left = true;
+  sights[1].notes.left = true;
   CHECK(stranger_in(sights, 0).empty());
-  other.notes.left = false;
-  other.finished = true;
+  sights[1].notes.left = false;
+  sights[1].finished = true;
   CHECK(stranger_in(sights, 0).empty());
-  other.finished = false;
-  other.reach = Sight::Reach::silent;
+  sights[1].finished = false;
+  sights[1].reach = Sight::Reach::silent;
   CHECK(stranger_in(sights, 0).empty());
   // In a group that was formed already, the rule of next_group() decides.
-  other.reach = Sight::Reach::answers;
+  sights[1].reach = Sight::Reach::answers;
   sights[0].notes.formed.epoch = 3;
   CHECK(stranger_in(sights, 0).empty());
 }

@@ -67,7 +67,7 @@ TEST_CASE("nodes that step together are shown with rank, group, engine and what 
   const std::vector<cli::NodeStatus> nodes{
       node("worker-1", R"({"state": "training", "clock": 1234567.8, "loss": 12.3456,
           "gradient_bytes": 123456700000, "collective": {"rank": 0, "size": 3, "epoch": 12,
-          "engine": "gloo", "waits": true, "late": ["worker-3"]}})"),
+          "engine": "gloo", "waits": true, "exchange": "gradients", "late": ["worker-3"]}})"),
       node("worker-2", R"({"state": "training", "collective": {"rank": 1, "size": 3, "epoch": 11,
           "engine": "gloo", "apart": true}})"),
       // As it begins, and one that says nothing that fits.

@@ -288,7 +288,7 @@ TEST_CASE("what a back end adds to the status of a node is shown, and a wait for
   const ClusterFile file(ports);
   CHECK(test::run_cli({"status", file.path()}).out.find("waits for others") == std::string::npos);
   notes.set("clock", "41.5");
-  notes.set("collective", R"({"rank": 0, "waits": true})");
+  notes.set("collective", R"({"rank": 0, "waits": true, "exchange": "gradients"})");
   const auto table = test::run_cli({"status", file.path()}).out;
   CHECK(table.find("waits for others") != std::string::npos);
   CHECK(table.find("41.5") != std::string::npos);
