@@ -24,8 +24,12 @@ void check_company(const TrainOptions& options, const Config& config) {
     if (options.min_nodes == 0 && config.gossip.min_nodes > 1)
       refuse(config.file.string() + ": gossip.min_nodes", config.gossip.min_nodes);
   }
-  const bool has_others = config.backend != Backend::null;
-  if (has_others && !config::may_run(config, options.min_nodes))
+  const std::uint64_t least =
+      options.min_nodes != 0 ? options.min_nodes : std::uint64_t{config.gossip.min_nodes};
+  if (config.backend == Backend::collective && least > config.nodes.size())
+    throw UsageError("--min-nodes: " + std::to_string(least) + " nodes, where the file has " +
+                     std::to_string(config.nodes.size()) + "; accepted: at most that many");
+  if (config.backend == Backend::gossip && !config::may_run(config, options.min_nodes))
     throw UsageError("--min-nodes: " + config::unreachable_count(config, options.min_nodes) +
                      "; accepted: at most " + std::to_string(config.nodes.size()) +
                      ", or join: open");

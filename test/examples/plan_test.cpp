@@ -56,6 +56,13 @@ TEST_CASE("what is asked of other nodes is refused where there can be none or to
   TrainOptions options;
   options.min_nodes = 5;
   CHECK(refusal(options, config).empty());  // others may join
+  config.backend = Backend::collective;
+  CHECK(refusal(options, config) ==
+        "--min-nodes: 5 nodes, where the file has 4; accepted: at most that many");
+  options.min_nodes = 4;
+  CHECK(refusal(options, config).empty());
+  options.min_nodes = 5;
+  config.backend = Backend::gossip;
   config.gossip.membership.open = false;
   CHECK(refusal(options, config).starts_with("--min-nodes: 5 nodes, where the file has 4 and "));
   options.min_nodes = 4;

@@ -170,3 +170,24 @@ TEST_CASE("with fewer samples left than nodes some have none, and with BatchNorm
   normed.samples.seek({});
   CHECK(normed.samples.next({3, 5}).empty());
 }
+
+TEST_CASE("nodes that step together are as far as each other, though shards differ by a sample") {
+  TrainOptions options;
+  options.epochs = 1;
+  Config config;
+  config.backend = Backend::collective;
+  std::vector<double> done;
+  for (const std::size_t size : {3, 2}) {  // 5 samples on 2 nodes
+    RunIdentity identity;
+    identity.train_size = 5;
+    identity.nodes = 2;
+    OwnSamples samples(SampleStream(Shard(size, 0), 1), 1, size,
+                       common_length(options, config, identity));
+    samples.next({});
+    done.push_back(samples.done());
+  }
+  CHECK(done[0] == done[1]);
+  CHECK(done[0] == doctest::Approx(1 / 2.5));
+  config.backend = Backend::gossip;  // each by itself
+  CHECK(common_length(options, config, {}) == 0);
+}
