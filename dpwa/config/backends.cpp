@@ -20,6 +20,12 @@ constexpr std::array<BackendInfo, 4> all = {{
     {Backend::null, "null", ""},
 }};
 
+// What may move the bytes of backend collective, all but `auto`, which is gloo.
+struct EngineInfo {
+  CollectiveEngine engine;
+  std::string_view absent;  // why this build lacks it; empty: it has it
+};
+
 constexpr std::array<EngineInfo, 3> all_engines = {{
     {CollectiveEngine::gloo, DPWA_ENGINE_GLOO_ABSENT},
     {CollectiveEngine::nccl, DPWA_ENGINE_NCCL_ABSENT},
@@ -49,10 +55,6 @@ void require_engine(const Config& config) {
 }
 
 }  // namespace
-
-std::span<const EngineInfo> engines() {
-  return all_engines;
-}
 
 std::span<const BackendInfo> backends() {
   return all;

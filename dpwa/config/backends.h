@@ -20,15 +20,6 @@ std::span<const BackendInfo> backends();
 
 const BackendInfo& backend_info(Backend backend);
 
-// What may move the bytes of backend collective, and whether this build has it.
-struct EngineInfo {
-  CollectiveEngine engine;
-  std::string_view absent;  // why this build lacks it; empty: it has it
-};
-
-// All of them but `auto`, which is gloo.
-std::span<const EngineInfo> engines();
-
 // "gossip, null": those of this build.
 std::string available_backends();
 

@@ -2,24 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dpwa/config/names.h"
+
 namespace dpwa::train {
 namespace {
 
 using nlohmann::ordered_json;
-
-const char* word(Backend backend) {
-  switch (backend) {
-    case Backend::gossip:
-      return "gossip";
-    case Backend::collective:
-      return "collective";
-    case Backend::kvstore:
-      return "kvstore";
-    case Backend::null:
-      return "null";
-  }
-  return "unknown";
-}
 
 ordered_json accuracy(const std::optional<Evaluation>& evaluation) {
   return evaluation ? ordered_json(evaluation->accuracy) : ordered_json(nullptr);
@@ -51,7 +39,7 @@ std::string to_json(const RunResult& r) {
                              {"schedule", r.identity.schedule},
                              {"batch_size", r.identity.batch_size},
                              {"seed", r.identity.seed},
-                             {"backend", word(r.backend)},
+                             {"backend", config::name_of(r.backend)},
                              {"interrupted", r.interrupted},
                              {"test_accuracy", accuracy(r.own)},
                              {"test_loss", loss(r.own)},

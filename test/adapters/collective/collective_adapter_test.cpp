@@ -165,12 +165,7 @@ TEST_CASE("halves travel, sums are fp32, and replicas stay equal") {
           torch::optim::SGD optimizer(model.parameters(), 0.1);
           const auto adapter = make_adapter(config, model);
           adapter->start();
-          for (int step = 0; step < 20; ++step) {
-            optimizer.zero_grad();
-            const Tensor loss = loss_of(model, data, rank * 32, 32);
-            loss.backward();
-            adapter->step(optimizer, loss);
-          }
+          make_steps(*adapter, rank, model, optimizer, data, 20);
           adapter->finish();
         },
         [&](Config& config) { config.collective.compression = compression; });
@@ -200,12 +195,7 @@ TEST_CASE("a bucket for each parameter, or one for all, gives the same mean") {
           torch::optim::SGD optimizer(model.parameters(), 0.1);
           const auto adapter = make_adapter(config, model);
           adapter->start();
-          for (int step = 0; step < 5; ++step) {
-            optimizer.zero_grad();
-            const Tensor loss = loss_of(model, data, rank * 32, 32);
-            loss.backward();
-            adapter->step(optimizer, loss);
-          }
+          make_steps(*adapter, rank, model, optimizer, data, 5);
           adapter->finish();
         },
         [&](Config& config) {
@@ -278,12 +268,7 @@ TEST_CASE("a node whose checkpoint is behind takes over weights, optimizer and c
     adapter->restore({rank == 1 ? 3.0 : 1.0, {}});
     adapter->start();
     CHECK(adapter->resume_state().clock == 3);
-    for (int step = 0; step < 3; ++step) {
-      optimizer.zero_grad();
-      const Tensor loss = loss_of(model, data, rank * 32, 32);
-      loss.backward();
-      adapter->step(optimizer, loss);
-    }
+    make_steps(*adapter, rank, model, optimizer, data, 3);
     CHECK(adapter->resume_state().clock == 6);
     adapter->finish();
   });
@@ -308,12 +293,7 @@ TEST_CASE(
     const auto adapter = make_adapter(config, model);
     adapter->restore({3.0, {}});
     adapter->start();
-    for (int step = 0; step < 4; ++step) {
-      optimizer.zero_grad();
-      const Tensor loss = loss_of(model, data, rank * 32, 32);
-      loss.backward();
-      adapter->step(optimizer, loss);
-    }
+    make_steps(*adapter, rank, model, optimizer, data, 4);
     adapter->finish();
   });
   CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
