@@ -10,7 +10,7 @@
 #include "adapters/place.h"
 #include "adapters/resume_state.h"
 #include "dpwa/config/config.h"
-#include "dpwa/core/step_report.h"
+#include "dpwa/rules/step_report.h"
 
 namespace dpwa {
 

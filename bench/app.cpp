@@ -11,9 +11,9 @@
 
 #include "bench/commands.h"
 #include "bench/worker/child.h"
+#include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/config.h"
-#include "dpwa/version.h"
 
 namespace dpwa::bench {
 namespace {

@@ -36,9 +36,12 @@ elseif(NOT DPWA_SANITIZE STREQUAL "")
   message(FATAL_ERROR "DPWA_SANITIZE is '${DPWA_SANITIZE}'; accepted: empty, address, thread")
 endif()
 
-# dpwa_target(NAME): warnings as errors and the include root of the repository.
+# dpwa_target(NAME): warnings as errors, clang's thread-safety analysis, and the include root of the repository.
 function(dpwa_target name)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_compile_options(${name} PRIVATE -Wthread-safety)  # dpwa/base/mutex.h
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 at -O3 sees an overlapping copy in "literal" + std::string where there is none (PR 105329).
     target_compile_options(${name} PRIVATE -Wno-restrict)

@@ -5,6 +5,9 @@ usage: scripts/check_includes.py [ROOT]
 
 - interpolation/ includes itself and the standard library, nothing else
 - dpwa/ includes interpolation/ and itself; adapters/ those and itself; examples/ all three
+- a folder of dpwa/ that is a layer includes itself and the layers that its CMakeLists.txt states in
+  dpwa_layer(... USES ...), which must not lead back to it; what lies beside the layers (dpwa/cli/)
+  includes any, and no layer includes it
 - bench/ includes dpwa/, interpolation/ and itself; bench/step/ and bench/collective/ alone adapters/ as well
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
   adapters/launch/ may include adapters/collective/engine/, which has the store that it meets at
@@ -37,6 +40,7 @@ TORCH_FOLDERS = (
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 SPDLOG = re.compile(r"(spdlog|fmt)/")
 STANDARD = re.compile(r"[a-z_0-9]+$|(cpuid|immintrin|x86intrin|arm_neon|arm_sve)\.h$")
+LAYER = re.compile(r"dpwa_layer\(\s*(\w+)([^)]*)\)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -72,6 +76,16 @@ class Tree:
                     result[path.relative_to(self.root).as_posix()] = parse(text)
         return result
 
+    @cached_property
+    def layers(self) -> dict[str, set[str]]:
+        """The layers of dpwa/ and what each states that it uses."""
+        result = {}
+        for path in sorted((self.root / "dpwa").glob("*/CMakeLists.txt")):
+            for name, words in LAYER.findall(path.read_text(encoding="utf-8")):
+                _, _, uses = words.partition("USES")
+                result[name] = set(uses.partition("LINKS")[0].split())
+        return result
+
     def reached(self, file: str) -> set[str]:
         """Every include path that `file` sees, its own and those of our headers, however deep."""
         seen: set[str] = set()
@@ -82,6 +96,40 @@ class Tree:
                     seen.add(include.path)
                     waiting.append(include.path)
         return seen
+
+
+def layer_of(path: str) -> str:
+    """The folder of dpwa/ that `path` is in; empty for other files."""
+    parts = path.split("/")
+    return parts[1] if parts[0] == "dpwa" and len(parts) > 2 else ""
+
+
+def layer_problem(layers: dict[str, set[str]], file: str, include: Include) -> str | None:
+    """What is wrong with an include line between two folders of dpwa/."""
+    source, target = layer_of(file), layer_of(include.path)
+    if not source or not target or source == target or source not in layers:
+        return None
+    if target not in layers:
+        return f"dpwa/{target}/ is no layer: none may include it"
+    if target not in layers[source]:
+        return f"dpwa/{source}/CMakeLists.txt does not state that the layer uses {target}"
+    return None
+
+
+def layer_cycles(layers: dict[str, set[str]]) -> list[str]:
+    """The layers that lead back to themselves."""
+    lines = []
+    for layer in layers:
+        seen: set[str] = set()
+        waiting = list(layers[layer])
+        while waiting:
+            used = waiting.pop()
+            if used not in seen:
+                seen.add(used)
+                waiting.extend(layers.get(used, ()))
+        if layer in seen:
+            lines.append(f"dpwa/{layer}/CMakeLists.txt: the layers that {layer} uses lead back to it")
+    return lines
 
 
 def adapter_folder(path: str) -> str:
@@ -111,7 +159,7 @@ def problem(tree: Tree, file: str, include: Include) -> str | None:
     if include.quoted:
         if include.path not in tree.includes:
             return "there is no such file from the root of the repository"
-        return arrow_problem(file, include)
+        return layer_problem(tree.layers, file, include) or arrow_problem(file, include)
     if file.startswith("interpolation/") and not STANDARD.match(include.path):
         return "interpolation/ has no dependencies"
     if TORCH.match(include.path) and not file.startswith(TORCH_FOLDERS):
@@ -122,7 +170,7 @@ def problem(tree: Tree, file: str, include: Include) -> str | None:
 def check(root: Path) -> list[str]:
     """Every violation under `root`, one line each."""
     tree = Tree(root)
-    lines = []
+    lines = layer_cycles(tree.layers)
     for file, includes in tree.includes.items():
         for include in includes:
             if what := problem(tree, file, include):

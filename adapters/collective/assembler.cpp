@@ -9,8 +9,8 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/sight_words.h"
+#include "dpwa/base/background_thread.h"
 #include "dpwa/log/log.h"
-#include "dpwa/node/background_thread.h"
 
 namespace dpwa::collective {
 namespace {

@@ -10,9 +10,9 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/optimizer_state.h"
+#include "dpwa/base/wall_clock.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/node/node.h"
-#include "dpwa/wall_clock.h"
 
 namespace dpwa {
 

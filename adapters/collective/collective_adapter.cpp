@@ -17,12 +17,12 @@
 #include "adapters/collective/model_terms.h"
 #include "adapters/collective/optimizer_state.h"
 #include "adapters/collective/settings.h"
+#include "dpwa/base/wall_clock.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/core/clock.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/log/log.h"
-#include "dpwa/wall_clock.h"
+#include "dpwa/rules/clock.h"
 
 namespace dpwa {
 namespace {

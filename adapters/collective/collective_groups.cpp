@@ -14,8 +14,8 @@
 #include "adapters/collective/settings.h"
 #include "adapters/collective/state_sync.h"
 #include "adapters/collective/trained_parameters.h"
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/log/log.h"
-#include "dpwa/stop_signal.h"
 
 namespace dpwa {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "adapters/collective/next_group.h"
 #include "adapters/collective/patience.h"
+#include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
-#include "dpwa/core/time.h"
 #include "dpwa/net/local_node.h"
 
 namespace dpwa::collective {

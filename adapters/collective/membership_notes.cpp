@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 namespace dpwa::collective {
 namespace {

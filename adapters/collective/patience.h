@@ -4,7 +4,7 @@
 #include <deque>
 #include <mutex>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 
 namespace dpwa::collective {
 

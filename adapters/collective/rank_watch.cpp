@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "adapters/collective/gathering.h"
+#include "dpwa/base/background_thread.h"
 #include "dpwa/log/log.h"
-#include "dpwa/node/background_thread.h"
 
 namespace dpwa::collective {
 namespace {

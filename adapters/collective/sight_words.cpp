@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::collective {
 
@@ -38,7 +38,7 @@ std::string stranger_in(const std::vector<Sight>& sights, std::size_t self) {
     std::string& found = trains ? of_group : of_start;
     if (!found.empty()) continue;
     if (!sight.backend.empty() && sight.backend != "collective") {
-      found = who + "runs backend " + wire::to_plain_text(sight.backend, wire::max_name_bytes);
+      found = who + "runs backend " + to_plain_text(sight.backend, wire::max_name_bytes);
     } else if (!differs.empty()) {
       found = who + "differs: " + differs;
     }

@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "adapters/collective/engine/signature.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/names.h"
-#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::collective {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::size_t longest_list = 200;  // bytes of a list of names that is s
 
 // Of a peer, whose words must not look like another line of the log.
 std::string shown(const std::string& text) {
-  return wire::to_plain_text(text, longest_list);
+  return to_plain_text(text, longest_list);
 }
 
 std::string value_of(const Terms& terms, const std::string& name) {

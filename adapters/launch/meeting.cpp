@@ -11,10 +11,10 @@
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/engine/sockets.h"
+#include "dpwa/base/processors.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/net/free_ports.h"
-#include "dpwa/node/processors.h"
 
 namespace dpwa::launch {
 namespace {

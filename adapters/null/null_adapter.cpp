@@ -3,8 +3,8 @@
 #include <torch/optim/optimizer.h>
 
 #include "dpwa/config/open_log.h"
-#include "dpwa/core/clock.h"
 #include "dpwa/log/log.h"
+#include "dpwa/rules/clock.h"
 
 namespace dpwa {
 

@@ -15,8 +15,8 @@
 #include "bench/collective/step_worker.h"
 #include "bench/commands.h"
 #include "bench/worker/measurement.h"
+#include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
-#include "dpwa/version.h"
 
 namespace dpwa::bench {
 namespace {

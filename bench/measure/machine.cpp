@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "bench/quantity.h"
-#include "dpwa/version.h"
+#include "dpwa/base/version.h"
 #include "interpolation/kernels/kernels.h"
 
 namespace dpwa::bench {

@@ -7,7 +7,7 @@
 
 #include "bench/memory/plain_blend.h"
 #include "bench/values.h"
-#include "dpwa/wire/checksum.h"
+#include "dpwa/base/checksum.h"
 #include "interpolation/kernels/kernels.h"
 
 namespace dpwa::bench {
@@ -88,7 +88,7 @@ std::vector<Pass> memory_passes() {
        }});
   passes.push_back({"checksum", "CRC32C", DType::float32, [](Vectors& v) {
                       static std::atomic<std::uint32_t> sink;
-                      sink = wire::crc32c(v.parameters.bytes());
+                      sink = crc32c(v.parameters.bytes());
                     }});
   for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
     add_dtype_passes(dtype, passes);

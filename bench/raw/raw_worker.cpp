@@ -9,7 +9,7 @@
 #include "bench/raw/raw_server.h"
 #include "bench/values.h"
 #include "bench/worker/worker.h"
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "interpolation/kernels/kernels.h"
 

@@ -20,9 +20,9 @@
 #include "bench/step/step_peers.h"
 #include "bench/step/step_report.h"
 #include "bench/worker/measurement.h"
+#include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/version.h"
 
 namespace dpwa::bench {
 namespace {

@@ -15,9 +15,9 @@
 #include <system_error>
 #include <utility>
 
-#include "dpwa/net/same_host/credentials.h"
+#include "dpwa/base/checksum.h"
+#include "dpwa/base/credentials.h"
 #include "dpwa/net/same_host/descriptors.h"
-#include "dpwa/wire/checksum.h"
 
 namespace dpwa::attach {
 namespace {
@@ -97,7 +97,7 @@ std::string socket_name(const std::string& cluster, const std::string& node, std
   const std::string whole = cluster + '\0' + node;
   char text[64];
   std::snprintf(text, sizeof text, "dpwa-node-%u-%u-%08x", static_cast<unsigned>(::geteuid()),
-                unsigned{port}, wire::crc32c(std::as_bytes(std::span(whole))));
+                unsigned{port}, crc32c(std::as_bytes(std::span(whole))));
   return text;
 }
 
@@ -119,13 +119,13 @@ Channel connect_to(const std::string& name) {
   const bool connected =
       socket.valid() &&
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length_of(name)) == 0 &&
-      same_host::is_same_user(socket.get());
+      is_same_user(socket.get());
   return connected ? Channel(std::move(socket)) : Channel();
 }
 
 Channel accept_from(int listener) {
   FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket.valid() || !same_host::is_same_user(socket.get())) return {};
+  if (!socket.valid() || !is_same_user(socket.get())) return {};
   return Channel(std::move(socket));
 }
 

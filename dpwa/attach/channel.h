@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dpwa/snapshot/file_descriptor.h"
+#include "dpwa/base/file_descriptor.h"
 
 namespace dpwa::attach {
 

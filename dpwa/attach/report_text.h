@@ -2,8 +2,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "dpwa/core/step_report.h"
 #include "dpwa/gossip/gossip_state.h"
+#include "dpwa/rules/step_report.h"
 
 // What a node process answers its trainer, as JSON. Numbers that are not finite are null.
 namespace dpwa::attach {

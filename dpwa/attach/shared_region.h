@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "dpwa/snapshot/file_descriptor.h"
+#include "dpwa/base/file_descriptor.h"
 
 namespace dpwa::attach {
 

@@ -10,11 +10,11 @@
 #include <iostream>
 #include <string>
 
+#include "dpwa/base/version.h"
 #include "dpwa/cli/commands.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
-#include "dpwa/version.h"
 
 namespace dpwa::cli {
 namespace {

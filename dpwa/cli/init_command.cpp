@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/base/processors.h"
 #include "dpwa/cli/atomic_file.h"
 #include "dpwa/cli/cluster_template.h"
 #include "dpwa/cli/commands.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
-#include "dpwa/node/processors.h"
 
 namespace dpwa::cli {
 namespace {

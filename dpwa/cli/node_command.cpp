@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "dpwa/attach/node_service.h"
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/commands.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/locations.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/core_dumps.h"
-#include "dpwa/stop_signal.h"
+#include "dpwa/security/core_dumps.h"
 
 namespace dpwa::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::cli {
 
@@ -17,7 +17,7 @@ std::string field_text(const Json& document, const char* key, int decimals) {
   const auto found = document.find(key);
   if (found == document.end() || found->is_null()) return "-";
   if (found->is_string())
-    return wire::to_plain_text(found->get_ref<const std::string&>(), wire::max_name_bytes);
+    return to_plain_text(found->get_ref<const std::string&>(), wire::max_name_bytes);
   if (!found->is_number()) return "-";
   if (decimals < 0) return found->dump();
   char text[64];

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "dpwa/base/plain_text.h"
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/commands.h"
 #include "dpwa/cli/node_status.h"
 #include "dpwa/config/config.h"
@@ -20,8 +22,6 @@
 #include "dpwa/config/validate.h"
 #include "dpwa/net/status_query.h"
 #include "dpwa/security/security.h"
-#include "dpwa/stop_signal.h"
-#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::cli {
 namespace {
@@ -61,7 +61,7 @@ std::vector<Asked> joined(const std::map<std::string, Json>& members,
     const std::string address = raw_text(member, "address");
     const std::string status = raw_text(member, "status");
     const bool runs = status == "alive" || status == "suspect";
-    if (is_known || !runs || !wire::is_plain_text(name) || !wire::is_plain_text(address) ||
+    if (is_known || !runs || !is_plain_text(name) || !is_plain_text(address) ||
         port == member.end() || !port->is_number_unsigned() || *port > 65535)
       continue;
     if (known.size() + found.size() >= most) break;

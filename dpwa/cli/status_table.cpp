@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <ostream>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/cli/node_status.h"
 #include "dpwa/cli/text_table.h"
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/plain_text.h"
 
 namespace dpwa::cli {
 namespace {
@@ -58,7 +58,7 @@ std::string notes(const Json& document) {
     for (const Json& name : *late) {
       if (!name.is_string()) continue;
       whom += whom.empty() ? "" : ", ";
-      whom += wire::to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
+      whom += to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
     }
   }
   text += (text.empty() ? "waits for " : ", waits for ") + (whom.empty() ? "others" : whom);

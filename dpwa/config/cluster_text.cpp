@@ -10,8 +10,8 @@
 #include <system_error>
 #include <vector>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/document.h"
-#include "dpwa/snapshot/file_descriptor.h"
 
 namespace dpwa::config {
 namespace {

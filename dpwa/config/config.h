@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/firewall_options.h"
-#include "dpwa/core/flow_control.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
+#include "dpwa/rules/firewall_options.h"
+#include "dpwa/rules/flow_control.h"
 #include "interpolation/interpolation.h"
 #include "interpolation/kernels/codec.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/base/time.h"
 #include "dpwa/config/locations.h"
-#include "dpwa/core/time.h"
 
 namespace dpwa::config {
 

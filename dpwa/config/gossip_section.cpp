@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "dpwa/config/sections.h"
-#include "dpwa/core/distance_bound.h"
+#include "dpwa/rules/distance_bound.h"
 #include "dpwa/snapshot/blocks.h"
 
 namespace dpwa::config {

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <fstream>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/locations.h"
 #include "dpwa/config/nearest_key.h"
 #include "dpwa/config/text.h"
-#include "dpwa/snapshot/file_descriptor.h"
 
 namespace dpwa {
 namespace {

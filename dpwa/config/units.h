@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 
 namespace dpwa::config {
 

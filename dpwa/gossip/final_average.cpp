@@ -217,14 +217,11 @@ std::optional<SnapshotStore::Writer> FinalAverage::free_buffer(TimePoint until) 
 void FinalAverage::linger(std::vector<Other>& others) {
   const auto deadline = begun_ + 3 * gossip_.config_.gossip.finish_wait;
   for (auto now = SteadyClock::now(); now < deadline; now = SteadyClock::now()) {
+    const std::set<std::string> served = gossip_.served_final();
     const auto wants = [&](const Other& other) {
-      return other.final && now - other.seen < gone_after &&
-             !gossip_.served_final_.contains(other.name);
+      return other.final && now - other.seen < gone_after && !served.contains(other.name);
     };
-    {
-      const std::lock_guard lock(gossip_.served_mutex_);
-      if (std::ranges::none_of(others, wants)) return;
-    }
+    if (std::ranges::none_of(others, wants)) return;
     const auto greeted = gossip_.node_->client().greet_all(gossip_.config_.gossip.timeout);
     bool alone = true;
     for (std::size_t peer = 0; peer < greeted.size(); ++peer) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/snapshot/snapshot_store.h"
 

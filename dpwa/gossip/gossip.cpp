@@ -7,13 +7,13 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/core/clock.h"
-#include "dpwa/core/lineage.h"
+#include "dpwa/base/wall_clock.h"
 #include "dpwa/gossip/final_average.h"
 #include "dpwa/gossip/pull_blocks.h"
 #include "dpwa/gossip/start_up.h"
 #include "dpwa/log/log.h"
-#include "dpwa/wall_clock.h"
+#include "dpwa/rules/clock.h"
+#include "dpwa/rules/lineage.h"
 #include "interpolation/divergence_threshold.h"
 #include "interpolation/registry.h"
 
@@ -82,7 +82,7 @@ void Gossip::start_after(Duration waited) {
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
   options.on_served = [this](const std::string& peer, const Progress& served, ServedFor use) {
     if (use == ServedFor::blend) return;
-    const std::lock_guard lock(served_mutex_);
+    const MutexLock lock(served_mutex_);
     const LocalNode& local = node_->local();
     const bool trains = local.state != wire::NodeState::joining;
     if (use == ServedFor::taking_over && trains && local.members->is_seed(peer))
@@ -94,6 +94,11 @@ void Gossip::start_after(Duration waited) {
   publisher_.emplace(parameters_, node_->local().store);
   node_->start(config_.gossip.start_wait - waited);
   StartUp(*this, begun).run();
+}
+
+std::set<std::string> Gossip::served_final() {
+  const MutexLock lock(served_mutex_);
+  return served_final_;
 }
 
 void Gossip::rest() {
@@ -300,7 +305,7 @@ bool Gossip::yields_to(const std::string& name, const Progress& progress) {
   const bool heard_enough = now - *other_lineage_ >= config_.gossip.start_wait;
   const Progress own = this->progress();
   if (!yields(own, progress, others, !config_.is_joiner(), heard_enough)) return false;
-  const std::lock_guard lock(served_mutex_);
+  const MutexLock lock(served_mutex_);
   const auto given = given_.find(name);
   return given == given_.end() || given->second.lineage != own.lineage ||
          TakeoverLimit::may_cross(own, progress, given->second.at, now);

@@ -6,22 +6,22 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "dpwa/base/mutex.h"
+#include "dpwa/base/random.h"
 #include "dpwa/config/config.h"
-#include "dpwa/core/alone_watch.h"
-#include "dpwa/core/lineage.h"
-#include "dpwa/core/random.h"
-#include "dpwa/core/step_interval.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/publisher.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/node/node.h"
+#include "dpwa/rules/alone_watch.h"
+#include "dpwa/rules/lineage.h"
+#include "dpwa/rules/step_interval.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "interpolation/guarded.h"
 
@@ -89,7 +89,8 @@ class Gossip : public GossipSession {
   std::uint64_t new_lineage() const;   // never 0
   void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
   void reload_security();
-  Progress progress() const;  // of now, but for version and loss
+  std::set<std::string> served_final();  // peers that hold our final snapshot
+  Progress progress() const;             // of now, but for version and loss
 
   Config config_;                  // its nodes stay those of the start: places go by them
   std::vector<NodeEntry> listed_;  // by the file as it was read last
@@ -124,15 +125,14 @@ class Gossip : public GossipSession {
   std::optional<Outcome> alone_outcome_;  // of the last pull, while no peer answers
   LogLimiter log_limiter_;
 
-  std::mutex served_mutex_;
-  std::set<std::string>
-      served_final_;  // guarded by served_mutex_: peers that hold our final snapshot
+  Mutex served_mutex_;
+  std::set<std::string> served_final_ DPWA_GUARDED_BY(served_mutex_);
   // When a node of the file last had our weights in full, and of which lineage they were.
   struct Given {
     TimePoint at{};
     std::uint64_t lineage = 0;
   };
-  std::map<std::string, Given, std::less<>> given_;  // guarded by served_mutex_
+  std::map<std::string, Given, std::less<>> given_ DPWA_GUARDED_BY(served_mutex_);
 };
 
 }  // namespace dpwa

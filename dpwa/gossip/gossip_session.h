@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "dpwa/config/config.h"
-#include "dpwa/core/step_report.h"
 #include "dpwa/gossip/gossip_state.h"
+#include "dpwa/rules/step_report.h"
 
 namespace dpwa {
 

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/processors.h"
 #include "dpwa/gossip/blend_regions.h"
-#include "dpwa/node/processors.h"
 
 namespace dpwa {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dpwa/node/background_thread.h"
+#include "dpwa/base/background_thread.h"
 
 namespace dpwa {
 
@@ -14,7 +14,7 @@ ParallelPass::ParallelPass(unsigned threads) {
 
 ParallelPass::~ParallelPass() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -23,7 +23,7 @@ ParallelPass::~ParallelPass() {
 
 void ParallelPass::share(const Job& job) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     job_ = job;
     taken_ = 0;
     ++passes_;
@@ -31,16 +31,16 @@ void ParallelPass::share(const Job& job) {
   }
   wake_.notify_all();
   work();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   open_ = false;
-  done_.wait(lock, [this] { return at_work_ == 0; });
+  while (at_work_ > 0) done_.wait(lock);
 }
 
 void ParallelPass::help() {
   std::uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [&] { return stopping_ || (open_ && passes_ != seen); });
+    while (!stopping_ && (!open_ || passes_ == seen)) wake_.wait(lock);
     if (stopping_) return;
     seen = passes_;
     ++at_work_;

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "dpwa/base/mutex.h"
 #include "dpwa/snapshot/byte_range.h"
 
 namespace dpwa {
@@ -53,13 +52,13 @@ class ParallelPass {
   Job job_;                              // of helpers that are at work, and of the caller
   std::atomic<std::uint64_t> taken_{0};  // pieces of it
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable done_;
-  std::uint64_t passes_ = 0;  // guarded by mutex_: begun so far
-  bool open_ = false;         // guarded by mutex_: helpers may still join in
-  std::size_t at_work_ = 0;   // guarded by mutex_: helpers
-  bool stopping_ = false;     // guarded by mutex_
+  Mutex mutex_;
+  Condition wake_;
+  Condition done_;
+  std::uint64_t passes_ DPWA_GUARDED_BY(mutex_) = 0;  // begun so far
+  bool open_ DPWA_GUARDED_BY(mutex_) = false;         // helpers may still join in
+  std::size_t at_work_ DPWA_GUARDED_BY(mutex_) = 0;   // helpers
+  bool stopping_ DPWA_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> helpers_;
 };
 

@@ -4,9 +4,9 @@
 #include <functional>
 #include <optional>
 
-#include "dpwa/core/progress.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/gossip/parameters.h"
+#include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/snapshot_store.h"
 
 namespace dpwa {

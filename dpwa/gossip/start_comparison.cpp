@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "dpwa/core/lower_median.h"
+#include "dpwa/rules/lower_median.h"
 
 namespace dpwa {
 

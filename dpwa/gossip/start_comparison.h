@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/client.h"
 #include "dpwa/snapshot/byte_range.h"
 

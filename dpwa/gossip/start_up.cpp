@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/core/sample.h"
 #include "dpwa/gossip/start_comparison.h"
 #include "dpwa/log/log.h"
+#include "dpwa/rules/sample.h"
 
 namespace dpwa {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dpwa/core/start_rule.h"
 #include "dpwa/gossip/gossip.h"
+#include "dpwa/rules/start_rule.h"
 
 namespace dpwa {
 

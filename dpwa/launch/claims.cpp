@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 namespace dpwa::launch {
 namespace {

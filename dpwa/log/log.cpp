@@ -6,10 +6,10 @@
 
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 
-#include "dpwa/standard_descriptors.h"
+#include "dpwa/base/mutex.h"
+#include "dpwa/base/standard_descriptors.h"
 
 namespace dpwa {
 namespace {
@@ -33,18 +33,18 @@ std::shared_ptr<spdlog::logger> make_logger(const std::string& file, const std::
   return logger;
 }
 
-std::mutex& logger_mutex() {
-  static std::mutex mutex;
+Mutex& logger_mutex() {
+  static Mutex mutex;
   return mutex;
 }
 
-std::shared_ptr<spdlog::logger>& logger_slot() {  // guarded by logger_mutex()
+std::shared_ptr<spdlog::logger>& logger_slot() DPWA_REQUIRES(logger_mutex()) {
   static std::shared_ptr<spdlog::logger> logger = make_logger("", "");
   return logger;
 }
 
 std::shared_ptr<spdlog::logger> logger() {
-  const std::lock_guard lock(logger_mutex());
+  const MutexLock lock(logger_mutex());
   return logger_slot();
 }
 
@@ -79,7 +79,7 @@ NewLog::NewLog(std::string_view level, const std::string& file, const std::strin
 
 void NewLog::use() noexcept {
   auto configured = std::static_pointer_cast<spdlog::logger>(logger_);
-  const std::lock_guard lock(logger_mutex());
+  const MutexLock lock(logger_mutex());
   logger_slot().swap(configured);
 }
 

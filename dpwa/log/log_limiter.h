@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 
 namespace dpwa {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dpwa/wire/plain_text.h"
+#include "dpwa/base/plain_text.h"
 
 namespace dpwa::net {
 
@@ -14,7 +14,7 @@ std::string words_for(const std::vector<std::string>& names) {
   constexpr std::size_t most_bytes = 200;
   std::string words;
   for (const std::string& name : names) words += (words.empty() ? "'" : ", '") + name + "'";
-  return words.empty() ? "no name" : wire::to_plain_text(words, most_bytes);
+  return words.empty() ? "no name" : to_plain_text(words, most_bytes);
 }
 
 }  // namespace dpwa::net

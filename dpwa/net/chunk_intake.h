@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/landing.h"
-#include "dpwa/wire/checksum.h"
 #include "interpolation/kernels/codec.h"
 
 namespace dpwa {
@@ -33,7 +33,7 @@ class ChunkIntake {
   const std::span<const std::byte> payload_;
   const bool checked_;
   std::size_t taken_ = 0;
-  wire::Crc32c checksum_;
+  Crc32c checksum_;
 };
 
 }  // namespace dpwa

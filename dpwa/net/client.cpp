@@ -70,7 +70,7 @@ Client::~Client() = default;
 bool Client::begin(const PullSpec& spec) {
   if (local_.store.progress().version == 0) return false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (under_way_ || arrival_ || stopped_) return false;
     under_way_ = true;
   }
@@ -92,20 +92,22 @@ bool Client::begin(const PullSpec& spec) {
 }
 
 bool Client::under_way() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return under_way_;
 }
 
 std::optional<Arrival> Client::take(Duration budget) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!arrival_ && under_way_ && budget > Duration::zero()) {
-    changed_.wait_for(lock, budget, [this] { return arrival_.has_value() || stopped_; });
+    const TimePoint until = SteadyClock::now() + budget;
+    while (!arrival_ && !stopped_ && changed_.wait_until(lock, until)) {
+    }
   }
   return std::exchange(arrival_, std::nullopt);
 }
 
 void Client::deliver(Arrival arrival) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   under_way_ = false;
   arrival_ = std::move(arrival);
   changed_.notify_all();
@@ -178,7 +180,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
 }
 
 bool Client::stopped() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stopped_;
 }
 
@@ -332,7 +334,7 @@ void Client::peer_called(const std::string& name, std::uint64_t incarnation) {
 
 void Client::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     changed_.notify_all();
     if (greetings_) greetings_->end();

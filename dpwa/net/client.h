@@ -5,28 +5,27 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "dpwa/core/firewall.h"
-#include "dpwa/core/kept_connections.h"
-#include "dpwa/core/peer_table.h"
-#include "dpwa/core/pull_round.h"
-#include "dpwa/core/random.h"
-#include "dpwa/core/seen_blocks.h"
-#include "dpwa/core/staleness.h"
+#include "dpwa/base/mutex.h"
+#include "dpwa/base/random.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/greetings.h"
 #include "dpwa/net/handler_memory.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_channel.h"
 #include "dpwa/net/pull_spec.h"
+#include "dpwa/rules/firewall.h"
+#include "dpwa/rules/kept_connections.h"
+#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/pull_round.h"
+#include "dpwa/rules/seen_blocks.h"
+#include "dpwa/rules/staleness.h"
 
 namespace dpwa {
 
@@ -155,13 +154,13 @@ class Client {
   PullSpec spec_;    // handed over with the start of its round
   const std::shared_ptr<net::HandlerMemory> round_memory_ = std::make_shared<net::HandlerMemory>();
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool under_way_ = false;                // guarded by mutex_
-  bool stopped_ = false;                  // guarded by mutex_
-  std::optional<Arrival> arrival_;        // guarded by mutex_
-  std::shared_ptr<Greetings> greetings_;  // guarded by mutex_: that are waited for
-  std::string evicted_;                   // guarded by mutex_: why; empty = not
+  mutable Mutex mutex_;
+  Condition changed_;
+  bool under_way_ DPWA_GUARDED_BY(mutex_) = false;
+  bool stopped_ DPWA_GUARDED_BY(mutex_) = false;
+  std::optional<Arrival> arrival_ DPWA_GUARDED_BY(mutex_);
+  std::shared_ptr<Greetings> greetings_ DPWA_GUARDED_BY(mutex_);  // that are waited for
+  std::string evicted_ DPWA_GUARDED_BY(mutex_);                   // why; empty = not
   std::atomic<bool> is_evicted_{false};
 };
 

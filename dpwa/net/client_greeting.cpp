@@ -6,10 +6,10 @@
 #include <new>
 #include <utility>
 
-#include "dpwa/core/sample.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/rethrow.h"
+#include "dpwa/rules/sample.h"
 
 namespace dpwa {
 
@@ -27,7 +27,7 @@ std::vector<Greeted> Client::gather(std::size_t size, Duration bound,
                                     const std::function<void(Greetings::Work)>& post) {
   const auto greetings = std::make_shared<Greetings>(size);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return std::vector<Greeted>(size);
     greetings_ = greetings;
   }

@@ -116,14 +116,14 @@ void Client::note_refusal(PeerId peer, const PullResult& result) {
     ++(refused_name_[other] ? refusing : others);
   }
   if (refusing <= others) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   evicted_ = result.detail;
   is_evicted_ = true;
 }
 
 std::optional<std::string> Client::evicted() const {
   if (!is_evicted_) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return evicted_;
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 
 namespace dpwa {
 

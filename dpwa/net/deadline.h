@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 
 namespace dpwa::net {
 

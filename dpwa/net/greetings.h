@@ -1,16 +1,15 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "dpwa/core/peer_table.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/mutex.h"
+#include "dpwa/base/time.h"
+#include "dpwa/rules/peer_table.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -41,27 +40,29 @@ class Greetings {
 
   // Any thread. An index beyond the size is of a peer that came later, and is dropped.
   void put(std::size_t index, Greeted answer) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (index < answers_.size()) answers_[index] = std::move(answer);
   }
   void end() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
     changed_.notify_all();
   }
 
   // Blocks until the end, and no longer than `bound`.
   std::vector<Greeted> wait(Duration bound) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, bound, [this] { return ended_; });
+    MutexLock lock(mutex_);
+    const TimePoint until = std::chrono::steady_clock::now() + bound;
+    while (!ended_ && changed_.wait_until(lock, until)) {
+    }
     return answers_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Greeted> answers_;  // guarded by mutex_
-  bool ended_ = false;            // guarded by mutex_
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<Greeted> answers_ DPWA_GUARDED_BY(mutex_);
+  bool ended_ DPWA_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dpwa

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "dpwa/core/sample.h"
+#include "dpwa/base/wall_clock.h"
 #include "dpwa/net/network.h"
-#include "dpwa/wall_clock.h"
+#include "dpwa/rules/sample.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -113,12 +113,12 @@ Members::Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOpt
       version_(membership_.version()) {}
 
 bool Members::exchange_is_due(const std::string& to) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return membership_.exchange_is_due(to, now());
 }
 
 MemberExchange Members::request(const std::string& to) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   requested_ = now();
   MemberExchange exchange = membership_.request(to, requested_);
   keep_tellable(exchange);
@@ -126,7 +126,7 @@ MemberExchange Members::request(const std::string& to) {
 }
 
 MemberExchange Members::answer(const std::string& to, const MemberExchange& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   MemberExchange exchange = membership_.answer(to, request, now());
   keep_tellable(exchange);
   return exchange;
@@ -135,7 +135,7 @@ MemberExchange Members::answer(const std::string& to, const MemberExchange& requ
 void Members::merge(const std::string& from, std::uint64_t incarnation, MemberExchange exchange,
                     const std::string& address) {
   keep_believable(exchange, address, wall_clock_us());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.merge(from, incarnation, exchange, now());
   changed();
 }
@@ -143,7 +143,7 @@ void Members::merge(const std::string& from, std::uint64_t incarnation, MemberEx
 bool Members::merge_answer(const std::string& from, std::uint64_t incarnation,
                            MemberExchange exchange, const std::string& address) {
   keep_believable(exchange, address, wall_clock_us());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool more = membership_.merge_answer(from, incarnation, exchange, now());
   changed();
   return more;
@@ -151,49 +151,49 @@ bool Members::merge_answer(const std::string& from, std::uint64_t incarnation,
 
 void Members::heard(const std::string& name, std::uint64_t incarnation) {
   if (!exchanges_) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.heard(name, incarnation, now());
   changed();
 }
 
 void Members::reached(const std::string& name, std::uint64_t incarnation) {
   if (!exchanges_) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.reached(name, incarnation, now());
   changed();
 }
 
 void Members::failed(const std::string& name) {
   if (!exchanges_) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.failed(name, now());
   changed();
 }
 
 void Members::keep(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.keep(name);
 }
 
 void Members::list(const MemberClaim& seed) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.list(seed, now());
   changed();
 }
 
 void Members::unlist(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.unlist(name);
   changed();
 }
 
 void Members::leave() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.leave();
 }
 
 std::vector<MemberClaim> Members::tick() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   membership_.tick(now());
   changed();
   std::set<PeerId> places;
@@ -215,7 +215,7 @@ std::vector<MemberClaim> Members::tick() {
 }
 
 std::vector<MemberClaim> Members::some_running(std::size_t most) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Sample<MemberClaim> some(most, random_);
   for (const Member& member : membership_.members()) {
     const bool runs = member.claim.incarnation != 0 && member.status() == MemberStatus::alive;
@@ -225,12 +225,12 @@ std::vector<MemberClaim> Members::some_running(std::size_t most) {
 }
 
 Membership::Admission Members::admission(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return membership_.admission(name);
 }
 
 std::optional<MemberClaim> Members::find(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Member* member = membership_.member(name);
   if (member == nullptr) return std::nullopt;
   MemberClaim claim = member->claim;
@@ -239,13 +239,13 @@ std::optional<MemberClaim> Members::find(const std::string& name) const {
 }
 
 bool Members::is_seed(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Member* member = membership_.member(name);
   return member != nullptr && member->seed;
 }
 
 bool Members::is_seed_at(const std::string& name, const std::string& network) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Member* member = membership_.member(name);
   if (member == nullptr || !member->seed) return false;
   return member->claim.addresses.empty() ||
@@ -255,17 +255,17 @@ bool Members::is_seed_at(const std::string& name, const std::string& network) co
 }
 
 MemberClaim Members::self() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return membership_.self();
 }
 
 std::vector<Member> Members::all() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return membership_.members();
 }
 
 std::uint64_t Members::contested_by() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return membership_.contested_by();
 }
 

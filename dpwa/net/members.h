@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "dpwa/core/membership.h"
+#include "dpwa/base/mutex.h"
+#include "dpwa/rules/membership.h"
 
 namespace dpwa {
 
@@ -58,13 +58,15 @@ class Members {
   std::uint64_t contested_by() const;
 
  private:
-  void changed() { version_.store(membership_.version(), std::memory_order_release); }
+  void changed() DPWA_REQUIRES(mutex_) {
+    version_.store(membership_.version(), std::memory_order_release);
+  }
 
   const bool exchanges_;
-  mutable std::mutex mutex_;
-  Membership membership_;                   // guarded by mutex_
-  Random random_;                           // guarded by mutex_
-  TimePoint requested_ = TimePoint::min();  // guarded by mutex_
+  mutable Mutex mutex_;
+  Membership membership_ DPWA_GUARDED_BY(mutex_);
+  Random random_ DPWA_GUARDED_BY(mutex_);
+  TimePoint requested_ DPWA_GUARDED_BY(mutex_) = TimePoint::min();
   std::atomic<std::uint64_t> version_;
 };
 

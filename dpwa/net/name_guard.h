@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/local_node.h"
 
 namespace dpwa {

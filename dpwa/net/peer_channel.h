@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/peer_table.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/reply_reader.h"
 #include "dpwa/net/same_host/path.h"
 #include "dpwa/net/stream.h"
+#include "dpwa/rules/peer_table.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/wire/messages.h"

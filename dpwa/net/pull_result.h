@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "dpwa/core/peer_table.h"
-#include "dpwa/core/progress.h"
 #include "dpwa/net/frame_io.h"
+#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/wire/messages.h"
 #include "interpolation/kernels/codec.h"

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/outcome.h"
-#include "dpwa/core/peer_table.h"
-#include "dpwa/core/progress.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
+#include "dpwa/rules/outcome.h"
+#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/landing.h"
 #include "interpolation/kernels/kernels.h"
 

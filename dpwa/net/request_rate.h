@@ -4,8 +4,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 
-#include "dpwa/core/token_bucket.h"
 #include "dpwa/net/as_result.h"
+#include "dpwa/rules/token_bucket.h"
 
 namespace dpwa::net {
 

@@ -3,8 +3,8 @@
 #include <cassert>
 #include <utility>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/snapshot/encoded_chunk.h"
-#include "dpwa/wire/checksum.h"
 
 namespace dpwa {
 
@@ -25,7 +25,7 @@ ServedChunks::Chunk ServedChunks::get(ByteRange chunk) {
   }
   const auto payload = staging_->bytes().first(payload_bytes(manifest_, codec_, chunk));
   encode_chunk(manifest_, codec_, snapshot_->bytes(), chunk, payload);
-  return {payload, checksums_ ? wire::crc32c(payload) : 0};
+  return {payload, checksums_ ? crc32c(payload) : 0};
 }
 
 }  // namespace dpwa

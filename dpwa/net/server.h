@@ -11,8 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/readers.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/caller_fault.h"
@@ -21,6 +20,7 @@
 #include "dpwa/net/name_guard.h"
 #include "dpwa/net/served_for.h"
 #include "dpwa/net/staging_pool.h"
+#include "dpwa/rules/readers.h"
 
 namespace dpwa {
 

@@ -5,13 +5,13 @@
 #include <memory>
 #include <string>
 
-#include "dpwa/core/readers.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/request_rate.h"
 #include "dpwa/net/served_chunks.h"
+#include "dpwa/rules/readers.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "dpwa/base/mutex.h"
 
 namespace dpwa {
 
@@ -12,17 +13,17 @@ namespace dpwa {
 class StatusNotes {
  public:
   void set(const std::string& key, std::string json) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     notes_.insert_or_assign(key, std::move(json));
   }
   std::map<std::string, std::string> all() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return notes_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, std::string> notes_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, std::string> notes_ DPWA_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpwa

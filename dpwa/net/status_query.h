@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/peer_address.h"
 
 namespace dpwa {

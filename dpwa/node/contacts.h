@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "dpwa/base/mutex.h"
 
 namespace dpwa {
 
@@ -17,7 +18,7 @@ class Contacts {
 
   // True: nobody waited, so the other thread has to be woken.
   bool add(const std::string& name, std::uint64_t incarnation) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool first = waiting_.empty();
     if (waiting_.size() >= max_names && !waiting_.contains(name)) return false;
     std::uint64_t& held = waiting_[name];
@@ -27,13 +28,13 @@ class Contacts {
 
   // Name and highest incarnation of each.
   std::map<std::string, std::uint64_t> take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(waiting_, {});
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, std::uint64_t> waiting_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, std::uint64_t> waiting_ DPWA_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpwa

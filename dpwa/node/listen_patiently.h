@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/server.h"

@@ -9,11 +9,11 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/background_thread.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
 #include "dpwa/net/run_io.h"
 #include "dpwa/net/server.h"
-#include "dpwa/node/background_thread.h"
 #include "dpwa/node/contacts.h"
 #include "dpwa/node/listen_patiently.h"
 #include "dpwa/node/status_document.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/reload.h"
-#include "dpwa/core/time.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/served_for.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/version.h"
 #include "dpwa/config/names.h"
-#include "dpwa/version.h"
 
 namespace dpwa {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "dpwa/config/config.h"
-#include "dpwa/core/firewall.h"
-#include "dpwa/core/peer_table.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/rules/firewall.h"
+#include "dpwa/rules/peer_table.h"
 
 namespace dpwa {
 

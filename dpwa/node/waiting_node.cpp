@@ -13,13 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/background_thread.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/inbound.h"
 #include "dpwa/net/run_io.h"
 #include "dpwa/net/stream.h"
-#include "dpwa/node/background_thread.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/messages.h"

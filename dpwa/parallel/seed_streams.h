@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 namespace dpwa {
 

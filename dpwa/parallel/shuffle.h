@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 namespace dpwa {
 

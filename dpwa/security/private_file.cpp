@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/text.h"
-#include "dpwa/snapshot/file_descriptor.h"
 
 namespace dpwa {
 namespace {

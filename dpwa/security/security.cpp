@@ -46,14 +46,14 @@ FileResult<std::shared_ptr<const TlsContext>> Security::load() const {
 }
 
 std::shared_ptr<const TlsContext> Security::context() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return context_;
 }
 
 std::optional<std::string> Security::reload() {
   auto loaded = load();
   if (!loaded) return loaded.error();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   context_.swap(*loaded);
   return std::nullopt;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "dpwa/base/mutex.h"
 #include "dpwa/config/config.h"
 #include "dpwa/security/tls_context.h"
 
@@ -30,8 +30,8 @@ class Security {
 
   const SecurityConfig config_;  // with "{name}" replaced
   const std::string name_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const TlsContext> context_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const TlsContext> context_ DPWA_GUARDED_BY(mutex_);
 };
 
 // Null with the mode insecure, or none.

@@ -10,14 +10,14 @@
 #include <string_view>
 #include <utility>
 
-#include "dpwa/wire/plain_text.h"
+#include "dpwa/base/plain_text.h"
 
 namespace dpwa {
 namespace {
 
 [[noreturn]] void refuse(std::size_t index, const std::string& name, const std::string& why) {
   std::string text = "tensor " + std::to_string(index);
-  if (!name.empty()) text += " '" + wire::to_plain_text(name, max_tensor_name_bytes) + "'";
+  if (!name.empty()) text += " '" + to_plain_text(name, max_tensor_name_bytes) + "'";
   throw std::invalid_argument(text + " " + why);
 }
 
@@ -28,7 +28,7 @@ void check(std::size_t index, const TensorSpec& tensor) {
     refuse(index, tensor.name,
            "has a name of more than " + std::to_string(max_tensor_name_bytes) + " bytes");
   }
-  if (!wire::is_plain_text(tensor.name)) {
+  if (!is_plain_text(tensor.name)) {
     refuse(index, tensor.name, "has a name that is not UTF-8 or holds control characters");
   }
   if (tensor.shape.size() > max_rank) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/snapshot/aligned_mapping.h"
-#include "dpwa/snapshot/file_descriptor.h"
 
 namespace dpwa {
 

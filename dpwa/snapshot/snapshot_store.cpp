@@ -1,11 +1,11 @@
 #include "dpwa/snapshot/snapshot_store.h"
 
 #include <cassert>
-#include <mutex>
 #include <utility>
 
+#include "dpwa/base/checksum.h"
+#include "dpwa/base/mutex.h"
 #include "dpwa/snapshot/memory_file.h"
-#include "dpwa/wire/checksum.h"
 
 namespace dpwa {
 
@@ -17,12 +17,11 @@ Snapshot::Snapshot(AlignedBuffer buffer, std::uint32_t index, std::size_t chunk_
 
 std::uint32_t Snapshot::chunk_checksum(std::size_t offset, std::size_t length) const {
   const auto chunk = bytes().subspan(offset, length);
-  if (offset % chunk_bytes_ != 0 || length > chunk_bytes_ || length == 0)
-    return wire::crc32c(chunk);
+  if (offset % chunk_bytes_ != 0 || length > chunk_bytes_ || length == 0) return crc32c(chunk);
   auto& slot = checksums_[offset / chunk_bytes_];
   const std::uint64_t known = slot.load(std::memory_order_relaxed);
   if (known >> 32 == length) return static_cast<std::uint32_t>(known);
-  const std::uint32_t checksum = wire::crc32c(chunk);
+  const std::uint32_t checksum = crc32c(chunk);
   slot.store(std::uint64_t{length} << 32 | checksum, std::memory_order_relaxed);
   return checksum;
 }
@@ -31,11 +30,11 @@ std::uint32_t Snapshot::chunk_checksum(std::size_t offset, std::size_t length) c
 class SnapshotStore::Pool {
  public:
   void add(std::unique_ptr<Snapshot> snapshot) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     free_.push_back(std::move(snapshot));
   }
   std::unique_ptr<Snapshot> take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (free_.empty()) return nullptr;
     auto snapshot = std::move(free_.back());
     free_.pop_back();
@@ -43,8 +42,8 @@ class SnapshotStore::Pool {
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Snapshot>> free_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Snapshot>> free_ DPWA_GUARDED_BY(mutex_);
 };
 
 SnapshotStore::SnapshotStore(std::size_t bytes, std::size_t chunk_bytes,
@@ -79,17 +78,17 @@ void SnapshotStore::publish(Writer writer, const Progress& progress) {
   snapshot.progress_ = progress;
   for (auto& checksum : snapshot.checksums_) checksum.store(0, std::memory_order_relaxed);
   std::shared_ptr<const Snapshot> previous = std::move(writer.snapshot_);
-  const std::lock_guard lock(latest_mutex_);
+  const MutexLock lock(latest_mutex_);
   latest_.swap(previous);
 }
 
 std::shared_ptr<const Snapshot> SnapshotStore::latest() const {
-  const std::lock_guard lock(latest_mutex_);
+  const MutexLock lock(latest_mutex_);
   return latest_;
 }
 
 Progress SnapshotStore::progress() const {
-  const std::lock_guard lock(latest_mutex_);
+  const MutexLock lock(latest_mutex_);
   return latest_ ? latest_->progress() : Progress{};
 }
 

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "dpwa/core/progress.h"
+#include "dpwa/base/mutex.h"
+#include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa {
@@ -77,9 +77,9 @@ class SnapshotStore {
 
  private:
   class Pool;
-  std::shared_ptr<Pool> pool_;              // outlives the store while readers hold snapshots
-  mutable std::mutex latest_mutex_;         // held for a pointer copy only
-  std::shared_ptr<const Snapshot> latest_;  // guarded by latest_mutex_
+  std::shared_ptr<Pool> pool_;  // outlives the store while readers hold snapshots
+  mutable Mutex latest_mutex_;  // held for a pointer copy only
+  std::shared_ptr<const Snapshot> latest_ DPWA_GUARDED_BY(latest_mutex_);
   std::atomic<std::uint64_t> skipped_{0};
   bool shareable_ = true;  // constant once constructed
 };

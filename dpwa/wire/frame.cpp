@@ -5,7 +5,7 @@
 #include <boost/endian/conversion.hpp>
 #include <utility>
 
-#include "dpwa/wire/checksum.h"
+#include "dpwa/base/checksum.h"
 #include "dpwa/wire/messages.h"
 #include "dpwa/wire/reader.h"
 

@@ -1,8 +1,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/plain_text.h"
 #include "dpwa/wire/reader.h"
 #include "dpwa/wire/writer.h"
 

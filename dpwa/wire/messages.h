@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/member.h"
-#include "dpwa/core/progress.h"
+#include "dpwa/rules/member.h"
+#include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/wire/frame.h"
 #include "interpolation/kernels/codec.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "dpwa/core/progress.h"
+#include "dpwa/rules/progress.h"
 #include "dpwa/wire/reader.h"
 #include "dpwa/wire/writer.h"
 

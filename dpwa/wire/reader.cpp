@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "dpwa/wire/checksum.h"
-#include "dpwa/wire/plain_text.h"
+#include "dpwa/base/checksum.h"
+#include "dpwa/base/plain_text.h"
 
 namespace dpwa::wire {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "dpwa/wire/checksum.h"
-#include "dpwa/wire/plain_text.h"
+#include "dpwa/base/checksum.h"
+#include "dpwa/base/plain_text.h"
 
 namespace dpwa::wire {
 namespace {

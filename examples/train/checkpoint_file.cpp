@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "dpwa/wire/checksum.h"
+#include "dpwa/base/checksum.h"
 
 namespace dpwa::train {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::uint32_t version = 1;
 constexpr std::size_t prefix_bytes = 8;
 
 std::uint32_t checksum(std::string_view body) {
-  return wire::crc32c(std::as_bytes(std::span(body.data(), body.size())));
+  return crc32c(std::as_bytes(std::span(body.data(), body.size())));
 }
 
 const unsigned char* bytes_of(std::string_view text) {

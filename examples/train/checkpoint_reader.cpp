@@ -9,7 +9,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "dpwa/snapshot/file_descriptor.h"
+#include "dpwa/base/file_descriptor.h"
 #include "examples/train/checkpoint_file.h"
 #include "examples/train/errors.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "adapters/parallel/batch_search.h"
+#include "dpwa/base/processors.h"
 #include "dpwa/config/config.h"
-#include "dpwa/node/processors.h"
 #include "dpwa/parallel/process_memory.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "examples/train/batch_loss.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "dpwa/config/config.h"
-#include "dpwa/core_dumps.h"
+#include "dpwa/security/core_dumps.h"
 #include "examples/train/errors.h"
 #include "examples/train/options.h"
 #include "examples/train/program.h"

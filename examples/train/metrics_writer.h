@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "dpwa/core/step_report.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
+#include "dpwa/rules/step_report.h"
 
 namespace dpwa::train {
 

@@ -5,10 +5,10 @@
 #include <functional>
 #include <limits>
 
+#include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/text.h"
-#include "dpwa/version.h"
 
 namespace dpwa::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "dpwa/core/step_report.h"
+#include "dpwa/rules/step_report.h"
 
 namespace dpwa::train {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/app.h"
-#include "dpwa/version.h"
+#include "dpwa/base/version.h"
 
 using namespace dpwa;
 

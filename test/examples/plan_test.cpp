@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "examples/train/errors.h"
 
 using namespace dpwa;

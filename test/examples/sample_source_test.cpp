@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 using namespace dpwa;
 using namespace dpwa::train;

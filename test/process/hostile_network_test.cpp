@@ -3,7 +3,7 @@
 #include <list>
 #include <stdexcept>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/wire/messages.h"
 #include "test/process/cluster_run.h"
 #include "test/support/raw_socket.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <list>
 
-#include "dpwa/snapshot/file_descriptor.h"
+#include "dpwa/base/file_descriptor.h"
 #include "test/process/cluster_run.h"
 #include "test/support/raw_socket.h"
 

@@ -36,10 +36,10 @@
 #include <vector>
 
 #include "dpwa/attach/attached_gossip.h"
+#include "dpwa/base/checksum.h"
+#include "dpwa/base/random.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
-#include "dpwa/core/random.h"
-#include "dpwa/wire/checksum.h"
 #include "test/process/wall_clock.h"
 #include "test/support/vector_cluster.h"
 
@@ -250,7 +250,7 @@ int train(const Options& options) {
          {"participants", finished.participants},
          {"distance", finished.distance_to_average},
          {"error", root_mean_square_error(node.values, best)},
-         {"checksum", dpwa::wire::crc32c(std::as_bytes(node.values))}});
+         {"checksum", dpwa::crc32c(std::as_bytes(node.values))}});
   return 0;
 }
 

@@ -14,6 +14,10 @@ CLEAN = {
     "interpolation/blend.cpp": '#include "interpolation/blend.h"\n',
     "dpwa/log/log.h": "#include <string_view>\n",
     "dpwa/log/log.cpp": '#include "dpwa/log/log.h"\n#include <spdlog/spdlog.h>\n',
+    "dpwa/log/CMakeLists.txt": "# Above text.\ndpwa_layer(log\n  SOURCES log.cpp\n  USES text\n  LINKS spdlog::spdlog)\n",
+    "dpwa/text/text.h": "",
+    "dpwa/text/CMakeLists.txt": "dpwa_layer(text SOURCES text.cpp)\n",
+    "dpwa/cli/main.cpp": '#include "dpwa/log/log.h"\n#include "dpwa/text/text.h"\n',
     "dpwa/node.h": '#include "interpolation/blend.h"\n#include <boost/asio.hpp>\n',
     "adapters/adapter.h": "#include <torch/types.h>\n",
     "adapters/common/flat.h": "#include <ATen/core/Tensor.h>\n",
@@ -54,6 +58,21 @@ class CheckIncludes(unittest.TestCase):
 
     def test_interpolation_may_not_include_a_third_party(self) -> None:
         self.assert_one("interpolation/blend.cpp", "#include <boost/core/span.hpp>\n", "no dependencies")
+
+    def test_a_layer_may_include_those_that_it_states(self) -> None:
+        self.assertEqual(self.violations(**{"dpwa/log/log.h": '#include "dpwa/text/text.h"\n'}), [])
+
+    def test_a_layer_may_not_include_one_that_it_does_not_state(self) -> None:
+        self.assert_one("dpwa/text/text.h", '#include "dpwa/log/log.h"\n', "does not state that the layer uses log")
+
+    def test_a_layer_may_not_include_what_is_no_layer(self) -> None:
+        found = self.violations(**{"dpwa/cli/app.h": "", "dpwa/log/log.h": '#include "dpwa/cli/app.h"\n'})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("dpwa/cli/ is no layer", found[0])
+
+    def test_layers_may_not_lead_back_to_one_another(self) -> None:
+        found = self.violations(**{"dpwa/text/CMakeLists.txt": "dpwa_layer(text SOURCES text.cpp USES log)\n"})
+        self.assertEqual([line.split(":")[0] for line in found], ["dpwa/log/CMakeLists.txt", "dpwa/text/CMakeLists.txt"])
 
     def test_dpwa_may_not_include_adapters(self) -> None:
         self.assert_one("dpwa/node.cpp", '#include "adapters/factory.cpp"\n', "must not include adapters/")

@@ -147,25 +147,25 @@ class Configuration(unittest.TestCase):
 
 # A number as a paper says it, and the line of the code that it repeats, in the same unit.
 NUMBERS = [
-    ("docs/OPERATIONS.md", r"asked again every (\d+) s or so", "dpwa/core/backoff.h", r"max = .*seconds\((\d+)\)"),
-    ("docs/OPERATIONS.md", r"each peer every (\d+) s or so", "dpwa/core/backoff.h", r"max = .*seconds\((\d+)\)"),
+    ("docs/OPERATIONS.md", r"asked again every (\d+) s or so", "dpwa/rules/backoff.h", r"max = .*seconds\((\d+)\)"),
+    ("docs/OPERATIONS.md", r"each peer every (\d+) s or so", "dpwa/rules/backoff.h", r"max = .*seconds\((\d+)\)"),
     (
         "docs/ALGORITHMS.md",
         r"backs off, \d+ ms doubling to (\d+) s",
-        "dpwa/core/backoff.h",
+        "dpwa/rules/backoff.h",
         r"max = .*seconds\((\d+)\)",
     ),
-    ("docs/ALGORITHMS.md", r"backs off, (\d+) ms", "dpwa/core/backoff.h", r"initial = .*milliseconds\((\d+)\)"),
+    ("docs/ALGORITHMS.md", r"backs off, (\d+) ms", "dpwa/rules/backoff.h", r"initial = .*milliseconds\((\d+)\)"),
     (
         "docs/ALGORITHMS.md",
         r"cost no score and about (\d+) ms",
-        "dpwa/core/peer_table.cpp",
+        "dpwa/rules/peer_table.cpp",
         r"declined_delay = .*\((\d+)\)",
     ),
     (
         "docs/ALGORITHMS.md",
         r"the same one every (\d+) s",
-        "dpwa/core/peer_table.cpp",
+        "dpwa/rules/peer_table.cpp",
         r"first_forgiveness = .*\((\d+)\)",
     ),
     ("docs/ALGORITHMS.md", r"four at a time every (\d+) ms", "dpwa/net/client_membership.cpp", r"tick = .*\((\d+)\)"),
@@ -183,17 +183,17 @@ NUMBERS = [
     (
         "docs/PROTOCOL.md",
         r"once in (\d+) ms and by at most",
-        "dpwa/core/membership.h",
+        "dpwa/rules/membership.h",
         r"refutation_pause = .*\((\d+)\)",
     ),
-    ("docs/PROTOCOL.md", r"told this peer nothing for (\d+) s", "dpwa/core/membership.h", r"exchange = .*\((\d+)\)"),
+    ("docs/PROTOCOL.md", r"told this peer nothing for (\d+) s", "dpwa/rules/membership.h", r"exchange = .*\((\d+)\)"),
     (
         "docs/PROTOCOL.md",
         r"believed that is more than (\d+),",
-        "dpwa/core/membership.h",
+        "dpwa/rules/membership.h",
         r"max_refutation_jump = (\d+)",
     ),
-    ("docs/PROTOCOL.md", r"held several for (\d+) ms", "dpwa/core/readers.h", r"stall = .*\((\d+)\)"),
+    ("docs/PROTOCOL.md", r"held several for (\d+) ms", "dpwa/rules/readers.h", r"stall = .*\((\d+)\)"),
     ("docs/PROTOCOL.md", r"less than (\d+) ms ago", "dpwa/net/name_guard.h", r"answer_holds = .*\((\d+)\)"),
     ("docs/SECURITY.md", r"once in (\d+) ms a name", "dpwa/net/name_guard.h", r"answer_holds = .*\((\d+)\)"),
     (
@@ -204,7 +204,7 @@ NUMBERS = [
     ),
     ("docs/SECURITY.md", r"at least (\d+) s; full pulls", "dpwa/node/node.cpp", r"shortest_reply_bound = .*\((\d+)\)"),
     ("docs/PROTOCOL.md", r"a pause of (\d+) ms between", "dpwa/gossip/final_average.cpp", r"pause = .*\((\d+)\)"),
-    ("docs/FIREWALL.md", r"The last (\d+) distances", "dpwa/core/distance_bound.h", r"window = (\d+)"),
+    ("docs/FIREWALL.md", r"The last (\d+) distances", "dpwa/rules/distance_bound.h", r"window = (\d+)"),
     ("docs/OPERATIONS.md", r"At most (\d+) such", "dpwa/log/log_limiter.h", r"most_in_a_period = (\d+)"),
     ("docs/OPERATIONS.md", r"every (\d+) ms a new try", "dpwa/net/accept_loop.h", r"pause = .*\((\d+)\)"),
 ]

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/snapshot/file_descriptor.h"
+#include "dpwa/base/file_descriptor.h"
 #include "test/support/raw_socket.h"
 
 namespace dpwa::test {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "dpwa/net/same_host/credentials.h"
+#include "dpwa/base/credentials.h"
 #include "dpwa/net/same_host/descriptors.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 

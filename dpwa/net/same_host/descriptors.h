@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "dpwa/snapshot/file_descriptor.h"
+#include "dpwa/base/file_descriptor.h"
 
 namespace dpwa::same_host {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <span>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/snapshot/file_descriptor.h"
 
 namespace dpwa::same_host {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "dpwa/base/credentials.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/same_host/credentials.h"
 #include "dpwa/net/same_host/descriptors.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/same_host/session.h"

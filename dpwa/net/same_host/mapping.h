@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/snapshot/byte_range.h"
-#include "dpwa/snapshot/file_descriptor.h"
 
 namespace dpwa::same_host {
 

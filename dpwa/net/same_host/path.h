@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/same_host/channel.h"

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/core/readers.h"
-#include "dpwa/core/time.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_admission.h"
 #include "dpwa/net/request_rate.h"
 #include "dpwa/net/same_host/frame_socket.h"
+#include "dpwa/rules/readers.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa::same_host {

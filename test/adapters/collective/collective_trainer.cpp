@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "adapters/adapter.h"
+#include "dpwa/base/checksum.h"
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/core/outcome.h"
-#include "dpwa/stop_signal.h"
-#include "dpwa/wire/checksum.h"
+#include "dpwa/rules/outcome.h"
 
 namespace {
 
@@ -43,7 +43,7 @@ std::uint32_t checksum(const torch::nn::Module& net) {
   std::uint32_t sum = 0;
   for (const auto& tensor : net.parameters()) {
     const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
-    sum = sum * 31 + dpwa::wire::crc32c({data, tensor.nbytes()});
+    sum = sum * 31 + dpwa::crc32c({data, tensor.nbytes()});
   }
   return sum;
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "adapters/collective/next_group.h"
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 namespace dpwa::collective {
 namespace {

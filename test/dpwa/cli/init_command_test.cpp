@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "dpwa/base/processors.h"
 #include "dpwa/config/sections.h"
-#include "dpwa/node/processors.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/same_config.h"
 #include "test/dpwa/config/scratch_file.h"

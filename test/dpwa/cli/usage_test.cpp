@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
+#include "dpwa/base/version.h"
 #include "dpwa/config/backends.h"
-#include "dpwa/version.h"
 #include "test/dpwa/cli/run_cli.h"
 
 using namespace dpwa;

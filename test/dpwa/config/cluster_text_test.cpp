@@ -9,9 +9,9 @@
 #include <string>
 #include <thread>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/document.h"
-#include "dpwa/snapshot/file_descriptor.h"
 #include "test/dpwa/config/scratch_file.h"
 
 namespace dpwa::config {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {

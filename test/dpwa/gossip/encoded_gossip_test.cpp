@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "test/support/vector_cluster.h"
 
 // Real nodes over real sockets and through their memory, in lock step, with encoded pulls.

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/net/free_ports.h"
 #include "test/support/vector_cluster.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/gossip/blend_regions.h"
 #include "dpwa/snapshot/blocks.h"
 

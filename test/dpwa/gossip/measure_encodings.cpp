@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 

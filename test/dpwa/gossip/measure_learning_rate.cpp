@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/log/log.h"
 #include "test/support/vector_cluster.h"
 

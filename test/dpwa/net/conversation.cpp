@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/wire/checksum.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa::test {
@@ -64,9 +64,8 @@ std::vector<std::byte> snapshot_frame(const PullSeen& request, std::span<const f
   for (std::size_t at = 0; at < payload.size(); at += head.chunk_bytes) {
     const auto chunk =
         payload.subspan(at, std::min<std::size_t>(head.chunk_bytes, payload.size() - at));
-    const auto header =
-        wire::encode_chunk_header({static_cast<std::uint32_t>(chunk.size()),
-                                   head.unchecked_chunks ? 0 : wire::crc32c(chunk)});
+    const auto header = wire::encode_chunk_header(
+        {static_cast<std::uint32_t>(chunk.size()), head.unchecked_chunks ? 0 : crc32c(chunk)});
     frame.insert(frame.end(), header.begin(), header.end());
     frame.insert(frame.end(), chunk.begin(), chunk.end());
   }

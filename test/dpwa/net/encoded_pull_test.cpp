@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/snapshot/encoded_chunk.h"
-#include "dpwa/wire/checksum.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"
 #include "test/dpwa/net/pulling_node.h"
@@ -83,8 +83,8 @@ std::vector<std::byte> encoded_reply(const PullSeen& request, const std::vector<
     const ByteRange part{at, std::min<std::uint64_t>(head.chunk_bytes, head.length - at)};
     std::vector<std::byte> payload(payload_bytes(manifest, codec, part));
     encode_chunk(manifest, codec, std::as_bytes(std::span(values)), part, payload);
-    const auto header = wire::encode_chunk_header(
-        {static_cast<std::uint32_t>(payload.size()), wire::crc32c(payload)});
+    const auto header =
+        wire::encode_chunk_header({static_cast<std::uint32_t>(payload.size()), crc32c(payload)});
     frame.insert(frame.end(), header.begin(), header.end());
     frame.insert(frame.end(), payload.begin(), payload.end());
   }

@@ -4,7 +4,7 @@
 
 #include <boost/endian/conversion.hpp>
 
-#include "dpwa/wire/checksum.h"
+#include "dpwa/base/checksum.h"
 #include "test/support/eventually.h"
 
 namespace dpwa::test {
@@ -30,7 +30,7 @@ Bytes patched(Bytes frame, std::size_t offset, std::uint8_t value) {
   frame.at(offset) = std::byte{value};
   boost::endian::store_little_u32(
       reinterpret_cast<unsigned char*>(frame.data()) + wire::header_bytes - 4,
-      wire::crc32c(std::span(frame).first(wire::header_bytes - 4)));
+      crc32c(std::span(frame).first(wire::header_bytes - 4)));
   return frame;
 }
 

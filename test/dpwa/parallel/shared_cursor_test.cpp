@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 using namespace dpwa;
 

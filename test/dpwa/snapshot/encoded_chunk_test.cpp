@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/snapshot/landing.h"
 
 namespace dpwa {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 
 namespace dpwa {
 namespace {

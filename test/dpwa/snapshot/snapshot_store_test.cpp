@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "dpwa/wire/checksum.h"
+#include "dpwa/base/checksum.h"
 
 namespace dpwa {
 namespace {
@@ -62,7 +62,7 @@ TEST_CASE(
         const auto snapshot = store.latest();
         const bool sound = whole(*snapshot) && snapshot->progress().version >= last &&
                            snapshot->chunk_checksum(0, chunk_bytes) ==
-                               wire::crc32c(snapshot->bytes().first(chunk_bytes));
+                               crc32c(snapshot->bytes().first(chunk_bytes));
         last = snapshot->progress().version;
         if (!sound) ++torn;
         ++reads;
@@ -136,7 +136,7 @@ TEST_CASE("the checksum of a chunk is that of its bytes now, in a buffer used ag
     REQUIRE(publish(store, number));
     const auto snapshot = store.latest();
     const auto check = [&](std::size_t offset, std::size_t length) {
-      const auto expected = wire::crc32c(snapshot->bytes().subspan(offset, length));
+      const auto expected = crc32c(snapshot->bytes().subspan(offset, length));
       CHECK(snapshot->chunk_checksum(offset, length) == expected);
       CHECK(snapshot->chunk_checksum(offset, length) == expected);  // the kept one
     };

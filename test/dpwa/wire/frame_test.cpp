@@ -4,7 +4,7 @@
 
 #include <boost/endian/conversion.hpp>
 
-#include "dpwa/wire/checksum.h"
+#include "dpwa/base/checksum.h"
 #include "test/dpwa/wire/samples.h"
 
 namespace dpwa::wire {

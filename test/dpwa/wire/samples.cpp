@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <boost/endian/conversion.hpp>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/snapshot/encoded_chunk.h"
-#include "dpwa/wire/checksum.h"
 
 namespace dpwa::wire {
 namespace {

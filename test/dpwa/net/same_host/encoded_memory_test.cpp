@@ -4,7 +4,7 @@
 #include <bit>
 #include <vector>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "dpwa/core/random.h"
+#include "dpwa/base/random.h"
 #include "dpwa/net/same_host/channel.h"
 #include "dpwa/net/same_host/offer.h"
 #include "test/dpwa/net/conversation.h"

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace dpwa {
+
+// CRC32C (Castagnoli, RFC 3720), by ISA-L. crc32c("123456789") = 0xE3069283.
+std::uint32_t crc32c(std::span<const std::byte> data);
+
+// The same for data that comes in parts.
+class Crc32c {
+ public:
+  void update(std::span<const std::byte> data);
+  std::uint32_t value() const { return ~state_; }  // of all parts so far
+
+ private:
+  std::uint32_t state_ = ~std::uint32_t{0};
+};
+
+}  // namespace dpwa

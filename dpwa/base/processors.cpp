@@ -1,0 +1,26 @@
+#include "dpwa/base/processors.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace dpwa {
+
+std::vector<int> usable_processors() {
+  std::vector<int> processors;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &set)) processors.push_back(i);
+    }
+  }
+  if (processors.empty()) {  // more processors than a cpu_set_t holds
+    const int count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    for (int i = 0; i < count; ++i) processors.push_back(i);
+  }
+  return processors;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,18 @@
+#include "dpwa/base/standard_descriptors.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace dpwa {
+
+bool reserve_standard_descriptors() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) != -1) continue;
+    // The lowest free number, and thus this one. Not for close-on-exec: a child inherits the same.
+    const int wrong_way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", wrong_way) != descriptor) return false;
+  }
+  return true;
+}
+
+}  // namespace dpwa

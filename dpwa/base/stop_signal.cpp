@@ -1,0 +1,64 @@
+#include "dpwa/base/stop_signal.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace dpwa::stop_signal {
+namespace {
+
+std::atomic<int> noted{0};
+std::atomic<bool> deferred{false};
+std::atomic<bool> reload_wanted{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+void on_signal(int number) {
+  int none = 0;
+  const bool first = noted.compare_exchange_strong(none, number);
+  if (!first || !deferred) ::_exit(128 + number);
+}
+
+void on_hang_up(int) {
+  reload_wanted = true;
+}
+
+void on_alarm(int) {
+  ::_exit(128 + noted);
+}
+
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+void install() {
+  handle(SIGINT, on_signal);
+  handle(SIGTERM, on_signal);
+  handle(SIGHUP, on_hang_up);
+  handle(SIGPIPE, SIG_IGN);
+  handle(SIGXFSZ, SIG_IGN);
+}
+
+void defer(bool on) {
+  deferred = on;
+}
+
+int received() {
+  return noted;
+}
+
+bool take_reload() {
+  return reload_wanted.exchange(false);
+}
+
+void limit(unsigned seconds) {
+  handle(SIGALRM, on_alarm);
+  ::alarm(seconds);
+}
+
+}  // namespace dpwa::stop_signal

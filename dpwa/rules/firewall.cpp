@@ -1,0 +1,176 @@
+#include "dpwa/rules/firewall.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dpwa {
+namespace {
+
+// What leaves a peer out of the final average, in bounds. One that finishes later has trained on
+// alone, after the others stopped: it is further away than honest nodes ever are while they train.
+constexpr double final_bounds = 15;
+
+}  // namespace
+
+Firewall::Firewall(const FirewallOptions& options, std::size_t peers)
+    : options_(options),
+      after_lull_(peers),
+      standings_(peers, Standing::unknown),
+      quarantine_(options, peers) {}
+
+void Firewall::put(PeerId peer) {
+  if (peer >= standings_.size()) {
+    standings_.resize(peer + 1, Standing::unknown);
+    after_lull_.resize(peer + 1);
+  }
+  standings_[peer] = Standing::unknown;
+  after_lull_[peer] = false;
+  quarantine_.put(peer);
+  for (DistanceBound& bound : bounds_) {
+    bound.set_peers(standings_.size());
+    bound.forget(peer);
+  }
+  for (Outliers& outliers : outliers_) outliers.forget(peer);
+  clock_gaps_.forget(peer);
+}
+
+void Firewall::restarted(PeerId peer) {
+  for (DistanceBound& bound : bounds_) bound.restarted(peer);
+}
+
+bool Firewall::acts() const {
+  return options_.distance == DistancePolicy::clip || options_.distance == DistancePolicy::refuse;
+}
+
+DistanceVerdict Firewall::judge_infinite(PeerId peer, unsigned block) {
+  DistanceVerdict verdict;
+  if (block < bounds_.size()) verdict.bound = bounds_[block].get().value_or(0);
+  verdict.beyond = verdict.refused = verdict.gross = true;
+  judge_outlier(peer, block, std::numeric_limits<double>::infinity(), 0, verdict);
+  ++counters_.refused;
+  return verdict;
+}
+
+void Firewall::judge_outlier(PeerId peer, unsigned block, double distance, double clock_gap,
+                             DistanceVerdict& verdict) {
+  if (block >= outliers_.size()) outliers_.resize(block + 1);
+  const unsigned in_a_row = outliers_[block].observe(peer, distance, verdict.gross);
+  if (!verdict.beyond) {
+    clock_gaps_.usual(peer, clock_gap);
+    after_lull_.at(peer) = false;
+  }
+  const bool explained = after_lull_.at(peer) || clock_gaps_.is_unusual(peer, clock_gap);
+  verdict.reported = in_a_row >= (explained ? explained_until : reported_after);
+  const bool offends = in_a_row >= (explained ? explained_until : 1);
+  standings_.at(peer) = offends          ? Standing::offending
+                        : verdict.beyond ? Standing::beyond
+                                         : Standing::within;
+}
+
+DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance, double clock_gap) {
+  if (std::isinf(distance)) return judge_infinite(peer, block);
+  DistanceVerdict verdict;
+  if (options_.distance == DistancePolicy::off) return verdict;
+  while (bounds_.size() <= block)
+    bounds_.emplace_back(options_.distance_multiple, options_.distance_samples, standings_.size());
+  // Until then, only what is gross is beyond the bound.
+  const double gross = bounds_[block].settled() ? gross_bounds : 1;
+  verdict.bound = bounds_[block].observe(peer, distance).value_or(0);
+  verdict.beyond = verdict.bound > 0 && distance > verdict.bound;
+  verdict.gross = verdict.beyond && distance > gross * verdict.bound;
+  if (distance > 0 && verdict.bound == 0 && bounds_[block].waits_for_another()) {
+    verdict.unproven = acts();
+    return verdict;
+  }
+  judge_outlier(peer, block, distance, clock_gap, verdict);
+  if (!verdict.beyond) return verdict;
+  if (options_.distance == DistancePolicy::warn) {
+    ++counters_.warned;
+  } else if (options_.distance == DistancePolicy::clip) {
+    ++counters_.clipped;
+    verdict.scale = gross / gross_bounds * verdict.bound / distance;
+  } else {
+    ++counters_.refused;
+    verdict.refused = true;
+  }
+  return verdict;
+}
+
+DistanceVerdict Firewall::judge_final(double distance) {
+  DistanceVerdict verdict;
+  const auto refuse = [&] {
+    verdict.beyond = verdict.refused = verdict.reported = true;
+    ++counters_.refused;
+    return verdict;
+  };
+  if (std::isinf(distance)) return refuse();
+  if (!acts() || bounds_.empty()) return verdict;
+  double squares = 0;
+  for (const DistanceBound& block : bounds_) {
+    const auto bound = block.get();
+    if (!bound) return verdict;
+    squares += *bound * *bound;
+  }
+  verdict.bound = final_bounds * std::sqrt(squares);
+  return distance > verdict.bound ? refuse() : verdict;
+}
+
+void Firewall::replaced() {
+  bounds_.clear();
+  outliers_.clear();
+  std::ranges::fill(standings_, Standing::unknown);
+}
+
+std::optional<TimePoint> Firewall::succeeded(PeerId peer, const DistanceVerdict& verdict,
+                                             TimePoint now) {
+  landed(peer, now);
+  const bool clipped = verdict.scale < 1;
+  if (clipped && verdict.gross) return offended(peer, now);
+  quarantine_.sound(peer);
+  return std::nullopt;
+}
+
+std::optional<TimePoint> Firewall::failed(PeerId peer, PeerFailure failure, TimePoint now) {
+  switch (failure) {
+    case PeerFailure::unusable:
+      ++counters_.not_finite;
+      return offence(peer, true, now);
+    case PeerFailure::distant:
+      landed(peer, now);
+      return offended(peer, now);
+    case PeerFailure::protocol:
+      return offence(peer, false, now);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<TimePoint> Firewall::offence(PeerId peer, bool deliberate, TimePoint now) {
+  return quarantine_.offence(peer, deliberate, now, quarantine_landings * lulls_.interval());
+}
+
+std::optional<TimePoint> Firewall::offended(PeerId peer, TimePoint now) {
+  if (standings_.at(peer) != Standing::offending || !most_others_are_within(peer))
+    return std::nullopt;
+  return offence(peer, true, now);
+}
+
+void Firewall::landed(PeerId peer, TimePoint now) {
+  if (!lulls_.ends(now)) return;
+  after_lull_.assign(after_lull_.size(), true);
+  for (PeerId other = 0; other < standings_.size(); ++other) {
+    if (other != peer) standings_[other] = Standing::unknown;
+  }
+}
+
+bool Firewall::most_others_are_within(PeerId peer) const {
+  int balance = 0;
+  for (PeerId other = 0; other < standings_.size(); ++other) {
+    if (other == peer || standings_[other] == Standing::unknown) continue;
+    balance += standings_[other] == Standing::within ? 1 : -1;
+  }
+  return balance > 0;
+}
+
+}  // namespace dpwa

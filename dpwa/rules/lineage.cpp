@@ -1,0 +1,59 @@
+#include "dpwa/rules/lineage.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace dpwa {
+
+bool adopts(const Progress& own, const Progress& peer) {
+  if (peer.lineage == 0 || peer.lineage == own.lineage || !std::isfinite(peer.clock)) return false;
+  if (own.lineage == 0 || !std::isfinite(own.clock)) return true;
+  if (own.clock != peer.clock) return own.clock < peer.clock;
+  return own.lineage > peer.lineage;
+}
+
+bool yields(const Progress& own, const Progress& peer, std::span<const LineageReport> others,
+            bool own_counts, bool heard_enough) {
+  if (peer.lineage == 0 || peer.lineage == own.lineage || !std::isfinite(peer.clock)) return false;
+  if (own.lineage == 0) return true;
+  std::size_t ours = own_counts ? 1 : 0;
+  std::size_t theirs = 0;
+  double our_clock = own.clock;
+  double their_clock = peer.clock;
+  for (const LineageReport& report : others) {
+    if (report.lineage == own.lineage) {
+      ++ours;
+      our_clock = std::max(our_clock, report.clock);
+    } else if (report.lineage == peer.lineage) {
+      ++theirs;
+      their_clock = std::max(their_clock, report.clock);
+    } else if (report.lineage == 0 && !heard_enough) {
+      ++ours;
+    }
+  }
+  if (theirs != ours) return theirs > ours;
+  if (our_clock != their_clock) return our_clock < their_clock;
+  return own.lineage > peer.lineage;
+}
+
+bool TakeoverLimit::allows(const std::string& peer, TimePoint now) const {
+  const auto known = peers_.find(peer);
+  return known == peers_.end() || now >= known->second.again;
+}
+
+bool TakeoverLimit::may_cross(const Progress& own, const Progress& peer, TimePoint given,
+                              TimePoint now) {
+  constexpr Duration lately = std::chrono::minutes(1);
+  return now - given > lately || own.lineage > peer.lineage;
+}
+
+void TakeoverLimit::took(const std::string& peer, TimePoint now) {
+  constexpr Duration first = std::chrono::minutes(1);
+  constexpr Duration longest = std::chrono::hours(1);
+  Record& record = peers_[peer];
+  record.again = now + std::min(longest, first * (1 << std::min(record.count, 6U)));
+  ++record.count;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,387 @@
+#include "dpwa/rules/membership.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "dpwa/rules/sample.h"
+
+namespace dpwa {
+namespace {
+
+bool runs(MemberStatus status) {
+  return status == MemberStatus::alive || status == MemberStatus::suspect;
+}
+
+std::string place_of(const std::string& address, std::uint16_t port) {
+  return address + " " + std::to_string(port);
+}
+
+bool same_address(const MemberClaim& a, const MemberClaim& b) {
+  return a.port == b.port && a.addresses == b.addresses;
+}
+
+void take_address(MemberClaim& claim, const MemberClaim& from) {
+  claim.addresses = from.addresses;
+  claim.port = from.port;
+}
+
+void add_addresses(std::unordered_map<std::string, std::string>& places, const MemberClaim& of) {
+  for (const std::string& address : of.addresses)
+    places.emplace(place_of(address, of.port), of.name);
+}
+
+}  // namespace
+
+Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options)
+    : self_(std::move(self)), options_(options) {
+  for (MemberClaim& seed : seeds) {
+    places_.emplace(seed.name, static_cast<PeerId>(members_.size()));
+    Member& member = members_.emplace_back();
+    member.claim = std::move(seed);
+    member.seed = true;
+    count(member.claim, 1);
+    add_addresses(seed_addresses_, member.claim);
+  }
+  add_addresses(seed_addresses_, self_);
+}
+
+void Membership::note_seed_addresses(const MemberClaim& seed) {
+  std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == seed.name; });
+  add_addresses(seed_addresses_, seed);
+}
+
+// Two nodes cannot listen there; such a claim has others dial one that they know, under new names.
+bool Membership::at_address_of_seed(const MemberClaim& claim) const {
+  return std::ranges::any_of(claim.addresses, [&](const std::string& address) {
+    const auto found = seed_addresses_.find(place_of(address, claim.port));
+    return found != seed_addresses_.end() && found->second != claim.name;
+  });
+}
+
+std::optional<PeerId> Membership::find(const std::string& name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
+}
+
+const Member* Membership::member(const std::string& name) const {
+  const auto place = find(name);
+  return place ? &members_[*place] : nullptr;
+}
+
+// Keeps the digest. What was never heard of is in nobody's.
+void Membership::count(const MemberClaim& claim, int by) {
+  if (claim.incarnation == 0 || !runs(claim.status)) return;
+  digest_ ^= digest_of(claim);
+  running_ = by > 0 ? running_ + 1 : running_ - 1;
+}
+
+// A process listens where it answers, and moves only once it answers there no more.
+bool Membership::may_move(const Member& member, const MemberClaim& told) {
+  return !same_address(told, member.claim) && !member.seed && !member.answers;
+}
+
+void Membership::announce(const MemberClaim& claim, TimePoint now) {
+  auto place = find(claim.name);
+  if (!place) {
+    if (claim.name == self_.name || !options_.open || claim.status == MemberStatus::left) return;
+    if (at_address_of_seed(claim)) return;
+    place = place_for(claim.name, true);
+    if (!place) return;
+  }
+  MemberClaim told = claim;
+  if (told.status != MemberStatus::left) told.status = MemberStatus::alive;
+  Member& member = members_[*place];
+  const MemberStatus before = member.status();
+  const bool another = told.incarnation != member.claim.incarnation;
+  const bool moved = !another && may_move(member, told);
+  // What is far ahead of its own word was made up.
+  const bool lied_about =
+      !another && member.claim.refutation > told.refutation + max_refutation_jump;
+  const bool news = another || lied_about || supersedes(told, member.claim);
+  member.failures = 0;
+  member.heard = now;
+  if (!another && !moved) take_address(told, member.claim);
+  if (moved && !news) {
+    // Its standing is no older for that.
+    take_address(member.claim, told);
+    member.reached = member.answers = false;
+    member.meet_at = TimePoint::min();
+    news_.add(*place);
+    ++version_;
+  }
+  if (news) hold(*place, told, now);
+  member.told = true;
+  member.known_refutation = told.refutation;
+  member.known = now;
+  if (member.status() != before) ++version_;
+}
+
+std::int64_t Membership::most_refutations(const Member& member, TimePoint now) {
+  const auto since = std::chrono::duration_cast<std::chrono::seconds>(now - member.known);
+  return std::int64_t{member.known_refutation} + max_refutation_jump + since.count();
+}
+
+void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
+  if (claim.incarnation == 0) return;
+  if (claim.name == self_.name) return hear_of_self(claim, now);
+  const auto known = find(claim.name);
+  if (!known) {
+    // What has been forgotten stays so: only those that run are learnt of.
+    if (!options_.open || !runs(claim.status) || at_address_of_seed(claim)) return;
+    if (const auto place = place_for(claim.name, false)) hold(*place, claim, now);
+    return;
+  }
+  Member& member = members_[*known];
+  if (!supersedes(claim, member.claim)) return;
+  const bool same_process = claim.incarnation == member.claim.incarnation;
+  const bool heard_lately = member.status() == MemberStatus::alive &&
+                            member.heard != TimePoint::min() &&
+                            now - member.heard < options_.suspect;
+  // Another process under the name of one that has just spoken to this node: it will show itself.
+  if (!same_process && member.claim.incarnation != 0 && heard_lately) return;
+  if (!member.seed && at_address_of_seed(claim)) return;
+  if (same_process && claim.refutation > most_refutations(member, now)) return;
+  MemberClaim believed = claim;
+  if (same_process && (member.told || member.reached)) take_address(believed, member.claim);
+  if (claim.status == MemberStatus::dead && heard_lately) {
+    // Time for it to refute that.
+    believed.status = MemberStatus::suspect;
+    if (!supersedes(believed, member.claim)) return;
+  }
+  hold(*known, believed, now);
+}
+
+// A process that is said to be gone raises its refutation above what was said: not so often that
+// somebody who says it without pause could use up all of them.
+void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
+  if (claim.incarnation > self_.incarnation) {
+    contested_by_ = std::max(contested_by_, claim.incarnation);
+    return;
+  }
+  const bool refutes = claim.incarnation == self_.incarnation &&
+                       claim.status != MemberStatus::alive &&
+                       claim.refutation >= self_.refutation && self_.status != MemberStatus::left;
+  if (!refutes) return;
+  const bool lately = refuted_ != TimePoint::min() && now - refuted_ < refutation_pause;
+  if (lately || self_.refutation >= max_refutation - max_refutation_jump) return;
+  refuted_ = now;
+  self_.refutation = 1 + std::min(claim.refutation, self_.refutation + max_refutation_jump);
+  self_told_ = 0;
+}
+
+void Membership::heard(const std::string& name, std::uint64_t incarnation, TimePoint now) {
+  const auto place = find(name);
+  if (!place) return;
+  Member& member = members_[*place];
+  const MemberStatus before = member.status();
+  member.failures = 0;
+  member.heard = now;
+  if (incarnation != 0 && incarnation != member.claim.incarnation) {
+    MemberClaim claim = member.claim;
+    claim.incarnation = incarnation;
+    claim.refutation = 0;
+    claim.status = MemberStatus::alive;
+    member.refutations = 0;
+    hold(*place, claim, now);
+  }
+  if (member.status() != before) ++version_;
+}
+
+void Membership::reached(const std::string& name, std::uint64_t incarnation, TimePoint now) {
+  heard(name, incarnation, now);
+  const auto place = find(name);
+  if (!place) return;
+  Member& member = members_[*place];
+  member.answers = member.met = true;
+  if (std::exchange(member.reached, true)) return;
+  ++version_;
+}
+
+void Membership::failed(const std::string& name, TimePoint now) {
+  const auto place = find(name);
+  if (!place) return;
+  Member& member = members_[*place];
+  member.answers = false;
+  // Each wrong suspicion doubles what the next one takes.
+  const unsigned needed =
+      member.vouched_for() ? options_.suspect_after << std::min(member.refutations, 4U) : 1;
+  if (!member.vouched_for())
+    member.meet_at = now + meet_pause * (1U << std::min(member.failures, 6U));
+  if (++member.failures < needed) return;
+  const MemberStatus before = member.status();
+  member.heard = TimePoint::min();
+  if (member.claim.status == MemberStatus::alive) {
+    MemberClaim claim = member.claim;
+    claim.status = MemberStatus::suspect;
+    hold(*place, claim, now);
+  } else if (member.status() != before) {
+    ++version_;
+  }
+}
+
+Duration Membership::suspicion() const {
+  const double factor = std::max(1.0, std::log10(static_cast<double>(running_ + 1)));
+  return std::chrono::duration_cast<Duration>(options_.suspect * factor);
+}
+
+void Membership::tick(TimePoint now) {
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    Member& member = members_[place];
+    if (member.claim.name.empty() || member.heard > member.changed) continue;
+    if (member.claim.status == MemberStatus::alive) continue;
+    const Duration since = now - member.changed;
+    if (member.claim.status == MemberStatus::suspect && since >= suspicion()) {
+      MemberClaim claim = member.claim;
+      claim.status = MemberStatus::dead;
+      hold(place, claim, now);
+    } else if (!member.seed && !runs(member.claim.status) &&
+               since >= (member.met ? options_.forget : std::min(options_.forget, forget_unmet))) {
+      forget(place);
+    }
+  }
+}
+
+void Membership::leave() {
+  self_.status = MemberStatus::left;
+  self_told_ = 0;
+}
+
+void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
+  Member& member = members_[place];
+  const MemberStatus before = member.status();
+  const bool refuted = member.claim.status != MemberStatus::alive &&
+                       claim.status == MemberStatus::alive &&
+                       claim.incarnation == member.claim.incarnation;
+  if (refuted && member.failures > 0) ++member.refutations;
+  if (claim.status == MemberStatus::alive) member.failures = 0;
+  count(member.claim, -1);
+  MemberClaim held = claim;
+  const bool keeps_address = member.seed && !member.claim.addresses.empty();
+  if (keeps_address || held.addresses.empty()) take_address(held, member.claim);
+  const bool moved = !same_address(held, member.claim);
+  if (moved) member.reached = member.answers = false;
+  if (moved || held.incarnation != member.claim.incarnation) member.meet_at = TimePoint::min();
+  if (held.incarnation != member.claim.incarnation) {
+    member.told = false;
+    member.known_refutation = held.refutation;
+    member.known = now;
+  }
+  member.claim = std::move(held);
+  member.changed = now;
+  count(member.claim, 1);
+  if (claim.incarnation != 0) news_.add(place);
+  if (moved || member.status() != before) ++version_;
+}
+
+std::optional<PeerId> Membership::place_for(const std::string& name, bool by_itself) {
+  std::optional<PeerId> place;
+  const auto older = [this](PeerId a, std::optional<PeerId> b) {
+    return !b || members_[a].changed < members_[*b].changed;
+  };
+  if (places_.size() < members_.size()) {
+    const auto free = std::ranges::find_if(
+        members_, [](const Member& member) { return member.claim.name.empty(); });
+    place = static_cast<PeerId>(free - members_.begin());
+  } else if (members_.size() < options_.max_members) {
+    place = static_cast<PeerId>(members_.size());
+    members_.emplace_back();
+  } else {
+    std::optional<PeerId> unverified;
+    for (PeerId candidate = 0; candidate < members_.size(); ++candidate) {
+      const Member& member = members_[candidate];
+      if (member.seed) continue;
+      if (!runs(member.status()) && older(candidate, place)) place = candidate;
+      if (member.heard == TimePoint::min() && older(candidate, unverified)) unverified = candidate;
+    }
+    if (!place && by_itself) place = unverified;
+    if (!place) return std::nullopt;
+    forget(*place);
+  }
+  places_.emplace(name, *place);
+  members_[*place].claim.name = name;
+  ++version_;
+  return place;
+}
+
+void Membership::forget(PeerId place) {
+  count(members_[place].claim, -1);
+  news_.remove(place);
+  places_.erase(members_[place].claim.name);
+  members_[place] = {};
+  ++version_;
+}
+
+void Membership::keep(const std::string& name) {
+  const auto place = find(name);
+  if (!place) return;
+  members_[*place].seed = true;
+  note_seed_addresses(members_[*place].claim);
+}
+
+void Membership::list(const MemberClaim& seed, TimePoint now) {
+  auto place = find(seed.name);
+  if (!place) {
+    place = place_for(seed.name, true);
+    if (!place) return;
+    members_[*place].changed = now;
+  }
+  Member& member = members_[*place];
+  member.seed = true;
+  take_address(member.claim, seed);
+  note_seed_addresses(seed);
+  ++version_;
+}
+
+void Membership::unlist(const std::string& name) {
+  const auto place = find(name);
+  if (!place) return;
+  members_[*place].seed = false;
+  std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == name; });
+  if (!options_.open) forget(*place);
+}
+
+std::optional<PeerId> Membership::to_probe(Random& random) const {
+  Sample<PeerId> silent(1, random);
+  Sample<PeerId> doubtful(1, random);
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
+    if (member.claim.name.empty() || !member.vouched_for()) continue;
+    const MemberStatus status = member.status();
+    const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
+    if (gone) silent.offer(place);
+    if (runs(status) && member.failures > 0) doubtful.offer(place);
+  }
+  const auto& chosen = doubtful.values().empty() ? silent.values() : doubtful.values();
+  return chosen.empty() ? std::nullopt : std::optional(chosen.front());
+}
+
+std::vector<PeerId> Membership::to_meet(std::size_t most, TimePoint now, Random& random) const {
+  Sample<PeerId> chosen(most, random);
+  Sample<PeerId> again(1, random);
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
+    const bool strange = !member.claim.name.empty() && !member.vouched_for();
+    if (!strange || member.claim.addresses.empty() || member.meet_at > now) continue;
+    if (member.meet_at != TimePoint::min()) {
+      if (member.status() != MemberStatus::left) again.offer(place);
+    } else if (runs(member.status())) {
+      chosen.offer(place);
+    }
+  }
+  std::vector<PeerId> places = chosen.values();
+  places.insert(places.end(), again.values().begin(), again.values().end());
+  return places;
+}
+
+Membership::Admission Membership::admission(const std::string& name) const {
+  if (find(name)) return Admission::known;
+  if (!options_.open) return Admission::closed;
+  if (places_.size() < options_.max_members) return Admission::may_join;
+  const bool room = std::ranges::any_of(members_, [](const Member& member) {
+    return !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
+  });
+  return room ? Admission::may_join : Admission::full;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dpwa/base/random.h"
+#include "dpwa/base/time.h"
+#include "dpwa/rules/member.h"
+#include "dpwa/rules/member_news.h"
+#include "dpwa/rules/peer_table.h"
+
+namespace dpwa {
+
+struct MembershipOptions {
+  bool open = true;            // nodes that are not seeds may join
+  unsigned suspect_after = 3;  // pulls in a row without an answer
+  // From suspect to dead, among up to ten nodes; log10(n) times as long among more.
+  Duration suspect = std::chrono::seconds(5);
+  Duration forget = std::chrono::hours(1);      // one that joined and is dead or has left
+  Duration exchange = std::chrono::seconds(1);  // with a peer that there is no news for
+  std::size_t max_members = 4096;               // seeds included, the own node not
+};
+
+struct Member {
+  MemberClaim claim;  // an empty name: a free place
+  bool seed = false;  // of the cluster file: never forgotten, and its address stays
+  TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
+  TimePoint changed = TimePoint::min();    // since when `claim` is held
+  TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
+  bool reached = false;                    // it has answered this node, at the address that is held
+  bool met = false;                        // it has answered this node, wherever
+  bool answers = false;                    // the same of the last time that it was asked
+  bool told = false;                       // its process has told this node itself where it listens
+  // What that process said of itself last, or the first that was heard of it.
+  std::uint32_t known_refutation = 0;
+  TimePoint known = TimePoint::min();    // since when
+  unsigned failures = 0;                 // in a row
+  TimePoint meet_at = TimePoint::min();  // not asked before, while only others vouch for it
+  unsigned refutations = 0;              // of suspicions by this node, that were wrong
+
+  // What to go by: what came to this node itself weighs more than what is claimed.
+  MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }
+  // More than a tale of others, who may invent names: one to pull from, and to count with.
+  bool vouched_for() const { return seed || reached; }
+};
+
+// Who is in the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), where the pulls
+// of gossip averaging are the probes and what it spreads travels with them; from Lifeguard (Dadgar,
+// Phillips, Currey 2018) that a suspect is the first to hear of it, and that a node that was wrong
+// about a peer takes longer to suspect it again. Beyond both: the dead are asked now and then and
+// tables are compared, so that two halves of a split network find each other again.
+//
+// A place (PeerId) keeps its member until that is forgotten; seeds come first and keep theirs. The
+// table is bounded: where it is full the dead make room, then those that nobody but others has
+// spoken of. Pure: time and randomness are arguments. One owner, one thread.
+class Membership {
+ public:
+  static constexpr std::size_t max_news = 32;  // in one exchange
+  static constexpr std::size_t part_size = 64;
+  static constexpr std::size_t max_claims = 2 + max_news + part_size;
+  // A process raises its refutation by one at a time. By hearsay it is not believed to be further
+  // than this ahead of what it said itself, and one more for every second since.
+  static constexpr std::uint32_t max_refutation_jump = 64;
+  static constexpr Duration refutation_pause = std::chrono::milliseconds(100);
+  static constexpr std::uint32_t max_refutation = 1U << 31;  // that a message carries
+  // Names that were only heard of may be invented: one that does not answer is asked again after
+  // this, then twice that each time, and is forgotten once it has been held dead for a minute.
+  static constexpr Duration meet_pause = std::chrono::seconds(2);
+  static constexpr Duration forget_unmet = std::chrono::minutes(1);
+
+  Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options);
+
+  // --- what there is to send
+  bool exchange_is_due(const std::string& to, TimePoint now) const;
+  MemberExchange request(const std::string& to, TimePoint now);
+  MemberExchange answer(const std::string& to, const MemberExchange& request, TimePoint now);
+
+  // --- what arrives
+  // From the node that calls itself `from`, in the process `incarnation`: its handshake says so.
+  void merge(const std::string& from, std::uint64_t incarnation, const MemberExchange& exchange,
+             TimePoint now);
+  // The same, as the answer to request(): tells whether more parts are wanted.
+  bool merge_answer(const std::string& from, std::uint64_t incarnation,
+                    const MemberExchange& exchange, TimePoint now);
+  // It answered or called, in the process `incarnation`.
+  void heard(const std::string& name, std::uint64_t incarnation, TimePoint now);
+  // It answered at its address.
+  void reached(const std::string& name, std::uint64_t incarnation, TimePoint now);
+  // It gave no answer.
+  void failed(const std::string& name, TimePoint now);
+  // Time passes: suspects die, the dead are forgotten.
+  void tick(TimePoint now);
+  // Makes it a seed: it was named as one to join by.
+  void keep(const std::string& name);
+  // The cluster file now lists this node, at this address; or lists one no longer, which then is
+  // one that joined, or nobody where nobody may.
+  void list(const MemberClaim& seed, TimePoint now);
+  void unlist(const std::string& name);
+  // The own node leaves: every exchange says so from now on.
+  void leave();
+
+  // Whom to ask beside the pulls: one that has just failed, to know soon; else one of the dead, or
+  // of the seeds that left, to look whether it is back.
+  std::optional<PeerId> to_probe(Random& random) const;
+  // Of those that run and were not reached yet, as nobody but others vouches for them: up to `most`
+  // that were never asked, and one whose pause is over.
+  std::vector<PeerId> to_meet(std::size_t most, TimePoint now, Random& random) const;
+
+  enum class Admission { known, may_join, closed, full };
+  Admission admission(const std::string& name) const;
+
+  const MemberClaim& self() const { return self_; }
+  const std::vector<Member>& members() const { return members_; }  // by PeerId, free places too
+  std::optional<PeerId> find(const std::string& name) const;
+  const Member* member(const std::string& name) const;  // null: none has that name
+  std::size_t running() const { return running_; }      // alive or suspect, the own node not
+  std::uint64_t digest() const { return digest_ ^ digest_of(self_); }
+  // Grows with every change of a name, an address or a status().
+  std::uint64_t version() const { return version_; }
+  // The highest incarnation that somebody claims for the own name; 0 = none but this one.
+  std::uint64_t contested_by() const { return contested_by_; }
+
+ private:
+  void hear_claim(const MemberClaim& claim, TimePoint now);
+  void hear_of_self(const MemberClaim& claim, TimePoint now);
+  bool at_address_of_seed(const MemberClaim& claim) const;
+  static bool may_move(const Member& member, const MemberClaim& told);
+  static std::int64_t most_refutations(const Member& member, TimePoint now);  // to be believed
+  void note_seed_addresses(const MemberClaim& seed);
+  void announce(const MemberClaim& claim, TimePoint now);
+  // The place for a new member; `by_itself`: it spoke to this node.
+  std::optional<PeerId> place_for(const std::string& name, bool by_itself);
+  void hold(PeerId place, const MemberClaim& claim, TimePoint now);  // and tell others
+  void forget(PeerId place);
+  void count(const MemberClaim& claim, int by);
+  MemberExchange begin(const std::string& to);
+  void add_news(MemberExchange& exchange, const std::string& to);
+  void add_part(MemberExchange& exchange, std::uint32_t part) const;
+  Duration suspicion() const;
+
+  MemberClaim self_;
+  MembershipOptions options_;
+  std::vector<Member> members_;
+  std::unordered_map<std::string, PeerId> places_;
+  MemberNews news_;
+  std::unordered_map<std::string, std::string> seed_addresses_;  // whose address it is
+  TimePoint refuted_ = TimePoint::min();                         // last
+  unsigned self_told_ = 0;    // times that the own claim has been told as it is
+  std::uint32_t part_ = 0;    // next to be asked for and told
+  bool differed_ = false;     // the last answer's digest, from the own one
+  std::uint64_t digest_ = 0;  // of the others that run
+  std::size_t running_ = 0;
+  std::uint64_t version_ = 1;
+  std::uint64_t contested_by_ = 0;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "dpwa/rules/peer_table.h"
+
+namespace dpwa {
+
+// Which peers are grossly far away again and again without coming nearer. A node that was suspended
+// or cut off is far from all others when it is back, and comes nearer with every blend of its own:
+// each of the others finds it far away once or twice before that. Pure; one owner, one thread.
+class Outliers {
+ public:
+  // The number of such distances in a row, this one included; 0 when it is not one of them.
+  unsigned observe(PeerId peer, double distance, bool gross) {
+    if (peer >= last_.size()) last_.resize(peer + 1);
+    Last& last = last_[peer];
+    if (!gross) {
+      last = {};
+      return 0;
+    }
+    const bool nearer = last.in_a_row > 0 && distance < coming_nearer * last.distance;
+    last.distance = distance;
+    return nearer ? 0 : ++last.in_a_row;
+  }
+  void forget(PeerId peer) {
+    if (peer < last_.size()) last_[peer] = {};
+  }
+
+ private:
+  static constexpr double coming_nearer = 0.9;
+  struct Last {
+    double distance = 0;
+    unsigned in_a_row = 0;
+  };
+  std::vector<Last> last_;  // by PeerId
+};
+
+// Notices when nothing has been pulled for much longer than usual: one pull of a stopped peer may
+// take its whole deadline. Meanwhile all nodes have moved, so what was near before says nothing.
+// Pure: time is an argument; one owner, one thread.
+class Lulls {
+ public:
+  // A snapshot has landed; whether a lull lies before it.
+  bool ends(TimePoint now) {
+    const bool first = landings_ == 0;
+    const std::chrono::duration<double> since = first ? Duration::zero() : now - last_;
+    last_ = now;
+    const bool lull = landings_ > samples && since.count() > longest * mean_;
+    const double interval = lull ? longest * mean_ : since.count();
+    if (!first) mean_ += (interval - mean_) / std::min<double>(samples, landings_);
+    ++landings_;
+    return lull;
+  }
+  // The usual time between two of them; zero before the second.
+  Duration interval() const {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(mean_));
+  }
+
+ private:
+  static constexpr unsigned samples = 8;  // of the moving mean; so many are needed
+  static constexpr double longest = 8;    // interval that is no lull, in means
+  unsigned landings_ = 0;
+  double mean_ = 0;  // interval, in seconds
+  TimePoint last_{};
+};
+
+// How far apart the clocks of this node and each peer are, in steps. A gap that is much larger than
+// usual explains a distance: one of the two stood still. But clocks are claims. Pure; one owner,
+// one thread.
+class ClockGaps {
+ public:
+  // Of a snapshot that was near.
+  void usual(PeerId peer, double gap) {
+    if (!std::isfinite(gap)) return;
+    if (peer >= usual_.size()) usual_.resize(peer + 1, unknown);
+    double& mean = usual_[peer];
+    mean = mean < 0 ? std::abs(gap) : mean + (std::abs(gap) - mean) / samples;
+  }
+  bool is_unusual(PeerId peer, double gap) const {
+    if (peer >= usual_.size() || usual_[peer] < 0) return false;
+    return std::abs(gap) > 2 * usual_[peer] + 1;
+  }
+  void forget(PeerId peer) {
+    if (peer < usual_.size()) usual_[peer] = unknown;
+  }
+
+ private:
+  static constexpr double unknown = -1;
+  static constexpr double samples = 8;  // of the moving mean
+  std::vector<double> usual_;           // by PeerId
+};
+
+}  // namespace dpwa

@@ -1,0 +1,133 @@
+#include "dpwa/rules/pull_round.h"
+
+#include <cassert>
+
+namespace dpwa {
+namespace {
+
+// What a failure means for the trainer. A peer that talks nonsense was reached, but its answer is
+// unusable.
+Outcome outcome_of(PeerFailure failure) {
+  switch (failure) {
+    case PeerFailure::timed_out:
+      return Outcome::timed_out;
+    case PeerFailure::unreachable:
+      return Outcome::unreachable;
+    case PeerFailure::protocol:
+      return Outcome::rejected;
+    case PeerFailure::rejected:
+      return Outcome::rejected;
+    case PeerFailure::unusable:
+      return Outcome::rejected;
+    case PeerFailure::distant:
+      return Outcome::rejected;
+    case PeerFailure::other_lineage:
+      return Outcome::rejected;
+    case PeerFailure::stale:
+      return Outcome::stale;
+    case PeerFailure::unproven:
+      return Outcome::skipped;
+    case PeerFailure::unchanged:
+      return Outcome::skipped;
+    case PeerFailure::busy:
+      return Outcome::busy;
+    case PeerFailure::not_ready:
+      return Outcome::not_ready;
+  }
+  return Outcome::skipped;
+}
+
+// How much an outcome tells the user; the highest of a round is reported.
+int rank(PeerFailure failure) {
+  switch (outcome_of(failure)) {
+    case Outcome::timed_out:
+      return 6;
+    case Outcome::rejected:
+      return 5;
+    case Outcome::unreachable:
+      return 4;
+    case Outcome::stale:
+      return 3;
+    case Outcome::busy:
+      return 2;
+    case Outcome::not_ready:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void PullRound::begin(TimePoint now, Duration timeout, std::optional<PeerId> only) {
+  only_ = only;
+  deadline_ = now + timeout;
+  timeout_ = timeout;
+  tried_.clear();
+  current_.reset();
+  answered_ = false;
+  worst_.reset();
+}
+
+std::optional<PeerId> PullRound::next_peer(const PeerTable& table, TimePoint now, Random& random) {
+  if (answered_ || now >= deadline_) return std::nullopt;
+  if (only_) {
+    current_ = tried_.empty() ? only_ : std::nullopt;
+  } else {
+    current_ = table.choose(tried_, now, random);
+  }
+  if (current_) {
+    tried_.push_back(*current_);
+  } else if (tried_.empty() && !only_ && table.nobody_answers()) {
+    recall_failures(table);
+  }
+  asked_ = now;
+  return current_;
+}
+
+// All of them back off, or are gone. One that is gone and never gave anything was never there; one
+// that gave something, and did not fail since, has taken leave.
+void PullRound::recall_failures(const PeerTable& table) {
+  for (PeerId peer = 0; peer < table.size(); ++peer) {
+    const PeerRecord& record = table.at(peer);
+    if (record.failures > 0 && record.last_failure) {
+      note(*record.last_failure);
+    } else if (record.out && record.pulls_ok == 0 && !record.name.empty()) {
+      note(PeerFailure::unreachable);
+    }
+  }
+}
+
+void PullRound::note(PeerFailure failure) {
+  if (!worst_ || rank(failure) > rank(*worst_)) worst_ = failure;
+}
+
+AnswerTime PullRound::answer(TimePoint now) const {
+  return {now - asked_, timeout_};
+}
+
+void PullRound::succeeded(PeerTable& table, const Progress& progress, TimePoint now,
+                          bool same_host) {
+  assert(current_);
+  AnswerTime time = answer(now);
+  time.complete = true;
+  time.same_host = same_host;
+  table.succeeded(*current_, progress);
+  table.answered(*current_, time, now);
+  answered_ = true;
+}
+
+void PullRound::failed(PeerTable& table, PeerFailure failure, TimePoint now, Random& random) {
+  assert(current_);
+  table.failed(*current_, failure, now, random);
+  if (takes_no_score(failure)) table.answered(*current_, answer(now), now);
+  current_.reset();
+  note(failure);
+}
+
+Outcome PullRound::outcome() const {
+  if (answered_) return Outcome::mixed;
+  return worst_ ? outcome_of(*worst_) : Outcome::skipped;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,54 @@
+#include "dpwa/rules/quarantine.h"
+
+#include <algorithm>
+
+namespace dpwa {
+
+Quarantine::Quarantine(const FirewallOptions& options, std::size_t peers)
+    : after_(options.quarantine_after),
+      first_(options.quarantine),
+      longest_(std::max(options.quarantine, options.quarantine_max)),
+      records_(peers) {}
+
+std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimePoint now,
+                                             Duration shortest) {
+  Record& record = records_.at(peer);
+  ++record.offences;
+  if (after_ == 0 || now < record.until) return std::nullopt;
+  if (++record.in_a_row < after_) return std::nullopt;
+  forgive(record, now, shortest);
+  record.until = now + length(deliberate ? record.level++ : 0, shortest);
+  record.in_a_row = after_ - 1;
+  ++record.quarantines;
+  return record.until;
+}
+
+void Quarantine::put(PeerId peer) {
+  if (peer >= records_.size()) records_.resize(peer + 1);
+  records_[peer] = {};
+}
+
+void Quarantine::sound(PeerId peer) {
+  records_.at(peer).in_a_row = 0;
+}
+
+// Stops at the longest, so neither a high level nor a huge maximum can overflow.
+Duration Quarantine::length(std::uint32_t level, Duration shortest) const {
+  Duration length = std::max(first_, shortest);
+  const Duration longest = std::max(longest_, shortest);
+  for (std::uint32_t doubled = 0; doubled < level && length < longest; ++doubled) {
+    length = length > longest / 2 ? longest : length * 2;
+  }
+  return length;
+}
+
+void Quarantine::forgive(Record& record, TimePoint now, Duration shortest) const {
+  if (record.level == 0) return;
+  Duration behaved = now - record.until;
+  while (record.level > 0 && behaved >= 2 * length(record.level - 1, shortest)) {
+    behaved -= 2 * length(record.level - 1, shortest);
+    --record.level;
+  }
+}
+
+}  // namespace dpwa

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dpwa/base/time.h"
+
+namespace dpwa {
+
+// What a node that has not made its first step knows of a peer.
+enum class PeerStart {
+  unknown,      // no answer yet
+  unreachable,  // the last try failed
+  joining,      // runs, and has no common weights yet either
+  waiting,      // has weights to begin with, and has not made a step: may be pulled from in full
+  ready,        // trains, or has trained: may be pulled from in full
+  refused,      // other cluster or model: never a source
+};
+
+constexpr bool is_absent(PeerStart state) {
+  return state == PeerStart::unknown || state == PeerStart::unreachable;
+}
+
+constexpr bool answered(PeerStart state) {
+  return state == PeerStart::joining || state == PeerStart::waiting || state == PeerStart::ready;
+}
+
+struct StartView {
+  PeerStart state = PeerStart::unknown;
+  double clock = 0;           // when waiting or ready
+  std::uint64_t lineage = 0;  // when waiting or ready
+  unsigned failed_pulls = 0;  // full pulls from it that gave nothing
+  unsigned taken_over = 0;    // full pulls from it that succeeded
+  bool joined = false;        // not in the cluster file: one process may join under many names
+  bool together = false;      // seen in this start before it trained, or found not to run yet
+};
+
+// The weights that this node would begin with.
+struct StartWeights {
+  double clock = 0;
+  std::uint64_t lineage = 0;
+  bool resumed = false;  // from a checkpoint; else brought or taken over in this start
+};
+
+enum class StartAction {
+  wait,
+  pull_from,  // take over the weights of `peer`; when it trains, then begin at once
+  bring,      // the own initial weights are the common ones, under a new lineage
+  begin,      // the first step
+  give_up,    // fewer than min_nodes nodes started, and the wait is over
+};
+struct StartDecision {
+  StartAction action = StartAction::wait;
+  std::size_t peer = 0;  // node index, with pull_from
+};
+
+struct StartRuleOptions {
+  Duration wait = std::chrono::seconds(10);   // longest wait for other nodes, from start() on
+  Duration limit = std::chrono::seconds(20);  // no pull is begun after it
+  unsigned failed_pulls = 3;  // after so many failed pulls a node counts as unreachable
+  unsigned taken_over = 3;    // after so many takeovers in one start its weights are left alone
+  std::size_t min_nodes = 1;  // that must run when this one begins, itself included
+  bool may_bring = true;      // false: a node that joins comes for the weights of others
+};
+
+// How all nodes come to begin from common weights, and together, without a coordinator. `nodes`
+// holds one entry per node of the cluster file in file order, then those that joined; the own entry
+// is ignored. Nodes that joined are never waited for.
+//
+// Where a peer trains, nobody waits: this node begins, after it has taken over the weights of the
+// peer with the highest clock if its own are more than one behind, or are none, or descend from a
+// lineage that ranks lower. A peer that was seen in this start before it trained began together
+// with this node, so a resumed node that shares its lineage does not take over from it.
+//
+// Where nobody trains:
+//   - The common weights are those of the highest clock; at equal clocks those of the smallest
+//     lineage. A node that has none, or others, or is more than one behind, takes them over.
+//   - Nobody has weights: the first node in file order that runs brings its own, at once when
+//     every other node of the file has answered, else after half of `wait`. Those behind it bring
+//     theirs shortly after that, one after the other, in case it never does.
+//   - A node begins when every other node of the file has answered and has the common weights, and
+//     in any case after `wait`.
+// So no peer keeps a node from beginning for longer than `wait` by what it says and does not do,
+// nor for longer than `limit` by full pulls that bring nothing.
+// Pure: `elapsed` is the time since start() was called. `own`: none = no common weights yet.
+StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self,
+                           const std::optional<StartWeights>& own, Duration elapsed,
+                           const StartRuleOptions& options);
+
+}  // namespace dpwa

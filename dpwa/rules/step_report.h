@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "dpwa/rules/outcome.h"
+
+namespace dpwa {
+
+// What one step did, whatever the back end. A missed peer is a normal outcome, never an exception.
+// A back end leaves at its default what it has no word for (docs/COLLECTIVE.md).
+struct StepReport {
+  Outcome outcome = Outcome::skipped;
+  bool made = true;   // false: told to stop while it waited, it ended before the optimizer's step
+  std::string peer;   // empty when no single peer is concerned
+  double factor = 0;  // interpolation factor used; 0 unless mixed
+  double staleness = 0;  // own clock - peer clock at the blend; negative when the peer is ahead
+  // Received for this outcome; of averaged gradients: their size as they travel, once.
+  std::uint64_t bytes = 0;
+  std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
+  double clock = 0;                   // own clock after the step
+  unsigned participants = 1;   // nodes whose gradients the step averaged; 1 without an average
+  double distance = 0;         // ||x_peer - x_own|| over what was interpolated; 0 unless mixed
+  bool clipped = false;        // the factor was cut: the peer was too far away (docs/FIREWALL.md)
+  unsigned refused = 0;        // peers whose parameters were not finite, or too far away
+  unsigned block = 0;          // which of `blocks` parts of the model was blended; 0 unless mixed
+  unsigned blocks = 1;         // parts that the model is blended in
+  bool same_host = false;      // blended from the memory of a peer on this host, not over TCP
+  std::uint64_t pulls_ok = 0;  // since start()
+  std::uint64_t pulls_failed = 0;  // since start(), all kinds of failure
+};
+
+// What finish() did.
+struct FinishReport {
+  bool averaged = false;           // a global average was taken
+  std::size_t participants = 1;    // models in it, the own one included
+  double distance_to_average = 0;  // ||x_own - average|| before it was taken; NaN = not known
+  bool enough = true;              // false: fewer participants than the configuration asks for
+};
+
+}  // namespace dpwa

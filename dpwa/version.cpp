@@ -1,9 +1,0 @@
-#include "dpwa/version.h"
-
-namespace dpwa {
-
-std::string_view version() {
-  return DPWA_VERSION;
-}
-
-}  // namespace dpwa

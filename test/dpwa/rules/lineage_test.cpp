@@ -1,0 +1,251 @@
+#include "dpwa/rules/lineage.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <vector>
+
+#include "dpwa/base/random.h"
+#include "dpwa/rules/clock.h"
+
+using namespace std::chrono_literals;
+using dpwa::adopts;
+using dpwa::LineageReport;
+using dpwa::Progress;
+using dpwa::Random;
+using dpwa::TakeoverLimit;
+using dpwa::TimePoint;
+using dpwa::yields;
+
+namespace {
+
+Progress at(std::uint64_t lineage, double clock) {
+  Progress progress;
+  progress.lineage = lineage;
+  progress.clock = clock;
+  return progress;
+}
+
+}  // namespace
+
+TEST_CASE("a node without a lineage adopts any, and is adopted by nobody") {
+  CHECK(adopts(at(0, 0), at(7, 0)));
+  CHECK(adopts(at(0, 100), at(7, 1)));
+  CHECK_FALSE(adopts(at(7, 1), at(0, 100)));
+  CHECK_FALSE(adopts(at(0, 0), at(0, 100)));
+}
+
+TEST_CASE("nodes of one lineage never adopt each other") {
+  CHECK_FALSE(adopts(at(7, 1), at(7, 100)));
+  CHECK_FALSE(adopts(at(7, 100), at(7, 1)));
+}
+
+TEST_CASE("the less trained of two lineages yields") {
+  CHECK(adopts(at(1, 10), at(2, 10.5)));
+  CHECK_FALSE(adopts(at(2, 10.5), at(1, 10)));
+}
+
+TEST_CASE("at equal clocks the larger lineage yields") {
+  CHECK(adopts(at(2, 10), at(1, 10)));
+  CHECK_FALSE(adopts(at(1, 10), at(2, 10)));
+}
+
+TEST_CASE("a clock that is not finite is never adopted") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CHECK_FALSE(adopts(at(1, 10), at(2, nan)));
+  CHECK_FALSE(adopts(at(1, 10), at(2, infinity)));
+  CHECK_FALSE(adopts(at(0, 0), at(2, nan)));
+  CHECK(adopts(at(1, nan), at(2, 3)));
+}
+
+TEST_CASE("of any two different lineages exactly one yields") {
+  Random random(1);
+  for (int i = 0; i < 10000; ++i) {
+    const Progress a = at(1 + random.below(3), static_cast<double>(random.below(3)));
+    const Progress b = at(1 + random.below(3), static_cast<double>(random.below(3)));
+    CHECK((adopts(a, b) != adopts(b, a)) == (a.lineage != b.lineage));
+  }
+}
+
+TEST_CASE("a cluster that began split ends with one lineage") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    std::vector<Progress> nodes;
+    for (std::size_t i = 0; i < 16; ++i) nodes.push_back(at(1 + i % 3, random.uniform(0, 5)));
+    const auto differ = [&] {
+      for (const Progress& node : nodes) {
+        if (node.lineage != nodes[0].lineage) return true;
+      }
+      return false;
+    };
+    int steps = 0;
+    for (; differ() && steps < 16 * 200; ++steps) {  // at most 200 steps of every node
+      Progress& node = nodes[random.below(nodes.size())];
+      node.clock = dpwa::clock_after_publish(node.clock);
+      const Progress& peer = nodes[random.below(nodes.size())];
+      if (adopts(node, peer)) {
+        node.lineage = peer.lineage;
+        node.clock = peer.clock;
+      } else if (node.lineage == peer.lineage) {
+        node.clock = dpwa::clock_after_lerp(node.clock, peer.clock, 0.5);
+      }
+    }
+    CHECK_FALSE(differ());
+  }
+}
+
+TEST_CASE("a node that trains yields to the lineage of more nodes, whatever the clocks") {
+  const Progress own = at(1, 1000);
+  using Reports = std::vector<LineageReport>;
+  CHECK(yields(own, at(2, 5), Reports{{2, 5}, {2, 4}}, true, true));
+  CHECK_FALSE(yields(own, at(2, 1e9), Reports{{2, 1e9}, {1, 900}}, true, true));
+  CHECK_FALSE(yields(own, at(2, 1e9), Reports{{2, 1e9}, {1, 900}, {3, 7}}, true, true));
+}
+
+TEST_CASE("at equal counts it yields to the higher clock of any node of a lineage") {
+  using Reports = std::vector<LineageReport>;
+  CHECK(yields(at(1, 10), at(2, 11), Reports{{2, 11}}, true, true));
+  CHECK_FALSE(yields(at(1, 10), at(2, 9), Reports{{2, 9}}, true, true));
+  CHECK(yields(at(1, 10), at(2, 9), Reports{{2, 9}, {2, 12}, {1, 11}}, true, true));
+  CHECK_FALSE(yields(at(1, 10), at(2, 12), Reports{{2, 12}, {2, 9}, {1, 13}}, true, true));
+  CHECK(yields(at(2, 10), at(1, 10), Reports{{1, 10}}, true, true));
+  CHECK_FALSE(yields(at(1, 10), at(2, 10), Reports{{2, 10}}, true, true));
+}
+
+TEST_CASE("a node that has not been heard yet counts for the own lineage, for a while") {
+  using Reports = std::vector<LineageReport>;
+  CHECK_FALSE(yields(at(1, 10), at(2, 99), Reports{{2, 99}, {0, 0}}, true, false));
+  CHECK(yields(at(1, 10), at(2, 99), Reports{{2, 99}, {0, 0}}, true, true));
+}
+
+TEST_CASE("a node that is not of the file does not count itself") {
+  using Reports = std::vector<LineageReport>;
+  CHECK(yields(at(1, 10), at(2, 5), Reports{{2, 5}}, false, true));
+  CHECK_FALSE(yields(at(1, 10), at(2, 5), Reports{{2, 5}}, true, true));
+}
+
+TEST_CASE("neither the own lineage, nor none, nor a clock that is not finite is yielded to") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<LineageReport> many(5, {2, 50});
+  CHECK_FALSE(yields(at(2, 10), at(2, 50), many, true, true));
+  CHECK_FALSE(yields(at(1, 10), at(0, 50), many, true, true));
+  CHECK_FALSE(yields(at(1, 10), at(2, nan), many, true, true));
+  CHECK(yields(at(0, 0), at(2, 50), many, true, true));
+}
+
+TEST_CASE("weights of one peer are taken over once a minute, then ever more rarely") {
+  TakeoverLimit limit;
+  const TimePoint from{};
+  CHECK(limit.allows("w2", from));
+  limit.took("w2", from);
+  CHECK_FALSE(limit.allows("w2", from + 59s));
+  CHECK(limit.allows("w3", from));
+  CHECK(limit.allows("w2", from + 60s));
+  limit.took("w2", from + 60s);
+  CHECK_FALSE(limit.allows("w2", from + 179s));
+  CHECK(limit.allows("w2", from + 180s));
+  int taken = 0;
+  for (TimePoint now = from; now < from + 24h; now += 1s) {
+    if (!limit.allows("w4", now)) continue;
+    limit.took("w4", now);
+    ++taken;
+  }
+  CHECK(taken == 29);  // 1, 2, 4, ... 32 min, then every hour
+}
+
+TEST_CASE("two nodes that would take over from each other at the same time never both do") {
+  Random random(3);
+  const TimePoint now{};
+  for (int i = 0; i < 1000; ++i) {
+    const Progress a = at(1 + random.below(1000), 7);
+    const Progress b = at(2000 + random.below(1000), 7);
+    CHECK(TakeoverLimit::may_cross(a, b, now, now + 1s) !=
+          TakeoverLimit::may_cross(b, a, now, now + 1s));
+  }
+  CHECK(TakeoverLimit::may_cross(at(1, 7), at(2, 7), now, now + 2min));
+}
+
+namespace {
+
+// Nodes that pull from each other at random and see of each other what they pulled last.
+struct SplitCluster {
+  explicit SplitCluster(std::vector<std::uint64_t> lineages, std::uint64_t seed) : random(seed) {
+    for (const std::uint64_t lineage : lineages) nodes.push_back(at(lineage, random.uniform(0, 9)));
+    seen.assign(nodes.size(), std::vector<LineageReport>(nodes.size()));
+    limits.resize(nodes.size());
+  }
+
+  void step() {
+    now += 10ms;
+    const std::size_t i = random.below(nodes.size());
+    std::size_t j = random.below(nodes.size() - 1);
+    j += j >= i ? 1 : 0;
+    Progress& node = nodes[i];
+    node.clock = dpwa::clock_after_publish(node.clock);
+    const Progress peer = nodes[j];
+    seen[i][j] = {peer.lineage, peer.clock};
+    if (peer.lineage == node.lineage) {
+      node.clock = dpwa::clock_after_lerp(node.clock, peer.clock, 0.5);
+      return;
+    }
+    std::vector<LineageReport> others = seen[i];
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const std::string name = std::to_string(j);
+    if (!limits[i].allows(name, now) || !yields(node, peer, others, true, false)) return;
+    limits[i].took(name, now);
+    node.lineage = peer.lineage;
+    node.clock = peer.clock;
+    ++takeovers;
+  }
+
+  bool agree(std::size_t honest) const {
+    return std::all_of(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(honest),
+                       [&](const Progress& node) { return node.lineage == nodes[0].lineage; });
+  }
+
+  Random random;
+  TimePoint now{};
+  std::vector<Progress> nodes;
+  std::vector<std::vector<LineageReport>> seen;
+  std::vector<TakeoverLimit> limits;
+  int takeovers = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a healed split ends with one lineage, and no node moves more often than it must") {
+  const std::vector<std::vector<std::uint64_t>> splits{
+      {1, 2},       {1, 1, 2, 2},       {1, 1, 1, 2},
+      {1, 2, 3, 4}, {1, 1, 2, 2, 3, 3}, {1, 1, 1, 1, 2, 2, 2, 2}};
+  for (const auto& split : splits) {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+      CAPTURE(split.size());
+      CAPTURE(seed);
+      SplitCluster cluster(split, seed);
+      int steps = 0;
+      while (!cluster.agree(split.size()) && ++steps < 20000) cluster.step();
+      CHECK(cluster.agree(split.size()));
+      CHECK(cluster.takeovers <= 2 * static_cast<int>(split.size()));
+    }
+  }
+  SplitCluster three_to_one({1, 1, 1, 2}, 1);
+  three_to_one.nodes[3].clock = 1e6;
+  for (int i = 0; i < 2000; ++i) three_to_one.step();
+  CHECK(three_to_one.agree(4));
+  CHECK(three_to_one.nodes[0].lineage == 1);
+  CHECK(three_to_one.takeovers == 1);
+}
+
+TEST_CASE("a liar with a new lineage and a higher clock at every pull moves no majority") {
+  SplitCluster cluster({1, 1, 1, 9}, 2);
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    cluster.nodes[3] = at(100 + i, 1e6 + 1e3 * static_cast<double>(i));
+    cluster.step();
+  }
+  CHECK(cluster.agree(3));
+  CHECK(cluster.nodes[0].lineage == 1);
+}

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "dpwa/base/random.h"
+#include "dpwa/rules/lineage.h"
+#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/pull_round.h"
+#include "dpwa/rules/staleness.h"
+
+namespace dpwa::testing {
+
+// How a node of the virtual cluster treats the others.
+enum class Behaviour {
+  serving,    // trains and answers
+  refusing,   // trains, but nobody can connect to it
+  busy,       // trains, but has no capacity for replies
+  rejecting,  // trains, but belongs to another cluster
+  late,       // trains, but answers just before the deadline
+  frozen,     // answers, but its trainer stands still
+  silent,     // stopped: accepts connections, does and says nothing
+  down,       // does not run: connections are refused
+};
+
+struct ClusterOptions {
+  std::size_t nodes = 48;
+  std::uint64_t seed = 1;
+  Duration step = std::chrono::milliseconds(20);  // of training; each one varies by a tenth
+  Duration latency = std::chrono::milliseconds(1);
+  Duration timeout = std::chrono::milliseconds(500);
+  double factor = 0.5;
+  std::size_t dimensions = 4;
+  StalenessOptions staleness;
+};
+
+struct Attempt {
+  TimePoint at;
+  std::size_t node = 0;
+  std::size_t peer = 0;
+  bool operator==(const Attempt&) const = default;
+};
+
+struct RoundRecord {
+  TimePoint began;
+  TimePoint ended;
+  std::size_t node = 0;
+  std::size_t peer = 0;  // who answered, with mixed and stale
+  std::size_t attempts = 0;
+  Outcome outcome = Outcome::skipped;
+  bool operator==(const RoundRecord&) const = default;
+};
+
+// Nodes made of the very objects that the real node drives (peer table, pull round, staleness
+// guard, clock and lineage rules), on a virtual clock: an event queue stands for threads and
+// sockets. Without gradients: a step publishes, blends what has arrived and begins a pull if none
+// is under way.
+class VirtualCluster {
+ public:
+  explicit VirtualCluster(ClusterOptions options);
+
+  void run(Duration time);
+  void set(std::size_t node, Behaviour behaviour);
+  // A new process under the old name: higher incarnation, no memory, no weights until its first
+  // pull.
+  void restart(std::size_t node);
+
+  TimePoint now() const { return now_; }
+  std::size_t size() const { return nodes_.size(); }
+  const PeerRecord& record(std::size_t node, std::size_t peer) const;
+  const std::vector<double>& parameters(std::size_t node) const { return nodes_[node]->values; }
+  const Progress& progress(std::size_t node) const { return nodes_[node]->progress; }
+  double consensus_variance() const;  // over the nodes that have weights
+
+  // Everything that happened since the last clear().
+  const std::vector<Attempt>& attempts() const { return attempts_; }
+  const std::vector<RoundRecord>& rounds() const { return rounds_; }
+  void clear();
+
+ private:
+  struct Node {
+    Node(const std::vector<std::string>& peer_names, const ClusterOptions& options,
+         std::uint64_t seed);
+    PeerTable table;
+    PullRound round;
+    StalenessGuard guard;
+    Random random;
+    Behaviour behaviour = Behaviour::serving;
+    std::uint64_t incarnation = 1;
+    std::uint64_t life = 0;  // events of an earlier life are void
+    std::vector<double> values;
+    Progress progress;
+    bool pulling = false;
+    RoundRecord record;
+    std::vector<double> arrived;  // parameters waiting to be blended; empty = none
+    Progress arrived_progress;
+  };
+  struct Event {
+    TimePoint at;
+    std::uint64_t order = 0;  // of scheduling: makes simultaneous events deterministic
+    std::size_t node = 0;
+    std::uint64_t life = 0;
+    std::function<void()> action;
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.at != b.at ? a.at > b.at : a.order > b.order;
+    }
+  };
+
+  static bool trains(Behaviour behaviour);
+  std::unique_ptr<Node> make_node(std::size_t node, std::uint64_t incarnation) const;
+  PeerId peer_id(std::size_t node, std::size_t peer) const;
+  std::size_t node_index(std::size_t node, PeerId peer) const;
+  void schedule(std::size_t node, TimePoint at, std::function<void()> action);
+  void schedule_step(std::size_t node);
+  void step(std::size_t node);
+  void blend(Node& node);
+  void try_next(std::size_t node);
+  void attempt_failed(std::size_t node, PeerId peer, PeerFailure failure, TimePoint at);
+  void answered(std::size_t node, std::size_t peer);
+  void end_round(std::size_t node, Outcome outcome);
+
+  ClusterOptions options_;
+  TimePoint now_{};
+  std::uint64_t order_ = 0;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::priority_queue<Event, std::vector<Event>, Later> events_;
+  std::vector<Attempt> attempts_;
+  std::vector<RoundRecord> rounds_;
+};
+
+}  // namespace dpwa::testing
