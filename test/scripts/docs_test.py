@@ -1,4 +1,4 @@
-"""The papers tell the truth where a program can check it: links, configuration keys, options, quoted code."""
+"""What a program can check in the documents: links, layers, configuration keys, options, figures, quoted code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROBES = {
 }
 
 
-def papers() -> list[Path]:
+def documents() -> list[Path]:
     """Every Markdown file of the repository."""
     found = []
     for folder, folders, files in os.walk(ROOT):
@@ -38,22 +38,22 @@ def papers() -> list[Path]:
     return sorted(found)
 
 
-def prose(paper: Path) -> str:
+def prose(document: Path) -> str:
     """The text without its code blocks."""
-    return re.sub(r"^```.*?^```", "", paper.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
-def anchors(paper: Path) -> set[str]:
+def anchors(document: Path) -> set[str]:
     """The names that headings can be linked by."""
-    headings = re.findall(r"^#+ +(.+)$", prose(paper), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ +(.+)$", prose(document), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def tables(paper: Path) -> dict[str, list[list[str]]]:
+def tables(document: Path) -> dict[str, list[list[str]]]:
     """Heading (without backticks) -> the rows of its tables that begin with a `key`."""
     result: dict[str, list[list[str]]] = {}
     heading = ""
-    for line in paper.read_text(encoding="utf-8").splitlines():
+    for line in document.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             heading = line.lstrip("# ").replace("`", "")
         elif line.startswith("| `"):
@@ -68,25 +68,37 @@ def keys(rows: list[list[str]]) -> set[str]:
 class Links(unittest.TestCase):
     def test_every_relative_link_leads_to_a_file_and_a_heading(self) -> None:
         broken = []
-        for paper in papers():
-            for link in re.findall(r"\]\(([^)\s]+)\)", prose(paper)):
+        for document in documents():
+            for link in re.findall(r"\]\(([^)\s]+)\)", prose(document)):
                 if re.match(r"[a-z]+:", link):
                     continue
                 name, _, anchor = link.partition("#")
-                target = (paper.parent / name).resolve() if name else paper
+                target = (document.parent / name).resolve() if name else document
                 if not target.exists() or (anchor and anchor not in anchors(target)):
-                    broken.append(f"{paper.relative_to(ROOT)}: {link}")
+                    broken.append(f"{document.relative_to(ROOT)}: {link}")
         self.assertEqual(broken, [])
 
     def test_every_file_named_in_code_style_exists(self) -> None:
         missing = []
         folders = "dpwa|adapters|interpolation|examples|scripts|test|samples|docs|cmake"
         pattern = re.compile(rf"`((?:{folders})/[\w./-]+\.\w+)`")
-        for paper in papers():
-            for name in pattern.findall(prose(paper)):
+        for document in documents():
+            for name in pattern.findall(prose(document)):
                 if "NAME" not in name and not (ROOT / name).exists():
-                    missing.append(f"{paper.relative_to(ROOT)}: {name}")
+                    missing.append(f"{document.relative_to(ROOT)}: {name}")
         self.assertEqual(missing, [])
+
+
+class Layers(unittest.TestCase):
+    def test_the_table_of_layers_is_what_the_build_files_state(self) -> None:
+        stated = {}
+        for file in sorted(ROOT.glob("dpwa/*/CMakeLists.txt")):
+            for name, rest in re.findall(r"dpwa_layer\(\s*(\w+)([^)]*)\)", file.read_text(encoding="utf-8")):
+                uses = re.search(r"\bUSES\b([a-z_\s]*)", rest)
+                stated[f"`{name}`"] = ", ".join(uses[1].split()) if uses else "–"
+        rows = tables(ROOT / "docs/ARCHITECTURE.md")["Layers"]
+        self.assertGreater(len(stated), 10)
+        self.assertEqual({row[0]: row[1] for row in rows}, stated)
 
 
 @unittest.skipUnless(os.access(CLI, os.X_OK), "there is no dpwa binary: DPWA_CLI names one")
@@ -145,7 +157,7 @@ class Configuration(unittest.TestCase):
         self.assertLessEqual(short, known)
 
 
-# A number as a paper says it, and the line of the code that it repeats, in the same unit.
+# A number as a document states it, and the line of the code that it repeats, in the same unit.
 NUMBERS = [
     ("docs/OPERATIONS.md", r"asked again every (\d+) s or so", "dpwa/rules/backoff.h", r"max = .*seconds\((\d+)\)"),
     ("docs/OPERATIONS.md", r"each peer every (\d+) s or so", "dpwa/rules/backoff.h", r"max = .*seconds\((\d+)\)"),
@@ -211,13 +223,13 @@ NUMBERS = [
 
 
 class Numbers(unittest.TestCase):
-    def test_a_number_of_the_code_is_the_same_in_the_papers(self) -> None:
-        for paper, said, source, written in NUMBERS:
-            with self.subTest(paper=paper, said=said):
-                in_paper = re.findall(said, re.sub(r"\s+", " ", (ROOT / paper).read_text(encoding="utf-8")))
+    def test_a_number_of_the_code_is_the_same_in_the_documents(self) -> None:
+        for document, said, source, written in NUMBERS:
+            with self.subTest(document=document, said=said):
+                in_document = re.findall(said, re.sub(r"\s+", " ", (ROOT / document).read_text(encoding="utf-8")))
                 in_code = re.findall(written, (ROOT / source).read_text(encoding="utf-8"))
-                self.assertEqual((len(in_paper), len(in_code)), (1, 1), "each is said once")
-                self.assertEqual(in_paper, in_code)
+                self.assertEqual((len(in_document), len(in_code)), (1, 1), "each is said once")
+                self.assertEqual(in_document, in_code)
 
 
 class Quotations(unittest.TestCase):
