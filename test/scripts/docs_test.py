@@ -28,6 +28,15 @@ PROBES = {
     "log": NODE + "log: {UNKNOWN: 1}\n",
 }
 
+COLUMNS = 120
+MARKER_BEGIN = re.compile(r"<!-- .+: begin -->$")
+MARKER_END = re.compile(r"<!-- .+: end -->$")
+
+
+def is_row_of_keys(name: Path, line: str) -> bool:
+    """Whether the line is a row of the reference of keys, whose text comes from the loader."""
+    return name == Path("docs/CONFIGURATION.md") and line.startswith("| `")
+
 
 def documents() -> list[Path]:
     """Every Markdown file of the repository."""
@@ -87,6 +96,21 @@ class Links(unittest.TestCase):
                 if "NAME" not in name and not (ROOT / name).exists():
                     missing.append(f"{document.relative_to(ROOT)}: {name}")
         self.assertEqual(missing, [])
+
+
+class Lines(unittest.TestCase):
+    def test_no_line_of_a_document_is_longer_than_120_columns(self) -> None:
+        long = []
+        for document in documents():
+            if document == ROOT / "CHANGELOG.md":
+                continue
+            name = document.relative_to(ROOT)
+            generated = False  # by a program, between two lines of the form <!-- NAME: begin --> and <!-- NAME: end -->
+            for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), start=1):
+                generated = (generated or bool(MARKER_BEGIN.match(line))) and not MARKER_END.match(line)
+                if len(line) > COLUMNS and not generated and not is_row_of_keys(name, line):
+                    long.append(f"{name}:{number}: {len(line)} columns")
+        self.assertEqual(long, [])
 
 
 class Layers(unittest.TestCase):
