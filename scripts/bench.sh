@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
-# Sets up, builds and runs the benchmarks: what the memory gives, bare sockets, dpwa's pulls beside them
-# window by window, the cost of a step, training steps of backend collective beside DistributedDataParallel, and
-# peers as far as they are installed. Writes bench.json, report.md
-# and bench.png into runs/bench/TIME.
+# Sets up, builds and runs the benchmarks: memory bandwidth, bare sockets, dpwa's pulls in turn with them,
+# the cost of a step, training steps of backend collective beside DistributedDataParallel, and the peers that
+# are installed. Writes bench.json, report.md and bench.png into runs/bench/TIME.
 #
 # usage: scripts/bench.sh [--quick | --full] [--peers] [--update-docs] [--against BENCH.json]
 #
 #   --quick         fewer sizes and shorter windows: about two minutes on two cores
 #   --full          also 1 GB and 100 million parameters, and longer windows
-#   --peers         installs Open MPI first, where it is missing (apt)
+#   --peers         installs Open MPI first if it is missing (apt)
 #   --update-docs   also writes the measured part of docs/PERFORMANCE.md, and its plot
-#   --against FILE  compares with an earlier bench.json at the end; exit code 1 when something got worse
+#   --against FILE  compares with an earlier bench.json at the end; exit code 1 when a figure got worse
 #
-# Close other programs first: the report says when the machine was not quiet.
+# Close other programs first. The report states when the machine was not quiet.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -45,7 +44,7 @@ bench=$repository/build/release/bin/dpwa-bench
 run_dir=$(new_run_folder bench)
 options=(--mode "$mode" --bench "$bench")
 
-# build_mpi_peer: the Open MPI program, when its compiler is there.
+# build_mpi_peer: builds the Open MPI program if its compiler is installed.
 build_mpi_peer() {
   command -v mpicxx >/dev/null && command -v mpirun >/dev/null || return 1
   run_logged 'building the Open MPI peer' bench-mpi \

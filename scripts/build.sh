@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a preset of CMakePresets.json into build/PRESET; configures first when that is needed.
+# Builds a preset of CMakePresets.json into build/PRESET; configures first when needed.
 #
 # usage: scripts/build.sh [PRESET] [--target NAME]... [--jobs N]
 #
@@ -8,7 +8,7 @@
 #   asan      without LibTorch, under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan      without LibTorch, under ThreadSanitizer
 #
-# scripts/setup.sh comes first: it says which LibTorch is used.
+# Run scripts/setup.sh first: it selects the LibTorch that builds use.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -41,7 +41,7 @@ fi
 
 configured_torch() { sed -n 's/^Torch_DIR:[A-Z]*=//p' "$cache"; }
 
-# from_scratch: forgets what CMake knows of the folder.
+# from_scratch: removes CMake's record of the folder.
 from_scratch() { rm -rf "$cache" "$folder/CMakeFiles" "$folder/build.ninja"; }
 
 configure() {

@@ -3,7 +3,7 @@
 #
 # usage: scripts/check_format.sh [--fix]
 #
-#   --fix   rewrites the files instead of complaining
+#   --fix   rewrites the files instead of reporting
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"

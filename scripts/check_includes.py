@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the arrows of docs/ARCHITECTURE.md: who may include whom.
+"""Checks the rules of docs/ARCHITECTURE.md on includes: which folder may include which.
 
 usage: scripts/check_includes.py [ROOT]
 
@@ -10,8 +10,8 @@ usage: scripts/check_includes.py [ROOT]
   includes any, and no layer includes it
 - bench/ includes dpwa/, interpolation/ and itself; bench/step/ and bench/collective/ alone adapters/ as well
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
-  adapters/launch/ may include adapters/collective/engine/, which has the store that it meets at
-- torch is seen by adapters/, examples/, bench/step/, bench/collective/ and their tests alone
+  adapters/launch/ may include adapters/collective/engine/, which has the store of the meeting
+- only adapters/, examples/, bench/step/, bench/collective/ and their tests see torch
 - a file that sees torch never sees spdlog: LibTorch carries another fmt
 - quoted includes are ours, written from the root of the repository
 

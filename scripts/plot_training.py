@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws training.png of a run: loss, test accuracy and consensus distance over time, a line a node.
+"""Draws training.png of a run: loss, test accuracy and consensus distance over time, one line per node.
 
 usage: plot_training.py RUN_FOLDER
 

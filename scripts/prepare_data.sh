@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Puts the files of a data set where dpwa-train --data-dir and the demo find them. Downloads them and
-# checks their SHA-256, or takes them from a folder. Nothing is done when they are there; nothing that
-# is not whole ever has the name of a file of the data set.
+# Puts the files of a data set where dpwa-train --data-dir and the demo find them. Downloads them and checks
+# their SHA-256, or takes them from a folder. Does nothing when they exist. An incomplete file never has the
+# name of a file of the data set.
 #
 # usage: scripts/prepare_data.sh mnist|cifar10 [--from DIR|URL] [--to DIR]
 #
-#   --from DIR   files at hand, plain or .gz, in DIR or in its folder mnist or cifar-10-batches-bin, or
-#                cifar-10-binary.tar.gz; they may be fewer than the published ones, so their form is
-#                checked, and not their SHA-256
-#   --from URL   another place of the published files: the folder that they are in, or the very archive
+#   --from DIR   local files, plain or .gz, in DIR or in its folder mnist or cifar-10-batches-bin, or
+#                cifar-10-binary.tar.gz. They may hold fewer samples than the published ones, so their form
+#                is checked and not their SHA-256
+#   --from URL   another source of the published files: the folder that they are in, or the archive itself
 #   --to DIR     default data/mnist, data/cifar10
 #
-# A download that breaks off is tried again; what has come stays in DIR/NAME.part, and the next call
-# goes on from there. Proxies: http_proxy, https_proxy, no_proxy.
-# Exit code 0: the files are there; 1: they cannot be had; 2: wrong usage; 130: interrupted.
+# An interrupted download is tried again. The received part stays in DIR/NAME.part, and the next call
+# continues from there. Proxies: http_proxy, https_proxy, no_proxy.
+# Exit code 0: the files exist; 1: they are not available; 2: wrong usage; 130: interrupted.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"

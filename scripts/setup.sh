@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Sets the machine up for building: system packages, Python tools, LibTorch. Safe to run again; a run
+# Prepares the machine for building: system packages, Python tools, LibTorch. It is safe to run it again. A run
 # with nothing to do takes about a second.
 #
 # usage: scripts/setup.sh
 #
-# System packages come through apt (sudo only when not root, and only when something is missing).
-# LibTorch is, in this order: Torch_DIR or CMAKE_PREFIX_PATH; the torch of the active Python; else the
-# CPU build pinned in requirements.txt, in the private environment .venv.
-# DPWA_TORCH_INDEX names the package index of CPU builds to use when pip's own has none.
+# System packages are installed through apt (with sudo only when not root, and only when one is missing).
+# LibTorch is the first of: Torch_DIR or CMAKE_PREFIX_PATH; the torch of the active Python; the CPU build pinned
+# in requirements.txt, in the private environment .venv.
+# DPWA_TORCH_INDEX names the package index of CPU builds for the case that pip's own has none.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -34,7 +34,7 @@ is_installed() { [[ -f $venv/stamp.$1 && $(<"$venv/stamp.$1") == "$(stamp_of "$1
 installed() { stamp_of "$1" >"$venv/stamp.$1"; }
 
 ensure_venv() {
-  # The programs in it name its path: one that was moved here is made anew.
+  # The programs in it contain its path, so an environment that was moved here is made again.
   if grep -qsF "$venv/bin/python" "$venv/bin/pip" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
   run_logged 'creating the private environment .venv' venv python3 -m venv --clear "$venv" || return 1
   local have
@@ -52,8 +52,8 @@ ensure_tools() {
   installed requirements-dev.txt
 }
 
-# ensure_torch FOLDER: records the LibTorch that builds use; FOLDER empty: that of .venv, installed
-# first when it is not there.
+# ensure_torch FOLDER: records the LibTorch that builds use. FOLDER empty: that of .venv, which is installed
+# first if it is missing.
 ensure_torch() {
   local folder=$1
   if [[ -z $folder ]]; then

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Ends exactly what scripts/run.sh started for this cluster file on this host: SIGTERM, and SIGKILL for
-# what still runs after the grace. Nothing is ever ended by name. Safe to run again. The run.sh that waited
-# for the nodes has written its last line, in run.log of a detached run, when this returns.
+# Ends exactly the processes that scripts/run.sh started for this cluster file on this host: SIGTERM, and
+# SIGKILL for those that still run after the grace period. It never ends a process by name, and is safe to run
+# again. When it returns, the run.sh that waited for the nodes has written its last line (run.log of a detached
+# run).
 #
 # usage: scripts/stop.sh CLUSTER.yaml [--grace SECONDS]
 #
-#   --grace   how long the nodes have to end by themselves (default 10)
+#   --grace   time that the nodes have to end by themselves (default 10)
 #
-# Exit code 0: nothing of it runs any more; 1: something could not be ended; 2: wrong usage, or there is
-# neither such a file nor anything that was started for it.
+# Exit code 0: none of the processes runs any more; 1: a process could not be ended; 2: wrong usage, or the
+# file does not exist and nothing was started for it.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"

@@ -43,7 +43,7 @@ def mean_accuracy(results: list[Record]) -> float | None:
 
 
 def baselines(folder: Path) -> dict[str, Any]:
-    """What the three baselines came to; those that were not run are left out."""
+    """The results of the three baselines; those that were not run are left out."""
     found: dict[str, Any] = {}
     for name in ("single_process", "alone"):
         if results := read_results(folder / name):
@@ -124,7 +124,7 @@ def comparison_table(data: dict[str, Any]) -> Table:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
-    parser.add_argument("--source", default="", help="where the data came from, for people")
+    parser.add_argument("--source", default="", help="source of the data, as text for people")
     options = parser.parse_args()
     try:
         data = summary(options.folder, options.source)

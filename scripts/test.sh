@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up, builds and runs the tests; closes on CTest's own summary, and exits with its code.
+# Sets up, builds and runs the tests. Ends with CTest's own summary and exit code.
 #
 # usage: scripts/test.sh [--sanitize address|thread] [--filter REGEX]
 #

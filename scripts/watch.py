@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows how the nodes of a run are getting on, one line a node, from their metrics files.
+"""Shows the progress of the nodes of a run, one line per node, from their metrics files.
 
 usage: watch.py RUN_FOLDER --nodes w1,w2,... --pid PID
 
@@ -129,7 +129,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
     parser.add_argument("--nodes", required=True, help="names, separated by commas")
-    parser.add_argument("--pid", type=int, required=True, help="the run.sh that is watched")
+    parser.add_argument("--pid", type=int, required=True, help="process id of the run.sh to watch")
     options = parser.parse_args()
     views = [NodeView(name, MetricsTail(options.folder / f"{name}.metrics.jsonl")) for name in options.nodes.split(",")]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

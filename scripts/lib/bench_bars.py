@@ -1,6 +1,6 @@
-"""What dpwa's data path is held to, and whether a benchmark run met it. Pure: no files, no clock.
+"""The bars of dpwa's data path, and whether a benchmark run met them. Pure: no files, no clock.
 
-All but the costs of small things are ratios of figures of one run, so that they do not depend on the machine.
+Except for the costs of small operations, bars are ratios of figures of one run, so they do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MET, MISSED, NOT_MEASURED = "met", "missed", "not measured"
 
 
 def figure(value: float) -> str:
-    """Of three decimals below ten: what is missed by little does not look met."""
+    """With three decimals below ten, so that a bar missed by little does not look met."""
     if value == 0 or value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.3f}"

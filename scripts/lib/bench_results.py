@@ -29,7 +29,7 @@ def nodes_text(nodes: int, pulling_nodes: int) -> str:
 
 
 def fell_back(pull: Document) -> bool:
-    """Whether another path was in force than the one that was asked for."""
+    """Whether the path in use differs from the requested one."""
     return pull["settings"].get("requested_transport", pull["transport"]) != pull["transport"]
 
 

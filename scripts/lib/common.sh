@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
-# Shared by every script: where the repository is, how to talk to the user, long work with progress.
-# Human text goes to stderr; colour only on a terminal and without NO_COLOR.
+# Shared by every script: the folder of the repository, messages to the user, long work with progress.
+# Messages go to stderr, in colour only on a terminal and without NO_COLOR.
 
 repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 venv=$repository/.venv
@@ -26,7 +26,7 @@ ok() { printf '%sok%s %s\n' "$green" "$plain" "$*" >&2; }
 warn() { printf '%s!!%s %s\n' "$yellow" "$plain" "$*" >&2; }
 fail() { printf '%sfailed:%s %s\n' "$red" "$plain" "$*" >&2; }
 
-# die MESSAGE [CODE]: one line, then the end. Code 1 when not given.
+# die MESSAGE [CODE]: prints one line and exits. CODE is 1 by default.
 die() {
   fail "$1"
   exit "${2:-1}"
@@ -35,10 +35,10 @@ die() {
 # usage_error MESSAGE: wrong usage ends with 2; nothing was started.
 usage_error() { die "$1; see $(basename -- "$0") --help" 2; }
 
-# needs_value OPTION COUNT: complains when OPTION is the last word; COUNT is $# of the caller.
+# needs_value OPTION COUNT: reports wrong usage when OPTION is the last word; COUNT is $# of the caller.
 needs_value() { (($2 >= 2)) || usage_error "$1 needs a value"; }
 
-# only_once OPTION: complains when OPTION is given a second time: the last one would win without a word.
+# only_once OPTION: reports wrong usage when OPTION is given a second time: the last one would win silently.
 given_options=' '
 only_once() {
   [[ $given_options != *" $1 "* ]] || usage_error "$1 is given twice; accepted: once"
@@ -48,9 +48,9 @@ only_once() {
 # show_help: prints the comment block at the head of the running script.
 show_help() { sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"; }
 
-# configured_here FOLDER: true when FOLDER was configured by CMake for this checkout. The files that CMake
-# writes name their folders by absolute paths: in a checkout that was copied or moved they build the other
-# one. "cmake --build" only prints an error about that, and its exit code is 0.
+# configured_here FOLDER: true when FOLDER was configured by CMake for this checkout. CMake's files contain
+# absolute paths: in a checkout that was copied or moved they build the original one. "cmake --build" only
+# prints an error in that case, and its exit code is 0.
 configured_here() {
   local cache=$1/CMakeCache.txt source build
   source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:[A-Z]*=//p' "$cache" 2>/dev/null) || return 1

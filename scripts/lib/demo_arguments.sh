@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
-# What the demo accepts; the same as dpwa-train, which would say no only after everything has been built.
+# The arguments that the demo accepts. dpwa-train checks the same, but only after everything has been built.
 
 # is_positive TEXT: a decimal number above 0.
 is_positive() {

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
-# What the demo trains on. check_data refuses what cannot be, before anything is built; choose_data then
-# gets the files and sets data_arguments (of dpwa-train), data_source (for people), default_epochs and
+# The data of the demo. check_data refuses impossible choices before anything is built. choose_data then
+# fetches the files and sets data_arguments (of dpwa-train), data_source (for people), default_epochs and
 # eval_every (steps between evaluations).
 
 # has_files FOLDER SUB-FOLDER STEM...: every file, plain or .gz, is in the folder or in its sub-folder.
@@ -20,7 +20,7 @@ has_mnist() { has_files "$1" mnist {train,t10k}-{images-idx3,labels-idx1}-ubyte;
 
 has_cifar10() { has_files "$1" cifar-10-batches-bin data_batch_{1..5}.bin test_batch.bin; }
 
-# check_data WANTED: WANTED is mnist, cifar10, synthetic, or empty for the best there is.
+# check_data WANTED: WANTED is mnist, cifar10, synthetic, or empty for the best available set.
 check_data() {
   case $1 in
     '' | mnist)
@@ -58,7 +58,7 @@ choose_cifar10() {
   use_images cifar10 "$folder" CIFAR-10 3 100
 }
 
-# choose_mnist WANTED: the whole set where it is at hand, else 5,000 digits of it.
+# choose_mnist WANTED: the whole set if it is available locally, else 5,000 digits of it.
 choose_mnist() {
   local whole=${DPWA_DATA_DIR:-$data_folder/mnist} digits=$data_folder/mnist5k
   if has_mnist "$whole"; then

@@ -1,4 +1,4 @@
-"""Downloads one file of known size and SHA-256 over HTTP; a download that broke off is continued."""
+"""Downloads one file of known size and SHA-256 over HTTP; an interrupted download is continued."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 class DownloadError(Exception):
-    """The file cannot be had; the text says why in one line."""
+    """The file is not available; the text gives the reason in one line."""
 
 
 class Broken(Exception):

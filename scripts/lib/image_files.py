@@ -1,4 +1,4 @@
-"""The files of MNIST and CIFAR-10 as dpwa-train reads them: where it looks, and what has to be in them."""
+"""The files of MNIST and CIFAR-10 as dpwa-train reads them: their folders and their contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CIFAR10_MOST_RECORDS = 10_000  # of a file
 
 
 class DataError(Exception):
-    """The files are not what they should be; the text says why in one line."""
+    """The files are wrong; the text gives the reason in one line."""
 
 
 def find(folder: Path, sub_folder: str, stem: str) -> Path | None:

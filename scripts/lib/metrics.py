@@ -1,4 +1,4 @@
-"""Reads what a node writes while it trains: NODE.metrics.jsonl, one JSON object a line."""
+"""Reads the metrics of a node, NODE.metrics.jsonl: one JSON object per line."""
 
 from __future__ import annotations
 

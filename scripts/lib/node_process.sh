@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
-# How run.sh starts one node and tells how it ended. Uses its settings, and fills node_of, the names of
+# Starts one node of run.sh and reports how it ended. Uses its settings, and fills node_of, the names of
 # the running nodes by pid, and the counters failures, usage_failures (those with code 2) and stopped.
 
-# how_it_ended CODE: of a process that ended with CODE, in words.
+# how_it_ended CODE: describes the end of a process with exit code CODE.
 how_it_ended() {
   if (($1 > 128)); then
     echo "ended by signal $(($1 - 128)) ($(kill -l $(($1 - 128)) 2>/dev/null || echo unknown))"
@@ -39,7 +39,7 @@ start_node() {
   say "$name: pid $!, ${cores:+cores $cores, }$threads thread(s), log $run_dir/$name.log"
 }
 
-# note_end PID: says how the node that was PID ended.
+# note_end PID: reports how the node with process id PID ended.
 note_end() {
   local name=${node_of[$1]} code=0
   wait "$1" || code=$?

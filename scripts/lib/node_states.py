@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the nodes that answered `dpwa status --json`, which comes by standard input: NAME, a tab, STATE.
+"""Prints the nodes that answered `dpwa status --json`, read from standard input: NAME, a tab, STATE.
 
 Exit code 0: what there was is printed; 1: that is no status document.
 """

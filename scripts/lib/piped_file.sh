@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
-# A cluster file that comes through a pipe. Every node reads the file, and a pipe can be read once: run.sh
-# reads it and gives the nodes a copy, with the patience of the programs (dpwa/config/cluster_text.h).
+# A cluster file that comes through a pipe. Every node reads the file, but a pipe can be read only once. So
+# run.sh reads it, with the time limits of the programs (dpwa/config/cluster_text.h), and gives the nodes a copy.
 
 pipe_reader=''  # the process that reads it, for as long as it does
 
-# is_pipe FILE: also true for what a shell gives for <(...), and for standard input whatever it is: the nodes
-# have another one.
+# is_pipe FILE: also true for the file of <(...) in a shell, and for any standard input, because the nodes have
+# a different one.
 is_pipe() {
   case $1 in
     /dev/stdin | /dev/fd/* | /proc/self/fd/*) return 0 ;;
@@ -20,8 +20,8 @@ uptime_cs() {
   now=$((10#${now/./}))
 }
 
-# pipe_complaint OPENED TOTAL IDLE: why reading is given up, or nothing. OPENED: yes or no, whether somebody
-# writes it; the times, since the beginning and since the last bytes, in hundredths of a second.
+# pipe_complaint OPENED TOTAL IDLE: the reason to stop reading, or nothing. OPENED: yes or no, whether the pipe
+# has a writer. TOTAL and IDLE: time since the beginning and since the last bytes, in hundredths of a second.
 pipe_complaint() {
   if [[ $1 == no ]]; then
     (($2 < 200)) || echo 'is a pipe that nobody has opened to write it for 2 s'
@@ -32,7 +32,7 @@ pipe_complaint() {
   fi
 }
 
-# read_pipe PIPE FILE: little more than a cluster file may have; what is too much, dpwa refuses.
+# read_pipe PIPE FILE: reads slightly more than a cluster file may have; dpwa refuses a longer one.
 read_pipe() {
   local code=0 opened=no size=0 now begun last grown why='' accepted='a cluster file, or a pipe that is being written'
   local most_kib=$(((4 << 10) + 1))
@@ -62,5 +62,5 @@ read_pipe() {
   [[ -s $2 ]] || usage_error "$1 is empty; accepted: $accepted"
 }
 
-# end_pipe_reader: for a script that is ended meanwhile.
+# end_pipe_reader: for a script that is ended while it reads.
 end_pipe_reader() { [[ -z $pipe_reader ]] || kill "$pipe_reader" 2>/dev/null || true; }

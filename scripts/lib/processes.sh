@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
-# What run.sh started, so that it can be found again and ended: one file a node in a folder of its own
-# for each cluster file, and one, PID.supervisor, for each run.sh that waits for nodes. A process is known
-# by pid, start time and boot, so that a recycled pid is never mistaken for one of them. The file run_dir
-# beside them names the folder of the run.
+# Records of the processes that run.sh started, used to find and end them. Each cluster file has a folder with
+# one file per node, and one file, PID.supervisor, for each run.sh that waits for nodes. A process is identified
+# by pid, start time and boot, so a reused pid is never mistaken for one of them. The file run_dir beside them
+# names the folder of the run.
 
 boot_id=$(</proc/sys/kernel/random/boot_id)
 
@@ -46,8 +46,8 @@ supervisors() {
   done
 }
 
-# await_supervisors SECONDS "PID START"...: until each of those has ended, but no longer; says whom it waits
-# for when that takes more than a second. True when all have.
+# await_supervisors SECONDS "PID START"...: waits until each of them has ended, SECONDS at most. After a second
+# it prints the ones that it waits for. True when all have ended.
 await_supervisors() {
   local started=$SECONDS limit=$1 told=no one
   shift
@@ -63,7 +63,7 @@ await_supervisors() {
   done
 }
 
-# running_pid FILE: the pid recorded in FILE when that very process still runs.
+# running_pid FILE: the pid recorded in FILE if that process still runs.
 running_pid() {
   local pid start boot
   read -r pid start boot 2>/dev/null <"$1" || return 1
@@ -79,7 +79,7 @@ recorded_nodes() {
   done
 }
 
-# running_nodes FOLDER NODE...: those of the nodes that still run, one a line.
+# running_nodes FOLDER NODE...: the given nodes that still run, one per line.
 running_nodes() {
   local folder=$1 node
   shift
@@ -113,7 +113,7 @@ signal_nodes() {
   done
 }
 
-# await_end FOLDER SECONDS NODE...: true once none of the nodes runs.
+# await_end FOLDER SECONDS NODE...: waits at most SECONDS; true when none of the nodes runs.
 await_end() {
   local folder=$1 deadline=$((SECONDS + $2))
   shift 2
@@ -123,8 +123,8 @@ await_end() {
   done
 }
 
-# stop_nodes FOLDER GRACE NODE...: SIGTERM; SIGKILL for what still runs after GRACE seconds. Says what
-# it did; fails when something is left.
+# stop_nodes FOLDER GRACE NODE...: SIGTERM; SIGKILL for nodes that still run after GRACE seconds. Reports its
+# actions, and fails when a node still runs.
 stop_nodes() {
   local folder=$1 grace=$2 nodes left
   shift 2

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
-# How run.sh --detach waits until every node that it started takes part in the training, and names those
-# that do not. Uses its settings: names, state, run_dir, cluster, cli, wait_limit (empty for the default), and
+# The wait of run.sh --detach: until every node that it started takes part in the training. Names the nodes that
+# do not. Uses its settings: names, state, run_dir, cluster, cli, wait_limit (empty for the default), and
 #   exit_codes   folder where the other run.sh, process `waiter`, notes how nodes end: a file NODE each
 #   began        file made before the nodes were started
 
@@ -29,8 +29,8 @@ ask_nodes() {
     python3 "$repository/scripts/lib/node_states.py" 2>/dev/null)
 }
 
-# takes_part NAME: the node trains, or has trained. Without a network (backend "null") nobody can ask it:
-# it has begun when it writes metrics.
+# takes_part NAME: the node trains, or has trained. A node without a network (backend "null") cannot be asked;
+# it takes part once it writes metrics.
 takes_part() {
   if [[ $backend == null ]]; then
     [[ $run_dir/$1.metrics.jsonl -nt $began ]]
@@ -39,8 +39,8 @@ takes_part() {
   fi
 }
 
-# refuse_foreign_nodes: a node that takes part before it is started is another process of that name. It
-# would pass for the one that cannot listen beside it.
+# refuse_foreign_nodes: a node that takes part before it is started is another process of that name. The new
+# node could not listen beside it, and the other one would be mistaken for it.
 refuse_foreign_nodes() {
   local name foreign=()
   ask_nodes
@@ -64,7 +64,7 @@ decide() {
   fi
 }
 
-# undecided: the nodes that are still waited for, with their states, in one line.
+# undecided: the nodes without a verdict, with their states, in one line.
 undecided() {
   local name list=() hidden
   for name in "${names[@]}"; do
@@ -98,7 +98,7 @@ await_ready() {
   for name in "${names[@]}"; do : "${verdict_of[$name]:=late}"; done
 }
 
-# last_line FILE: its last line that is not blank, without what could steer a terminal.
+# last_line FILE: its last line that is not blank, without terminal control characters.
 last_line() {
   local line
   line=$(tail -c 8192 -- "$1" 2>/dev/null | tr '\r' '\n' | tr -d '\000-\010\013-\037\177' |
@@ -106,8 +106,8 @@ last_line() {
   printf '%s\n' "${line:-(empty)}"
 }
 
-# report_readiness: says of each node that does not take part why, and what runs on. Returns 0 when all
-# do; 2 when all that failed ended with 2, wrong usage or configuration; else 1.
+# report_readiness: reports why nodes do not take part, and which nodes still run. Returns 0 when all take part;
+# 2 when all failed nodes ended with 2 (wrong usage or configuration); else 1.
 report_readiness() {
   local name verdict why running=() failed=() code=2
   for name in "${names[@]}"; do

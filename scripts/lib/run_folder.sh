@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
-# Folders of runs: runs/TIME, runs/bench/TIME, and the link runs/latest; in the checkout, or in the working
-# folder where dpwa is installed.
+# Folders of runs: runs/TIME, runs/bench/TIME, and the link runs/latest; in the checkout or, for an
+# installed dpwa, in the working folder.
 
 # new_run_folder [KIND]: makes a folder named for the time, of a kind in a folder of its own, and prints it.
 new_run_folder() {

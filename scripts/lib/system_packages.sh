@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
-# Which system packages are missing, found by looking for what the build will use, and their
-# installation through apt.
+# Finds missing system packages by looking for the files that the build will use, and installs them
+# through apt.
 
 boost_minimum=1.81
 boost_minimum_number=108100  # BOOST_VERSION of 1.81.0
@@ -104,7 +104,7 @@ apt_install() {
     -o DPkg::Lock::Timeout=120 "$@"
 }
 
-# ensure_system_packages: installs what is missing, or says what it is and fails.
+# ensure_system_packages: installs missing packages, or lists them and fails.
 ensure_system_packages() {
   local missing boost index
   mapfile -t missing < <(missing_packages)

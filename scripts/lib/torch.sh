@@ -44,15 +44,15 @@ print(spec.submodule_search_locations[0] if spec and spec.origin else "")' 2>/de
   [[ -n $package ]] && torch_in "$package"
 }
 
-# lacks_cuda_toolkit FOLDER: a CUDA build configures only where the CUDA toolkit is.
+# lacks_cuda_toolkit FOLDER: a CUDA build of torch can be used only with the CUDA toolkit installed.
 lacks_cuda_toolkit() {
   local package=$1/../../..
   [[ -e $package/lib/libtorch_cuda.so ]] || return 1
   ! command -v nvcc >/dev/null && [[ ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]
 }
 
-# choose_torch: prints the folder to use when there is a torch outside the private environment.
-# Returns 1 when there is none, 2 when the user's own choice cannot be used (and says why).
+# choose_torch: prints the folder to use if there is a torch outside the private environment.
+# Returns 1 when there is none, 2 when the user's own choice cannot be used (and prints the reason).
 choose_torch() {
   local folder version
   if folder=$(torch_from_environment); then
