@@ -14,14 +14,14 @@
 
 namespace dpwa {
 
-// One training loop for every back end. Constructed by make_adapter; called by the training thread
-// alone; the model must outlive it and must not be moved to another device or dtype afterwards.
+// One training loop for every back end. Constructed by make_adapter and called only by the training
+// thread. The model must outlive it and must not be moved to another device or dtype afterwards.
 //
 //   adapter->start();
 //   for (batch : batches) {
 //     optimizer.zero_grad();
 //     loss = ...; loss.backward();
-//     adapter->average_gradients();  // only where they are clipped or looked at before the step
+//     adapter->average_gradients();  // only if they are clipped or read before the step
 //     report = adapter->step(optimizer, loss);
 //   }
 //   adapter->finish();
@@ -32,68 +32,69 @@ class Adapter {
  public:
   virtual ~Adapter() = default;
 
-  // Goes on the network and brings the model to common weights; returns when it holds them, after
-  // a wait that the configuration bounds. Throws when the node cannot listen, is refused by the
-  // others or misses those that it cannot do without. Once, before the first step: anything else is
-  // a std::logic_error where it matters.
+  // Joins the network and brings the model to common weights. Returns when it holds them, after a
+  // wait that the configuration bounds. Throws when the node cannot listen, is refused by the
+  // others, or too few other nodes are there. Call it once, before the first step; anything else
+  // may be a std::logic_error.
   virtual void start() = 0;
 
-  // Between backward() and step(), for programs that clip gradients or look at them: completes what
-  // the back end does to the gradients, so that .grad holds what the optimizer will apply. step()
-  // does it otherwise. At most once a step; nothing happens where gradients stay on the node.
+  // For programs that clip or read gradients between backward() and step(): completes the averaging
+  // of the gradients, so that .grad holds the values that the optimizer will apply. Without this
+  // call, step() does it. At most once per step. No effect when gradients stay on the node.
   virtual void average_gradients() {}
 
-  // While the result lives, backward() adds to the gradients of this node alone. To be given up
-  // before the backward pass of the last batch of a step, which then averages the sum. Nothing
-  // changes where gradients stay on the node.
+  // While the result lives, backward() adds only to the gradients of this node. Destroy it before
+  // the backward pass of the last batch of a step; that pass then averages the sum. No effect when
+  // gradients stay on the node.
   [[nodiscard]] virtual Accumulation accumulate() { return {}; }
 
-  // Samples in the batch of the next backward pass, by which its gradients weigh where those of all
-  // nodes are averaged; of the sum of several batches: all of theirs. Until the first call all
-  // nodes weigh the same. Nothing changes where gradients stay on the node.
+  // Number of samples in the batch of the next backward pass: the weight of its gradients in the
+  // average over all nodes. For the sum of several batches: the samples of all of them. Until the
+  // first call all nodes have the same weight. No effect when gradients stay on the node.
   virtual void set_batch_size(std::uint64_t /*samples*/) {}
 
-  // Which of how many nodes this one is in the next step: what a program shards its data by. Known
-  // once start() has returned; changes only while step() runs, where nodes may leave or come.
+  // The rank of this node and the number of nodes in the next step, for sharding data. Known once
+  // start() has returned. Changes only while step() runs, because nodes may leave or come.
   virtual Place place() const = 0;
 
-  // State of the program that is the same on all nodes where these step together, such as the
-  // position in data that they share: a small tensor in host memory, which the program advances
-  // before step(), and which a node that comes later takes over with the weights. Before start().
-  // Nothing changes where nodes go their own ways.
+  // State of the program that is the same on all nodes when they step together, such as the
+  // position in their common data: a small tensor in host memory. The program advances it before
+  // step(), and a node that joins later takes it over together with the weights. Call it before
+  // start(). No effect when nodes do not step together.
   virtual void share(const torch::Tensor& /*state*/) {}
 
-  // What has to be the same on all nodes where these step together, such as {"--seed", "1"}: where
-  // it is not, start() throws on all of them and says who has what. Before start(). Nothing happens
-  // where nodes go their own ways.
+  // A setting that must be the same on all nodes when they step together, such as {"--seed", "1"}.
+  // If it differs, start() throws on all of them and names the nodes and their values. Call it
+  // before start(). No effect when nodes do not step together.
   virtual void require_same(const std::string& /*what*/, const std::string& /*value*/) {}
 
-  // One optimizer step with everything the back end does around it. `loss` is the local training
-  // loss, a scalar tensor; reading it never synchronises the GPU of the model. Undefined: unknown.
+  // One optimizer step, with the work of the back end before and after it. `loss` is the local
+  // training loss, a scalar tensor (undefined: unknown). Reading it never synchronises the GPU of
+  // the model.
   // After finish() or leave() this is the optimizer's step alone. Throws std::logic_error when the
   // model has been moved or loaded since make_adapter().
   virtual StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) = 0;
 
-  // After each step, in a loop that may be told to stop: whether it ends now. `wanted`: on this
-  // node. Where all nodes step together, one that wants to stop makes all end after the same step,
-  // the next one; so what a node wants must not change back.
+  // Call it after each step in a loop that may be stopped. Returns whether the loop ends now.
+  // `wanted`: whether this node wants to stop. When all nodes step together and one wants to stop,
+  // all end after the same step, the next one. So `wanted` must not change back to false.
   virtual bool should_stop(bool wanted) { return wanted; }
 
   // The two halves of step(), as in the original dpwa, for a program that calls optimizer.step()
-  // between them: what is due before the optimizer's step, and what is due after it.
+  // between them.
   virtual void update_send(const torch::Tensor& loss) = 0;
   virtual StepReport update_wait(const torch::Tensor& loss) = 0;
 
-  // Between two steps: takes over what may change while it runs of the cluster file loaded anew for
-  // this node; logs that, and what needs a restart.
-  // Throws ConfigError where log.file cannot be opened; whatever it throws, all stays as it was.
+  // Between two steps: takes over the keys of the newly loaded cluster file that may change while
+  // the node runs. Logs them, and the keys that need a restart. Throws ConfigError when log.file
+  // cannot be opened. After any exception nothing has changed.
   virtual void reload(const Config& fresh) = 0;
 
-  // Drains and leaves the network in order; takes a final global average where one is due. A
-  // second call does nothing and reports the same.
+  // Drains, takes a final global average if one is configured, and leaves the network in order. A
+  // second call does nothing and returns the same report.
   virtual FinishReport finish() = 0;
-  // Leaves the network at once, without an average: for a trainer that was told to stop. At any
-  // moment, any number of times.
+  // Leaves the network at once, without an average, for a trainer that was told to stop. May be
+  // called at any moment, any number of times.
   virtual void leave() = 0;
 
   // For checkpoints. restore() before start(): a resumed node keeps the weights of its checkpoint

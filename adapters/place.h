@@ -12,7 +12,7 @@ struct Place {
   std::size_t size = 1;
 };
 
-// By the cluster file: the place in `nodes`. A configuration without `self` is of one node alone.
+// From the cluster file: the position in `nodes`. A configuration without `self` has one node.
 inline Place place_in_file(const Config& config) {
   if (config.self.empty()) return {};
   return {config.self_index(), config.nodes.size()};

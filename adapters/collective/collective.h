@@ -16,17 +16,17 @@ namespace dpwa {
 
 class Node;
 
-// The nodes of a cluster file as ranks, with the operations that users of Horovod know by these
-// names; usable without the adapter. docs/COLLECTIVE.md has both names of each.
+// The nodes of a cluster file as ranks, with the operations of Horovod under the same names. Usable
+// without the adapter. docs/COLLECTIVE.md compares the names.
 //
-// All ranks call the same operations in the same order, one thread at a time. Tensors of another
-// shape or type on one rank are a CollectiveError with the same sentence on every rank, and the
-// ranks go on; one that is lost is a CollectiveError after which nothing here works any more.
+// All ranks call the same operations in the same order, one thread at a time. A tensor of another
+// shape or type on one rank is a CollectiveError with the same sentence on every rank, and the
+// ranks can continue. A lost rank is a CollectiveError too; no operation works after it.
 class Collective {
  public:
-  // init: goes on the network and waits until all nodes of the file are there, for
-  // collective.start_wait at most. Throws ConfigError as make_adapter does, and std::runtime_error
-  // that names who is missing.
+  // Joins the network and waits until all nodes of the file are there, for collective.start_wait at
+  // most. Throws ConfigError as make_adapter does, and std::runtime_error that names the missing
+  // nodes.
   explicit Collective(const Config& config);
   // Without shutdown() the other ranks lose this one.
   ~Collective();
@@ -37,7 +37,7 @@ class Collective {
 
   int rank() const;
   int size() const;
-  // Among the ranks on hosts that the file calls by the same name as this one's.
+  // Among the ranks whose host has the same name in the file as this one's.
   int local_rank() const;
   int local_size() const;
 
@@ -55,7 +55,7 @@ class Collective {
       const std::string& name, const at::Tensor& tensor,
       const std::vector<std::int64_t>& splits = {});
   void barrier();
-  // For a rank that has no work any more; see Operations::join.
+  // For a rank that has no more work; see Operations::join.
   int join();
 
   // Parameters and buffers of `root`, on all ranks.
@@ -63,8 +63,8 @@ class Collective {
   // Options and state, such as moments.
   void broadcast_optimizer_state(torch::optim::Optimizer& optimizer, int root = 0);
 
-  // A process set: these ranks alone, in this order. Every rank calls it; null on those that are
-  // not among them. Lives no longer than this one.
+  // A process set of these ranks, in this order. Every rank calls it; it returns null on ranks that
+  // are not in the set. Must not outlive this object.
   std::unique_ptr<Collective> subset(const std::vector<int>& ranks);
 
   const collective::ProcessGroup& group() const { return *group_; }

@@ -18,12 +18,12 @@ namespace dpwa {
 
 // Synchronous data parallel behind the adapter interface: the gradients of all nodes of the group
 // are averaged while backward() runs, so that the models stay bit-identical after every step. The
-// group begins with all nodes of the file. Beside it the node serves its status and knows the
-// others, as under gossip.
+// group begins with all nodes of the file. As under gossip, the node also serves its status and
+// knows the other nodes.
 //
-// What a lost node means is for collective.on_lost_rank to say: the end of the others with one
-// line; a smaller group, which makes the averaging of the step again; or gossip averaging until the
-// next group has formed. A node that comes later is taken in between two steps.
+// collective.on_lost_rank selects the reaction to a lost node: the others end with one line, or
+// form a smaller group that repeats the averaging of the step, or train by gossip averaging until
+// the next group has formed. A node that joins later is admitted between two steps.
 class CollectiveAdapter : public Adapter {
  public:
   CollectiveAdapter(const Config& config, torch::nn::Module& model);
@@ -36,8 +36,8 @@ class CollectiveAdapter : public Adapter {
   void average_gradients() override;
   Accumulation accumulate() override;
   void set_batch_size(std::uint64_t samples) override;
-  // Beyond the adapter's promise: with a policy other than stop the optimizer lives until the next
-  // step or the end, as a node that comes later takes over its state.
+  // In addition to Adapter::step: with a policy other than stop the optimizer must live until the
+  // next step or the end, because a node that joins later takes over its state.
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   bool should_stop(bool wanted) override;
   void update_send(const torch::Tensor& loss) override;

@@ -11,10 +11,10 @@
 
 namespace dpwa {
 
-// Horovod's DistributedOptimizer, around any optimizer of LibTorch: backward() averages the
-// gradients of `module` over all ranks while it runs, step() waits for that and then steps. The
-// program broadcasts parameters and optimizer state itself, before the first step. All three
-// outlive it. One thread.
+// Horovod's DistributedOptimizer, around any optimizer of LibTorch. backward() averages the
+// gradients of `module` over all ranks while it runs; step() waits for the average and then steps.
+// The program itself broadcasts parameters and optimizer state before the first step. All three
+// arguments outlive this object. One thread.
 class DistributedOptimizer {
  public:
   DistributedOptimizer(Collective& collective, torch::nn::Module& module,
@@ -22,7 +22,7 @@ class DistributedOptimizer {
                        const collective::ReducerOptions& options = {});
 
   void zero_grad() { optimizer_.zero_grad(); }
-  // Samples in the next batch, by which this rank's gradients weigh; 1 until the first call.
+  // Samples in the next batch: the weight of this rank's gradients. 1 until the first call.
   void set_batch_size(std::uint64_t samples) { reducer_.set_samples(static_cast<double>(samples)); }
   // While the result lives, backward() adds to the gradients of this rank alone.
   [[nodiscard]] Accumulation accumulate();
@@ -30,8 +30,8 @@ class DistributedOptimizer {
   void synchronize();
   // Throws CollectiveError when a rank was lost; then nothing has been stepped.
   void step();
-  // For a rank that has no data any more: takes part with zeros, and steps, until all ranks have
-  // come here; returns the lowest rank that was the last at work.
+  // For a rank that has no more data: takes part with zeros, and steps, until all ranks have called
+  // it. Returns the lowest of the ranks that called it last.
   int join();
 
  private:

@@ -13,17 +13,17 @@ namespace dpwa {
 // Kubernetes, or a script that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 //
 // With a name (`name`, DPWA_NAME) or `join` this is load_config(). Without one, and with a
-// launcher, the rank of this process is the place of its node in the list of the file; a file
-// without a list gets one node for each process, "rank0", "rank1", ..., which then have to find one
-// another. Used by one thread.
+// launcher, the rank of this process is the position of its node in the file. A file without nodes
+// gets one node for each process, "rank0", "rank1", ..., and these processes have to meet first.
+// Used by one thread.
 class LaunchedConfig {
  public:
-  // Loads the file; blocks until all processes have met where it lists no nodes. Throws
-  // ConfigError, and std::runtime_error where they do not meet.
+  // Loads the file. If it lists no nodes, blocks until all processes have met. Throws ConfigError,
+  // and std::runtime_error when they do not meet.
   LaunchedConfig(std::filesystem::path file, std::string name, std::vector<std::string> join);
 
   const Config& config() const { return config_; }
-  // Whether the nodes are the launcher's processes: no file that others could read lists them.
+  // Whether the nodes are the launcher's processes, so that no file lists them.
   bool nodes_have_met() const { return has_met_; }
 
   // The file as it is now, with the nodes that have met. Throws ConfigError.

@@ -5,8 +5,8 @@
 
 namespace dpwa {
 
-// One node on its own: step() is optimizer.step(). The baseline of every comparison, and what a
-// training program runs with when there is nobody to talk to.
+// One node alone: step() is optimizer.step(). The baseline of every comparison, and the back end of
+// a training program without a network.
 class NullAdapter : public Adapter {
  public:
   NullAdapter(const Config& config, torch::nn::Module& model)

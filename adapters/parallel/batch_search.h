@@ -18,8 +18,8 @@ struct BatchTrial {
 
 struct BatchSearchOptions {
   std::uint64_t limit = 65536;  // no batch is larger
-  // Of resident memory of the process, in bytes, for a model in host memory. 0: until memory is
-  // refused, as for a model on a GPU.
+  // Bound on the resident memory of the process, in bytes, for a model in host memory. 0: none; the
+  // search goes on until memory is refused, as for a model on a GPU.
   double budget = 0;
   std::function<void(const BatchTrial&)> tried = [](const BatchTrial&) {};
 };
@@ -30,15 +30,15 @@ struct BatchSearch {
   MemoryLine memory;          // in host memory: what a batch needs
 };
 
-// The largest batch that `step` can make: a whole step, with forward, backward and optimizer step,
-// of a batch of so many samples. Without a budget: doubles until memory is refused, then bisects.
-// With one, in host memory, where what is too much ends the process: measures small batches and
-// takes the line through them to the budget. Afterwards model, gradients, optimizer and random
-// generators are as they were, bit by bit, also when `step` throws, which is passed on unless
-// memory was refused.
+// The largest number of samples for which `step` fits into memory. `step` makes a whole step of a
+// batch of that size: forward, backward, optimizer. Without a budget the size doubles until memory
+// is refused, then the limit is found by bisection. With a budget (host memory, where a process
+// that takes too much is killed) only small batches are measured, and the line through them is
+// extended to the budget. Afterwards model, gradients, optimizer and random generators are restored
+// bit by bit, also when `step` throws. Its exception is passed on unless memory was refused.
 //
-// Before the model is given to make_adapter. Each node finds its own; nodes that step together
-// need the least of them, by Collective::allreduce for instance. Throws std::runtime_error where
+// Call it before the model is given to make_adapter. Each node finds its own size. Nodes that step
+// together need the smallest, for instance by Collective::allreduce. Throws std::runtime_error when
 // memory cannot be measured. One (training) thread.
 BatchSearch find_largest_batch(torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                                const std::function<void(std::uint64_t)>& step,

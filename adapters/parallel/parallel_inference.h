@@ -16,10 +16,10 @@ struct InferenceOptions {
   std::function<bool(std::size_t done)> go_on = [](std::size_t) { return true; };
 };
 
-// work(part) for every part from 0 to parts - 1, on several threads at once, each in inference
-// mode, which is a thread's own; the module is in evaluation mode meanwhile and shared by all, so
-// `work` must not change it. Results belong to places of their own: those of the parts. Afterwards
-// the module's mode is as it was. False: go_on ended it. Rethrows the first failure once all
+// Runs work(part) for every part from 0 to parts - 1, on several threads at once, each in inference
+// mode (a setting per thread). The module is in evaluation mode and shared by all threads, so
+// `work` must not change it, and must store the results of each part separately. Afterwards the
+// module's mode is restored. Returns false when go_on ended it. Rethrows the first failure once all
 // threads have ended.
 bool infer_parts(torch::nn::Module& module, std::size_t parts,
                  const std::function<void(std::size_t part)>& work,

@@ -10,10 +10,10 @@
 
 namespace dpwa {
 
-// All that training steps change of a model, an optimizer and the random generators of LibTorch
-// (of the CPU and of the model's device), to be put back bit by bit: parameters, gradients,
-// buffers, training modes, the optimizer's options and state. Parameters and buffers keep their
-// identity and memory. Both outlive it. One thread.
+// Saves all state that training steps change, to restore it bit by bit: parameters, gradients,
+// buffers, training modes, the optimizer's options and state, and the random generators of LibTorch
+// (of the CPU and of the model's device). Parameters and buffers keep their identity and memory.
+// Model and optimizer outlive this object. One thread.
 class SavedTraining {
  public:
   SavedTraining(torch::nn::Module& module, torch::optim::Optimizer& optimizer);

@@ -77,7 +77,7 @@ int parse_and_run(int argc, char** argv) {
       "dpwa-bench collective");
   app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
                        "Print the version and exit");
-  app.add_option("--model", options.step.model, "What is trained")
+  app.add_option("--model", options.step.model, "Model to train")
       ->check(CLI::IsMember({"mlp", "resnet18"}))
       ->capture_default_str();
   app.add_option("--nodes", options.step.nodes, "Nodes, each a process")
@@ -87,23 +87,24 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--threads", options.step.threads, "Threads of torch in a node, on both sides")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_option("--seed", options.step.seed, "Of weights and data, on both sides")
+  app.add_option("--seed", options.step.seed, "Seed of weights and data, on both sides")
       ->capture_default_str();
   auto* python = app.add_option("--torch-python", options.step.torch_python,
                                 "A Python that has torch, for DistributedDataParallel")
                      ->default_str("none: it is left out");
   auto* script = app.add_option("--ddp-script", options.step.ddp_script,
-                                "What that Python runs: bench/peers/ddp_step.py")
+                                "Script for that Python: bench/peers/ddp_step.py")
                      ->check(CLI::ExistingFile);
   python->needs(script);
   script->needs(python);
   app.add_flag("--engines", options.engines,
-               "Instead of a step: an all-reduce of --bytes by each engine of this build");
-  add_size_option(app, "--bytes", options.bytes, "Of float32 that --engines reduces");
+               "Measures an all-reduce of --bytes by each engine of this build, instead of a step");
+  add_size_option(app, "--bytes", options.bytes,
+                  "Size of the float32 vector that --engines reduces");
   app.add_option("--seconds", options.step.seconds, "How long to measure each of those in turn")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
-  app.add_option("--windows", options.step.windows, "Parts that a step's time is cut into")
+  app.add_option("--windows", options.step.windows, "Number of windows of a measurement")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--attempts", options.attempts, "Measure again while the machine is noisy")

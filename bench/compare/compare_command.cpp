@@ -70,7 +70,7 @@ void add_compare_command(CLI::App& parent, CommandContext& context) {
   command->add_option("OLD", options->before, "A JSON result, or the bench.json of a run")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("NEW", options->after, "The one to compare with it")
+  command->add_option("NEW", options->after, "The result to compare with OLD")
       ->required()
       ->check(CLI::ExistingFile);
   command->add_option("--threshold", options->threshold, "The ratio below which a figure is worse")

@@ -125,9 +125,9 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "How long to measure")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
-  app.add_option("--step-time", options.step_ms, "Computing a step, in ms: a busy wait")
+  app.add_option("--step-time", options.step_ms, "Compute time of a step in ms, as a busy wait")
       ->check(CLI::Range(0.0, 60000.0))
-      ->default_str("as long as a pull may take");
+      ->default_str("the longest time of a pull");
   app.add_flag("--json", options.json, "Print one JSON document instead of text");
   app.callback([&options] { run(options); });
   try {

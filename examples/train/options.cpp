@@ -74,12 +74,12 @@ Accept milliseconds(std::chrono::nanoseconds& target) {
 void add_data_options(CLI::App& app, TrainOptions& o) {
   add(app, "--data", "mnist|cifar10|synthetic", "Data set; default mnist",
       choice(o.data, parse_data));
-  add(app, "--data-dir", "DIR", "Where its files are; default $DPWA_DATA_DIR", path(o.data_dir));
+  add(app, "--data-dir", "DIR", "Folder of its files; default $DPWA_DATA_DIR", path(o.data_dir));
   add(app, "--split", "iid|dirichlet:ALPHA|shared",
       "How the nodes share the data, ALPHA > 0; default iid", choice(o.split, parse_split),
       ", where ALPHA is a number > 0");
   add(app, "--shard", "K/N",
-      "Train on part K of N, from 1, of the split; default this node's place among the nodes",
+      "Trains on part K of N of the split, from 1; default this node's position in the file",
       choice(o.shard, parse_shard), " with 1 <= K <= N <= 65536, such as 2/4");
   add(app, "--model", "mlp|cnn|resnet18", "Model; default mlp", choice(o.model, parse_model));
 }
@@ -96,17 +96,17 @@ void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads
       whole(o.batch_size, 1, 65536));
   CLI::Option* epochs =
       add(app, "--epochs", "a number > 0",
-          "Length; an epoch is dataset size / nodes samples on every node; default 3",
+          "Length; an epoch is data set size / nodes samples on every node; default 3",
           positive(o.epochs));
   add(app, "--steps", "a whole number >= 1", "Length in steps instead", whole(o.steps, 1))
       ->excludes(epochs);
   add(app, "--seed", "a whole number >= 0",
-      "Of split, order, weights and choice of peers; the same on every node; default 1",
+      "Seed of split, order, weights and choice of peers; the same on every node; default 1",
       whole(o.seed, 0));
-  add(app, "--init-seed", "a whole number >= 0", "Of the initial weights; default --seed",
+  add(app, "--init-seed", "a whole number >= 0", "Seed of the initial weights; default --seed",
       whole(o.init_seed, 0));
   CLI::Option* device = add(app, "--device", "cpu|cuda|cuda:N|auto",
-                            "Where the model lives; default cpu", choice(o.device, parse_device));
+                            "Device of the model; default cpu", choice(o.device, parse_device));
   add(app, "--devices", "cpu:N|cuda:I,cuda:J,...",
       "Several devices of this process, which share every batch", choice(o.devices, parse_devices),
       ", N from 1 to 1024, no device twice")
@@ -116,17 +116,17 @@ void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads
       "divided by the nodes on this host; shared by the devices",
       whole(threads, 1, 1024));
   add(app, "--step-time", "milliseconds, 0 to 3600000",
-      "Pads every step to that duration: an emulated compute time; default 0",
+      "Extends every step to this duration, to emulate compute time; default 0",
       milliseconds(o.step_time));
 }
 
 void add_search_options(CLI::App& app, TrainOptions& o) {
   CLI::Option* find =
       app.add_flag("--find-batch", o.find_batch,
-                   "Instead of training: the largest --batch-size that fits, without a network");
+                   "Finds the largest --batch-size that fits, without training or network");
   add(app, "--memory-budget", "MiB, 1 to 16777216",
-      "Of the process, for --find-batch on the CPU; default what it has and 4/5 of what is "
-      "available, divided by the nodes on this host",
+      "Memory of the process, for --find-batch on the CPU; default its present memory plus 4/5 "
+      "of the available memory divided by the nodes on this host",
       [&o](const std::string& text) {
         std::uint64_t mebibytes = 0;
         if (!whole(mebibytes, 1, 1 << 24)(text)) return false;
@@ -138,22 +138,22 @@ void add_search_options(CLI::App& app, TrainOptions& o) {
 
 CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
   CLI::Option* checkpoint =
-      add(app, "--checkpoint", "DIR", "Keeps this node's two latest checkpoints there",
+      add(app, "--checkpoint", "DIR", "Keeps this node's two latest checkpoints in DIR",
           path(o.checkpoint));
   add(app, "--checkpoint-every", "a whole number >= 0",
       "Steps between checkpoints, 0 = only at the end; default 1000", whole(o.checkpoint_every, 0));
-  app.add_flag("--resume", o.resume, "Goes on from the latest checkpoint, exactly")
+  app.add_flag("--resume", o.resume, "Continues exactly from the latest checkpoint")
       ->needs(checkpoint);
-  add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json there",
+  add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json to DIR",
       path(o.run_dir));
   add(app, "--eval-every", "a whole number >= 0",
       "Steps between evaluations on the test set, 0 = only at the end; default 0",
       whole(o.eval_every, 0));
   add(app, "--evaluate-threads", "1 to 1024",
-      "Evaluates on so many threads at once; default one, with all compute threads",
+      "Threads that evaluate at once; default one, with all compute threads",
       whole(o.evaluate_threads, 1, 1024));
   app.add_flag("--reestimate-batchnorm", o.reestimate_batch_norm,
-               "Measures the BatchNorm statistics of the averaged model anew");
+               "Measures the BatchNorm statistics of the averaged model again");
   app.add_flag("--quiet", o.quiet, "No progress line");
   return checkpoint;
 }
@@ -185,19 +185,19 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
                                         " (back ends: " + available_backends() + ")");
   add(app, "--config", "FILE", "Cluster file", path(o.config))->required();
   add(app, "--name", "NODE",
-      "This node's name in it; default $DPWA_NAME, else what torchrun, srun, mpirun or Kubernetes "
-      "say of this process: without nodes in the file, its processes are the nodes",
+      "This node's name in it; default $DPWA_NAME, else from torchrun, srun, mpirun or Kubernetes; "
+      "without nodes in the file, the launcher's processes are the nodes",
       [&o](const auto& text) {
         o.name = text;
         return !text.empty();
       });
   app.add_option("--join", o.join,
-                 "Joins a running cluster by this node of it, without being in the file; "
-                 "repeatable; DPWA_HOST and DPWA_PORT say where this node listens")
+                 "Joins a running cluster through this node of it, without an entry in the file; "
+                 "repeatable; DPWA_HOST and DPWA_PORT set this node's endpoint")
       ->type_name("HOST:PORT")
       ->allow_extra_args(false);
   add(app, "--min-nodes", "1 to 65536",
-      "Fewer nodes at the start, or in the final average, are an error; default "
+      "Least number of nodes at the start and in the final average; default "
       "gossip.min_nodes of the file",
       whole(o.min_nodes, 1, 65536));
   add_data_options(app, o);
