@@ -18,8 +18,8 @@
 
 namespace dpwa::collective {
 
-// Brings this node into its next group while the trainer goes on, on a thread of its own: looks at
-// what the other nodes say, does what next_group() decides, and keeps the group that has formed
+// Brings this node into its next group while the trainer continues, on a thread of its own: reads
+// the status of the other nodes, carries out the decision of next_group(), and keeps the new group
 // until the trainer takes it. Called by the trainer's thread.
 class Assembler {
  public:
@@ -29,14 +29,14 @@ class Assembler {
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;
 
-  // This node has no group, or none of use any more, and looks for the next one until take().
-  // `admits`: it is between two steps, where newcomers can be taken in.
+  // For a node without a usable group: looks for the next one until take(). `admits`: it is between
+  // two steps, where new nodes can be admitted.
   void seek(bool admits);
-  // In a group that is whole: forms the one that has the newcomers as well.
+  // In a complete group: forms the next one, which includes the new nodes.
   void admit();
   void rest();                   // there is nobody to admit any more
   bool hosts_admission() const;  // and is the first member
-  // In a group that is whole, by its first member: nodes wait to be admitted.
+  // In a complete group, for its first member: whether nodes wait to be admitted.
   bool newcomers_wait() const;
 
   struct Formed {
@@ -49,12 +49,12 @@ class Assembler {
   // Takes it; none within `limit`, or once `given_up` says so.
   std::optional<Formed> take(Duration limit, const std::function<bool()>& given_up);
 
-  // Why this node may not go on as the group; empty: it may, or does not know yet.
+  // The reason why this node may not continue as the group; empty: it may, or does not know yet.
   std::string minority() const;
-  // The node that looks for its first group cannot come together with that one, and why, as with
-  // other settings; empty: none is known.
+  // The node with which this one can never form its first group, and the reason, such as other
+  // settings; empty: none is known.
   std::string stranger() const;
-  // What the last attempt came to, and who is missing, in words.
+  // The result of the last attempt, and the missing nodes, as text.
   std::string problem() const;
 
  private:

@@ -9,9 +9,9 @@
 
 namespace dpwa::collective {
 
-// What c10d::Reducer calls for each bucket of gradients. It asks for a future per bucket, which it
-// waits for at the end of backward(). Ours is done at once: the waiting is done where the result is
-// read, by `landed`, which does not throw.
+// The hook that c10d::Reducer calls for each bucket of gradients. The Reducer asks for a future per
+// bucket and waits for it at the end of backward(). Our future is complete at once; the wait
+// happens in `landed`, which reads the result and does not throw.
 class BucketHook final : public c10d::CommHookInterface {
  public:
   // `launch`: sends a bucket that is full; its place in the order of launches is what `landed`, at

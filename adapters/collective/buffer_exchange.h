@@ -21,14 +21,14 @@ class BufferExchange {
   void set(std::vector<at::Tensor> buffers) { buffers_ = std::move(buffers); }
   void set_average(bool on) { average_ = on; }
 
-  // Copies what is to be sent. `source`: the rank whose buffers all take over.
+  // Copies the buffers to send. `source`: the rank whose buffers all members take over.
   void fill(int source);
   // Begins the exchange, if there is anything to send, and adds it to `works`.
   void send(const ProcessGroup& group, std::vector<c10::intrusive_ptr<c10d::Work>>& works);
-  // Writes what has come into the buffers.
+  // Writes the received values into the buffers.
   void take(const ProcessGroup& group);
 
-  // What the exchange writes into; undefined without buffers.
+  // The tensor that the exchange writes into; undefined without buffers.
   const at::Tensor& tensor() const { return flat_; }
 
  private:

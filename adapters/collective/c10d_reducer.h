@@ -11,8 +11,8 @@
 
 namespace dpwa::collective {
 
-// c10d's Reducer as ours drives it: every bucket that is full goes to `hook`, and nothing is copied
-// back into the gradients. Throws what c10d throws.
+// c10d's Reducer, configured for GradientReducer: every full bucket goes to `hook`, and nothing is
+// copied back into the gradients. Passes on exceptions of c10d.
 std::unique_ptr<c10d::Reducer> make_c10d_reducer(const std::vector<at::Tensor>& parameters,
                                                  const std::vector<std::string>& names,
                                                  const ProcessGroup& group,

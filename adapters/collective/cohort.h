@@ -16,8 +16,8 @@
 
 namespace dpwa::collective {
 
-// The nodes that this one steps together with: the group it is in, who watches over it, and what
-// looks for the next one. One (training) thread.
+// The nodes that step together with this one: its group, the watch over that group, and the search
+// for the next one. One (training) thread.
 class Cohort {
  public:
   // `config` and `local` outlive it.
@@ -40,8 +40,8 @@ class Cohort {
   void note_apart(bool apart);
   void note_left();  // this node comes into no group any more
 
-  // Of a group that failed: the member that did not keep up, and what became of it; empty: not
-  // known (yet). lost_node() waits for the news for a moment.
+  // In a failed group: the member that was lost, and the reason; empty: not known (yet).
+  // lost_node() waits for this news for a moment.
   std::string lost_node() const;
   std::string suspect() const;
   std::string missed() const;  // of the last group, in this one: quoted; empty: nobody

@@ -67,7 +67,7 @@ class CollectiveAdapter : public Adapter {
   void tell_wait();
   void enter(collective::Assembler::Formed formed);
   void make_reducer();
-  // After a group is of no further use: into the next one. False: there is none, as this node
+  // After the end of a group: moves into the next one. False: there is none, because this node
   // trains apart from now on, or was told to stop and has left.
   bool regroup(bool between_steps);
   void go_apart(const std::string& why);

@@ -9,16 +9,16 @@
 
 namespace dpwa::collective {
 
-// Runs blocking exchanges one after the other, in the order in which they were given, while the
-// training thread goes on: all members have to make them in the same order. One caller.
+// Runs blocking exchanges one after the other, in the order of their submission, while the training
+// thread continues. All members must submit them in the same order. One caller.
 class CommunicationThread {
  public:
   CommunicationThread();
-  // Waits for what runs; what has not begun is dropped.
+  // Waits for the exchange that runs; drops those that have not begun.
   ~CommunicationThread();
 
   void run(std::function<void()> task);
-  // Until all are done. Throws what the first that failed threw; those after it were not begun.
+  // Waits until all are done. Rethrows the first failure; the exchanges after it were not begun.
   void wait();
 
  private:

@@ -16,7 +16,7 @@ namespace dpwa::collective {
 // How long a rank that leaves in order waits for the others.
 inline constexpr std::chrono::milliseconds leave_limit(2000);
 
-// Forms the group of all nodes of the file, once: for programs that have no use for another one.
+// Forms the group of all nodes of the file, once, for programs that need no other group.
 // Blocks for collective.start_wait at most, then throws std::runtime_error with the names of the
 // nodes that are missing.
 std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalNode& local);

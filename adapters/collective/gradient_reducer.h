@@ -20,13 +20,13 @@
 namespace dpwa::collective {
 
 struct ReducerOptions {
-  // Of gradients that travel together, in bytes: the first bucket, which is full soonest, and the
-  // others. 0: a bucket for each parameter.
+  // Size of a bucket of gradients that travel together, in bytes: of the first bucket, which is
+  // full soonest, and of the others. 0: a bucket for each parameter.
   std::int64_t first_bucket_bytes = 1 << 20;
   std::int64_t bucket_bytes = 25 << 20;
   Compression compression = Compression::none;
   bool average_buffers = false;  // shared buffers are averaged, instead of taken from one member
-  // Around the waits for others at the end of a backward pass; the text says what for.
+  // Called around the waits for others at the end of a backward pass, with a text for the log.
   std::function<void(const std::string&)> begin_wait = [](const std::string&) {};
   std::function<void()> end_wait = [] {};
 };
@@ -36,9 +36,9 @@ struct ReducerOptions {
 // soon as it is full; this class decides when it does so, weights what is sent, and keeps failures
 // out of backward(). One (training) thread; the group outlives it.
 //
-// A step: backward() begins and ends the exchange; result() then says what became of it. The mean
-// is over samples: member k's gradient, a mean over its batch of b_k, counts b_k / (sum of b).
-// Parameters without a gradient count as zeros; one that no member used keeps what it had.
+// A step: backward() begins and ends the exchange; result() then gives its outcome. The mean is
+// over samples: member k's gradient, a mean over its batch of b_k, has the weight b_k / (sum of b).
+// Parameters without a gradient count as zeros; one that no member used keeps its gradient.
 //
 // When the group fails, .grad holds the gradients of this node alone, as if nothing had been sent.
 class GradientReducer {
@@ -69,7 +69,7 @@ class GradientReducer {
   // Whether a backward pass of this step has averaged the gradients.
   bool done() const;
 
-  // Takes part in a step without a batch: sends zeros. `joined`: there will be no batch any more.
+  // Takes part in a step without a batch: sends zeros. `joined`: this member has no more batches.
   void contribute_nothing(bool joined);
 
   // Takes part in a step whose exchange has failed in another group, with the gradients that are in
@@ -78,7 +78,8 @@ class GradientReducer {
   // Which parameters got a gradient in the backward pass of this step, or of the last one.
   const std::vector<bool>& used() const;
 
-  // Ends the step: what all sent, or why the exchange failed. Empty: there was no backward pass.
+  // Ends the step. Returns the values that all sent, or the reason why the exchange failed. Empty:
+  // there was no backward pass.
   struct Result {
     std::optional<StepTally> tally;
     std::optional<CollectiveError> error;

@@ -7,8 +7,8 @@
 
 namespace dpwa::collective {
 
-// When a rank that the others wait for is worth a word, and when it is lost. Pure; time is an
-// argument, from the moment at which this rank began to wait.
+// Decides when a rank that the others wait for is named in the log, and when it is lost. Pure; time
+// is an argument, from the moment at which this rank began to wait.
 class Lateness {
  public:
   struct Options {
@@ -30,11 +30,11 @@ class Lateness {
     std::string why;                // in words that follow its name
     std::vector<std::string> late;  // to be named in the log now
   };
-  // `waited`: so far. `silent_for`: a rank whose network thread has not answered for so long is
-  // lost.
+  // `waited`: the wait so far. `silent_for`: a rank whose network thread has not answered for this
+  // long is lost.
   Verdict judge(const std::vector<View>& views, Duration waited, Duration silent_for);
 
-  // The exchange has ended: the next wait is judged anew.
+  // The exchange has ended: resets the judgement for the next wait.
   void reset();
 
  private:

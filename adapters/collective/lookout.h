@@ -12,14 +12,14 @@
 
 namespace dpwa::collective {
 
-// What a node sees of the others of its file, by asking all for their status at once. One thread.
+// A node's view of the other nodes of its file: asks all for their status at once. One thread.
 class Lookout {
  public:
   // All outlive it.
   Lookout(const Config& config, LocalNode& local, const NoticeBoard& board, Patience& patience);
 
-  // By place in the file. Blocks for as long as an answer may take. One that was given up is asked
-  // once a second alone, so that it does not slow down the others.
+  // By position in the file. Blocks for the longest time of an answer. A node that was given up is
+  // asked only once a second, so that it does not slow down the others.
   std::vector<Sight> look();
 
  private:

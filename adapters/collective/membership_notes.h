@@ -14,8 +14,8 @@
 
 namespace dpwa::collective {
 
-// The processes of one group. Places are those of the cluster file, rising: the rank of a member is
-// its position here.
+// The processes of one group, in ascending order of their positions in the cluster file. The rank
+// of a member is its index here.
 struct Membership {
   struct Member {
     std::size_t place = 0;
@@ -35,7 +35,7 @@ struct Membership {
   std::uint64_t hash() const;
 };
 
-// What a node says of its group in its status document, under "collective".
+// The entry "collective" of a node's status document: its group.
 struct GroupNotes {
   Membership formed;              // the last group that this process was in
   bool seeks = false;             // it needs another group
@@ -51,8 +51,8 @@ struct GroupNotes {
   std::vector<std::string> late;  // of these, who does not wait as well
 };
 
-// Of a status document; all at their defaults where it says nothing of a group. What names places
-// beyond the `nodes` of the file, or an epoch that no run comes to, is as if it were not there.
+// Reads the entry of a status document; all fields have their defaults when it has no group. An
+// entry with positions beyond the `nodes` of the file, or an impossible epoch, is ignored.
 GroupNotes group_notes_in(const nlohmann::json& document, std::size_t nodes);
 nlohmann::json to_json(const GroupNotes& notes, std::size_t own_place);
 

@@ -22,8 +22,8 @@ struct Sight {
   bool finished = false;          // says that it has done with training
   std::uint64_t incarnation = 0;  // of the process that answered
   GroupNotes notes{};
-  // In what it differs from this node, of what has to be the same in a group; empty: in nothing, as
-  // far as both have said. Such a node is never admitted.
+  // A setting in which it differs from this node and which must be the same in a group; empty: none
+  // is known. A node that differs is never admitted.
   std::string differs{};
   std::string backend{};  // that it runs; empty: not said
 };
@@ -42,29 +42,30 @@ struct NextGroup {
   std::string why{};
 };
 
-// What a node does towards its next group. Nobody coordinates: all decide by this rule, on what
-// the status documents of all nodes say; the lowest place among those that are left hosts the
-// store. Pure.
+// Decides the next action of a node towards its next group. There is no coordinator: all nodes
+// apply this rule to the status documents of all nodes. The lowest position among the remaining
+// nodes hosts the store. Pure.
 //
-// A group that lost members goes on where it has the majority of the last one: members that have
-// ended (refused, or started again as another process) do not count; of the others more than half
-// have to be there, or just half with the lowest place among them. That holds for every group that
-// a member has voted for since, too, as it may have formed. So a cut link never yields two groups:
-// the rule is dynamic voting (Jajodia, Mutchler 1990; Lotem, Keidar, Dolev 1997).
+// A group that lost members continues if it has the majority of the last group. Members that have
+// ended (refused, or started again as another process) do not count. Of the others more than half
+// must be there, or exactly half including the lowest position. The same must hold for every group
+// that a member has voted for since then, because that group may have formed. So a cut link never
+// yields two groups: the rule is dynamic voting (Jajodia, Mutchler 1990; Lotem, Keidar, Dolev
+// 1997).
 //
-// Before the first group of a run all nodes of the file have to be there. A node that is in no
-// group while others train in one waits until they admit it: `admits` says that this node is
-// between two steps, where that can be.
+// Before the first group of a run all nodes of the file must be there. A node that is in no group
+// while others train in one waits until they admit it. `admits`: this node is between two steps,
+// where it can admit others.
 //
-// `sights`: by place in the file; of the node itself at `self`: what it says of itself.
-// `failed`: the epoch of its own last attempt, if that came to nothing.
+// `sights`: by position in the file; at `self`: the node's own status. `failed`: the epoch of its
+// own last attempt, if that failed.
 NextGroup next_group(const std::vector<Sight>& sights, std::size_t self, bool admits,
                      std::uint64_t failed = 0);
 
-// Whether the group of `self` goes on without the node at `self`, which thus comes as a newcomer.
+// Whether the group of `self` continues without the node at `self`, which then joins as a new node.
 bool is_left_behind(const std::vector<Sight>& sights, std::size_t self);
 
-// Nodes that wait to be admitted to the group of `self`.
+// Nodes that wait for admission to the group of `self`.
 bool has_newcomers(const std::vector<Sight>& sights, std::size_t self);
 
 }  // namespace dpwa::collective

@@ -17,10 +17,10 @@
 
 namespace dpwa::collective {
 
-// Looks after a wait for the other members of a group, on a thread of its own: an exchange on Gloo
-// never ends by itself when a rank is stopped, hangs, or its network is gone. Once the training
-// thread has waited for longer than is usual in this run it asks the other members for their
-// status, names those that are late in the log, and aborts the group when one is lost.
+// Watches the waits for the other members of a group, on a thread of its own. An exchange on Gloo
+// never ends by itself when a rank is stopped, hangs, or loses its network. When the training
+// thread has waited longer than is usual in this run, the watch asks the other members for their
+// status, names late ones in the log, and aborts the group when one is lost.
 class RankWatch {
  public:
   // All outlive it.
@@ -38,7 +38,7 @@ class RankWatch {
   void stop();
   bool stopped() const;  // and the thread is at its end
 
-  // The node that was given up, and why; none yet: empty.
+  // The node that was given up, and the reason; empty: none yet.
   std::string lost() const;
 
  private:

@@ -10,8 +10,8 @@ namespace dpwa::collective {
 
 ReducerOptions reducer_options(const CollectiveConfig& config);
 
-// Class, learning rates and hyper-parameters of an optimizer: with others the models would drift
-// apart.
+// Class, learning rates and hyper-parameters of an optimizer. If they differed, the models would
+// drift apart.
 Signature optimizer_words(const torch::optim::Optimizer& optimizer);
 
 }  // namespace dpwa::collective

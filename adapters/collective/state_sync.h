@@ -20,7 +20,7 @@ struct MemberState {
   Standing standing = Standing::none;
 };
 
-// What the members of a new group do to hold one state; the same on all of them.
+// The actions by which the members of a new group get one state; the same on all of them.
 struct SyncPlan {
   int source = 0;              // the rank whose state the others take over
   std::int64_t clock = 0;      // of that state
@@ -33,17 +33,17 @@ struct SyncPlan {
   bool averages() const;
 };
 
-// By rank, from what each rank says of itself. Members of the last group go before those that
-// trained apart, these before the others; among equals the one that has come furthest is the
-// source, the first of those. Where those that trained apart are the best, all take the mean of
-// their weights, and the rest of the state from the source. Pure.
+// Makes the plan from the reports of all ranks, by rank. Members of the last group take precedence
+// over those that trained apart, and these over the others. Among equals the source is the one that
+// is furthest, and the first of those. When the best ones trained apart, all take the mean of their
+// weights, and the rest of the state from the source. Pure.
 SyncPlan plan_sync(const std::vector<MemberState>& members);
 
 // As one number, for agree().
 std::int64_t packed(const MemberState& state);
 MemberState unpacked(std::int64_t number);
 
-// Brings the model of all members to what the plan says. Throws CollectiveError.
+// Brings the model of all members to the state of the plan. Throws CollectiveError.
 void sync_model(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat);
 
 }  // namespace dpwa::collective

@@ -15,7 +15,7 @@ class Work;
 
 namespace dpwa::collective {
 
-// What all members sent along with the gradients of one step.
+// The values that all members sent together with the gradients of one step.
 struct StepTally {
   double samples = 0;                // in the batches of all members
   int joined = 0;                    // members that had no batch any more
@@ -44,7 +44,7 @@ class StepMessage {
   // Whether any member used this parameter.
   bool used(std::size_t parameter) const;
 
-  // What the exchange writes into.
+  // The tensor that the exchange writes into.
   const at::Tensor& tensor() const { return sums_; }
 
  private:
