@@ -190,7 +190,7 @@ bool FinalAverage::pull(const Other& other, TimePoint until) {
   if (left <= Duration::zero()) return false;
   Client& client = gossip_.node_->client();
   PullSpec spec = full_pull(other.peer, std::min(left, std::max(least, left / 2)));
-  spec.for_final_average = true;
+  spec.exchange = fold_into_average;
   std::optional<Arrival> arrival;
   const auto asked_until = SteadyClock::now() + spec.timeout;
   while (client.begin(spec)) {

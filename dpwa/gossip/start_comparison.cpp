@@ -46,8 +46,7 @@ std::optional<double> StartComparison::squared_distance_to(PeerId witness, unsig
   spec.block = block;
   if (blocks_.size() > 1) spec.range = blocks_[block];
   spec.timeout = timeout_;
-  spec.judge_staleness = false;
-  spec.blends = false;
+  spec.exchange = compare_only;
   if (!client_.begin(spec)) return std::nullopt;
   const auto arrival = client_.take(timeout_ * 2);
   if (!arrival || arrival->outcome != Outcome::mixed) return std::nullopt;

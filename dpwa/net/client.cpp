@@ -4,11 +4,10 @@
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <cmath>
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <utility>
+#include <variant>
 
 #include "dpwa/log/log.h"
 #include "dpwa/net/as_result.h"
@@ -22,22 +21,39 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
+constexpr std::size_t max_greeted_at_once = 64;
+// How late the Tx thread may be for all that: what it has in hand, or a machine that is busy.
+constexpr auto tx_thread_delay = std::chrono::seconds(2);
+
 std::uint32_t whole_milliseconds(Duration left) {
   const auto count = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(count, 1, 1 << 30));
 }
 
-// Arrived whole, and is not fit to be blended.
-bool kept_out(PeerFailure failure) {
-  return failure == PeerFailure::unusable || failure == PeerFailure::distant;
+PullEngineOptions engine_options(const ClientOptions& options) {
+  return {options.flow_control, options.backoff, options.staleness, options.firewall, options.seed};
 }
 
-std::string words_for(double distance, double bound) {
-  if (std::isinf(distance)) return "sent parameters that are too far away for a number";
-  char text[96];
-  std::snprintf(text, sizeof text, "sent parameters %.3g away, where the bound is %.3g", distance,
-                bound);
-  return text;
+Answer answer_of(const PullResult& result) {
+  return {result.failure,
+          result.detail,
+          result.progress,
+          result.bytes,
+          result.incarnation,
+          result.same_host,
+          result.reject == wire::RejectCode::own_name};
+}
+
+LogLevel level_of(LogEntry::Weight weight) {
+  switch (weight) {
+    case LogEntry::Weight::debug:
+      return LogLevel::debug;
+    case LogEntry::Weight::info:
+      return LogLevel::info;
+    case LogEntry::Weight::warn:
+      return LogLevel::warn;
+  }
+  return LogLevel::warn;
 }
 
 }  // namespace
@@ -47,23 +63,12 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
     : io_(io),
       local_(local),
       options_(std::move(options)),
-      staging_(ReplyReader::make_staging(options_.chunk_bytes)),
-      kept_(max_kept_connections),
-      membership_timer_(io),
-      table_(local.peers, options_.flow_control, options_.backoff),
-      seen_(peers.size()),
+      engine_(engine_options(options_), local.peers),
+      channels_(io, local, std::move(peers), options_.congestion_control, options_.chunk_bytes,
+                options_.same_host),
+      visits_(io, local, channels_, engine_, options_.now),
       delay_(io),
-      staleness_(options_.staleness),
-      firewall_(options_.firewall, local.peers.size()),
-      random_(options_.seed),
-      landing_(local.manifest, options_.allocate) {
-  for (auto& peer : peers) {
-    channels_.push_back(std::make_shared<PeerChannel>(
-        io, local, std::move(peer), options_.congestion_control, staging_, options_.same_host));
-  }
-  refused_name_.resize(channels_.size());
-  introduced_.assign(channels_.size(), true);
-}
+      landing_(local.manifest, options_.allocate) {}
 
 Client::~Client() = default;
 
@@ -76,6 +81,7 @@ bool Client::begin(const PullSpec& spec) {
   }
   ++local_.traffic.pulls_begun;
   spec_ = spec;
+  if (spec_.range && !spec_.block) spec_.block = 0;
   auto round = [this] {
     try {
       asio::co_spawn(io_, run_round(spec_), [this](std::exception_ptr failure) {
@@ -114,69 +120,11 @@ void Client::deliver(Arrival arrival) {
 }
 
 void Client::round_refused() {
-  for (const auto& channel : channels_) {
-    if (channel) channel->close();
-  }
+  channels_.close();
   landing_.release();
   Arrival nothing;
   nothing.outcome = Outcome::unreachable;
   deliver(std::move(nothing));
-}
-
-asio::awaitable<void> Client::run_round(PullSpec spec) {
-  Arrival arrival;
-  if (spec.delay > Duration::zero() && !stopped()) {
-    delay_.expires_after(spec.delay);
-    co_await delay_.async_wait(net::as_result);
-  }
-  arrival.full = spec.full;
-  take_up_members();
-  const auto begun = now();
-  round_.begin(begun, spec.timeout, spec.peer);
-  while (const auto peer = next_peer()) {
-    const PullResult result = co_await attempt(*peer, spec);
-    arrival.peer = *peer;
-    arrival.peer_name = channels_[*peer]->name();
-    arrival.progress = result.progress;
-    arrival.bytes += result.bytes;
-    local_.traffic.bytes_received += result.bytes;
-    if (result.incarnation != 0) table_.introduced(*peer, result.incarnation);
-    tell_members(*peer, result);
-    if (!result.failure) {
-      if (result.same_host) ++local_.traffic.same_host_pulls;
-      const auto until = firewall_.succeeded(*peer, verdict_, now());
-      hold(*peer, until, "sent parameters that are much too far away");
-      if (spec.full && !spec.for_final_average) firewall_.replaced();
-      arrival.stats = landing_.stats();
-      arrival.factor_scale = verdict_.scale;
-      arrival.own = compared_;
-      arrival.block = spec.block;
-      arrival.same_host = result.same_host;
-      if (!spec.blends) {
-        // As if it had not been seen.
-      } else if (spec.range) {
-        seen_[*peer].took(result.incarnation, result.progress.version, spec.block);
-      } else {
-        seen_[*peer].took_all(result.incarnation, result.progress.version);
-      }
-      if (spec.blends && !spec.full) table_.shares_lineage(*peer);
-      round_.succeeded(table_, result.progress, now(), result.same_host);
-      break;
-    }
-    if (result.failure == PeerFailure::protocol) ++local_.traffic.protocol_errors;
-    arrival.refused += kept_out(*result.failure) ? 1 : 0;
-    if (result.failure == PeerFailure::other_lineage)
-      arrival.other_lineages.push_back({*peer, arrival.peer_name, result.progress});
-    report(*peer, result);
-    const auto until = firewall_.failed(*peer, *result.failure, now());
-    hold(*peer, until, result.detail);
-    round_.failed(table_, *result.failure, now(), random_);
-  }
-  arrival.outcome = round_.outcome();
-  arrival.alone = table_.nobody_answers();
-  arrival.took = now() - begun;
-  landing_.release();
-  deliver(std::move(arrival));
 }
 
 bool Client::stopped() const {
@@ -184,33 +132,41 @@ bool Client::stopped() const {
   return stopped_;
 }
 
-std::optional<PeerId> Client::next_peer() {
-  if (stopped()) return std::nullopt;
-  return round_.next_peer(table_, now(), random_);
+asio::awaitable<void> Client::run_round(PullSpec spec) {
+  if (spec.delay == Duration::zero()) take_up_members();
+  engine_.begin(spec);
+  while (true) {
+    PullEngine::Action action = engine_.next(local_.store.progress().clock, now());
+    if (const auto* wait = std::get_if<PullEngine::Wait>(&action)) {
+      delay_.expires_after(wait->time);
+      co_await delay_.async_wait(net::as_result);
+      take_up_members();
+    } else if (const auto* ask = std::get_if<PullEngine::Ask>(&action)) {
+      co_await attempt(*ask, spec);
+    } else {
+      landing_.release();
+      deliver(std::move(std::get<Arrival>(action)));
+      co_return;
+    }
+  }
 }
 
-asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
-  const auto held = channels_[peer];
+asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec) {
+  const auto held = channels_.keep(ask.peer);
   PeerChannel& channel = *held;
-  if (const auto idle = kept_.use(peer)) channels_[*idle]->close();
-  const Duration left = round_.deadline() - now();
-  const net::Deadline deadline(io_, SteadyClock::now() + left, [&channel] { channel.close(); });
-  const double own_clock = local_.store.progress().clock;
+  const net::Deadline deadline(io_, SteadyClock::now() + ask.left, [&channel] { channel.close(); });
+  const bool whole = spec.exchange.whole_model;
   PullRequest request;
-  request.full = spec.full;
-  request.for_final_average = spec.for_final_average;
+  request.full = whole;
+  request.for_final_average = spec.exchange.for_final_average;
   request.range = spec.range.value_or(
-      ByteRange{0, spec.full ? local_.manifest.total_bytes() : local_.manifest.exchange_bytes()});
-  if (!spec.full) {
-    request.codec = local_.codec;
-    // Not the table's incarnation: any caller may raise that.
-    request.known_incarnation = seen_[peer].incarnation();
-    if (spec.blends)
-      request.known_version = seen_[peer].known_version(request.known_incarnation, spec.block);
-  }
-  request.deadline_ms = whole_milliseconds(left);
-  request.judge = [this, peer, &spec, own_clock](const Progress& progress) {
-    return examine_head(peer, spec, progress, own_clock);
+      ByteRange{0, whole ? local_.manifest.total_bytes() : local_.manifest.exchange_bytes()});
+  if (!whole) request.codec = local_.codec;
+  request.known_incarnation = ask.known_incarnation;
+  request.known_version = ask.known_version;
+  request.deadline_ms = whole_milliseconds(ask.left);
+  request.judge = [this](const Progress& progress) {
+    return engine_.head(progress, local_.store.progress().lineage, now());
   };
   // Not the snapshot of the moment when the pull began: the peer answers with its latest, which may
   // be steps younger by then.
@@ -219,117 +175,145 @@ asio::awaitable<PullResult> Client::attempt(PeerId peer, const PullSpec& spec) {
     compared_ = own->progress();
     landing_.begin(mode, std::move(own), range);
   };
-  PullResult result = co_await channel.pull(std::move(request), landing_);
-  const Progress& known = table_.at(peer).progress;
-  if (result.failure == PeerFailure::unchanged && !known.final && spec.judge_staleness &&
-      !fresh(peer, known, own_clock)) {
-    result.failure = PeerFailure::stale;
-    result.detail = "has stood still at clock " + std::to_string(known.clock);
+  const PullResult result = co_await channel.pull(std::move(request), landing_);
+  Answer answer = answer_of(result);
+  bool may_overflow = false;
+  if (!answer.failure) {
+    const auto scale = engine_.landed(answer, landing_.stats(), compared_);
+    may_overflow = scale && landing_.may_overflow(*scale);
   }
-  if (!result.failure) examine_landing(peer, spec, result);
-  if (result.failure == PeerFailure::protocol) channel.close();
-  if (result.failure && !kept_out(*result.failure) && deadline.expired()) {
-    result.failure = PeerFailure::timed_out;
-    result.detail = "no complete answer within the deadline";
-  }
-  co_return result;
+  const auto settled = engine_.settle(answer, deadline.expired(), may_overflow, now());
+  if (settled.broke_protocol) channel.close();
+  Traffic& traffic = local_.traffic;
+  traffic.bytes_received += answer.bytes;
+  if (!settled.failure && answer.same_host) ++traffic.same_host_pulls;
+  if (settled.failure == PeerFailure::protocol) ++traffic.protocol_errors;
+  tell_members(channel.name(), answer, settled.silent);
+  write_log();
 }
 
-bool Client::fresh(PeerId peer, const Progress& progress, double own_clock) {
-  return staleness_.accept(peer, progress.clock, own_clock, now());
+void Client::tell_members(const std::string& peer, const Answer& answer, bool silent) {
+  if (silent) {
+    local_.members->failed(peer);
+  } else if (answer.incarnation != 0) {
+    local_.members->reached(peer, answer.incarnation);
+  }
+  if (!answer.refuses_name || !engine_.evicted_by(local_.members->running_seeds())) return;
+  const MutexLock lock(mutex_);
+  evicted_ = answer.detail;
+  is_evicted_ = true;
 }
 
-std::optional<PeerFailure> Client::examine_head(PeerId peer, const PullSpec& spec,
-                                                const Progress& progress, double own_clock) {
-  if (spec.judge_staleness && !fresh(peer, progress, own_clock)) return PeerFailure::stale;
-  const std::uint64_t own_lineage = local_.store.progress().lineage;
-  if (spec.blends && !spec.full && progress.lineage != own_lineage)
-    return PeerFailure::other_lineage;
-  return std::nullopt;
+void Client::take_up_members() {
+  const std::uint64_t version = local_.members->version();
+  if (!local_.members->exchanges() || version == members_version_) return;
+  const auto news = local_.members->since(members_version_);
+  for (const auto& [peer, member] : news.members) {
+    const bool another = engine_.take_up(peer, member);
+    channels_.take_up(peer, member.claim, another);
+  }
+  members_version_ = news.version;  // not before: where memory is refused, all is done again
+  write_log();
 }
 
-// The pass that landed the parameters has found out all that is asked here.
-void Client::examine_landing(PeerId peer, const PullSpec& spec, PullResult& result) {
-  verdict_ = {};
-  const std::uint64_t version = result.progress.version;
-  if (spec.blends && !spec.full && seen_[peer].repeats(result.incarnation, version, spec.block)) {
-    result.failure = PeerFailure::protocol;
-    result.detail = "sent version " + std::to_string(version) + " again, or after a later one";
-    return;
-  }
-  if (!landing_.stats().finite) {
-    result.failure = PeerFailure::unusable;
-    result.detail = "sent parameters that are not finite";
-    return;
-  }
-  // Weights of another descent are not blended, and a full pull replaces the own ones.
-  const double distance = std::sqrt(landing_.stats().squared_distance);
-  const bool replaces = spec.full && !spec.for_final_average;
-  if (replaces && std::isinf(distance)) {
-    result.failure = PeerFailure::unusable;
-    result.detail = words_for(distance, 0);
-    return;
-  }
-  const bool compares = result.progress.lineage == compared_.lineage;
-  if (!compares || replaces) return;
-  if (result.incarnation != seen_[peer].incarnation()) firewall_.restarted(peer);
-  const double clock_gap = result.progress.clock - compared_.clock;
-  verdict_ = spec.for_final_average ? firewall_.judge_final(distance)
-                                    : firewall_.judge(peer, spec.block, distance, clock_gap);
-  if (verdict_.unproven && spec.blends) {
-    result.failure = PeerFailure::unproven;
-    result.detail = "is the first to be heard, so that its distance tells nothing yet";
-    return;
-  }
-  if (spec.blends && !spec.full && !verdict_.refused && landing_.may_overflow(verdict_.scale)) {
-    verdict_.reported = true;
-    result.failure = PeerFailure::distant;
-    result.detail = "sent parameters so far away that a blend might overflow float16";
-    return;
-  }
-  if (!verdict_.beyond) return;
-  const std::string detail = words_for(distance, verdict_.bound);
-  if (verdict_.refused) {
-    result.failure = PeerFailure::distant;
-    result.detail = detail;
-  } else if (verdict_.reported) {
-    const char* consequence = verdict_.scale < 1 ? "clipped" : "blended all the same";
-    warn(peer, "distance", "'" + channels_[peer]->name() + "' " + detail + ": " + consequence);
+void Client::write_log() {
+  for (const LogEntry& entry : engine_.take_log()) {
+    const bool of_members = entry.subject == LogEntry::Subject::members;
+    LogLimiter& limiter = of_members ? members_limiter_ : limiter_;
+    const auto held_back = limiter.pass(entry.key, SteadyClock::now());
+    if (held_back)
+      log(level_of(entry.weight), of_members ? "members" : "tx",
+          entry.text + since_words(*held_back));
   }
 }
 
-void Client::hold(PeerId peer, std::optional<TimePoint> until, const std::string& why) {
-  if (!until) return;
-  table_.hold(peer, *until);
-  const auto length = std::chrono::ceil<std::chrono::milliseconds>(*until - now()).count();
-  warn(peer, "quarantine",
-       "'" + channels_[peer]->name() + "' is in quarantine for " + std::to_string(length) +
-           " ms: " + why);
-}
-
-void Client::warn(PeerId peer, const std::string& kind, const std::string& text) {
-  const auto held_back = limiter_.pass(channels_[peer]->name() + kind, SteadyClock::now());
-  if (held_back) log(LogLevel::warn, "tx", text + since_words(*held_back));
-}
-
-void Client::report(PeerId peer, const PullResult& result) {
-  const std::string& name = channels_[peer]->name();
-  // Not by the detail: it may be in the peer's words, or differ every time.
-  const std::string kind = std::to_string(static_cast<int>(*result.failure));
-  const auto held_back = limiter_.pass(name + kind, SteadyClock::now());
-  if (!held_back) return;
-  // The trainer tells of other lineages.
-  const bool ordinary = *result.failure == PeerFailure::distant
-                            ? !verdict_.reported
-                            : declined_in_order(*result.failure) ||
-                                  *result.failure == PeerFailure::unproven ||
-                                  *result.failure == PeerFailure::other_lineage;
-  log(ordinary ? LogLevel::debug : LogLevel::warn, "tx",
-      "pull from '" + name + "' failed: " + result.detail + since_words(*held_back));
+std::optional<std::string> Client::evicted() const {
+  if (!is_evicted_) return std::nullopt;
+  const MutexLock lock(mutex_);
+  return evicted_;
 }
 
 void Client::peer_called(const std::string& name, std::uint64_t incarnation) {
-  if (const auto peer = table_.find(name)) table_.returned(*peer, incarnation);
+  engine_.called(name, incarnation);
+}
+
+std::vector<Greeted> Client::gather(std::size_t size, Duration bound,
+                                    const std::function<void(Greetings::Work)>& post) {
+  const auto greetings = std::make_shared<Greetings>(size);
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_) return std::vector<Greeted>(size);
+    greetings_ = greetings;
+  }
+  post(Greetings::begin(greetings));
+  return greetings->wait(bound + tx_thread_delay);
+}
+
+std::vector<Greeted> Client::greet_all(Duration timeout) {
+  const std::size_t peers = local_.members->size();
+  const auto rounds = static_cast<int>(1 + peers / max_greeted_at_once);
+  return gather(peers, rounds * timeout, [this, timeout](Greetings::Work work) {
+    asio::post(io_, [this, timeout, work = std::move(work)] {
+      take_up_members();
+      auto peers = engine_.to_greet(local_.members->all());
+      std::ranges::reverse(peers);  // they are taken from the end
+      const auto left = std::make_shared<std::vector<PeerId>>(std::move(peers));
+      const std::size_t at_once = std::min(left->size(), max_greeted_at_once);
+      for (std::size_t i = 0; i < at_once; ++i)
+        asio::co_spawn(io_, greet_some(work, left, timeout), net::rethrow_unless_refused);
+    });
+  });
+}
+
+asio::awaitable<void> Client::greet_some(Greetings::Work work,
+                                         std::shared_ptr<std::vector<PeerId>> left,
+                                         Duration timeout) {
+  while (!left->empty() && !stopped()) {
+    const PeerId peer = left->back();
+    left->pop_back();
+    try {
+      auto answer = co_await greet(peer, timeout);
+      work->put(peer, std::move(answer));
+    } catch (const std::bad_alloc&) {  // to this peer alone
+    }
+  }
+}
+
+asio::awaitable<Greeted> Client::greet(PeerId peer, Duration timeout) {
+  const auto held = channels_.get(peer);
+  PeerChannel& channel = *held;
+  const net::Deadline deadline(io_, SteadyClock::now() + timeout, [&channel] { channel.close(); });
+  auto greeting = co_await channel.greet();
+  if (engine_.table().size() > PeerChannels::max_connected) channel.close();
+  if (!greeting.failure) local_.members->reached(channel.name(), greeting.welcome.incarnation);
+  if (greeting.failure == PeerFailure::rejected) {
+    engine_.refused(peer, greeting.detail);
+    write_log();
+  }
+  Greeted answer{greeting.failure,
+                 std::move(greeting.detail),
+                 std::move(greeting.welcome),
+                 greeting.reject,
+                 engine_.table().at(peer).held_until > now(),
+                 /*asked=*/true};
+  co_return answer;
+}
+
+std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses, bool all,
+                                       Duration timeout) {
+  return gather(addresses.size(), timeout, [=, this](Greetings::Work work) {
+    asio::post(io_, [=, this, work = std::move(work)] {
+      visits_.visit_all(work, addresses, all, timeout);
+    });
+  });
+}
+
+void Client::begin_membership() {
+  visits_.begin();
+}
+
+void Client::resume() {
+  visits_.resume();
 }
 
 void Client::stop() {
@@ -339,12 +323,10 @@ void Client::stop() {
     changed_.notify_all();
     if (greetings_) greetings_->end();
   }
+  engine_.stop();
   delay_.cancel();
-  membership_timer_.cancel();
-  for (const auto& channel : channels_) {
-    if (channel) channel->close();
-  }
-  for (PeerChannel* visit : visits_) visit->close();
+  channels_.close();
+  visits_.stop();
 }
 
 }  // namespace dpwa

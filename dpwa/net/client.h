@@ -8,24 +8,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "dpwa/base/mutex.h"
-#include "dpwa/base/random.h"
+#include "dpwa/engine/pull_engine.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/greetings.h"
 #include "dpwa/net/handler_memory.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/peer_channel.h"
+#include "dpwa/net/peer_channels.h"
 #include "dpwa/net/pull_spec.h"
-#include "dpwa/rules/firewall.h"
-#include "dpwa/rules/kept_connections.h"
-#include "dpwa/rules/peer_table.h"
-#include "dpwa/rules/pull_round.h"
-#include "dpwa/rules/seen_blocks.h"
-#include "dpwa/rules/staleness.h"
+#include "dpwa/net/visits.h"
 
 namespace dpwa {
 
@@ -43,7 +37,8 @@ struct ClientOptions {
   TimeSource now = std::chrono::steady_clock::now;
 };
 
-// The Tx side: pulls from a peer at a time, into the landing buffer. At most one pull is under way;
+// The Tx side: performs what the pull engine decides. At most one pull is under way, from one peer
+// at a time;
 // the landing buffer belongs to the Tx thread from begin() until the arrival is taken, and to the
 // trainer from then until its next begin(). Lives on one io_context run by one thread.
 class Client {
@@ -76,77 +71,40 @@ class Client {
   void begin_membership();  // lets time pass for it, and looks after the dead, until stop()
   void resume();            // where memory was refused: as Server::serve
   void peer_called(const std::string& name, std::uint64_t incarnation);
-  const PeerTable& table() const { return table_; }
-  const Firewall& firewall() const { return firewall_; }
+  const PeerTable& table() const { return engine_.table(); }
+  const Firewall& firewall() const { return engine_.firewall(); }
   TimePoint now() const { return options_.now(); }
-  bool same_host(PeerId peer) const {
-    return peer < channels_.size() && channels_[peer] && channels_[peer]->same_host();
-  }
+  bool same_host(PeerId peer) const { return channels_.same_host(peer); }
   void stop();  // ends a pull under way; every later begin() is refused
 
  private:
-  static constexpr std::size_t max_kept_connections = 64;
-
   boost::asio::awaitable<void> run_round(PullSpec spec);
-  boost::asio::awaitable<void> run_membership();
-  void begin_probes();
-  boost::asio::awaitable<void> probe(MemberClaim member);
-  boost::asio::awaitable<void> visit(PeerAddress address, bool all, Duration timeout,
-                                     Greeted& result);
-  boost::asio::awaitable<void> visit_for(Greetings::Work work, PeerAddress address, bool all,
-                                         Duration timeout, std::size_t index);
+  boost::asio::awaitable<void> attempt(PullEngine::Ask ask, const PullSpec& spec);
+  void tell_members(const std::string& peer, const Answer& answer, bool silent);
+  void take_up_members();  // peers that are new, have moved, are gone or are back
+  void write_log();
   // The answers of a call of the trainer, whose work is posted by `post`.
   std::vector<Greeted> gather(std::size_t size, Duration bound,
                               const std::function<void(Greetings::Work)>& post);
-  void take_up_members();  // peers that are new, have moved, are gone or are back
-  void tell_of(const std::string& member, const std::string& news);  // in the log
-  void tell_members(PeerId peer, const PullResult& result);
-  void note_refusal(PeerId peer, const PullResult& result);
-  bool stopped() const;
-  std::optional<PeerId> next_peer();
-  boost::asio::awaitable<PullResult> attempt(PeerId peer, const PullSpec& spec);
-  std::vector<PeerId> to_greet();
   boost::asio::awaitable<void> greet_some(Greetings::Work work,
                                           std::shared_ptr<std::vector<PeerId>> left,
                                           Duration timeout);
   boost::asio::awaitable<Greeted> greet(PeerId peer, Duration timeout);
+  bool stopped() const;
   void deliver(Arrival arrival);
   void round_refused();  // memory was, or it failed otherwise: the round ends without anything
-  // By the head of its snapshot, before any parameters are read.
-  std::optional<PeerFailure> examine_head(PeerId peer, const PullSpec& spec,
-                                          const Progress& progress, double own_clock);
-  bool fresh(PeerId peer, const Progress& progress, double own_clock);
-  void examine_landing(PeerId peer, const PullSpec& spec, PullResult& result);
-  void hold(PeerId peer, std::optional<TimePoint> until, const std::string& why);
-  void report(PeerId peer, const PullResult& result);
-  void warn(PeerId peer, const std::string& kind, const std::string& text);
 
   boost::asio::io_context& io_;
   LocalNode& local_;
   const ClientOptions options_;
 
   // Tx thread only
-  AlignedBuffer staging_;
-  // By PeerId. A coroutine holds the one that it uses: the place may pass to another peer.
-  std::vector<std::shared_ptr<PeerChannel>> channels_;
-  KeptConnections kept_;
-  std::vector<bool> refused_name_;     // by PeerId: its last answer was that our name is another's
-  std::vector<bool> introduced_;       // by PeerId: the log has told that it is there
+  PullEngine engine_;
+  PeerChannels channels_;
+  Visits visits_;
   std::uint64_t members_version_ = 0;  // taken up
-  boost::asio::steady_timer membership_timer_;
-  std::vector<PeerChannel*> visits_;  // under way
-  bool membership_wanted_ = false;
-  bool membership_runs_ = false;
-  std::set<std::string> probed_;  // by name: likewise
-  PeerTable table_;
-  std::vector<SeenBlocks> seen_;  // by PeerId
-  PullRound round_;
-  boost::asio::steady_timer delay_;  // before a round
-  Progress compared_;                // of the own snapshot that the last landing compares with
-  StalenessGuard staleness_;
-  Firewall firewall_;
-  DistanceVerdict verdict_;  // on what landed last
-  Random random_;
+  boost::asio::steady_timer delay_;    // before a round
+  Progress compared_;                  // of the own snapshot that the last landing compares with
   LogLimiter limiter_;
   LogLimiter members_limiter_;
 

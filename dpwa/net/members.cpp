@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <chrono>
-#include <set>
 #include <utility>
 
 #include "dpwa/base/wall_clock.h"
 #include "dpwa/net/network.h"
-#include "dpwa/rules/sample.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -20,13 +18,6 @@ static_assert(Membership::max_refutation == wire::max_refutation);
 TimePoint now() {
   return std::chrono::steady_clock::now();
 }
-
-// Without a pull for so long, news is told beside the pulls.
-constexpr auto idle = std::chrono::seconds(2);
-
-// At random, so not all of them differ: a few members are asked beside the pulls at a time.
-constexpr int draws = 4;
-constexpr std::size_t met_at_once = 8;
 
 bool only_of_this_host(const std::string& text) {
   boost::system::error_code error;
@@ -100,34 +91,31 @@ void keep_tellable(MemberExchange& exchange) {
 Members::Members(const std::string& self, std::uint64_t incarnation,
                  const std::vector<std::string>& peers)
     : exchanges_(false),
-      membership_({.name = self, .addresses = {}, .incarnation = incarnation}, names_alone(peers),
-                  closed()),
-      random_(0),
-      version_(membership_.version()) {}
+      engine_({.name = self, .addresses = {}, .incarnation = incarnation}, names_alone(peers),
+              closed(), 0),
+      version_(engine_.membership().version()) {}
 
 Members::Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
                  std::uint64_t random_seed)
     : exchanges_(true),
-      membership_(std::move(self), std::move(seeds), options),
-      random_(random_seed),
-      version_(membership_.version()) {}
+      engine_(std::move(self), std::move(seeds), options, random_seed),
+      version_(engine_.membership().version()) {}
 
 bool Members::exchange_is_due(const std::string& to) const {
   const MutexLock lock(mutex_);
-  return membership_.exchange_is_due(to, now());
+  return engine_.membership().exchange_is_due(to, now());
 }
 
 MemberExchange Members::request(const std::string& to) {
   const MutexLock lock(mutex_);
-  requested_ = now();
-  MemberExchange exchange = membership_.request(to, requested_);
+  MemberExchange exchange = engine_.request(to, now());
   keep_tellable(exchange);
   return exchange;
 }
 
 MemberExchange Members::answer(const std::string& to, const MemberExchange& request) {
   const MutexLock lock(mutex_);
-  MemberExchange exchange = membership_.answer(to, request, now());
+  MemberExchange exchange = engine_.membership().answer(to, request, now());
   keep_tellable(exchange);
   return exchange;
 }
@@ -136,7 +124,7 @@ void Members::merge(const std::string& from, std::uint64_t incarnation, MemberEx
                     const std::string& address) {
   keep_believable(exchange, address, wall_clock_us());
   const MutexLock lock(mutex_);
-  membership_.merge(from, incarnation, exchange, now());
+  engine_.membership().merge(from, incarnation, exchange, now());
   changed();
 }
 
@@ -144,7 +132,7 @@ bool Members::merge_answer(const std::string& from, std::uint64_t incarnation,
                            MemberExchange exchange, const std::string& address) {
   keep_believable(exchange, address, wall_clock_us());
   const MutexLock lock(mutex_);
-  const bool more = membership_.merge_answer(from, incarnation, exchange, now());
+  const bool more = engine_.membership().merge_answer(from, incarnation, exchange, now());
   changed();
   return more;
 }
@@ -152,86 +140,67 @@ bool Members::merge_answer(const std::string& from, std::uint64_t incarnation,
 void Members::heard(const std::string& name, std::uint64_t incarnation) {
   if (!exchanges_) return;
   const MutexLock lock(mutex_);
-  membership_.heard(name, incarnation, now());
+  engine_.membership().heard(name, incarnation, now());
   changed();
 }
 
 void Members::reached(const std::string& name, std::uint64_t incarnation) {
   if (!exchanges_) return;
   const MutexLock lock(mutex_);
-  membership_.reached(name, incarnation, now());
+  engine_.membership().reached(name, incarnation, now());
   changed();
 }
 
 void Members::failed(const std::string& name) {
   if (!exchanges_) return;
   const MutexLock lock(mutex_);
-  membership_.failed(name, now());
+  engine_.membership().failed(name, now());
   changed();
 }
 
 void Members::keep(const std::string& name) {
   const MutexLock lock(mutex_);
-  membership_.keep(name);
+  engine_.membership().keep(name);
+  changed();
 }
 
 void Members::list(const MemberClaim& seed) {
   const MutexLock lock(mutex_);
-  membership_.list(seed, now());
+  engine_.membership().list(seed, now());
   changed();
 }
 
 void Members::unlist(const std::string& name) {
   const MutexLock lock(mutex_);
-  membership_.unlist(name);
+  engine_.membership().unlist(name);
   changed();
 }
 
 void Members::leave() {
   const MutexLock lock(mutex_);
-  membership_.leave();
+  engine_.membership().leave();
 }
 
 std::vector<MemberClaim> Members::tick() {
   const MutexLock lock(mutex_);
-  membership_.tick(now());
+  auto asked = engine_.tick(now());
   changed();
-  std::set<PeerId> places;
-  for (int draw = 0; draw < draws; ++draw) {
-    if (const auto place = membership_.to_probe(random_)) places.insert(*place);
-  }
-  if (places.empty() && requested_ + idle < now()) {
-    Sample<PeerId> one(1, random_);
-    for (PeerId other = 0; other < membership_.members().size(); ++other) {
-      const Member& member = membership_.members()[other];
-      if (member.vouched_for() && member.status() == MemberStatus::alive) one.offer(other);
-    }
-    places.insert(one.values().begin(), one.values().end());
-  }
-  for (const PeerId place : membership_.to_meet(met_at_once, now(), random_)) places.insert(place);
-  std::vector<MemberClaim> claims;
-  for (const PeerId place : places) claims.push_back(membership_.members()[place].claim);
-  return claims;
+  return asked;
 }
 
 std::vector<MemberClaim> Members::some_running(std::size_t most) {
   const MutexLock lock(mutex_);
-  Sample<MemberClaim> some(most, random_);
-  for (const Member& member : membership_.members()) {
-    const bool runs = member.claim.incarnation != 0 && member.status() == MemberStatus::alive;
-    if (runs && member.vouched_for()) some.offer(member.claim);
-  }
-  return some.values();
+  return engine_.some_running(most);
 }
 
 Membership::Admission Members::admission(const std::string& name) const {
   const MutexLock lock(mutex_);
-  return membership_.admission(name);
+  return engine_.membership().admission(name);
 }
 
 std::optional<MemberClaim> Members::find(const std::string& name) const {
   const MutexLock lock(mutex_);
-  const Member* member = membership_.member(name);
+  const Member* member = engine_.membership().member(name);
   if (member == nullptr) return std::nullopt;
   MemberClaim claim = member->claim;
   claim.status = member->status();
@@ -240,13 +209,13 @@ std::optional<MemberClaim> Members::find(const std::string& name) const {
 
 bool Members::is_seed(const std::string& name) const {
   const MutexLock lock(mutex_);
-  const Member* member = membership_.member(name);
+  const Member* member = engine_.membership().member(name);
   return member != nullptr && member->seed;
 }
 
 bool Members::is_seed_at(const std::string& name, const std::string& network) const {
   const MutexLock lock(mutex_);
-  const Member* member = membership_.member(name);
+  const Member* member = engine_.membership().member(name);
   if (member == nullptr || !member->seed) return false;
   return member->claim.addresses.empty() ||
          std::ranges::any_of(member->claim.addresses, [&](const std::string& address) {
@@ -256,17 +225,49 @@ bool Members::is_seed_at(const std::string& name, const std::string& network) co
 
 MemberClaim Members::self() const {
   const MutexLock lock(mutex_);
-  return membership_.self();
+  return engine_.membership().self();
 }
 
 std::vector<Member> Members::all() const {
   const MutexLock lock(mutex_);
-  return membership_.members();
+  return engine_.membership().members();
+}
+
+std::size_t Members::size() const {
+  const MutexLock lock(mutex_);
+  return engine_.membership().members().size();
+}
+
+std::optional<MemberClaim> Members::claim_at(PeerId place) const {
+  const MutexLock lock(mutex_);
+  const auto& members = engine_.membership().members();
+  return place < members.size() ? std::optional(members[place].claim) : std::nullopt;
+}
+
+Members::News Members::since(std::uint64_t version) const {
+  const MutexLock lock(mutex_);
+  const Membership& membership = engine_.membership();
+  News news{membership.version(), {}};
+  for (const PeerId place : membership.changed_since(version))
+    news.members.emplace_back(place, membership.members()[place]);
+  return news;
+}
+
+std::vector<PeerId> Members::running_seeds() const {
+  const MutexLock lock(mutex_);
+  std::vector<PeerId> seeds;
+  const auto& members = engine_.membership().members();
+  for (PeerId place = 0; place < members.size(); ++place) {
+    const MemberStatus status = members[place].status();
+    const bool runs = status == MemberStatus::alive || status == MemberStatus::suspect;
+    if (members[place].seed && runs) seeds.push_back(place);
+  }
+  return seeds;
 }
 
 std::uint64_t Members::contested_by() const {
   const MutexLock lock(mutex_);
-  return membership_.contested_by();
+  return engine_.membership().contested_by();
 }
 
 }  // namespace dpwa

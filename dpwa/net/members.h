@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dpwa/base/mutex.h"
-#include "dpwa/rules/membership.h"
+#include "dpwa/engine/membership_engine.h"
 
 namespace dpwa {
 
 // The membership of a node, shared by its threads: each call takes the time itself, and a lock for
-// as long as one message takes. Beside the decisions of core/membership.h it knows what only the
-// network tells: a loopback address is of use to nobody on another machine.
+// as long as one message takes. The decisions are those of the engine; only what an address is good
+// for is known here: a loopback address is of use to nobody on another machine.
 class Members {
  public:
   // Without exchanges: the names alone, as they are, and nobody may join.
@@ -41,7 +42,7 @@ class Members {
   void unlist(const std::string& name);
   void leave();
 
-  // Lets time pass; whom to ask beside the pulls, a few at most: somebody, where none are made.
+  // Lets time pass; whom to ask beside the pulls.
   std::vector<MemberClaim> tick();
   // Some of those that run: to tell them something at once.
   std::vector<MemberClaim> some_running(std::size_t most);
@@ -54,19 +55,26 @@ class Members {
   bool is_seed_at(const std::string& name, const std::string& network) const;
   MemberClaim self() const;
   std::vector<Member> all() const;  // by PeerId, free places too
+  std::size_t size() const;         // places, free ones too
+  std::optional<MemberClaim> claim_at(PeerId place) const;
+  // What has changed since `version`, by PeerId, and the version that has it.
+  struct News {
+    std::uint64_t version = 0;
+    std::vector<std::pair<PeerId, Member>> members;
+  };
+  News since(std::uint64_t version) const;
+  std::vector<PeerId> running_seeds() const;
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
   std::uint64_t contested_by() const;
 
  private:
   void changed() DPWA_REQUIRES(mutex_) {
-    version_.store(membership_.version(), std::memory_order_release);
+    version_.store(engine_.membership().version(), std::memory_order_release);
   }
 
   const bool exchanges_;
   mutable Mutex mutex_;
-  Membership membership_ DPWA_GUARDED_BY(mutex_);
-  Random random_ DPWA_GUARDED_BY(mutex_);
-  TimePoint requested_ DPWA_GUARDED_BY(mutex_) = TimePoint::min();
+  MembershipEngine engine_ DPWA_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> version_;
 };
 

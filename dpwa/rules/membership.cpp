@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "dpwa/rules/sample.h"
@@ -108,13 +110,13 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
     member.reached = member.answers = false;
     member.meet_at = TimePoint::min();
     news_.add(*place);
-    ++version_;
+    note_change(*place);
   }
   if (news) hold(*place, told, now);
   member.told = true;
   member.known_refutation = told.refutation;
   member.known = now;
-  if (member.status() != before) ++version_;
+  if (member.status() != before) note_change(*place);
 }
 
 std::int64_t Membership::most_refutations(const Member& member, TimePoint now) {
@@ -185,7 +187,7 @@ void Membership::heard(const std::string& name, std::uint64_t incarnation, TimeP
     member.refutations = 0;
     hold(*place, claim, now);
   }
-  if (member.status() != before) ++version_;
+  if (member.status() != before) note_change(*place);
 }
 
 void Membership::reached(const std::string& name, std::uint64_t incarnation, TimePoint now) {
@@ -195,7 +197,7 @@ void Membership::reached(const std::string& name, std::uint64_t incarnation, Tim
   Member& member = members_[*place];
   member.answers = member.met = true;
   if (std::exchange(member.reached, true)) return;
-  ++version_;
+  note_change(*place);
 }
 
 void Membership::failed(const std::string& name, TimePoint now) {
@@ -216,7 +218,7 @@ void Membership::failed(const std::string& name, TimePoint now) {
     claim.status = MemberStatus::suspect;
     hold(*place, claim, now);
   } else if (member.status() != before) {
-    ++version_;
+    note_change(*place);
   }
 }
 
@@ -271,7 +273,7 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
   member.changed = now;
   count(member.claim, 1);
   if (claim.incarnation != 0) news_.add(place);
-  if (moved || member.status() != before) ++version_;
+  if (moved || member.status() != before) note_change(place);
 }
 
 std::optional<PeerId> Membership::place_for(const std::string& name, bool by_itself) {
@@ -300,7 +302,7 @@ std::optional<PeerId> Membership::place_for(const std::string& name, bool by_its
   }
   places_.emplace(name, *place);
   members_[*place].claim.name = name;
-  ++version_;
+  note_change(*place);
   return place;
 }
 
@@ -309,7 +311,7 @@ void Membership::forget(PeerId place) {
   news_.remove(place);
   places_.erase(members_[place].claim.name);
   members_[place] = {};
-  ++version_;
+  note_change(place);
 }
 
 void Membership::keep(const std::string& name) {
@@ -317,6 +319,7 @@ void Membership::keep(const std::string& name) {
   if (!place) return;
   members_[*place].seed = true;
   note_seed_addresses(members_[*place].claim);
+  note_change(*place);
 }
 
 void Membership::list(const MemberClaim& seed, TimePoint now) {
@@ -330,13 +333,14 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
   member.seed = true;
   take_address(member.claim, seed);
   note_seed_addresses(seed);
-  ++version_;
+  note_change(*place);
 }
 
 void Membership::unlist(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
   members_[*place].seed = false;
+  note_change(*place);
   std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == name; });
   if (!options_.open) forget(*place);
 }
@@ -371,6 +375,25 @@ std::vector<PeerId> Membership::to_meet(std::size_t most, TimePoint now, Random&
   }
   std::vector<PeerId> places = chosen.values();
   places.insert(places.end(), again.values().begin(), again.values().end());
+  return places;
+}
+
+void Membership::note_change(PeerId place) {
+  ++version_;
+  changes_.push_back(place);
+  if (changes_.size() > max_changes) changes_.pop_front();
+}
+
+std::vector<PeerId> Membership::changed_since(std::uint64_t version) const {
+  std::vector<PeerId> places;
+  if (version_ - version > changes_.size()) {
+    places.resize(members_.size());
+    std::iota(places.begin(), places.end(), PeerId{0});
+    return places;
+  }
+  places.assign(changes_.end() - static_cast<std::ptrdiff_t>(version_ - version), changes_.end());
+  std::ranges::sort(places);
+  places.erase(std::ranges::unique(places).begin(), places.end());
   return places;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -61,6 +62,7 @@ class Membership {
  public:
   static constexpr std::size_t max_news = 32;  // in one exchange
   static constexpr std::size_t part_size = 64;
+  static constexpr std::size_t max_changes = 1024;  // remembered
   static constexpr std::size_t max_claims = 2 + max_news + part_size;
   // A process raises its refutation by one at a time. By hearsay it is not believed to be further
   // than this ahead of what it said itself, and one more for every second since.
@@ -119,12 +121,16 @@ class Membership {
   const Member* member(const std::string& name) const;  // null: none has that name
   std::size_t running() const { return running_; }      // alive or suspect, the own node not
   std::uint64_t digest() const { return digest_ ^ digest_of(self_); }
-  // Grows with every change of a name, an address or a status().
+  // Grows with every change of a name, an address, a status() or who vouches for it.
   std::uint64_t version() const { return version_; }
+  // The places that have changed since then, in their order: all of them after more changes than
+  // are remembered.
+  std::vector<PeerId> changed_since(std::uint64_t version) const;
   // The highest incarnation that somebody claims for the own name; 0 = none but this one.
   std::uint64_t contested_by() const { return contested_by_; }
 
  private:
+  void note_change(PeerId place);
   void hear_claim(const MemberClaim& claim, TimePoint now);
   void hear_of_self(const MemberClaim& claim, TimePoint now);
   bool at_address_of_seed(const MemberClaim& claim) const;
@@ -155,6 +161,7 @@ class Membership {
   std::uint64_t digest_ = 0;  // of the others that run
   std::size_t running_ = 0;
   std::uint64_t version_ = 1;
+  std::deque<PeerId> changes_;  // the place of each of the latest changes
   std::uint64_t contested_by_ = 0;
 };
 

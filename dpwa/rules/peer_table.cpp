@@ -229,6 +229,31 @@ void PeerTable::reached(PeerId peer, std::uint64_t incarnation, TimePoint now) {
   ++record.reached;
 }
 
+std::optional<PeerId> PeerTable::choose_among(std::span<const PeerId> neighbours,
+                                              std::span<const PeerId> excluded, TimePoint now,
+                                              Random& random) const {
+  std::optional<PeerId> best;
+  double best_value = 0;
+  std::uint64_t ties = 0;
+  const bool soon = cut_off(now);
+  for (const PeerId peer : neighbours) {
+    if (peer >= size() || std::ranges::find(excluded, peer) != excluded.end()) continue;
+    const PeerRecord& record = at(peer);
+    const bool backs_off = record.retry_at > now && !(soon && tried_soon(record, now));
+    const bool rests = record.rests_until > now && !soon;
+    if (record.out || backs_off || rests || record.held_until > now) continue;
+    const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
+    if (!best || value > best_value) {
+      best = peer;
+      best_value = value;
+      ties = 1;
+    } else if (value == best_value && random.below(++ties) == 0) {
+      best = peer;
+    }
+  }
+  return best;
+}
+
 std::optional<PeerId> PeerTable::find(const std::string& name) const {
   const auto found = places_.find(name);
   if (found == places_.end()) return std::nullopt;

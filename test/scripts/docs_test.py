@@ -204,7 +204,7 @@ NUMBERS = [
         "dpwa/rules/peer_table.cpp",
         r"first_forgiveness = .*\((\d+)\)",
     ),
-    ("docs/ALGORITHMS.md", r"four at a time every (\d+) ms", "dpwa/net/client_membership.cpp", r"tick = .*\((\d+)\)"),
+    ("docs/ALGORITHMS.md", r"four at a time every (\d+) ms", "dpwa/net/visits.cpp", r"tick = .*\((\d+)\)"),
     (
         "docs/PROTOCOL.md",
         r"tries again after (\d+) s",

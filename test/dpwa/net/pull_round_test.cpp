@@ -42,16 +42,6 @@ void check_every_round_succeeds(std::uint16_t hostile) {
 
 }  // namespace
 
-TEST_CASE("a caller in a peer's name does not make a version of it be blended twice") {
-  ServedNode peer;
-  PullingNode node({at("w1", peer.port())});
-  REQUIRE(node.pull().outcome == Outcome::mixed);
-  REQUIRE(node.pull().outcome == Outcome::skipped);
-  node.client().peer_called("w1", ~std::uint64_t{0});
-  CHECK(node.pull().outcome == Outcome::skipped);
-  CHECK(node.pull().outcome == Outcome::skipped);
-}
-
 TEST_CASE("after a failure the round goes on with the next peer") {
   SUBCASE("connection refused") {
     check_every_round_succeeds(net::free_ports(1)[0]);

@@ -1,0 +1,332 @@
+#include "dpwa/engine/pull_engine.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "dpwa/rules/sample.h"
+
+namespace dpwa {
+namespace {
+
+constexpr std::size_t max_greeted_strangers = 8;
+
+// Arrived whole, and is not fit to be blended.
+bool kept_out(PeerFailure failure) {
+  return failure == PeerFailure::unusable || failure == PeerFailure::distant;
+}
+
+bool is_out(const Member& member) {
+  const MemberStatus status = member.status();
+  return member.claim.name.empty() || status == MemberStatus::dead ||
+         status == MemberStatus::left || !member.vouched_for();
+}
+
+std::string words_for(double distance, double bound) {
+  if (std::isinf(distance)) return "sent parameters that are too far away for a number";
+  char text[96];
+  std::snprintf(text, sizeof text, "sent parameters %.3g away, where the bound is %.3g", distance,
+                bound);
+  return text;
+}
+
+std::string words_for(MemberStatus status) {
+  switch (status) {
+    case MemberStatus::alive:
+      return "' is there";
+    case MemberStatus::suspect:
+      return "' does not answer";
+    case MemberStatus::dead:
+      return "' is gone: it is not pulled from until it is back";
+    case MemberStatus::left:
+      return "' has left";
+  }
+  return "'";
+}
+
+void fail(Answer& answer, PeerFailure failure, std::string detail) {
+  answer.failure = failure;
+  answer.detail = std::move(detail);
+}
+
+}  // namespace
+
+PullEngine::PullEngine(const PullEngineOptions& options, const std::vector<std::string>& peers)
+    : PullEngine(options, PeerTable(peers, options.flow_control, options.backoff)) {}
+
+PullEngine::PullEngine(const PullEngineOptions& options, PeerTable peers)
+    : table_(std::move(peers)),
+      firewall_(options.firewall, table_.size()),
+      staleness_(options.staleness),
+      random_(options.seed) {}
+
+void PullEngine::begin(const RoundSpec& spec) {
+  spec_ = spec;
+  phase_ = Phase::begun;
+  arrival_ = {};
+  arrival_.full = spec.exchange.whole_model;
+}
+
+PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
+  if (phase_ == Phase::begun) {
+    phase_ = Phase::waited;
+    if (spec_.delay > Duration::zero() && !stopped_) return Wait{spec_.delay};
+  }
+  if (phase_ == Phase::waited) {
+    phase_ = Phase::asking;
+    began_ = now;
+    round_.begin(now, spec_.timeout, spec_.peer, spec_.neighbours);
+  }
+  const auto peer = stopped_ ? std::nullopt : round_.next_peer(table_, now, random_);
+  if (!peer) return end(now);
+  own_clock_ = own_clock;
+  Ask ask{.peer = *peer, .left = round_.deadline() - now};
+  if (!spec_.exchange.whole_model) {
+    // Not the table's incarnation: any caller may raise that.
+    const SeenBlocks& taken = seen(*peer);
+    ask.known_incarnation = taken.incarnation();
+    if (spec_.exchange.blends)
+      ask.known_version = taken.known_version(ask.known_incarnation, block());
+  }
+  return ask;
+}
+
+Arrival PullEngine::end(TimePoint now) {
+  arrival_.outcome = round_.outcome();
+  arrival_.alone = table_.nobody_answers();
+  arrival_.took = now - began_;
+  return std::exchange(arrival_, {});
+}
+
+bool PullEngine::fresh(PeerId peer, const Progress& progress, TimePoint now) {
+  return staleness_.accept(peer, progress.clock, own_clock_, now);
+}
+
+const SeenBlocks& PullEngine::seen(PeerId peer) const {
+  static const SeenBlocks nothing;
+  const auto found = memories_.find(peer);
+  return found == memories_.end() ? nothing : found->second.seen;
+}
+
+std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t own_lineage,
+                                            TimePoint now) {
+  assert(round_.current());
+  if (spec_.exchange.fresh_only && !fresh(*round_.current(), peer, now)) return PeerFailure::stale;
+  if (spec_.exchange.blends && peer.lineage != own_lineage) return PeerFailure::other_lineage;
+  return std::nullopt;
+}
+
+std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStats& stats,
+                                         const Progress& own) {
+  assert(round_.current());
+  const PeerId peer = *round_.current();
+  const Exchange& exchange = spec_.exchange;
+  stats_ = stats;
+  compared_ = own;
+  verdict_ = {};
+  const std::uint64_t version = answer.progress.version;
+  if (exchange.blends && seen(peer).repeats(answer.incarnation, version, block())) {
+    fail(answer, PeerFailure::protocol,
+         "sent version " + std::to_string(version) + " again, or after a later one");
+    return std::nullopt;
+  }
+  if (!stats.finite) {
+    fail(answer, PeerFailure::unusable, "sent parameters that are not finite");
+    return std::nullopt;
+  }
+  distance_ = std::sqrt(stats.squared_distance);
+  if (exchange.replaces && std::isinf(distance_)) {
+    fail(answer, PeerFailure::unusable, words_for(distance_, 0));
+    return std::nullopt;
+  }
+  // Weights of another descent are not blended, so that their distance tells nothing.
+  const bool compares = answer.progress.lineage == own.lineage;
+  if (!compares || exchange.distance == Exchange::Distance::none) return std::nullopt;
+  judge_distance(answer);
+  const bool overflows = exchange.blends && !answer.failure && !verdict_.refused;
+  return overflows ? std::optional(verdict_.scale) : std::nullopt;
+}
+
+void PullEngine::judge_distance(Answer& answer) {
+  const PeerId peer = *round_.current();
+  if (answer.incarnation != seen(peer).incarnation()) firewall_.restarted(peer);
+  const double clock_gap = answer.progress.clock - compared_.clock;
+  verdict_ = spec_.exchange.distance == Exchange::Distance::final_average
+                 ? firewall_.judge_final(distance_)
+                 : firewall_.judge(peer, block(), distance_, clock_gap);
+  if (verdict_.unproven && spec_.exchange.blends) {
+    fail(answer, PeerFailure::unproven,
+         "is the first to be heard, so that its distance tells nothing yet");
+  } else if (verdict_.refused) {
+    fail(answer, PeerFailure::distant, words_for(distance_, verdict_.bound));
+  }
+}
+
+PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overflow, TimePoint now) {
+  assert(round_.current());
+  const PeerId peer = *round_.current();
+  const std::string name = table_.at(peer).name;
+  const Progress& known = table_.at(peer).progress;
+  if (answer.failure == PeerFailure::unchanged && !known.final && spec_.exchange.fresh_only &&
+      !fresh(peer, known, now)) {
+    fail(answer, PeerFailure::stale, "has stood still at clock " + std::to_string(known.clock));
+  }
+  if (!answer.failure && may_overflow) {
+    verdict_.reported = true;
+    fail(answer, PeerFailure::distant,
+         "sent parameters so far away that a blend might overflow float16");
+  } else if (!answer.failure && verdict_.beyond && verdict_.reported) {
+    const char* consequence = verdict_.scale < 1 ? "clipped" : "blended all the same";
+    warn(peer, "distance",
+         "'" + name + "' " + words_for(distance_, verdict_.bound) + ": " + consequence);
+  }
+  Settled settled;
+  settled.broke_protocol = answer.failure == PeerFailure::protocol;
+  if (answer.failure && !kept_out(*answer.failure) && late)
+    fail(answer, PeerFailure::timed_out, "no complete answer within the deadline");
+
+  arrival_.peer = peer;
+  arrival_.peer_name = name;
+  arrival_.progress = answer.progress;
+  arrival_.bytes += answer.bytes;
+  if (answer.incarnation != 0) table_.introduced(peer, answer.incarnation);
+  memories_[peer].refuses_name = answer.refuses_name;
+  settled.failure = answer.failure;
+  settled.silent = answer.failure == PeerFailure::unreachable ||
+                   (answer.failure == PeerFailure::timed_out && answer.bytes == 0);
+  if (answer.failure) {
+    failed(answer, now);
+  } else {
+    succeeded(answer, now);
+  }
+  verdict_ = {};
+  return settled;
+}
+
+void PullEngine::succeeded(const Answer& answer, TimePoint now) {
+  const PeerId peer = *round_.current();
+  const Exchange& exchange = spec_.exchange;
+  const auto until = firewall_.succeeded(peer, verdict_, now);
+  hold(peer, until, "sent parameters that are much too far away", now);
+  if (exchange.replaces) firewall_.replaced();
+  arrival_.stats = stats_;
+  arrival_.factor_scale = verdict_.scale;
+  arrival_.own = compared_;
+  arrival_.block = block();
+  arrival_.same_host = answer.same_host;
+  SeenBlocks& taken = memories_[peer].seen;
+  if (exchange.marks_taken && spec_.block) {
+    taken.took(answer.incarnation, answer.progress.version, *spec_.block);
+  } else if (exchange.marks_taken) {
+    taken.took_all(answer.incarnation, answer.progress.version);
+  }
+  if (exchange.blends) table_.shares_lineage(peer);
+  round_.succeeded(table_, answer.progress, now, answer.same_host);
+}
+
+void PullEngine::failed(const Answer& answer, TimePoint now) {
+  const PeerId peer = *round_.current();
+  const PeerFailure failure = *answer.failure;
+  arrival_.refused += kept_out(failure) ? 1 : 0;
+  if (failure == PeerFailure::other_lineage)
+    arrival_.other_lineages.push_back({peer, arrival_.peer_name, answer.progress});
+  report(peer, failure, answer.detail);
+  hold(peer, firewall_.failed(peer, failure, now), answer.detail, now);
+  round_.failed(table_, failure, now, random_);
+}
+
+void PullEngine::stop() {
+  stopped_ = true;
+}
+
+bool PullEngine::take_up(PeerId place, const Member& member) {
+  const std::string& name = member.claim.name;
+  const bool is_new = place >= table_.size() || table_.at(place).name != name;
+  if (is_new) {
+    firewall_.put(place);
+    staleness_.forget(place);
+    memories_.erase(place);
+    unannounced_.insert(place);
+    table_.put(place, name);
+  }
+  const bool out = is_out(member);
+  const bool changed = is_new || out != table_.at(place).out;
+  table_.set_out(place, out);
+  const bool announced = !unannounced_.contains(place);
+  if (!changed || name.empty() || (out && !announced)) return is_new;
+  const std::string news = announced ? words_for(member.status()) : "' joined";
+  log_.push_back(
+      {LogEntry::Weight::info, LogEntry::Subject::members, name + news, "'" + name + news});
+  unannounced_.erase(place);
+  return is_new;
+}
+
+void PullEngine::called(const std::string& name, std::uint64_t incarnation) {
+  if (const auto peer = table_.find(name)) table_.returned(*peer, incarnation);
+}
+
+void PullEngine::reached(const std::string& name, std::uint64_t incarnation, TimePoint now) {
+  if (const auto peer = table_.find(name)) table_.reached(*peer, incarnation, now);
+}
+
+bool PullEngine::evicted_by(const std::vector<PeerId>& seeds) const {
+  const auto refusing = std::ranges::count_if(seeds, [this](PeerId seed) {
+    const auto found = memories_.find(seed);
+    return found != memories_.end() && found->second.refuses_name;
+  });
+  return 2 * static_cast<std::size_t>(refusing) > seeds.size();
+}
+
+std::vector<PeerId> PullEngine::to_greet(const std::vector<Member>& members) {
+  std::vector<PeerId> peers;
+  Sample<PeerId> strangers(max_greeted_strangers, random_);
+  for (PeerId peer = 0; peer < members.size(); ++peer) {
+    if (members[peer].vouched_for()) {
+      peers.push_back(peer);
+    } else if (!members[peer].claim.name.empty()) {
+      strangers.offer(peer);
+    }
+  }
+  peers.insert(peers.end(), strangers.values().begin(), strangers.values().end());
+  return peers;
+}
+
+void PullEngine::hold(PeerId peer, std::optional<TimePoint> until, const std::string& why,
+                      TimePoint now) {
+  if (!until) return;
+  table_.hold(peer, *until);
+  const auto length = std::chrono::ceil<std::chrono::milliseconds>(*until - now).count();
+  warn(peer, "quarantine",
+       "'" + table_.at(peer).name + "' is in quarantine for " + std::to_string(length) +
+           " ms: " + why);
+}
+
+void PullEngine::warn(PeerId peer, const std::string& kind, const std::string& text) {
+  log_.push_back(
+      {LogEntry::Weight::warn, LogEntry::Subject::pulls, table_.at(peer).name + kind, text});
+}
+
+void PullEngine::refused(PeerId peer, const std::string& detail) {
+  report(peer, PeerFailure::rejected, detail);
+}
+
+void PullEngine::report(PeerId peer, PeerFailure failure, const std::string& detail) {
+  const std::string& name = table_.at(peer).name;
+  // The trainer tells of other lineages.
+  const bool ordinary = failure == PeerFailure::distant
+                            ? !verdict_.reported
+                            : declined_in_order(failure) || failure == PeerFailure::unproven ||
+                                  failure == PeerFailure::other_lineage;
+  // The key is not made of the detail: that may be in the peer's words, or differ every time.
+  log_.push_back({ordinary ? LogEntry::Weight::debug : LogEntry::Weight::warn,
+                  LogEntry::Subject::pulls, name + std::to_string(static_cast<int>(failure)),
+                  "pull from '" + name + "' failed: " + detail});
+}
+
+std::vector<LogEntry> PullEngine::take_log() {
+  return std::exchange(log_, {});
+}
+
+}  // namespace dpwa

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include "dpwa/base/random.h"
+#include "dpwa/base/time.h"
+#include "dpwa/engine/arrival.h"
+#include "dpwa/engine/exchange.h"
+#include "dpwa/rules/firewall.h"
+#include "dpwa/rules/membership.h"
+#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/pull_round.h"
+#include "dpwa/rules/seen_blocks.h"
+#include "dpwa/rules/staleness.h"
+
+namespace dpwa {
+
+struct PullEngineOptions {
+  FlowControl flow_control;
+  Backoff backoff;
+  StalenessOptions staleness;
+  FirewallOptions firewall;
+  std::uint64_t seed = 0;  // of the choice of peers
+};
+
+// What one attempt at one peer came to.
+struct Answer {
+  std::optional<PeerFailure> failure;  // none: the snapshot landed
+  std::string detail;                  // one line on the failure, for the log
+  Progress progress;                   // the peer's, once its reply was read
+  std::uint64_t bytes = 0;             // of parameters received, as they travelled
+  std::uint64_t incarnation = 0;       // of the peer on this connection; 0 = it did not greet us
+  bool same_host = false;              // it landed from the peer's memory, not over the network
+  bool refuses_name = false;           // it says that our name is another's
+};
+
+// A line for the log. Lines of one key are limited by whoever writes them.
+struct LogEntry {
+  enum class Weight { debug, info, warn };
+  enum class Subject { pulls, members };
+  Weight weight = Weight::debug;
+  Subject subject = Subject::pulls;
+  std::string key;
+  std::string text;
+};
+
+// The pulls of one node, as decisions alone: whom to ask for what, what an answer is worth, and
+// what is remembered of the peers. The thread that has the sockets, and the simulator, drive it:
+//
+//   engine.begin(spec);
+//   while (true) {
+//     action = engine.next(own clock, now);
+//     Wait:    let that time pass
+//     Ask:     send the request; when the head of the answer is there, engine.head(...) says
+//     whether
+//              the parameters are wanted; when it has come to an end:
+//              engine.landed(...) if parameters landed, then engine.settle(...)
+//     Arrival: the end of the round
+//   }
+//
+// Pure: time is an argument, randomness a seed. What it keeps of a peer beyond the peer table and
+// the firewall it keeps of those that it has asked. One owner, one thread.
+class PullEngine {
+ public:
+  PullEngine(const PullEngineOptions& options, const std::vector<std::string>& peers);
+  // For nodes that share the names of their peers.
+  PullEngine(const PullEngineOptions& options, PeerTable peers);
+
+  // --- a round
+  struct Wait {
+    Duration time;
+  };
+  struct Ask {
+    PeerId peer = 0;
+    Duration left{};  // until the deadline of the round
+    // The version that was taken from it last, which it need not send again; 0 = none.
+    std::uint64_t known_incarnation = 0;
+    std::uint64_t known_version = 0;
+  };
+  using Action = std::variant<Wait, Ask, Arrival>;
+
+  void begin(const RoundSpec& spec);
+  Action next(double own_clock, TimePoint now);
+  // The head of the answer, before any parameters: why they are not wanted, if so.
+  std::optional<PeerFailure> head(const Progress& peer, std::uint64_t own_lineage, TimePoint now);
+  // The parameters of `answer` have landed; `own` is of the snapshot that they were compared with.
+  // Unless the result is none: the scale of the factor for which the caller is to find out whether
+  // a blend may overflow.
+  std::optional<double> landed(Answer& answer, const kernels::PassStats& stats,
+                               const Progress& own);
+  struct Settled {
+    std::optional<PeerFailure> failure;
+    bool broke_protocol = false;  // the connection is not to be used again
+    bool silent = false;          // for the membership: it gave no sign of life
+  };
+  // The attempt is over. `late`: its deadline has passed.
+  Settled settle(Answer answer, bool late, bool may_overflow, TimePoint now);
+  void stop();  // no peer is asked any more, in this round or a later one
+
+  // --- what else tells of peers
+  // What the member table holds of `place`, when that has changed. True: another node than before.
+  bool take_up(PeerId place, const Member& member);
+  void called(const std::string& name, std::uint64_t incarnation);
+  void reached(const std::string& name, std::uint64_t incarnation, TimePoint now);
+  // It refused this node outside of a round.
+  void refused(PeerId peer, const std::string& detail);
+  // Whether most of these, the nodes of the cluster file that run, say that our name is another's.
+  // Not those that joined: whoever may join may do so under many names.
+  bool evicted_by(const std::vector<PeerId>& seeds) const;
+  // Whom to greet, in this order: all that are vouched for, then a few of those that are not.
+  std::vector<PeerId> to_greet(const std::vector<Member>& members);
+
+  std::vector<LogEntry> take_log();
+  const PeerTable& table() const { return table_; }
+  const Firewall& firewall() const { return firewall_; }
+
+ private:
+  struct Memory {
+    SeenBlocks seen;
+    bool refuses_name = false;  // its last answer said so
+  };
+
+  Arrival end(TimePoint now);
+  unsigned block() const { return spec_.block.value_or(0); }
+  bool fresh(PeerId peer, const Progress& progress, TimePoint now);
+  const SeenBlocks& seen(PeerId peer) const;
+  void judge_distance(Answer& answer);
+  void succeeded(const Answer& answer, TimePoint now);
+  void failed(const Answer& answer, TimePoint now);
+  void hold(PeerId peer, std::optional<TimePoint> until, const std::string& why, TimePoint now);
+  void warn(PeerId peer, const std::string& kind, const std::string& text);
+  void report(PeerId peer, PeerFailure failure, const std::string& detail);
+
+  PeerTable table_;
+  Firewall firewall_;
+  StalenessGuard staleness_;
+  Random random_;
+  std::unordered_map<PeerId, Memory> memories_;  // of the peers that were asked
+  std::unordered_set<PeerId> unannounced_;       // new ones, until the log has told of them
+  std::vector<LogEntry> log_;
+  bool stopped_ = false;
+
+  // --- of the round under way
+  enum class Phase { begun, waited, asking };
+  RoundSpec spec_;
+  Phase phase_ = Phase::begun;
+  PullRound round_;
+  TimePoint began_{};
+  double own_clock_ = 0;  // when the current peer was asked
+  Arrival arrival_;
+
+  // --- of the attempt under way
+  DistanceVerdict verdict_;
+  double distance_ = 0;
+  kernels::PassStats stats_;
+  Progress compared_;
+};
+
+}  // namespace dpwa

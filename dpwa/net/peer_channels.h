@@ -1,0 +1,53 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/peer_channel.h"
+#include "dpwa/rules/kept_connections.h"
+#include "dpwa/rules/member.h"
+#include "dpwa/rules/peer_table.h"
+#include "dpwa/snapshot/aligned_buffer.h"
+
+namespace dpwa {
+
+// The channels to the peers that this node has asked, made when a peer is first asked. Those used
+// last stay connected. Tx thread only.
+class PeerChannels {
+ public:
+  static constexpr std::size_t max_connected = 64;
+
+  // `listed`: the addresses of the file, by PeerId.
+  PeerChannels(boost::asio::io_context& io, LocalNode& local, std::vector<PeerAddress> listed,
+               std::string congestion_control, std::size_t chunk_bytes, bool same_host);
+
+  // To be held while it is used: the place may pass to another peer meanwhile.
+  std::shared_ptr<PeerChannel> get(PeerId peer);
+  // The same, for a connection that is to be kept: the one used longest ago may be closed for it.
+  std::shared_ptr<PeerChannel> keep(PeerId peer);
+  // A connection of its own, whoever answers there; not one of the above.
+  PeerChannel apart(PeerAddress address);
+  // What the member table holds of `peer` has changed; `another`: it is another node than before.
+  void take_up(PeerId peer, const MemberClaim& claim, bool another);
+  bool same_host(PeerId peer) const;
+  void close();  // all; what is under way there ends
+
+ private:
+  PeerAddress address_of(PeerId peer) const;
+
+  boost::asio::io_context& io_;
+  LocalNode& local_;
+  const std::vector<PeerAddress> listed_;
+  const std::string congestion_control_;
+  const bool same_host_;
+  AlignedBuffer staging_;  // shared by all of them: one reads at a time
+  std::unordered_map<PeerId, std::shared_ptr<PeerChannel>> channels_;
+  KeptConnections kept_{max_connected};
+};
+
+}  // namespace dpwa

@@ -1,0 +1,129 @@
+#include "dpwa/net/visits.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "dpwa/net/as_result.h"
+#include "dpwa/net/deadline.h"
+#include "dpwa/net/on_exit.h"
+#include "dpwa/net/rethrow.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr auto tick = std::chrono::milliseconds(500);
+// As long as one pull may take by default; those that it is for are mostly gone.
+constexpr auto probe_timeout = std::chrono::milliseconds(500);
+
+}  // namespace
+
+Visits::Visits(asio::io_context& io, LocalNode& local, PeerChannels& channels, PullEngine& engine,
+               TimeSource now)
+    : io_(io),
+      local_(local),
+      channels_(channels),
+      engine_(engine),
+      now_(std::move(now)),
+      timer_(io) {}
+
+void Visits::begin() {
+  wanted_ = local_.members->exchanges();
+  resume();
+}
+
+void Visits::resume() {
+  if (wanted_ && !runs_ && !stopped_) asio::co_spawn(io_, run(), net::rethrow);
+}
+
+void Visits::stop() {
+  stopped_ = true;
+  timer_.cancel();
+  for (PeerChannel* channel : under_way_) channel->close();
+}
+
+asio::awaitable<void> Visits::run() {
+  runs_ = true;
+  const net::OnExit over([this] { runs_ = false; });
+  while (!stopped_) {
+    timer_.expires_after(tick);
+    co_await timer_.async_wait(net::as_result);
+    if (stopped_) break;
+    begin_probes();
+  }
+}
+
+// Where memory is refused there are no probes this time.
+void Visits::begin_probes() {
+  try {
+    auto members = local_.members->tick();
+    for (MemberClaim& member : members) {
+      if (member.addresses.empty() || probed_.contains(member.name)) continue;
+      asio::co_spawn(io_, probe(std::move(member)), net::rethrow_unless_refused);
+    }
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+asio::awaitable<void> Visits::probe(MemberClaim member) {
+  if (stopped_) co_return;
+  probed_.insert(member.name);
+  const net::OnExit forget([this, &member] { probed_.erase(member.name); });
+  PeerAddress address{member.name, member.addresses, member.port};
+  Greeted result;
+  co_await visit(std::move(address), false, probe_timeout, result);
+  // A refusal that is no REJECT: another node, which may have been said to be this one, answers
+  // there.
+  const bool another = result.failure == PeerFailure::rejected && !result.reject;
+  if (another || result.failure == PeerFailure::unreachable ||
+      result.failure == PeerFailure::timed_out) {
+    local_.members->failed(member.name);
+  } else if (!result.failure) {
+    engine_.reached(member.name, result.welcome.incarnation, now_());
+  }
+}
+
+asio::awaitable<void> Visits::visit(PeerAddress address, bool all, Duration timeout,
+                                    Greeted& result) {
+  PeerChannel channel = channels_.apart(std::move(address));
+  const TimePoint until = std::chrono::steady_clock::now() + timeout;
+  const net::Deadline deadline(io_, until, [&channel] { channel.close(); });
+  under_way_.push_back(&channel);
+  const net::OnExit over([this, &channel] { std::erase(under_way_, &channel); });
+  auto greeting = co_await channel.greet();
+  if (!greeting.failure) {
+    local_.members->reached(channel.name(), greeting.welcome.incarnation);
+    const auto exchanged = co_await channel.exchange_members(all);
+    greeting.failure = exchanged.failure;
+    greeting.detail = exchanged.detail;
+    greeting.reject = exchanged.reject;
+  }
+  if (greeting.failure && deadline.expired()) {
+    greeting.failure = PeerFailure::timed_out;
+    greeting.detail = "no answer in time";
+  }
+  result = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
+            greeting.reject,  /*quarantined=*/false,      /*asked=*/true};
+  channel.close();
+}
+
+asio::awaitable<void> Visits::visit_for(Greetings::Work work, PeerAddress address, bool all,
+                                        Duration timeout, std::size_t index) {
+  if (stopped_) co_return;  // nobody waits for it any more
+  Greeted result;
+  co_await visit(std::move(address), all, timeout, result);
+  work->put(index, std::move(result));
+}
+
+void Visits::visit_all(const Greetings::Work& work, const std::vector<PeerAddress>& addresses,
+                       bool all, Duration timeout) {
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    asio::co_spawn(io_, visit_for(work, addresses[i], all, timeout, i),
+                   net::rethrow_unless_refused);
+}
+
+}  // namespace dpwa

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/engine/pull_engine.h"
+#include "dpwa/net/greetings.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/peer_channels.h"
+
+namespace dpwa {
+
+// The exchanges of membership beside the pulls, each over a connection of its own: with those that
+// the membership wants asked twice a second, and with those that the trainer names. Tx thread only.
+class Visits {
+ public:
+  // `engine` hears of peers that were reached; `now` is its time.
+  Visits(boost::asio::io_context& io, LocalNode& local, PeerChannels& channels, PullEngine& engine,
+         TimeSource now);
+
+  void begin();   // lets time pass for the membership, and looks after the dead, until stop()
+  void resume();  // where memory was refused: as Server::serve
+  // Exchanges membership with whoever answers at each address, all at once and each under
+  // `timeout`; `all`: until every part of their table is known. The answers go to `work`.
+  void visit_all(const Greetings::Work& work, const std::vector<PeerAddress>& addresses, bool all,
+                 Duration timeout);
+  void stop();  // ends those that are under way
+
+ private:
+  boost::asio::awaitable<void> run();
+  void begin_probes();
+  boost::asio::awaitable<void> probe(MemberClaim member);
+  boost::asio::awaitable<void> visit(PeerAddress address, bool all, Duration timeout,
+                                     Greeted& result);
+  boost::asio::awaitable<void> visit_for(Greetings::Work work, PeerAddress address, bool all,
+                                         Duration timeout, std::size_t index);
+
+  boost::asio::io_context& io_;
+  LocalNode& local_;
+  PeerChannels& channels_;
+  PullEngine& engine_;
+  const TimeSource now_;
+  boost::asio::steady_timer timer_;
+  std::vector<PeerChannel*> under_way_;
+  std::set<std::string> probed_;  // by name: likewise
+  bool wanted_ = false;
+  bool runs_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,99 @@
+#include "dpwa/engine/membership_engine.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr TimePoint start{1h};
+
+MemberClaim claim(const std::string& name, std::uint64_t incarnation = 0) {
+  return {name, {"10.0.0." + name.substr(1)}, 7000, incarnation, 0, MemberStatus::alive};
+}
+
+// w0, whose file names w1, w2, ...
+MembershipEngine engine(int seeds) {
+  std::vector<MemberClaim> claims;
+  for (int i = 1; i <= seeds; ++i) claims.push_back(claim("w" + std::to_string(i)));
+  return {claim("w0", 1), claims, {}, 1};
+}
+
+std::vector<std::string> names_of(const std::vector<MemberClaim>& claims) {
+  std::vector<std::string> names;
+  for (const MemberClaim& claim : claims) names.push_back(claim.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("what has changed since a version of the table are the places that have") {
+  MembershipEngine node = engine(5);
+  Membership& table = node.membership();
+  CHECK(table.changed_since(0) == std::vector<PeerId>{0, 1, 2, 3, 4});
+  std::uint64_t version = table.version();
+  CHECK(table.changed_since(version).empty());
+
+  table.reached("w4", 7, start);
+  table.reached("w2", 7, start);
+  CHECK(table.changed_since(version) == std::vector<PeerId>{1, 3});
+  version = table.version();
+  table.unlist("w3");
+  CHECK(table.changed_since(version) == std::vector<PeerId>{2});
+  version = table.version();
+  table.keep("w3");
+  CHECK(table.changed_since(version) == std::vector<PeerId>{2});
+  version = table.version();
+  for (int i = 0; i < 3; ++i) table.failed("w1", start + 1s);
+  CHECK(table.members()[0].status() == MemberStatus::suspect);
+  CHECK(table.changed_since(version) == std::vector<PeerId>{0});
+  version = table.version();
+  table.merge("w9", 3, {.claims = {claim("w9", 3)}}, start);
+  CHECK(table.changed_since(version) == std::vector<PeerId>{5});
+}
+
+TEST_CASE("after more changes than are remembered every place has changed") {
+  MembershipEngine node = engine(3);
+  Membership& table = node.membership();
+  const std::uint64_t version = table.version();
+  for (std::size_t i = 0; i < Membership::max_changes; ++i) table.keep("w2");
+  CHECK(table.changed_since(version) == std::vector<PeerId>{1});
+  table.keep("w2");
+  CHECK(table.changed_since(version) == std::vector<PeerId>{0, 1, 2});
+  CHECK(table.changed_since(version + 1) == std::vector<PeerId>{1});
+}
+
+TEST_CASE("somebody is asked beside the pulls where these ask nobody for two seconds") {
+  MembershipEngine node = engine(3);
+  node.request("w1", start);
+  CHECK(node.tick(start + 1s).empty());
+  CHECK(node.tick(start + 3s).size() == 1);
+  node.request("w1", start + 3s);
+  CHECK(node.tick(start + 4s).empty());
+}
+
+TEST_CASE("one that failed is asked beside the pulls, and one that nobody vouches for is met") {
+  MembershipEngine node = engine(3);
+  node.request("w1", start);
+  node.membership().failed("w2", start);
+  CHECK(names_of(node.tick(start + 1s)) == std::vector<std::string>{"w2"});
+  node.membership().reached("w2", 5, start + 1s);
+  node.request("w1", start + 1s);
+  // Told of by another.
+  node.membership().merge("w1", 4, {.claims = {claim("w1", 4), claim("w8", 3)}}, start + 1s);
+  CHECK(names_of(node.tick(start + 2s)) == std::vector<std::string>{"w8"});
+}
+
+TEST_CASE("of those that run only some are told something at once") {
+  MembershipEngine node = engine(6);
+  CHECK(node.some_running(3).empty());  // nobody has been heard of yet
+  for (int i = 1; i <= 5; ++i) node.membership().reached("w" + std::to_string(i), 4, start);
+  CHECK(node.some_running(3).size() == 3);
+  CHECK(node.some_running(9).size() == 5);
+}
+
+}  // namespace dpwa

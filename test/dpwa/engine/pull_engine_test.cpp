@@ -1,0 +1,429 @@
+#include "dpwa/engine/pull_engine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace dpwa {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t lineage = 5;
+
+Progress progress(std::uint64_t version, double clock = 1) {
+  Progress progress;
+  progress.version = version;
+  progress.lineage = lineage;
+  progress.clock = clock;
+  return progress;
+}
+
+PullEngineOptions options() {
+  PullEngineOptions options;
+  options.firewall.distance = DistancePolicy::warn;
+  return options;
+}
+
+// An engine and what a test does with it: the part of the thread with the sockets.
+struct Driver {
+  explicit Driver(std::vector<std::string> names = {"w1"},
+                  const PullEngineOptions& chosen = options())
+      : engine(chosen, names) {}
+
+  PullEngine::Action next() { return engine.next(own.clock, now); }
+  // Whom it asks, or the end of the round.
+  std::optional<PullEngine::Ask> ask() {
+    auto action = next();
+    if (const auto* asked = std::get_if<PullEngine::Ask>(&action)) return *asked;
+    arrival = std::get<Arrival>(action);
+    return std::nullopt;
+  }
+  // The current peer sends a snapshot, which lands `distance` away unless the head is refused.
+  PullEngine::Settled sends(const Progress& theirs, double distance = 0, std::uint64_t process = 1,
+                            bool may_overflow = false) {
+    Answer answer;
+    answer.incarnation = process;
+    answer.progress = theirs;
+    answer.failure = engine.head(theirs, own.lineage, now);
+    if (!answer.failure) {
+      answer.bytes = 64;
+      const auto scale = engine.landed(answer, {distance * distance, std::isfinite(distance)}, own);
+      may_overflow = scale && may_overflow;
+    }
+    return engine.settle(answer, false, may_overflow, now);
+  }
+  PullEngine::Settled fails(PeerFailure failure, bool late = false, std::uint64_t process = 0) {
+    Answer answer;
+    answer.failure = failure;
+    answer.incarnation = process;
+    return engine.settle(answer, late, false, now);
+  }
+  // A round with one peer that sends this.
+  Outcome round(const RoundSpec& spec, const Progress& theirs, double distance = 0) {
+    engine.begin(spec);
+    while (ask()) sends(theirs, distance);
+    return arrival.outcome;
+  }
+  std::vector<std::string> lines(LogEntry::Weight weight) {
+    std::vector<std::string> lines;
+    for (const LogEntry& entry : engine.take_log()) {
+      if (entry.weight == weight) lines.push_back(entry.text);
+    }
+    return lines;
+  }
+
+  PullEngine engine;
+  TimePoint now{1h};
+  Progress own = progress(1);
+  Arrival arrival;
+};
+
+RoundSpec of_peer(PeerId peer, const Exchange& exchange = pull_and_blend) {
+  RoundSpec spec;
+  spec.peer = peer;
+  spec.exchange = exchange;
+  return spec;
+}
+
+Member member(const std::string& name, MemberStatus status = MemberStatus::alive,
+              bool reached = true) {
+  Member member;
+  member.claim.name = name;
+  member.claim.status = status;
+  member.reached = reached;
+  return member;
+}
+
+}  // namespace
+
+TEST_CASE("a round waits for its delay once, and its deadline begins after it") {
+  Driver driver;
+  RoundSpec spec;
+  spec.delay = 30ms;
+  spec.timeout = 200ms;
+  driver.engine.begin(spec);
+  const auto action = driver.next();
+  REQUIRE(std::holds_alternative<PullEngine::Wait>(action));
+  CHECK(std::get<PullEngine::Wait>(action).time == 30ms);
+  driver.now += 30ms;
+  const auto ask = driver.ask();
+  REQUIRE(ask);
+  CHECK(ask->left == 200ms);
+  driver.now += 20ms;
+  driver.sends(progress(1));
+  CHECK_FALSE(driver.ask());
+  CHECK(driver.arrival.outcome == Outcome::mixed);
+  CHECK(driver.arrival.peer_name == "w1");
+  CHECK(driver.arrival.bytes == 64);
+  CHECK(driver.arrival.took == 20ms);
+}
+
+TEST_CASE("after a failure the round goes on with another peer, until the deadline") {
+  Driver driver({"w1", "w2", "w3"});
+  driver.engine.begin({});
+  std::set<PeerId> asked;
+  while (const auto ask = driver.ask()) {
+    CHECK(asked.insert(ask->peer).second);
+    driver.fails(PeerFailure::unreachable);
+  }
+  CHECK(asked.size() == 3);
+  CHECK(driver.arrival.outcome == Outcome::unreachable);
+  CHECK(driver.arrival.alone);
+
+  driver.now += 1min;
+  driver.engine.begin({});
+  REQUIRE(driver.ask());
+  driver.now += 500ms;
+  const auto settled = driver.fails(PeerFailure::unreachable, /*late=*/true);
+  CHECK(settled.failure == PeerFailure::timed_out);
+  CHECK(settled.silent);
+  CHECK_FALSE(driver.ask());
+  CHECK(driver.arrival.outcome == Outcome::timed_out);
+}
+
+TEST_CASE("a round asks neighbours alone where the topology names them") {
+  Driver driver({"w1", "w2", "w3", "w4", "w5"});
+  RoundSpec spec;
+  spec.neighbours = std::make_shared<const std::vector<PeerId>>(std::vector<PeerId>{1, 3, 9});
+  for (int i = 0; i < 200; ++i) {
+    driver.engine.begin(spec);
+    const auto ask = driver.ask();
+    REQUIRE(ask);
+    CHECK((ask->peer == 1 || ask->peer == 3));
+    driver.sends(progress(static_cast<std::uint64_t>(i) + 1));
+    CHECK_FALSE(driver.ask());
+  }
+  CHECK(driver.engine.table().at(1).pulls_ok > 50);
+  CHECK(driver.engine.table().at(3).pulls_ok > 50);
+  driver.engine.begin(spec);
+  for (int asked = 0; driver.ask(); ++asked) {
+    REQUIRE(asked < 2);
+    driver.fails(PeerFailure::unreachable);
+  }
+}
+
+TEST_CASE("a stopped engine asks nobody, in the round under way and in later ones") {
+  Driver driver({"w1", "w2"});
+  driver.engine.begin({});
+  REQUIRE(driver.ask());
+  driver.engine.stop();
+  driver.fails(PeerFailure::unreachable);
+  CHECK_FALSE(driver.ask());
+  CHECK(driver.arrival.outcome == Outcome::unreachable);
+  RoundSpec delayed;
+  delayed.delay = 1s;
+  driver.engine.begin(delayed);
+  CHECK_FALSE(driver.ask());
+  CHECK(driver.arrival.outcome == Outcome::skipped);
+}
+
+TEST_CASE(
+    "a version that was taken is stated to the peer, and breaks the protocol when sent again") {
+  Driver driver;
+  CHECK(driver.round(of_peer(0), progress(7)) == Outcome::mixed);
+  driver.engine.begin(of_peer(0));
+  const auto ask = driver.ask();
+  REQUIRE(ask);
+  CHECK(ask->known_incarnation == 1);
+  CHECK(ask->known_version == 7);
+  const auto settled = driver.sends(progress(7));
+  CHECK(settled.failure == PeerFailure::protocol);
+  CHECK(settled.broke_protocol);
+  CHECK_FALSE(driver.ask());
+  CHECK(driver.arrival.outcome == Outcome::rejected);
+  CHECK(driver.round(of_peer(0), progress(6)) == Outcome::rejected);
+  CHECK(driver.round(of_peer(0), progress(8)) == Outcome::mixed);
+  CHECK(driver.engine.table().at(0).pulls_ok == 2);
+  CHECK(driver.engine.table().at(0).last_failure == std::nullopt);
+}
+
+TEST_CASE("versions sent again and again bring the peer into quarantine") {
+  Driver driver;
+  driver.round(of_peer(0), progress(7));
+  for (int i = 0; i < 3; ++i) CHECK(driver.round(of_peer(0), progress(7)) == Outcome::rejected);
+  CHECK(driver.engine.table().at(0).last_failure == PeerFailure::protocol);
+  CHECK(driver.engine.table().at(0).pulls_ok == 1);
+  CHECK(driver.engine.firewall().record(0).quarantines == 1);
+  CHECK(driver.engine.table().at(0).held_until > driver.now);
+  const auto lines = driver.lines(LogEntry::Weight::warn);
+  CHECK(std::ranges::count_if(lines, [](const std::string& line) {
+          return line.starts_with("'w1' is in quarantine for ");
+        }) == 1);
+}
+
+TEST_CASE("each block of a version is taken once") {
+  Driver driver;
+  RoundSpec first = of_peer(0);
+  first.block = 1;
+  RoundSpec second = of_peer(0);
+  second.block = 2;
+  CHECK(driver.round(first, progress(7)) == Outcome::mixed);
+  CHECK(driver.arrival.block == 1);
+  CHECK(driver.round(second, progress(7)) == Outcome::mixed);
+  CHECK(driver.round(first, progress(7)) == Outcome::rejected);
+}
+
+TEST_CASE("an exchange that only compares takes nothing, and a full one may bring it again") {
+  Driver driver;
+  for (int i = 0; i < 3; ++i)
+    CHECK(driver.round(of_peer(0, compare_only), progress(7)) == Outcome::mixed);
+  CHECK(driver.round(of_peer(0), progress(7)) == Outcome::mixed);
+  CHECK(driver.round(of_peer(0, compare_only), progress(7)) == Outcome::mixed);
+  CHECK(driver.round(of_peer(0, take_over), progress(7)) == Outcome::mixed);
+  CHECK(driver.arrival.full);
+  CHECK(driver.round(of_peer(0, fold_into_average), progress(7)) == Outcome::mixed);
+}
+
+TEST_CASE("a caller in a peer's name does not make a version of it be taken twice") {
+  Driver driver;
+  driver.round(of_peer(0), progress(7));
+  driver.engine.called("w1", ~std::uint64_t{0});
+  driver.engine.begin(of_peer(0));
+  const auto ask = driver.ask();
+  REQUIRE(ask);
+  CHECK(ask->known_version == 7);
+  CHECK(driver.sends(progress(7)).failure == PeerFailure::protocol);
+}
+
+TEST_CASE("a stale peer gives nothing, loses no score, and is not credited with success") {
+  PullEngineOptions chosen = options();
+  chosen.staleness.max_staleness = 5;
+  Driver driver({"w1", "w2"}, chosen);
+  driver.own = progress(1, 10);
+  driver.engine.begin({});
+  const auto lagging = driver.ask();
+  REQUIRE(lagging);
+  CHECK(driver.sends(progress(1, 4)).failure == PeerFailure::stale);
+  const auto sound = driver.ask();
+  REQUIRE(sound);
+  CHECK(sound->peer != lagging->peer);
+  driver.sends(progress(1, 9));
+  CHECK_FALSE(driver.ask());
+  CHECK(driver.arrival.outcome == Outcome::mixed);
+  const PeerRecord& record = driver.engine.table().at(lagging->peer);
+  CHECK(record.pulls_ok == 0);
+  CHECK(record.last_failure == PeerFailure::stale);
+  CHECK(record.score == driver.engine.table().at(sound->peer).score);
+  // However stale, it may be taken over.
+  driver.now += 1s;
+  CHECK(driver.round(of_peer(lagging->peer, take_over), progress(1, 4)) == Outcome::mixed);
+}
+
+TEST_CASE("a peer that has nothing new is passed over, then stale, and blended when it goes on") {
+  PullEngineOptions chosen = options();
+  chosen.staleness.max_frozen = 200ms;
+  Driver driver({"w1"}, chosen);
+  CHECK(driver.round(of_peer(0), progress(1, 3)) == Outcome::mixed);
+  const auto unchanged = [&driver] {
+    driver.engine.begin(of_peer(0));
+    REQUIRE(driver.ask());
+    driver.fails(PeerFailure::unchanged, false, 1);
+    CHECK_FALSE(driver.ask());
+    return driver.arrival.outcome;
+  };
+  driver.own.clock += 1;
+  CHECK(unchanged() == Outcome::skipped);
+  driver.now += 300ms;
+  CHECK(unchanged() == Outcome::stale);
+  CHECK(driver.round(of_peer(0), progress(2, 4)) == Outcome::mixed);
+}
+
+TEST_CASE("a peer whose clock stands still is blended for a while and then no more") {
+  PullEngineOptions chosen = options();
+  chosen.staleness.max_frozen = 200ms;
+  Driver driver({"w1"}, chosen);
+  for (std::uint64_t version = 1; version <= 9; ++version) {
+    driver.own.clock += 1;
+    const bool frozen = version > 5;  // since 200 ms
+    CHECK(driver.round(of_peer(0), progress(version, 3)) ==
+          (frozen ? Outcome::stale : Outcome::mixed));
+    driver.now += 40ms;
+  }
+  CHECK(driver.engine.table().at(0).pulls_ok == 5);
+}
+
+TEST_CASE("parameters of another lineage are not blended and are told of, but may be taken over") {
+  Driver driver;
+  Progress other = progress(1);
+  other.lineage = 6;
+  CHECK(driver.round(of_peer(0), other) == Outcome::rejected);
+  REQUIRE(driver.arrival.other_lineages.size() == 1);
+  CHECK(driver.arrival.other_lineages[0].name == "w1");
+  CHECK(driver.arrival.other_lineages[0].progress.lineage == 6);
+  CHECK(driver.round(of_peer(0, take_over), other, 1e6) == Outcome::mixed);
+}
+
+TEST_CASE("parameters that no number can tell the distance of are never taken") {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  for (const Exchange& exchange : {pull_and_blend, take_over, fold_into_average, compare_only}) {
+    Driver driver;
+    driver.engine.begin(of_peer(0, exchange));
+    REQUIRE(driver.ask());
+    Answer answer;
+    answer.incarnation = 1;
+    answer.progress = progress(1);
+    driver.engine.landed(answer, {infinite, true}, driver.own);
+    const auto settled = driver.engine.settle(answer, false, false, driver.now);
+    CHECK((settled.failure == PeerFailure::unusable || settled.failure == PeerFailure::distant));
+    CHECK_FALSE(driver.ask());
+    CHECK(driver.arrival.refused == 1);
+  }
+}
+
+TEST_CASE("a blend that might overflow is refused") {
+  Driver driver;
+  driver.engine.begin(of_peer(0));
+  REQUIRE(driver.ask());
+  CHECK(driver.sends(progress(1), 3, 1, /*may_overflow=*/true).failure == PeerFailure::distant);
+  driver.engine.begin(of_peer(0, compare_only));
+  REQUIRE(driver.ask());
+  CHECK_FALSE(driver.sends(progress(1), 3, 1, /*may_overflow=*/true).failure);
+}
+
+TEST_CASE("the first peer to be heard is measured and not yet blended where distances act") {
+  PullEngineOptions chosen;
+  chosen.firewall.distance = DistancePolicy::clip;
+  Driver driver({"w1", "w2"}, chosen);
+  CHECK(driver.round(of_peer(0), progress(1), 1) == Outcome::skipped);
+  CHECK(driver.round(of_peer(1), progress(1), 1) == Outcome::mixed);
+  CHECK(driver.round(of_peer(0), progress(1), 1) == Outcome::mixed);
+}
+
+TEST_CASE("most of the cluster file's nodes that run must refuse the name before a node ends") {
+  Driver driver({"w1", "w2", "w3"});
+  const std::vector<PeerId> seeds{0, 1, 2};
+  const auto refused_by = [&driver](PeerId peer) {
+    driver.engine.begin(of_peer(peer));
+    REQUIRE(driver.ask());
+    Answer answer;
+    answer.failure = PeerFailure::rejected;
+    answer.refuses_name = true;
+    driver.engine.settle(answer, false, false, driver.now);
+    CHECK_FALSE(driver.ask());
+  };
+  refused_by(0);
+  CHECK_FALSE(driver.engine.evicted_by(seeds));
+  CHECK(driver.engine.evicted_by({0}));
+  CHECK_FALSE(driver.engine.evicted_by({0, 1}));
+  refused_by(1);
+  CHECK(driver.engine.evicted_by(seeds));
+  driver.round(of_peer(0), progress(1));  // it has answered since
+  CHECK_FALSE(driver.engine.evicted_by(seeds));
+}
+
+TEST_CASE(
+    "members that join are asked once they are vouched for, and what is told of them is news") {
+  Driver driver({"w1"});
+  const auto lines = [&driver] { return driver.lines(LogEntry::Weight::info); };
+  CHECK_FALSE(driver.engine.take_up(0, member("w1")));
+  CHECK(lines().empty());  // the file names it
+  CHECK(driver.engine.take_up(1, member("w2", MemberStatus::alive, /*reached=*/false)));
+  CHECK(driver.engine.table().at(1).out);
+  CHECK(lines().empty());
+  CHECK_FALSE(driver.engine.take_up(1, member("w2")));
+  CHECK_FALSE(driver.engine.table().at(1).out);
+  CHECK(lines() == std::vector<std::string>{"'w2' joined"});
+  CHECK_FALSE(driver.engine.take_up(1, member("w2")));
+  CHECK(lines().empty());
+  driver.engine.take_up(1, member("w2", MemberStatus::dead));
+  CHECK(lines() ==
+        std::vector<std::string>{"'w2' is gone: it is not pulled from until it is back"});
+  driver.engine.take_up(1, member("w2"));
+  CHECK(lines() == std::vector<std::string>{"'w2' is there"});
+}
+
+TEST_CASE("another node in a peer's place inherits nothing of it") {
+  Driver driver({"w1"});
+  driver.round(of_peer(0), progress(7));
+  CHECK(driver.engine.take_up(0, member("w9")));
+  CHECK(driver.engine.table().at(0).pulls_ok == 0);
+  driver.engine.begin(of_peer(0));
+  const auto ask = driver.ask();
+  REQUIRE(ask);
+  CHECK(ask->known_version == 0);
+  CHECK_FALSE(driver.sends(progress(7)).failure);
+}
+
+TEST_CASE("all that are vouched for are greeted in order, and eight strangers at most") {
+  Driver driver({"w1"});
+  std::vector<Member> members{member("w1"), member("", MemberStatus::alive, false)};
+  for (int i = 0; i < 20; ++i)
+    members.push_back(member("s" + std::to_string(i), MemberStatus::alive, false));
+  members.push_back(member("w2"));
+  const auto greeted = driver.engine.to_greet(members);
+  REQUIRE(greeted.size() == 10);
+  CHECK(greeted[0] == 0);
+  CHECK(greeted[1] == 22);
+  CHECK(std::set<PeerId>(greeted.begin(), greeted.end()).size() == 10);
+  CHECK_FALSE(std::ranges::count(greeted, PeerId{1}));
+}
+
+}  // namespace dpwa
