@@ -2,20 +2,26 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "dpwa/rules/membership.h"
+#include "dpwa/engine/membership_engine.h"
+#include "dpwa/engine/pull_engine.h"
 
 namespace dpwa::test {
 
-// Nodes on a virtual clock that exchange membership as pulls do: in each round every node that runs
-// asks one random member that it holds to be alive, looks after one of the dead, and lets time
-// pass. Messages are lost, and networks split, as told. The same seed gives the same run.
+// Nodes that drive the engines of the real node on a virtual clock: in each round every node that
+// runs makes one round of pulls, with which membership travels, and visits those that its member
+// table wants asked. Messages are lost, and networks split, as told. The same seed gives the same
+// run.
 class VirtualMembership {
  public:
   struct Node {
-    Membership membership;
+    MembershipEngine members;
+    std::optional<PullEngine> pulls;  // always there
+    std::uint64_t taken_up = 0;       // version of the member table that `pulls` knows
+    std::uint64_t published = 0;
     bool up = true;
     int network = 0;  // reaches those of its own alone
   };
@@ -41,7 +47,7 @@ class VirtualMembership {
   std::size_t running() const;
 
   std::vector<Node>& nodes() { return nodes_; }
-  Membership& of(std::size_t node) { return nodes_[node].membership; }
+  Membership& of(std::size_t node) { return nodes_[node].members.membership(); }
   TimePoint now() const { return now_; }
   Random& random() { return random_; }
 
@@ -50,7 +56,10 @@ class VirtualMembership {
   std::uint64_t changes = 0;  // of statuses of running nodes, seen by others
 
  private:
-  void exchange(std::size_t from, const std::string& to);
+  Node make_node(const std::string& name, const std::vector<std::string>& seeds);
+  void pull(std::size_t node);
+  // Whether `to` answered.
+  bool exchange(std::size_t from, const std::string& to);
   bool lost() { return random_.bernoulli(loss); }
 
   MembershipOptions options_;

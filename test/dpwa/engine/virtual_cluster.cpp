@@ -1,16 +1,33 @@
-#include "test/dpwa/rules/virtual_cluster.h"
+#include "test/dpwa/engine/virtual_cluster.h"
 
 #include <cmath>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "dpwa/rules/clock.h"
 
 namespace dpwa::testing {
 
+namespace {
+
+PullEngineOptions engine_options(const ClusterOptions& options, std::uint64_t seed) {
+  PullEngineOptions engine;
+  engine.staleness = options.staleness;
+  engine.firewall.distance = options.distance;
+  engine.seed = derive_seed(seed, {1});
+  return engine;
+}
+
+std::string name_of(std::size_t node) {
+  return std::string("w").append(std::to_string(node));
+}
+
+}  // namespace
+
 VirtualCluster::Node::Node(const std::vector<std::string>& peer_names,
                            const ClusterOptions& options, std::uint64_t seed)
-    : table(peer_names, FlowControl{}, Backoff{}), guard(options.staleness), random(seed) {}
+    : engine(engine_options(options, seed), peer_names), random(seed) {}
 
 VirtualCluster::VirtualCluster(ClusterOptions options) : options_(options) {
   for (std::size_t i = 0; i < options_.nodes; ++i) {
@@ -20,6 +37,7 @@ VirtualCluster::VirtualCluster(ClusterOptions options) : options_(options) {
       node.values.push_back(node.random.normal(0, 1));
     }
     node.progress.lineage = 1;
+    node.progress.version = 1;
     schedule_step(i);
   }
 }
@@ -28,7 +46,7 @@ std::unique_ptr<VirtualCluster::Node> VirtualCluster::make_node(std::size_t node
                                                                 std::uint64_t incarnation) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < options_.nodes; ++i) {
-    if (i != node) names.push_back(std::string("w").append(std::to_string(i)));
+    if (i != node) names.push_back(name_of(i));
   }
   auto made =
       std::make_unique<Node>(names, options_, derive_seed(options_.seed, {node, incarnation}));
@@ -50,7 +68,7 @@ std::size_t VirtualCluster::node_index(std::size_t node, PeerId peer) const {
 }
 
 const PeerRecord& VirtualCluster::record(std::size_t node, std::size_t peer) const {
-  return nodes_[node]->table.at(peer_id(node, peer));
+  return nodes_[node]->engine.table().at(peer_id(node, peer));
 }
 
 void VirtualCluster::clear() {
@@ -98,24 +116,27 @@ void VirtualCluster::restart(std::size_t node) {
 
 void VirtualCluster::step(std::size_t index) {
   Node& node = *nodes_[index];
+  if (!node.arrived.empty()) blend(node);
   if (!node.values.empty()) {
     node.progress.clock = clock_after_publish(node.progress.clock);
     ++node.progress.version;
   }
-  if (!node.arrived.empty()) blend(node);
   if (!node.pulling) {
     node.pulling = true;
-    node.round.begin(now_, options_.timeout);
-    node.record = {now_, now_, index, index, 0, Outcome::skipped};
-    try_next(index);
+    node.record = {now_, now_, index, index, 0, 0, 0, Outcome::skipped};
+    RoundSpec spec;
+    if (node.values.empty()) spec.exchange = take_over;
+    spec.timeout = options_.timeout;
+    node.engine.begin(spec);
+    advance(index);
   }
   schedule_step(index);
 }
 
 void VirtualCluster::blend(Node& node) {
   const std::vector<double> arrived = std::exchange(node.arrived, {});
-  const Progress& peer = node.arrived_progress;
-  if (adopts(node.progress, peer)) {
+  const Progress& peer = node.arrival.progress;
+  if (node.arrival.full) {
     node.values = arrived;
     node.progress.lineage = peer.lineage;
     node.progress.clock = peer.clock;
@@ -127,75 +148,102 @@ void VirtualCluster::blend(Node& node) {
   node.progress.clock = clock_after_lerp(node.progress.clock, peer.clock, options_.factor);
 }
 
-void VirtualCluster::try_next(std::size_t index) {
+void VirtualCluster::advance(std::size_t index) {
   Node& node = *nodes_[index];
-  const std::optional<PeerId> peer = node.round.next_peer(node.table, now_, node.random);
-  if (!peer) return end_round(index, node.round.outcome());
+  PullEngine::Action action = node.engine.next(node.progress.clock, now_);
+  if (const auto* wait = std::get_if<PullEngine::Wait>(&action)) {
+    schedule(index, now_ + wait->time, [this, index] { advance(index); });
+  } else if (const auto* asked = std::get_if<PullEngine::Ask>(&action)) {
+    ask(index, *asked);
+  } else {
+    end_round(index, std::move(std::get<Arrival>(action)));
+  }
+}
 
-  const std::size_t target = node_index(index, *peer);
+void VirtualCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
+  Node& node = *nodes_[index];
+  const std::size_t target = node_index(index, ask.peer);
   attempts_.push_back({now_, index, target});
   ++node.record.attempts;
   node.record.peer = target;
   const TimePoint soon = now_ + options_.latency;
+  const TimePoint deadline = now_ + ask.left;
+  const auto answer = [this, index, target, ask] { answered(index, target, ask); };
   switch (nodes_[target]->behaviour) {
     case Behaviour::serving:
     case Behaviour::frozen:
-      return schedule(index, soon, [this, index, target] { answered(index, target); });
+      return schedule(index, soon, answer);
     case Behaviour::late:
-      return schedule(index, node.round.deadline() - std::chrono::milliseconds(10),
-                      [this, index, target] { answered(index, target); });
+      return schedule(index, deadline - std::chrono::milliseconds(10), answer);
     case Behaviour::busy:
-      return attempt_failed(index, *peer, PeerFailure::busy, soon);
+      // A node that was reached has heard of the caller, though it gives nothing.
+      nodes_[target]->engine.called(name_of(index), node.incarnation);
+      return fails(index, PeerFailure::busy, soon);
     case Behaviour::rejecting:
-      return attempt_failed(index, *peer, PeerFailure::rejected, soon);
+      return fails(index, PeerFailure::rejected, soon);
     case Behaviour::refusing:
     case Behaviour::down:
-      return attempt_failed(index, *peer, PeerFailure::unreachable, soon);
+      return fails(index, PeerFailure::unreachable, soon);
     case Behaviour::silent:
-      return attempt_failed(index, *peer, PeerFailure::timed_out, node.round.deadline());
+      return fails(index, PeerFailure::unreachable, deadline, /*late=*/true);
   }
 }
 
-void VirtualCluster::attempt_failed(std::size_t index, PeerId peer, PeerFailure failure,
-                                    TimePoint at) {
-  schedule(index, at, [this, index, peer, failure] {
-    Node& node = *nodes_[index];
-    // A node that was reached has heard of the caller, though it gave nothing.
-    if (failure == PeerFailure::busy) {
-      const std::size_t target = node_index(index, peer);
-      nodes_[target]->table.returned(peer_id(target, index), node.incarnation);
-    }
-    node.round.failed(node.table, failure, now_, node.random);
-    try_next(index);
+void VirtualCluster::fails(std::size_t index, PeerFailure failure, TimePoint at, bool late) {
+  schedule(index, at, [this, index, failure, late] {
+    Answer answer;
+    answer.failure = failure;
+    settle(index, answer, late);
   });
 }
 
-void VirtualCluster::answered(std::size_t index, std::size_t target) {
+void VirtualCluster::answered(std::size_t index, std::size_t target, const PullEngine::Ask& ask) {
   Node& node = *nodes_[index];
   Node& peer = *nodes_[target];
-  const PeerId id = peer_id(index, target);
-  peer.table.returned(peer_id(target, index), node.incarnation);
-  node.table.returned(id, peer.incarnation);
-  if (peer.values.empty()) {  // it has just been restarted
-    node.round.failed(node.table, PeerFailure::not_ready, now_, node.random);
-    return try_next(index);
+  peer.engine.called(name_of(index), node.incarnation);
+  Answer answer;
+  answer.incarnation = peer.incarnation;
+  const bool known =
+      ask.known_incarnation == peer.incarnation && ask.known_version == peer.progress.version;
+  if (peer.progress.version == 0) {  // it has just been restarted
+    answer.failure = PeerFailure::not_ready;
+  } else if (known) {
+    answer.failure = PeerFailure::unchanged;
+  } else {
+    answer.progress = peer.progress;
+    answer.failure = node.engine.head(peer.progress, node.progress.lineage, now_);
+    if (!answer.failure) land(node, peer, answer);
   }
-  node.round.succeeded(node.table, peer.progress, now_);
-  if (!adopts(node.progress, peer.progress) &&
-      !node.guard.accept(id, peer.progress.clock, node.progress.clock, now_)) {
-    return end_round(index, Outcome::stale);
-  }
-  node.arrived = peer.values;
-  node.arrived_progress = peer.progress;
-  end_round(index, Outcome::mixed);
+  settle(index, answer);
 }
 
-void VirtualCluster::end_round(std::size_t index, Outcome outcome) {
+void VirtualCluster::land(Node& node, const Node& peer, Answer& answer) const {
+  kernels::PassStats stats;
+  for (std::size_t d = 0; d < options_.dimensions; ++d) {
+    const double own = node.values.empty() ? 0 : node.values[d];
+    stats.squared_distance += std::pow(peer.values[d] - own, 2);
+  }
+  node.arrived = peer.values;
+  node.engine.landed(answer, stats, node.progress);
+}
+
+void VirtualCluster::settle(std::size_t index, const Answer& answer, bool late) {
+  Node& node = *nodes_[index];
+  const auto settled = node.engine.settle(answer, late, false, now_);
+  node.engine.take_log();
+  if (settled.failure) node.arrived.clear();
+  node.record.unchanged += settled.failure == PeerFailure::unchanged ? 1 : 0;
+  node.record.stale += settled.failure == PeerFailure::stale ? 1 : 0;
+  advance(index);
+}
+
+void VirtualCluster::end_round(std::size_t index, Arrival arrival) {
   Node& node = *nodes_[index];
   node.pulling = false;
   node.record.ended = now_;
-  node.record.outcome = outcome;
+  node.record.outcome = arrival.outcome;
   rounds_.push_back(node.record);
+  node.arrival = std::move(arrival);
 }
 
 double VirtualCluster::consensus_variance() const {

@@ -1,4 +1,4 @@
-#include "test/dpwa/rules/virtual_cluster.h"
+#include "test/dpwa/engine/virtual_cluster.h"
 
 #include <doctest/doctest.h>
 
@@ -36,7 +36,7 @@ TEST_CASE("without faults every node asks all others equally often and blends ev
 
   for (const RoundRecord& round : cluster.rounds()) {
     REQUIRE(round.outcome == Outcome::mixed);
-    REQUIRE(round.attempts == 1);
+    REQUIRE(round.attempts - round.unchanged == 1);  // one peer that had something new
   }
 }
 

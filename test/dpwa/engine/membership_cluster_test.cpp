@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "test/dpwa/rules/virtual_membership.h"
+#include "test/dpwa/engine/virtual_membership.h"
 
 namespace dpwa {
 namespace {
@@ -125,7 +125,7 @@ TEST_CASE("with one exchange in ten lost, nobody who runs is held dead for long"
   for (int i = 0; i < 100; ++i) {
     run.run_round();
     for (auto& node : run.nodes()) {
-      for (const Member& member : node.membership.members())
+      for (const Member& member : node.members.membership().members())
         buried += member.status() == MemberStatus::dead ? 1 : 0;
     }
   }

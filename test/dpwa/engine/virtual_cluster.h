@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
-#include "dpwa/rules/lineage.h"
+#include "dpwa/engine/pull_engine.h"
 #include "dpwa/rules/peer_table.h"
-#include "dpwa/rules/pull_round.h"
-#include "dpwa/rules/staleness.h"
 
 namespace dpwa::testing {
 
@@ -35,6 +33,7 @@ struct ClusterOptions {
   double factor = 0.5;
   std::size_t dimensions = 4;
   StalenessOptions staleness;
+  DistancePolicy distance = DistancePolicy::warn;
 };
 
 struct Attempt {
@@ -48,16 +47,17 @@ struct RoundRecord {
   TimePoint began;
   TimePoint ended;
   std::size_t node = 0;
-  std::size_t peer = 0;  // who answered, with mixed and stale
+  std::size_t peer = 0;  // that answered, with mixed; else the last one tried
   std::size_t attempts = 0;
+  std::size_t unchanged = 0;  // of these, answers that the peer has nothing new
+  std::size_t stale = 0;      // of these, answers that lagged or stood still
   Outcome outcome = Outcome::skipped;
   bool operator==(const RoundRecord&) const = default;
 };
 
-// Nodes made of the very objects that the real node drives (peer table, pull round, staleness
-// guard, clock and lineage rules), on a virtual clock: an event queue stands for threads and
-// sockets. Without gradients: a step publishes, blends what has arrived and begins a pull if none
-// is under way.
+// Nodes that each drive the pull engine of the real node on a virtual clock: an event queue stands
+// for threads and sockets. Without gradients: a step blends what has arrived, publishes and begins
+// a pull if none is under way.
 class VirtualCluster {
  public:
   explicit VirtualCluster(ClusterOptions options);
@@ -84,10 +84,8 @@ class VirtualCluster {
   struct Node {
     Node(const std::vector<std::string>& peer_names, const ClusterOptions& options,
          std::uint64_t seed);
-    PeerTable table;
-    PullRound round;
-    StalenessGuard guard;
-    Random random;
+    PullEngine engine;
+    Random random;  // of the steps and the initial weights
     Behaviour behaviour = Behaviour::serving;
     std::uint64_t incarnation = 1;
     std::uint64_t life = 0;  // events of an earlier life are void
@@ -96,7 +94,7 @@ class VirtualCluster {
     bool pulling = false;
     RoundRecord record;
     std::vector<double> arrived;  // parameters waiting to be blended; empty = none
-    Progress arrived_progress;
+    Arrival arrival;              // what came with them
   };
   struct Event {
     TimePoint at;
@@ -119,10 +117,13 @@ class VirtualCluster {
   void schedule_step(std::size_t node);
   void step(std::size_t node);
   void blend(Node& node);
-  void try_next(std::size_t node);
-  void attempt_failed(std::size_t node, PeerId peer, PeerFailure failure, TimePoint at);
-  void answered(std::size_t node, std::size_t peer);
-  void end_round(std::size_t node, Outcome outcome);
+  void advance(std::size_t node);
+  void ask(std::size_t node, const PullEngine::Ask& ask);
+  void fails(std::size_t node, PeerFailure failure, TimePoint at, bool late = false);
+  void answered(std::size_t node, std::size_t peer, const PullEngine::Ask& ask);
+  void land(Node& node, const Node& peer, Answer& answer) const;
+  void settle(std::size_t node, const Answer& answer, bool late = false);
+  void end_round(std::size_t node, Arrival arrival);
 
   ClusterOptions options_;
   TimePoint now_{};

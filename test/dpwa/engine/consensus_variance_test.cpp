@@ -2,18 +2,16 @@
 
 #include <cmath>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "dpwa/base/random.h"
-#include "dpwa/rules/peer_table.h"
-#include "dpwa/rules/pull_round.h"
+#include "dpwa/engine/pull_engine.h"
 
 using namespace std::chrono_literals;
-using dpwa::Backoff;
-using dpwa::FlowControl;
-using dpwa::PeerTable;
+using dpwa::Answer;
 using dpwa::Progress;
-using dpwa::PullRound;
+using dpwa::PullEngine;
 using dpwa::Random;
 using dpwa::TimePoint;
 
@@ -32,16 +30,34 @@ double variance(const Vectors& nodes) {
   return sum / static_cast<double>(nodes.size());
 }
 
+// The engines of n nodes that publish once a round.
+struct Engines {
+  Engines(std::size_t n, std::uint64_t seed) {
+    const std::vector<std::string> peers(n - 1, "peer");
+    dpwa::PullEngineOptions options;
+    options.firewall.distance = dpwa::DistancePolicy::off;
+    for (std::size_t i = 0; i < n; ++i) {
+      options.seed = dpwa::derive_seed(seed, {i});
+      nodes.emplace_back(options, peers);
+    }
+  }
+  std::vector<PullEngine> nodes;
+  Progress progress;  // of every node
+};
+
 // One synchronous round: every node pulls the snapshot that its peer had when the round began.
-Vectors pull_round(const Vectors& before, std::vector<PeerTable>& tables, double factor,
-                   Random& random) {
+Vectors pull_round(const Vectors& before, Engines& engines, double factor) {
   const TimePoint now{};
   Vectors after = before;
+  ++engines.progress.version;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    PullRound round;
-    round.begin(now, 1s);
-    const std::size_t id = round.next_peer(tables[i], now, random).value();
-    round.succeeded(tables[i], Progress{}, now);
+    PullEngine& engine = engines.nodes[i];
+    engine.begin({});
+    const std::size_t id = std::get<PullEngine::Ask>(engine.next(0, now)).peer;
+    Answer answer;
+    answer.progress = engines.progress;
+    engine.landed(answer, {}, engines.progress);
+    engine.settle(answer, false, false, now);
     const auto& peer = before[id < i ? id : id + 1];
     for (std::size_t d = 0; d < dimensions; ++d) {
       after[i][d] += factor * (peer[d] - before[i][d]);
@@ -54,9 +70,9 @@ Vectors pull_round(const Vectors& before, std::vector<PeerTable>& tables, double
 double variance_per_round(std::size_t n, double factor, int runs) {
   double before = 0, after = 0;
   for (int run = 0; run < runs; ++run) {
-    Random random(dpwa::derive_seed(42, {n, static_cast<std::uint64_t>(run)}));
-    std::vector<PeerTable> tables(
-        n, PeerTable(std::vector<std::string>(n - 1, "peer"), FlowControl{}, Backoff{}));
+    const auto seed = dpwa::derive_seed(42, {n, static_cast<std::uint64_t>(run)});
+    Random random(seed);
+    Engines engines(n, seed);
     Vectors nodes(n, std::vector<double>(dimensions));
     for (auto& node : nodes) {
       for (double& value : node) value = random.normal(0, 1);
@@ -64,7 +80,7 @@ double variance_per_round(std::size_t n, double factor, int runs) {
     double scale = 1;  // so that every round weighs the same in the sum
     for (int round = 0; round < 3; ++round) {
       scale = 1 / variance(nodes);
-      nodes = pull_round(nodes, tables, factor, random);
+      nodes = pull_round(nodes, engines, factor);
       before += 1;
       after += variance(nodes) * scale;
     }
@@ -84,16 +100,16 @@ std::vector<double> mean_of(const Vectors& nodes) {
 double drift(std::size_t n, double factor, int runs) {
   double moved = 0, before = 0;
   for (int run = 0; run < runs; ++run) {
-    Random random(dpwa::derive_seed(43, {n, static_cast<std::uint64_t>(run)}));
-    std::vector<PeerTable> tables(
-        n, PeerTable(std::vector<std::string>(n - 1, "peer"), FlowControl{}, Backoff{}));
+    const auto seed = dpwa::derive_seed(43, {n, static_cast<std::uint64_t>(run)});
+    Random random(seed);
+    Engines engines(n, seed);
     Vectors nodes(n, std::vector<double>(dimensions));
     for (auto& node : nodes) {
       for (double& value : node) value = random.normal(0, 1);
     }
     const auto start = mean_of(nodes);
     before += variance(nodes);
-    for (int round = 0; round < 40; ++round) nodes = pull_round(nodes, tables, factor, random);
+    for (int round = 0; round < 40; ++round) nodes = pull_round(nodes, engines, factor);
     const auto end = mean_of(nodes);
     for (std::size_t d = 0; d < dimensions; ++d) moved += std::pow(end[d] - start[d], 2);
   }
