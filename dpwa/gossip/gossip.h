@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,23 +12,25 @@
 
 #include "dpwa/base/mutex.h"
 #include "dpwa/base/random.h"
+#include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
+#include "dpwa/engine/arrival.h"
+#include "dpwa/engine/lineage_watch.h"
+#include "dpwa/engine/trainer_state.h"
 #include "dpwa/gossip/gossip_session.h"
+#include "dpwa/gossip/model_passes.h"
 #include "dpwa/gossip/parameters.h"
-#include "dpwa/gossip/publisher.h"
+#include "dpwa/gossip/trainer_side.h"
 #include "dpwa/log/log_limiter.h"
+#include "dpwa/net/served_for.h"
 #include "dpwa/node/node.h"
-#include "dpwa/rules/alone_watch.h"
-#include "dpwa/rules/lineage.h"
-#include "dpwa/rules/step_interval.h"
 #include "dpwa/snapshot/byte_range.h"
-#include "interpolation/guarded.h"
 
 namespace dpwa {
 
-// The trainer's side of gossip averaging: when to publish, pull and blend, and with which factor.
-// Free of torch; used by the gossip adapter and by programs that average plain memory. One
-// (trainer) thread.
+// The trainer's side of gossip averaging: owns the node and the passes over the parameters, and
+// does what TrainerState, StartUp and FinalAverage (dpwa/engine) decide. Free of torch; used by the
+// gossip adapter and by programs that average plain memory. One (trainer) thread.
 //
 // With a step budget of 0 a pull that misses the end of its step is blended at
 // the beginning of a later one, before that step's publish. At most one blend a step, at most one
@@ -66,73 +67,37 @@ class Gossip : public GossipSession {
   void begin_pull();
 
  private:
-  friend class StartUp;
-  friend class FinalAverage;
-
   void send(const std::function<double()>& loss);  // what publish() does with its open buffer
-  void complete_publish();       // swaps a snapshot in once its copy is complete; begins the pull
-  bool publish_now(bool final);  // waits for the copy and for a free buffer
-  std::optional<Arrival> await_arrival();  // within the step budget
-  // Of peers that were asked for parameters to blend: whether to take over the weights of one.
-  void hear(const std::vector<OtherLineage>& others);
-  void report_other_lineage(const std::string& peer, const std::string& consequence);
+  void complete_publish();  // swaps a snapshot in once its copy is complete; begins the pull
+  std::optional<Arrival> await_arrival(Duration& waited);  // within the step budget
   // Into the report of this step, blending when it is to be. `loss`: of now; none: the last known.
-  void absorb(Arrival arrival, const std::function<double()>& loss = {});
-  void blend(const Arrival& arrival, const std::function<double()>& loss);
-  void watch_alone(const Arrival& arrival);
-  void note_lineage(const std::string& name, std::uint64_t lineage, double clock);
-  // Whether to take over the weights of `name`, which has this progress.
-  bool yields_to(const std::string& name, const Progress& progress);
-  void take_over(const Arrival& arrival);  // of another lineage, while training
-  double share_of(unsigned block) const;
+  void absorb(const Arrival& arrival, const std::function<double()>& loss = {});
+  Surroundings surroundings();
+  void log_state();
   // Of the clock, whatever gossip.seed is: weights of two runs must never pass for one descent.
-  std::uint64_t new_lineage() const;   // never 0
-  void adopt(const Arrival& arrival);  // takes over the peer's weights, clock and lineage
-  void reload_security();
+  std::uint64_t new_lineage() const;  // never 0
+  void note_served(const std::string& peer, const Progress& served, ServedFor use);
   std::set<std::string> served_final();  // peers that hold our final snapshot
-  Progress progress() const;             // of now, but for version and loss
+  void reload_security();
+  TrainerSide side();
 
   Config config_;                  // its nodes stay those of the start: places go by them
   std::vector<NodeEntry> listed_;  // by the file as it was read last
   Parameters& parameters_;
   const TimeSource now_;
-  GuardedInterpolation interpolation_;
   const std::vector<ByteRange> blocks_;  // what the pulls ask for in turn; one: the whole
   Random random_;
-  unsigned next_block_;
+  TrainerState state_;
   std::unique_ptr<Node> node_;
-  std::optional<Publisher> publisher_;  // from start() on
-
-  StepInterval step_interval_;
-  double clock_ = 0;
-  std::uint64_t lineage_ = 0;
+  std::optional<ModelPasses> passes_;  // from start() on
   std::uint64_t incarnation_ = 0;
   bool resumed_ = false;
-  bool pull_wanted_ = false;          // begin a pull once the publish is complete
-  std::optional<PeerId> adopt_from_;  // the next pull takes this peer's weights in full
-
-  // What nodes of the file said of their lineage last, by name.
-  std::map<std::string, LineageReport, std::less<>> lineages_;
-  TakeoverLimit takeovers_;
-  std::optional<TimePoint> other_lineage_;  // since when another one has been heard of
-
-  StepReport report_;     // of the step under way
-  bool blended_ = false;  // in the step under way
-  std::uint64_t pulls_ok_ = 0;
-  std::uint64_t pulls_failed_ = 0;
-  std::uint64_t factor_fallbacks_ = 0;
-  AloneWatch alone_;
-  std::optional<Outcome> alone_outcome_;  // of the last pull, while no peer answers
+  bool pull_wanted_ = false;  // begin a pull once the publish is complete
   LogLimiter log_limiter_;
 
   Mutex served_mutex_;
   std::set<std::string> served_final_ DPWA_GUARDED_BY(served_mutex_);
-  // When a node of the file last had our weights in full, and of which lineage they were.
-  struct Given {
-    TimePoint at{};
-    std::uint64_t lineage = 0;
-  };
-  std::map<std::string, Given, std::less<>> given_ DPWA_GUARDED_BY(served_mutex_);
+  std::map<std::string, GivenWeights, std::less<>> given_ DPWA_GUARDED_BY(served_mutex_);
 };
 
 }  // namespace dpwa

@@ -50,6 +50,8 @@ void Gossip::reload(const Config& fresh) {
   opened.use();
   listed_ = std::move(listed);
   config_ = std::move(plan.config);
+  state_.reload(config_.gossip.pull_probability, config_.gossip.step_budget == Duration::zero(),
+                config_.gossip.start_wait);
   for (const LogLine& line : lines) log(line.level, "config", line.text);
   reload_security();
 }

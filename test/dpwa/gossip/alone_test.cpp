@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <stdexcept>
-#include <string>
-#include <thread>
 
 #include "dpwa/net/free_ports.h"
 #include "test/support/eventually.h"
@@ -58,34 +55,6 @@ TEST_CASE("a node that is alone says so at the start, in its steps and at the en
   CHECK(report.enough);
   CHECK(log.count("ends alone: no peer has answered for") == 1);
   CHECK(log.count("final average over 1 of 3 nodes") == 1);
-}
-
-TEST_CASE("with fewer nodes than gossip.min_nodes a node does not begin, and says who is missing") {
-  Config config = impatient(3);
-  config.gossip.min_nodes = 2;
-  VectorNode node(config, 8);
-  CHECK_THROWS_WITH_AS(node.gossip().start(),
-                       doctest::Contains("it is one of 1 nodes, and gossip.min_nodes asks for 2; "
-                                         "not there: 'w2', 'w3'"),
-                       std::runtime_error);
-}
-
-TEST_CASE("an average over fewer nodes than gossip.min_nodes is reported as not enough") {
-  const auto ports = net::free_ports(2);
-  Config first = test::loopback_config(ports, 0);
-  first.gossip.min_nodes = 2;
-  first.gossip.finish_wait = 200ms;
-  VectorNode node(first, 8);
-  {
-    VectorNode other(test::loopback_config(ports, 1), 8);
-    std::thread starting([&] { other.gossip().start(); });
-    node.gossip().start();
-    starting.join();
-  }
-  const test::LogFile log;
-  const FinishReport report = node.gossip().finish();
-  CHECK_FALSE(report.enough);
-  CHECK(log.count("final average over 1 of 2 nodes; gossip.min_nodes asks for 2") == 1);
 }
 
 }  // namespace dpwa

@@ -11,11 +11,13 @@
 
 namespace dpwa {
 
-// Brings the parameters into the snapshot store. A copy may outlast the call that begins it, on an
-// accelerator; complete() swaps the snapshot in once it is there. Trainer thread only.
-class Publisher {
+// The passes over a model's parameters: publishing copies them into the snapshot store, blending
+// mixes in what has landed, and where both meet one pass does both. A copy may outlast the call
+// that begins it, on an accelerator; complete() swaps the snapshot in once it is there. Trainer
+// thread only.
+class ModelPasses {
  public:
-  Publisher(Parameters& parameters, SnapshotStore& store);  // both outlive it
+  ModelPasses(Parameters& parameters, SnapshotStore& store);  // both outlive it
 
   // Takes a free buffer for the next snapshot. There may be none: the device is still at work on
   // the last one, or readers hold every buffer. Then nothing is published until the next open().

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "dpwa/engine/trainer_state.h"
 #include "dpwa/rules/firewall.h"
 #include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/progress.h"
 
 namespace dpwa::testing {
 
@@ -39,7 +41,7 @@ class ByzantineCluster {
   using Vector = std::vector<double>;
   struct Node {
     Vector values;
-    double clock;
+    TrainerState state;
     PeerTable table;
     Firewall firewall;
   };
@@ -47,8 +49,9 @@ class ByzantineCluster {
   PeerId liar() const { return static_cast<PeerId>(honest_ - 1); }  // as every honest node counts
   struct Snapshot {
     Vector values;
-    double clock;
+    Progress progress;
   };
+  void blend(Node& node, const Snapshot& peer, double squared_distance, double scale);
   void pull(std::size_t index, const std::vector<Snapshot>& snapshots);
 
   const std::size_t honest_;

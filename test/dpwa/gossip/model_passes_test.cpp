@@ -1,4 +1,4 @@
-#include "dpwa/gossip/publisher.h"
+#include "dpwa/gossip/model_passes.h"
 
 #include <doctest/doctest.h>
 
@@ -40,7 +40,7 @@ struct Publishing {
   FakeParameters parameters;
   SnapshotStore store{parameters.manifest().total_bytes(), 64, allocate};
   Landing landing{parameters.manifest(), allocate};
-  Publisher publisher{parameters, store};
+  ModelPasses passes{parameters, store};
 
   std::uint64_t version() const { return store.latest() ? store.latest()->progress().version : 0; }
   static Progress at_clock(double clock) {
@@ -53,30 +53,30 @@ struct Publishing {
 }  // namespace
 
 TEST_CASE_FIXTURE(Publishing, "a publish without a blend copies and gets its loss and version") {
-  CHECK(std::isnan(publisher.loss()));
-  publisher.open();
-  publisher.begin([] { return 4.0; }, at_clock(7));
-  publisher.complete();
+  CHECK(std::isnan(passes.loss()));
+  passes.open();
+  passes.begin([] { return 4.0; }, at_clock(7));
+  passes.complete();
   CHECK(parameters.log == "copy; ");
   CHECK(version() == 1);
   CHECK(store.latest()->progress().clock == 7);
   CHECK(store.latest()->progress().loss == 4);
-  CHECK(publisher.loss() == 4);
+  CHECK(passes.loss() == 4);
 }
 
 TEST_CASE_FIXTURE(Publishing,
                   "a blend before a publish fills its buffer, and only the first does") {
-  publisher.blend(landing, 0.5);
-  publisher.open();
-  publisher.blend(landing, 0.5);
-  publisher.begin([] { return 4.0; }, {});
-  publisher.complete();
-  publisher.blend(landing, 0.5);
+  passes.blend(landing, 0.5);
+  passes.open();
+  passes.blend(landing, 0.5);
+  passes.begin([] { return 4.0; }, {});
+  passes.complete();
+  passes.blend(landing, 0.5);
   CHECK(parameters.log == "blend; both; blend; ");
   CHECK(version() == 1);
-  publisher.open();
-  publisher.begin([] { return 4.0; }, {});
-  publisher.complete();
+  passes.open();
+  passes.begin([] { return 4.0; }, {});
+  passes.complete();
   CHECK(parameters.log == "blend; both; blend; copy; ");
   CHECK(version() == 2);
 }
@@ -86,10 +86,10 @@ TEST_CASE_FIXTURE(Publishing,
   const auto first = store.begin();
   const auto second = store.begin();
   const auto third = store.begin();
-  publisher.open();
-  publisher.blend(landing, 0.5);
-  publisher.begin([] { return 4.0; }, {});
-  publisher.complete();
+  passes.open();
+  passes.blend(landing, 0.5);
+  passes.begin([] { return 4.0; }, {});
+  passes.complete();
   CHECK(parameters.log == "blend; ");
   CHECK(store.latest() == nullptr);
   CHECK(store.skipped() == 1);
@@ -99,17 +99,17 @@ TEST_CASE_FIXTURE(Publishing,
                   "a device's snapshot keeps the progress of the moment it was copied") {
   parameters.done = false;
   int reads = 0;
-  publisher.open();
-  publisher.begin([&reads] { return ++reads; }, at_clock(3));
-  publisher.complete();
-  CHECK(publisher.under_way());
+  passes.open();
+  passes.begin([&reads] { return ++reads; }, at_clock(3));
+  passes.complete();
+  CHECK(passes.under_way());
   CHECK(version() == 0);
   CHECK(reads == 0);
-  publisher.open();  // the device is busy: the next publish does not happen
-  publisher.begin([&reads] { return ++reads; }, at_clock(4));
+  passes.open();  // the device is busy: the next publish does not happen
+  passes.begin([&reads] { return ++reads; }, at_clock(4));
   parameters.done = true;
-  publisher.complete();
-  CHECK_FALSE(publisher.under_way());
+  passes.complete();
+  CHECK_FALSE(passes.under_way());
   CHECK(version() == 1);
   CHECK(store.latest()->progress().clock == 3);
   CHECK(reads == 1);
@@ -117,14 +117,14 @@ TEST_CASE_FIXTURE(Publishing,
 }
 
 TEST_CASE_FIXTURE(Publishing, "publishing now takes the place of a copy that is under way") {
-  publisher.open();
+  passes.open();
   parameters.done = false;
-  publisher.begin([] { return 4.0; }, at_clock(3));
+  passes.begin([] { return 4.0; }, at_clock(3));
   parameters.done = true;
   const auto now = std::chrono::steady_clock::now();
-  CHECK(publisher.publish_now(at_clock(5), now + 10s));
+  CHECK(passes.publish_now(at_clock(5), now + 10s));
   CHECK(version() == 1);
   CHECK(store.latest()->progress().clock == 5);
-  CHECK_FALSE(publisher.under_way());
-  CHECK_FALSE(publisher.publish_now(at_clock(6), now - 1s));
+  CHECK_FALSE(passes.under_way());
+  CHECK_FALSE(passes.publish_now(at_clock(6), now - 1s));
 }

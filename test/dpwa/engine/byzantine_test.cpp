@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "test/dpwa/rules/byzantine_cluster.h"
+#include "test/dpwa/engine/byzantine_cluster.h"
 
 using dpwa::DistancePolicy;
 using dpwa::testing::ByzantineCluster;

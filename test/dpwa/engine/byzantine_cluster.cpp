@@ -1,10 +1,14 @@
-#include "test/dpwa/rules/byzantine_cluster.h"
+#include "test/dpwa/engine/byzantine_cluster.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
+#include "dpwa/rules/outcome.h"
 #include "dpwa/rules/pull_round.h"
+#include "interpolation/guarded.h"
+#include "interpolation/registry.h"
 
 namespace dpwa::testing {
 namespace {
@@ -27,7 +31,10 @@ ByzantineCluster::ByzantineCluster(std::size_t honest, DistancePolicy policy)
   FirewallOptions options;
   options.distance = policy;
   for (std::size_t i = 0; i < honest; ++i) {
-    nodes_.push_back({Vector(dimensions, 0.0), 0,
+    TrainerState state({}, GuardedInterpolation(interpolation_registry().make("constant", {}), 0.5),
+                       random_);
+    state.replace(0, 1);
+    nodes_.push_back({Vector(dimensions, 0.0), std::move(state),
                       PeerTable(std::vector<std::string>(honest, "peer"), {}, {}),
                       Firewall(options, honest)});
   }
@@ -42,12 +49,12 @@ void ByzantineCluster::run(int rounds, double lie) {
     now_ += step;
     for (std::size_t i = 0; i < honest_; ++i) {
       if (frozen_.contains(i)) continue;
-      ++nodes_[i].clock;
+      nodes_[i].state.publish();
       for (double& value : nodes_[i].values)
         value += 0.1 * (optimum_ - value) + random_.normal(0, 0.05);
     }
     std::vector<Snapshot> snapshots;
-    for (const Node& node : nodes_) snapshots.push_back({node.values, node.clock});
+    for (const Node& node : nodes_) snapshots.push_back({node.values, node.state.progress()});
     snapshots.push_back(snapshots.front());
     for (double& value : snapshots.back().values) value *= lie;
     for (std::size_t i = 0; i < honest_; ++i) {
@@ -67,8 +74,9 @@ void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snap
       continue;
     }
     const Vector& theirs = snapshots[owner].values;
-    const double clock_gap = snapshots[owner].clock - node.clock;
-    const auto verdict = node.firewall.judge(*peer, 0, distance(theirs, node.values), clock_gap);
+    const double clock_gap = snapshots[owner].progress.clock - node.state.clock();
+    const double away = distance(theirs, node.values);
+    const auto verdict = node.firewall.judge(*peer, 0, away, clock_gap);
     reports_ += verdict.reported ? 1 : 0;
     if (verdict.unproven) {
       round.failed(node.table, PeerFailure::unproven, now_, random_);
@@ -83,10 +91,24 @@ void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snap
     const auto until = node.firewall.succeeded(*peer, verdict, now_);
     if (until) node.table.hold(*peer, *until);
     round.succeeded(node.table, {}, now_);
-    node.clock += 0.5 * verdict.scale * clock_gap;
-    for (std::size_t d = 0; d < dimensions; ++d)
-      node.values[d] += 0.5 * verdict.scale * (theirs[d] - node.values[d]);
+    blend(node, snapshots[owner], away * away, verdict.scale);
   }
+}
+
+void ByzantineCluster::blend(Node& node, const Snapshot& peer, double squared_distance,
+                             double scale) {
+  Arrival arrival;
+  arrival.outcome = Outcome::mixed;
+  arrival.progress = peer.progress;
+  arrival.own = node.state.progress();
+  arrival.stats.squared_distance = squared_distance;
+  arrival.factor_scale = scale;
+  if (node.state.absorb(arrival, {}, now_) == Absorbed::blend) {
+    const double factor = node.state.blend(arrival, 1);
+    for (std::size_t d = 0; d < dimensions; ++d)
+      node.values[d] += factor * (peer.values[d] - node.values[d]);
+  }
+  node.state.end_step(false, Duration::zero());
 }
 
 double ByzantineCluster::error() const {

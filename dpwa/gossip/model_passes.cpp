@@ -1,4 +1,4 @@
-#include "dpwa/gossip/publisher.h"
+#include "dpwa/gossip/model_passes.h"
 
 #include <chrono>
 #include <limits>
@@ -7,16 +7,16 @@
 
 namespace dpwa {
 
-Publisher::Publisher(Parameters& parameters, SnapshotStore& store)
+ModelPasses::ModelPasses(Parameters& parameters, SnapshotStore& store)
     : parameters_(parameters), store_(store), loss_(std::numeric_limits<double>::quiet_NaN()) {}
 
-void Publisher::open() {
+void ModelPasses::open() {
   if (copying_ || open_) return;
   open_ = store_.begin();
   filled_ = false;
 }
 
-void Publisher::blend(const Landing& landing, double factor) {
+void ModelPasses::blend(const Landing& landing, double factor) {
   if (open_ && !filled_) {
     parameters_.blend_and_copy_out(landing, factor, open_->bytes());
     filled_ = true;
@@ -25,7 +25,7 @@ void Publisher::blend(const Landing& landing, double factor) {
   }
 }
 
-void Publisher::begin(const std::function<double()>& loss, const Progress& progress) {
+void ModelPasses::begin(const std::function<double()>& loss, const Progress& progress) {
   if (!open_) return;
   if (!filled_) parameters_.copy_out(open_->bytes());
   copying_ = std::exchange(open_, std::nullopt);
@@ -33,13 +33,13 @@ void Publisher::begin(const std::function<double()>& loss, const Progress& progr
   copying_progress_ = progress;
 }
 
-void Publisher::complete() {
+void ModelPasses::complete() {
   if (!copying_ || !parameters_.settled()) return;
   loss_ = copying_loss_();
   swap_in(*std::exchange(copying_, std::nullopt), copying_progress_);
 }
 
-bool Publisher::publish_now(const Progress& progress, TimePoint give_up) {
+bool ModelPasses::publish_now(const Progress& progress, TimePoint give_up) {
   while (std::chrono::steady_clock::now() < give_up) {
     if (copying_ && parameters_.settled()) copying_.reset();
     open();
@@ -54,7 +54,7 @@ bool Publisher::publish_now(const Progress& progress, TimePoint give_up) {
   return false;
 }
 
-void Publisher::swap_in(SnapshotStore::Writer writer, Progress progress) {
+void ModelPasses::swap_in(SnapshotStore::Writer writer, Progress progress) {
   progress.version = ++version_;
   progress.loss = loss_;
   store_.publish(std::move(writer), progress);

@@ -1,0 +1,238 @@
+#include "dpwa/engine/final_average.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace dpwa {
+namespace {
+
+constexpr auto pause = std::chrono::milliseconds(25);
+// Joiners that say they have finished, and then give nothing in time: after so many, no more of
+// those that joined are asked. A node that may join may do so under many names.
+constexpr int most_silent_joiners = 3;
+// A peer that refused connections for so long has left.
+constexpr auto gone_after = std::chrono::milliseconds(1500);
+const char* const no_buffer = ": every snapshot buffer is held by a reader";
+
+}  // namespace
+
+FinalAverage::FinalAverage(FinalAverageOptions options, TimePoint begun,
+                           std::optional<TimePoint> alone_since)
+    : options_(std::move(options)), begun_(begun), alone_since_(alone_since) {}
+
+FinalAverage::Action FinalAverage::next(TimePoint now, const std::set<std::string>& served) {
+  if (const auto time = std::exchange(pause_, std::nullopt)) return Wait{*time};
+  while (true) {
+    if (const auto action = act(now, served)) return *action;
+  }
+}
+
+std::vector<TrainerLine> FinalAverage::take_lines() {
+  return std::exchange(lines_, {});
+}
+
+// None: another phase has begun.
+std::optional<FinalAverage::Action> FinalAverage::act(TimePoint now,
+                                                      const std::set<std::string>& served) {
+  switch (phase_) {
+    case Phase::draining:
+      phase_ = Phase::publishing;
+      until_ = begun_ + std::max(options_.finish_wait, 4 * options_.timeout);
+      return Drain{until_};
+    case Phase::publishing:
+      if (const auto since = std::exchange(alone_since_, std::nullopt)) {
+        const auto alone = std::chrono::round<std::chrono::seconds>(now - *since);
+        lines_.push_back(
+            {true, "ends alone: no peer has answered for " + std::to_string(alone.count()) + " s"});
+      }
+      return Publish{};
+    case Phase::waiting:
+      return Greet{};
+    case Phase::buffer:
+    case Phase::scratch:
+      return TakeBuffer{};
+    case Phase::folding:
+      return fold_next(now);
+    case Phase::pulling:
+      return pull_;
+    case Phase::replacing:
+      return Replace{measures_};
+    case Phase::serving: {
+      const auto wants = [&](const Other& other) {
+        return other.final && now - other.seen < gone_after && !served.contains(other.name);
+      };
+      const bool late = now >= begun_ + 3 * options_.finish_wait;
+      if (!late && std::ranges::any_of(others_, wants)) return Greet{};
+      phase_ = Phase::over;
+      return std::nullopt;
+    }
+    case Phase::over:
+      return Done{report_};
+  }
+  return Done{report_};
+}
+
+void FinalAverage::published(bool done, TimePoint now) {
+  if (!done && now < until_) return;
+  phase_ = Phase::over;
+  if (!options_.averages) return;
+  if (done) {
+    phase_ = Phase::waiting;
+  } else {
+    report_on({}, options_.file_peers + 1, no_buffer);
+  }
+}
+
+// Says how many nodes the average is over, and whether that is enough.
+void FinalAverage::report_on(FinishReport report, std::size_t known, const std::string& why) {
+  report.enough = report.participants >= options_.min_nodes;
+  std::string text = "final average over " + std::to_string(report.participants) + " of " +
+                     std::to_string(known) + " nodes" + why;
+  if (!report.enough) text += "; gossip.min_nodes asks for " + std::to_string(options_.min_nodes);
+  const bool all = report.participants >= known && report.enough;
+  lines_.push_back({!all, text});
+  report_ = report;
+}
+
+void FinalAverage::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  if (phase_ == Phase::waiting) {
+    const bool waiting = take_up(answers, now);
+    if (!waiting || now >= begun_ + options_.finish_wait) return all_waited_for(now);
+    pause_ = paced(pause, answers.size() + 1);
+    return;
+  }
+  bool alone = true;
+  for (std::size_t peer = 0; peer < answers.size(); ++peer) {
+    if (!answers[peer].asked) continue;
+    alone = alone && answers[peer].failure;
+    const bool there = answers[peer].failure != PeerFailure::unreachable;
+    if (there && peer < others_.size()) others_[peer].seen = now;
+  }
+  if (alone) {
+    phase_ = Phase::over;
+  } else {
+    pause_ = paced(pause, answers.size() + 1);
+  }
+}
+
+// Whether one is still to be waited for.
+bool FinalAverage::take_up(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  bool waiting = false;
+  for (std::size_t peer = 0; peer < answers.size(); ++peer) {
+    const PeerAnswer& answer = answers[peer];
+    const auto id = static_cast<PeerId>(peer);
+    if (peer >= others_.size()) others_.push_back({id, "", false, false, false, now});
+    Other& other = others_[peer];
+    if (!answer.asked) continue;
+    if (other.name != answer.name)
+      other = {id, answer.name, peer < options_.file_peers, false, false, now};
+    if (answer.failure != PeerFailure::unreachable) other.seen = now;
+    other.answered = other.answered || !answer.failure;
+    // One of the file may be starting again; one that joined and is gone is out.
+    const bool out = answer.name.empty() || answer.status == MemberStatus::left ||
+                     (!other.of_file && answer.status == MemberStatus::dead);
+    const bool gone = now - other.seen >= gone_after || (out && answer.failure) ||
+                      answer.failure == PeerFailure::rejected;
+    other.final = !answer.failure && answer.finished;
+    waiting = waiting || (!other.final && !gone && answer.vouched_for);
+  }
+  return waiting;
+}
+
+void FinalAverage::all_waited_for(TimePoint now) {
+  if (others_.empty()) {
+    phase_ = Phase::over;
+    if (options_.min_nodes > 1) report_on({}, 1, "");
+    return;
+  }
+  // Names that others only tell of may be invented.
+  const auto is_node = [](const Other& other) {
+    return !other.name.empty() && (other.of_file || other.answered);
+  };
+  known_ = static_cast<std::size_t>(1 + std::ranges::count_if(others_, is_node));
+  until_ = now + std::max(options_.finish_wait, options_.timeout);
+  begin_order();
+  phase_ = Phase::buffer;
+}
+
+// Those that have finished, and where among them this node belongs.
+void FinalAverage::begin_order() {
+  bool by_name = options_.joins;
+  for (const Other& other : others_) {
+    if (!other.final) continue;
+    by_name = by_name || !other.of_file;
+    order_.push_back(other);
+    if (other.peer < options_.position) ++self_;
+  }
+  if (!by_name) return;
+  std::ranges::sort(order_, {}, &Other::name);
+  self_ = static_cast<std::size_t>(
+      std::ranges::lower_bound(order_, options_.name, {}, &Other::name) - order_.begin());
+}
+
+// Readers hold buffers until the deadline that they stated.
+void FinalAverage::took_buffer(bool done, TimePoint now) {
+  if (!done && now < until_) {
+    pause_ = pause;
+  } else if (phase_ == Phase::scratch) {
+    measures_ = done;
+    phase_ = Phase::replacing;
+  } else if (done) {
+    phase_ = Phase::folding;
+  } else {
+    report_on({}, known_, no_buffer);
+    phase_ = Phase::serving;
+  }
+}
+
+// In order; each is pulled for half of what is left at most, so that those that hang leave time for
+// others.
+std::optional<FinalAverage::Action> FinalAverage::fold_next(TimePoint now) {
+  if (std::exchange(landed_, false)) return Fold{false, ++count_};
+  if (at_ == self_ && !std::exchange(own_folded_, true)) return Fold{true, ++count_};
+  if (at_ == order_.size()) {
+    phase_ = Phase::scratch;
+    return std::nullopt;
+  }
+  const Other& other = order_[at_];
+  if (!other.of_file && silent_joiners_ >= most_silent_joiners) {
+    ++at_;
+    return std::nullopt;
+  }
+  const Duration left = until_ - now;
+  if (left <= Duration::zero()) {
+    end_pull(false);
+    return std::nullopt;
+  }
+  pull_ = {other.peer, std::min(left, std::max(options_.timeout, left / 2))};
+  pull_until_ = now + pull_.timeout;
+  phase_ = Phase::pulling;
+  return std::nullopt;
+}
+
+void FinalAverage::pulled(const std::optional<Progress>& landed, bool busy, TimePoint now) {
+  if (busy && now < pull_until_) {  // others have as much to ask
+    pause_ = pause;
+    return;
+  }
+  end_pull(landed && landed->final && landed->lineage == options_.lineage);
+}
+
+void FinalAverage::end_pull(bool usable) {
+  if (!usable && !order_[at_].of_file) ++silent_joiners_;
+  landed_ = usable;
+  ++at_;
+  phase_ = Phase::folding;
+}
+
+void FinalAverage::replaced(double distance_to_average) {
+  FinishReport report;
+  report.participants = count_;
+  report.distance_to_average = distance_to_average;
+  report.averaged = count_ > 1;
+  report_on(report, known_, "");
+  phase_ = Phase::serving;
+}
+
+}  // namespace dpwa

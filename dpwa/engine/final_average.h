@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/engine/peer_answer.h"
+#include "dpwa/engine/trainer_line.h"
+#include "dpwa/rules/progress.h"
+#include "dpwa/rules/step_report.h"
+
+namespace dpwa {
+
+struct FinalAverageOptions {
+  std::string name;            // of this node
+  std::size_t position = 0;    // so many other nodes of the cluster file come before this one
+  std::size_t file_peers = 0;  // other nodes of the file; they have the first places
+  bool joins = false;          // the cluster file does not name this node
+  std::size_t min_nodes = 1;
+  bool averages = true;  // false: the final parameters are published, and that is all
+  Duration timeout{};
+  Duration finish_wait{};
+  std::uint64_t lineage = 0;  // of the own weights
+};
+
+// The end of a node: publishes its final parameters, waits for the others to finish, and replaces
+// its own by the mean over all that did, itself included. Every node folds the same snapshots in
+// the same order, so nodes with the same participants end bit-identical: that of the cluster file,
+// or of their names once a node that is not in the file takes part. Nodes that are gone, or not
+// finished within finish_wait, are left out. The whole takes three times that at most: one to wait
+// for the others, one to average, one to serve those that still want the snapshot. Ask next() what
+// to do, do it, and tell it by the event of the same place what came of it. Pure: time is an
+// argument; it neither sleeps nor logs. One owner, one thread.
+class FinalAverage {
+ public:
+  struct Drain {  // let a pull that is under way end, until then
+    TimePoint until{};
+  };
+  struct Publish {};     // the parameters as they are, as final ones; then published()
+  struct Greet {};       // every peer; then greeted()
+  struct TakeBuffer {};  // a free snapshot buffer: the first is for the mean; then took_buffer()
+  struct Pull {          // everything of this peer; then pulled()
+    PeerId peer = 0;
+    Duration timeout{};
+  };
+  struct Fold {        // a model into the mean, as the `count`th
+    bool own = false;  // the own one, else what was pulled last
+    std::size_t count = 1;
+  };
+  // The own parameters by the mean; then replaced(). `measures`: the buffer taken last is for the
+  // difference to the mean.
+  struct Replace {
+    bool measures = false;
+  };
+  struct Wait {
+    Duration time{};
+  };
+  struct Done {
+    FinishReport report;
+  };
+  using Action = std::variant<Drain, Publish, Greet, TakeBuffer, Pull, Fold, Replace, Wait, Done>;
+
+  // `alone_since`: since when no peer has answered.
+  FinalAverage(FinalAverageOptions options, TimePoint begun,
+               std::optional<TimePoint> alone_since = std::nullopt);
+
+  // `served`: the peers that have the own final snapshot.
+  Action next(TimePoint now, const std::set<std::string>& served);
+
+  void published(bool done, TimePoint now);
+  void greeted(const std::vector<PeerAnswer>& answers, TimePoint now);
+  void took_buffer(bool done, TimePoint now);
+  // `landed`: what was pulled, when it arrived in full. `busy`: the peer had no capacity.
+  void pulled(const std::optional<Progress>& landed, bool busy, TimePoint now);
+  void replaced(double distance_to_average);  // NaN = not known
+
+  std::vector<TrainerLine> take_lines();
+
+ private:
+  enum class Phase {
+    draining,
+    publishing,
+    waiting,  // for the others to finish
+    buffer,
+    folding,
+    pulling,
+    scratch,
+    replacing,
+    serving,
+    over
+  };
+  struct Other {
+    PeerId peer = 0;
+    std::string name{};
+    bool of_file = true;
+    bool final = false;     // has finished, can be pulled from
+    bool answered = false;  // as a node, ever
+    TimePoint seen{};       // when it answered last
+  };
+
+  std::optional<Action> act(TimePoint now, const std::set<std::string>& served);
+  bool take_up(const std::vector<PeerAnswer>& answers, TimePoint now);
+  void all_waited_for(TimePoint now);
+  void begin_order();
+  std::optional<Action> fold_next(TimePoint now);
+  void end_pull(bool usable);
+  void report_on(FinishReport report, std::size_t known, const std::string& why);
+
+  const FinalAverageOptions options_;
+  const TimePoint begun_;
+  Phase phase_ = Phase::draining;
+  std::optional<Duration> pause_;         // before the next action
+  std::optional<TimePoint> alone_since_;  // until it is said
+  std::vector<Other> others_;
+  FinishReport report_;
+  std::vector<TrainerLine> lines_;
+
+  // --- of the average
+  TimePoint until_{};
+  std::size_t known_ = 1;
+  std::vector<Other> order_;  // those that have finished
+  std::size_t self_ = 0;      // so many of them come before this node
+  std::size_t at_ = 0;
+  bool own_folded_ = false;
+  bool landed_ = false;  // what is to be folded next
+  bool measures_ = false;
+  std::size_t count_ = 0;  // folded
+  int silent_joiners_ = 0;
+  Pull pull_{};
+  TimePoint pull_until_{};
+};
+
+}  // namespace dpwa

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dpwa/base/time.h"
+#include "dpwa/rules/member.h"
+#include "dpwa/rules/peer_table.h"
+
+namespace dpwa {
+
+// What one node said of itself when greeted, and what the member table holds of it.
+struct PeerAnswer {
+  bool asked = false;
+  std::optional<PeerFailure> failure;
+  std::string detail;         // one line on the failure
+  bool refuses_name = false;  // it says that the name of this node is another's
+  bool quarantined = false;   // nothing is taken from it
+  // What it said; without a failure:
+  bool joining = true;  // it has not made its first step
+  bool finished = false;
+  std::uint64_t lineage = 0;  // 0 = no common weights yet
+  double clock = 0;
+  // What the table holds of its place:
+  std::string name;  // empty: a free place
+  bool seed = false;
+  bool vouched_for = false;  // Member::vouched_for()
+  MemberStatus status = MemberStatus::alive;
+};
+
+// The start and the final average greet every node, again and again. From so many nodes on the node
+// says that this takes long.
+inline constexpr std::size_t many_nodes = 256;
+
+// From one greeting of all `nodes` to the next: `pause` among up to 64, and longer in proportion
+// among more, so that the greetings that each node answers a second do not grow with the cluster.
+constexpr Duration paced(Duration pause, std::size_t nodes) {
+  return pause * static_cast<Duration::rep>(1 + (nodes - 1) / 64);
+}
+
+}  // namespace dpwa

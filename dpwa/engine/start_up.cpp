@@ -1,0 +1,318 @@
+#include "dpwa/engine/start_up.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "dpwa/rules/sample.h"
+
+namespace dpwa {
+namespace {
+
+constexpr auto between_looks = std::chrono::milliseconds(25);
+
+StartView view_of(const PeerAnswer& answer) {
+  if (answer.failure == PeerFailure::rejected) return {PeerStart::refused};
+  // It has weights that nobody can take over: as good as not there.
+  if (answer.failure || answer.quarantined) return {PeerStart::unreachable};
+  if (answer.joining && answer.lineage == 0) return {PeerStart::joining};
+  return {answer.joining ? PeerStart::waiting : PeerStart::ready, answer.clock, answer.lineage};
+}
+
+}  // namespace
+
+StartUp::StartUp(StartUpOptions options, TimePoint begun)
+    : options_(std::move(options)), begun_(begun), clock_(options_.weights.clock) {
+  if (!options_.weights.resumed) return;
+  own_ = options_.weights;
+  if (own_->lineage == 0) own_->lineage = options_.new_lineage;
+}
+
+StartUp::Action StartUp::next(TimePoint now, Random& random) {
+  if (!announced_) {
+    announced_ = now;
+    warn_of_many();
+  }
+  while (!failure_) {
+    switch (phase_) {
+      case Phase::opening:
+        // A full pull needs an own snapshot. Without a lineage nobody takes it for weights to begin
+        // with, and nobody begins before this node has looked around once.
+        return Publish{clock_, 0};
+      case Phase::visiting:
+        return Visit{};
+      case Phase::looking:
+        greeted_at_ = now;
+        return Greet{};
+      case Phase::deciding:
+        if (const auto action = decide(now, random)) return *action;
+        break;
+      case Phase::taking:
+        if (const auto action = take(now)) return *action;
+        break;
+      case Phase::pausing:
+        phase_ = after_pause_;
+        return Wait{paced(between_looks, seen_.size())};
+      case Phase::ending:
+        phase_ = Phase::over;
+        if (own_ && !shown_) return show();
+        break;
+      case Phase::over:
+        return Begin{};
+    }
+  }
+  return Fail{*failure_};
+}
+
+std::vector<TrainerLine> StartUp::take_lines() {
+  return std::exchange(lines_, {});
+}
+
+StartUp::Publish StartUp::show() const {
+  return {clock_, lineage_};
+}
+
+void StartUp::published(bool done) {
+  if (phase_ == Phase::opening) {
+    phase_ = options_.join_by.empty() ? Phase::looking : Phase::visiting;
+    if (own_) lineage_ = own_->lineage;
+  } else if (phase_ == Phase::taking) {
+    comparison_->published();
+  } else {
+    shown_ = done;
+  }
+}
+
+std::optional<StartUp::Action> StartUp::decide(TimePoint now, Random& random) {
+  if (own_ && !shown_ && !std::exchange(tried_to_show_, true)) return show();
+  tried_to_show_ = false;
+  const StartDecision decided = decision(now);
+  switch (decided.action) {
+    case StartAction::begin:
+      report_absent(now);
+      phase_ = Phase::ending;
+      break;
+    case StartAction::give_up:
+      failure_ = shortfall(now);
+      break;
+    case StartAction::wait:
+      announce_waiting(now);
+      phase_ = Phase::pausing;
+      break;
+    case StartAction::bring:
+      lineage_ = options_.new_lineage;
+      own_ = StartWeights{clock_, lineage_, false};
+      shown_ = false;
+      break;
+    case StartAction::pull_from:
+      compare(seen_[decided.peer], random);
+      break;
+  }
+  return std::nullopt;
+}
+
+StartDecision StartUp::decision(TimePoint now) const {
+  std::vector<StartView> views;
+  std::size_t self = 0;
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    views.push_back(seen_[i].view);
+    if (!seen_[i].peer) {
+      self = i;
+    } else if (const auto known = memory_.find(*seen_[i].peer); known != memory_.end()) {
+      views.back().failed_pulls = known->second.failed_pulls;
+      views.back().taken_over = known->second.taken_over;
+      views.back().together = known->second.together;
+    }
+  }
+  return decide_start(views, self, own_, elapsed(now), options_.rule);
+}
+
+void StartUp::give_up_if_refused(TimePoint now) {
+  const bool waited = elapsed(now) >= options_.rule.wait;
+  bool refused = false;
+  for (const Seen& node : seen_) {
+    if (!node.peer) continue;
+    if (answered(node.view.state)) return;
+    if (node.view.state != PeerStart::refused && !waited) return;
+    refused = refused || node.view.state == PeerStart::refused;
+  }
+  if (!refused) return;
+  failure_ = "node '" + options_.name + "' was refused by every node that answered: " + refusal_;
+}
+
+void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  look_for_namesake(answers, now);
+  if (failure_) return;
+  std::string why;
+  bool joined = false;
+  for (const PeerAnswer& seed : answers) {
+    if (seed.failure) {
+      why = seed.detail;
+      continue;
+    }
+    joined = true;
+    lines_.push_back({false, "joined by '" + seed.name + "'"});
+  }
+  if (joined) {
+    phase_ = Phase::looking;
+    return;
+  }
+  const bool refused = std::ranges::all_of(answers, [](const PeerAnswer& seed) {
+    return seed.failure == PeerFailure::rejected && !seed.refuses_name;
+  });
+  if (refused || elapsed(now) >= options_.rule.wait) {
+    failure_ = "node '" + options_.name + "' cannot join by " + options_.join_by + ": " +
+               (name_refused_ ? refusal_ : why);
+    return;
+  }
+  phase_ = Phase::pausing;
+  after_pause_ = Phase::visiting;
+}
+
+// A refusal for the name may be of a moment (the last process under it has just ended), and nodes
+// that have not heard of the other process do not refuse: so most must, for a while. Before the
+// wait is over that is most of those that could answer: one alone turns nobody away.
+void StartUp::look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  constexpr auto patience = std::chrono::seconds(1);
+  std::size_t refused = 0;
+  std::size_t admitted = 0;
+  for (const PeerAnswer& peer : answers) {
+    if (peer.refuses_name) {
+      ++refused;
+      refusal_ = peer.detail;
+    } else if (!peer.failure) {
+      ++admitted;
+    }
+  }
+  if (refused <= admitted) {
+    // A peer that closes without a word has just said it.
+    if (admitted > 0) name_refused_.reset();
+    return;
+  }
+  if (!name_refused_) name_refused_ = now;
+  if (elapsed(now) < options_.rule.wait && 2 * refused <= answers.size()) return;
+  if (now - *name_refused_ < patience) return;
+  failure_ = "node '" + options_.name + "' was refused: " + refusal_;
+}
+
+void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  const bool prompt = now - greeted_at_ < options_.timeout;
+  std::vector<PeerAnswer> seeds;  // a node that may join may do so under many names
+  for (const PeerAnswer& answer : answers)
+    if (answer.seed) seeds.push_back(answer);
+  look_for_namesake(seeds, now);
+  if (failure_) return;
+  seen_.clear();
+  bool placed = false;
+  for (std::size_t peer = 0; peer < answers.size(); ++peer) {
+    const PeerAnswer& answer = answers[peer];
+    if (answer.failure == PeerFailure::rejected) refusal_ = answer.detail;
+    // One that joined and does not answer is nothing to wait for.
+    const bool of_file = peer < options_.file_peers;
+    if (!answer.asked || (!of_file && answer.failure)) continue;
+    if (peer >= options_.position && !options_.joins && !std::exchange(placed, true))
+      seen_.push_back({});
+    seen_.push_back(seen_of(static_cast<PeerId>(peer), answer, prompt));
+  }
+  if (!placed) seen_.push_back({});
+  give_up_if_refused(now);
+  phase_ = Phase::deciding;
+  tried_to_show_ = false;
+}
+
+// `prompt`: the look ended before its deadline, so a peer that is unreachable does not run.
+StartUp::Seen StartUp::seen_of(PeerId peer, const PeerAnswer& answer, bool prompt) {
+  Seen seen{view_of(answer), peer, answer.name};
+  seen.view.joined = !answer.seed;
+  const PeerStart state = seen.view.state;
+  if (state == PeerStart::joining || state == PeerStart::waiting ||
+      (prompt && answer.failure == PeerFailure::unreachable)) {
+    memory_[peer].together = true;
+  }
+  return seen;
+}
+
+void StartUp::compare(const Seen& best, Random& random) {
+  best_ = *best.peer;
+  best_trains_ = best.view.state == PeerStart::ready;
+  const StartComparison::Rule rule{options_.blocks, options_.firewall.distance_samples,
+                                   options_.firewall.distance_multiple,
+                                   begun_ + options_.rule.limit};
+  comparison_.emplace(best_, others_to_compare(best, random), rule);
+  phase_ = Phase::taking;
+}
+
+std::vector<PeerId> StartUp::others_to_compare(const Seen& best, Random& random) const {
+  constexpr std::size_t most_others = 4;
+  const DistancePolicy policy = options_.firewall.distance;
+  if (policy != DistancePolicy::clip && policy != DistancePolicy::refuse) return {};
+  Sample<PeerId> others(most_others, random);
+  for (const Seen& node : seen_) {
+    const StartView& view = node.view;
+    const auto known = node.peer ? memory_.find(*node.peer) : memory_.end();
+    const bool failed = known != memory_.end() && known->second.failed_pulls > 0;
+    const bool ready = view.state == PeerStart::ready && !failed;
+    const bool behind = own_ && own_->resumed && !(view.clock >= own_->clock);
+    if (!node.peer || node.peer == best.peer || !ready || behind) continue;
+    if (view.lineage != best.view.lineage) continue;
+    others.offer(*node.peer);
+  }
+  if (others.values().size() < 2) return {};
+  return others.values();
+}
+
+// A pull may take half of what is left: so one that hangs leaves time for another one. Where nobody
+// trains, all of it has to end with the wait, as others wait for this node.
+std::optional<StartUp::Action> StartUp::take(TimePoint now) {
+  StartComparison& comparison = *comparison_;
+  if (const auto result = comparison.result()) {
+    count(best_, *result, now);
+    if (*result == TakeOver::taken) {
+      own_ = StartWeights{clock_, lineage_, false};
+      shown_ = false;
+      phase_ = Phase::deciding;
+    } else {
+      announce_waiting(now);
+      phase_ = Phase::pausing;
+    }
+    comparison_.reset();
+    return std::nullopt;
+  }
+  if (const auto source = comparison.source()) {
+    const Duration left = (best_trains_ ? options_.rule.limit : options_.rule.wait) - elapsed(now);
+    const Duration longest = std::max(options_.timeout, options_.rule.wait);
+    return Pull{*source, std::clamp<Duration>(left / 2, options_.timeout, longest)};
+  }
+  if (comparison.publishes()) return Publish{clock_, lineage_};
+  const auto ask = comparison.next_distance(now);
+  if (auto line = comparison.take_line()) lines_.push_back(std::move(*line));
+  if (!ask) return std::nullopt;
+  return Measure{ask->peer, ask->block};
+}
+
+void StartUp::pulled(TakeOver outcome, double clock, std::uint64_t lineage, TimePoint now) {
+  if (outcome == TakeOver::taken) {
+    clock_ = clock;
+    lineage_ = lineage;
+  }
+  comparison_->took_over(outcome);
+  if (const auto other = comparison_->take_other_failed()) count(*other, outcome, now);
+}
+
+void StartUp::measured(std::optional<double> squared_distance) {
+  comparison_->measured(squared_distance);
+}
+
+// A peer may be busy with others that start as well; one that is so for long gives nothing.
+void StartUp::count(PeerId peer, TakeOver outcome, TimePoint now) {
+  Memory& memory = memory_[peer];
+  if (outcome == TakeOver::taken) ++memory.taken_over;
+  if (outcome == TakeOver::failed) ++memory.failed_pulls;
+  if (outcome != TakeOver::busy) return;
+  if (!memory.busy) memory.busy = now;
+  if (now - *memory.busy < options_.rule.wait / 8) return;
+  ++memory.failed_pulls;
+  memory.busy = now;
+}
+
+}  // namespace dpwa

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "dpwa/base/random.h"
+#include "dpwa/base/time.h"
+#include "dpwa/engine/peer_answer.h"
+#include "dpwa/engine/start_comparison.h"
+#include "dpwa/engine/trainer_line.h"
+#include "dpwa/rules/firewall_options.h"
+#include "dpwa/rules/start_rule.h"
+
+namespace dpwa {
+
+struct StartUpOptions {
+  std::string name;            // of this node
+  std::size_t position = 0;    // so many other nodes of the cluster file come before this one
+  std::size_t file_peers = 0;  // other nodes of the file; they have the first places
+  bool joins = false;          // the cluster file does not name this node
+  std::string join_by;  // the addresses that it was told to join by, for messages; empty: none
+  StartRuleOptions rule;
+  Duration timeout{};   // of a greeting, and of a pull at least
+  unsigned blocks = 1;  // that the model is pulled in
+  FirewallOptions firewall;
+  std::uint64_t new_lineage = 1;  // of weights that this node brings
+  StartWeights weights{};         // at first; with `resumed` they are weights to begin with
+};
+
+// The start of a node: greets every peer until start_rule.h decides, takes over the common weights
+// in full or brings them, waits until the others have them too, then begins. Ask next() what to do,
+// do it, and tell it by the event of the same place what came of it. Pure: time and randomness are
+// arguments; it neither sleeps nor logs. One owner, one thread.
+class StartUp {
+ public:
+  struct Visit {};  // the addresses to join by, for all of their member tables; then visited()
+  struct Greet {};  // every peer; then greeted()
+  // These are the weights of this node from here on: publish them as they are; then published().
+  struct Publish {
+    double clock = 0;
+    std::uint64_t lineage = 0;  // 0: nobody takes them for weights to begin with
+  };
+  struct Pull {  // everything of this peer, to take over its weights; then pulled()
+    PeerId peer = 0;
+    Duration timeout{};
+  };
+  struct Measure {  // the distance to this block of this peer; then measured()
+    PeerId peer = 0;
+    unsigned block = 0;
+  };
+  struct Wait {
+    Duration time{};
+  };
+  struct Begin {};  // the first step
+  struct Fail {     // this node cannot begin
+    std::string line;
+  };
+  using Action = std::variant<Visit, Greet, Publish, Pull, Measure, Wait, Begin, Fail>;
+
+  // `begun`: when the start was asked for; every bound counts from there.
+  StartUp(StartUpOptions options, TimePoint begun);
+
+  Action next(TimePoint now, Random& random);
+
+  void visited(const std::vector<PeerAnswer>& answers, TimePoint now);
+  void greeted(const std::vector<PeerAnswer>& answers, TimePoint now);
+  void published(bool done);
+  // `taken`: they are in place of the own ones, at this clock and of this lineage.
+  void pulled(TakeOver outcome, double clock, std::uint64_t lineage, TimePoint now);
+  // None: the peer gave nothing of the own lineage.
+  void measured(std::optional<double> squared_distance);
+
+  std::vector<TrainerLine> take_lines();
+
+ private:
+  enum class Phase { opening, visiting, looking, deciding, taking, pausing, ending, over };
+  // Nodes in the order in which the first of them that runs brings the weights: those of the file,
+  // this one among them, then those that joined. One that joins itself comes last.
+  struct Seen {
+    StartView view;
+    std::optional<PeerId> peer;  // none: this node
+    std::string name{};
+  };
+  // What is remembered of a peer from look to look.
+  struct Memory {
+    unsigned failed_pulls = 0;
+    unsigned taken_over = 0;
+    bool together = false;
+    std::optional<TimePoint> busy;  // since when it has been, or since that was counted as failed
+  };
+
+  Seen seen_of(PeerId peer, const PeerAnswer& answer, bool prompt);
+  // Each sets the failure when this node has to give up.
+  void look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoint now);
+  void give_up_if_refused(TimePoint now);
+  std::optional<Action> decide(TimePoint now, Random& random);
+  StartDecision decision(TimePoint now) const;
+  void compare(const Seen& best, Random& random);
+  std::optional<Action> take(TimePoint now);
+  void count(PeerId peer, TakeOver outcome, TimePoint now);
+  std::vector<PeerId> others_to_compare(const Seen& best, Random& random) const;
+  Publish show() const;  // the weights
+  Duration elapsed(TimePoint now) const { return now - begun_; }
+  // What it says, in start_up_report.cpp.
+  template <typename Which>
+  static std::string names_of(const std::vector<Seen>& seen, Which which);
+  void warn_of_many();
+  void announce_waiting(TimePoint now);
+  void report_absent(TimePoint now);
+  std::string shortfall(TimePoint now) const;
+
+  const StartUpOptions options_;
+  const TimePoint begun_;
+  Phase phase_ = Phase::opening;
+  Phase after_pause_ = Phase::looking;
+  std::optional<std::string> failure_;
+  TimePoint greeted_at_{};
+
+  double clock_;
+  std::uint64_t lineage_ = 0;
+  std::optional<StartWeights> own_;  // what this node would begin with
+  bool shown_ = false;               // and others can see and have it
+  bool tried_to_show_ = false;       // since the last decision
+  std::vector<Seen> seen_;
+  std::unordered_map<PeerId, Memory> memory_;
+  std::optional<StartComparison> comparison_;
+  PeerId best_ = 0;  // that is taken over from
+  bool best_trains_ = false;
+  std::string refusal_;  // the last reason that a peer gave for refusing this node
+  std::optional<TimePoint> announced_;
+  std::optional<TimePoint> name_refused_;  // since when our name is said to be another's
+  std::vector<TrainerLine> lines_;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,192 @@
+#include "dpwa/engine/trainer_state.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "dpwa/rules/clock.h"
+
+namespace dpwa {
+namespace {
+
+bool is_seed(const Surroundings& others, const std::string& name) {
+  return std::ranges::any_of(others.members, [&](const Member& member) {
+    return member.seed && member.claim.name == name;
+  });
+}
+
+}  // namespace
+
+TrainerState::TrainerState(TrainerOptions options, GuardedInterpolation interpolation,
+                           Random& random)
+    : options_(std::move(options)),
+      pull_probability_(options_.pull_probability),
+      spread_pulls_(options_.spread_pulls),
+      start_wait_(options_.start_wait),
+      interpolation_(std::move(interpolation)),
+      next_block_(static_cast<unsigned>(random.next() % options_.block_shares.size())),
+      lineages_(options_.of_file, options_.max_members) {}
+
+void TrainerState::reload(double pull_probability, bool spread_pulls, Duration start_wait) {
+  pull_probability_ = pull_probability;
+  spread_pulls_ = spread_pulls;
+  start_wait_ = start_wait;
+}
+
+void TrainerState::replace(double clock, std::uint64_t lineage) {
+  clock_ = clock;
+  lineage_ = lineage;
+}
+
+void TrainerState::restore(double clock, std::uint64_t lineage) {
+  replace(clock, lineage);
+  lineages_.forget_all();
+}
+
+Progress TrainerState::progress() const {
+  Progress progress;
+  progress.lineage = lineage_;
+  progress.clock = clock_;
+  return progress;
+}
+
+Progress TrainerState::publish() {
+  clock_ = clock_after_publish(clock_);
+  return progress();
+}
+
+PullPlan TrainerState::plan_pull(Random& random) {
+  PullPlan plan;
+  // A pull compares the latest snapshot of the peer with our own latest when it is answered. Asked
+  // right after a publish, ours would always be fresh and the peer's on average half a step old:
+  // every delta would hold the mean back, 0.81 of the nominal learning rate at p = 1, f = 1/2.
+  // Asked at a random moment of the step, both have the same age on average, whatever the nodes'
+  // pace.
+  if (spread_pulls_) {
+    const auto step = static_cast<double>(step_interval_.get().count());
+    plan.delay = Duration(static_cast<Duration::rep>(random.uniform(0, 1) * step));
+  }
+  if (adopt_from_) {
+    plan = {std::exchange(adopt_from_, std::nullopt), std::nullopt, Duration::zero()};
+  } else if (blocks() > 1) {
+    plan.block = next_block_;
+  }
+  return plan;
+}
+
+void TrainerState::began(const PullPlan& plan) {
+  if (plan.block) next_block_ = (*plan.block + 1) % blocks();
+}
+
+bool TrainerState::needs_surroundings(const Arrival& arrival) const {
+  return arrival.full || !arrival.other_lineages.empty() || lineages_.full();
+}
+
+Absorbed TrainerState::absorb(const Arrival& arrival, const Surroundings& others, TimePoint now) {
+  watch_alone(arrival, now);
+  hear(arrival.other_lineages, others, now);
+  report_.outcome = arrival.outcome;
+  report_.peer = arrival.peer_name;
+  report_.bytes += arrival.bytes;
+  report_.refused += arrival.refused;
+  if (arrival.outcome != Outcome::mixed) {
+    if (arrival.outcome != Outcome::skipped) ++pulls_failed_;
+    return Absorbed::nothing;
+  }
+  const Progress& peer = arrival.progress;
+  report_.staleness = clock_ - peer.clock;
+  lineages_.hear(report_.peer, {peer.lineage, peer.clock}, is_seed(others, report_.peer));
+  const bool wanted =
+      arrival.full ? yields_to(report_.peer, peer, others, now) : peer.lineage == lineage_;
+  if (!wanted) {
+    report_.outcome = Outcome::rejected;
+    ++pulls_failed_;
+    if (peer.lineage != lineage_) say_other_lineage(report_.peer, "not blended");
+    return Absorbed::refused;
+  }
+  report_.same_host = arrival.same_host;
+  ++pulls_ok_;
+  return arrival.full ? Absorbed::adopt : Absorbed::blend;
+}
+
+void TrainerState::hear(const std::vector<OtherLineage>& others, const Surroundings& surroundings,
+                        TimePoint now) {
+  for (const OtherLineage& other : others) {
+    lineages_.hear(other.name, {other.progress.lineage, other.progress.clock},
+                   is_seed(surroundings, other.name));
+  }
+  for (const OtherLineage& other : others) {
+    const bool yields = !adopt_from_ && yields_to(other.name, other.progress, surroundings, now);
+    if (yields) adopt_from_ = other.peer;
+    say_other_lineage(other.name, yields ? "taking over its weights" : "not blended");
+  }
+}
+
+bool TrainerState::yields_to(const std::string& name, const Progress& peer,
+                             const Surroundings& others, TimePoint now) {
+  return lineages_.yields_to(name, peer, progress(), others, start_wait_, now);
+}
+
+double TrainerState::blend(const Arrival& arrival, double own_loss) {
+  const double peer_clock = arrival.progress.clock;
+  const auto result = interpolation_.factor({clock_, peer_clock, own_loss, arrival.progress.loss});
+  // Clipping the difference to the bound is the same as cutting the factor, in either blend.
+  const double factor = result.factor * arrival.factor_scale;
+  // A block moves the clock by as much as it moves the model.
+  const double moved = factor * options_.block_shares.at(arrival.block);
+  clock_ = options_.by_delta ? clock_after_delta(clock_, peer_clock, arrival.own.clock, moved)
+                             : clock_after_lerp(clock_, peer_clock, moved);
+  report_.factor = factor;
+  report_.clipped = arrival.factor_scale < 1;
+  report_.block = arrival.block;
+  report_.distance = std::sqrt(arrival.stats.squared_distance);
+  blended_ = true;
+  return factor;
+}
+
+void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
+  replace(arrival.progress.clock, arrival.progress.lineage);
+  lineages_.took_over(report_.peer, now);
+  lines_.push_back({true, "took over the weights of '" + report_.peer + "' at clock " +
+                              std::to_string(clock_) +
+                              ": more nodes of the file descend from these, or they have trained "
+                              "for longer"});
+  report_.factor = 1;
+  blended_ = true;
+}
+
+// A pull that finds nobody is soon over: while no peer answers, the steps say so and not that one
+// is under way.
+void TrainerState::watch_alone(const Arrival& arrival, TimePoint now) {
+  const bool failed = arrival.outcome != Outcome::mixed && arrival.outcome != Outcome::skipped;
+  alone_outcome_ = arrival.alone && failed ? std::optional(arrival.outcome) : std::nullopt;
+  if (const auto time = alone_.observe(arrival.alone, now)) {
+    const auto seconds = std::chrono::round<std::chrono::seconds>(*time).count();
+    lines_.push_back(
+        {true, "training alone: no peer has answered for " + std::to_string(seconds) + " s"});
+  }
+}
+
+void TrainerState::say_other_lineage(const std::string& peer, const std::string& consequence) {
+  lines_.push_back({true, "'" + peer + "' descends from other initial weights: " + consequence,
+                    peer + ' ' + consequence});
+}
+
+StepReport TrainerState::end_step(bool pending, Duration waited) {
+  if (report_.outcome == Outcome::skipped && pending)
+    report_.outcome = alone_outcome_.value_or(Outcome::pending);
+  report_.waited = waited;
+  report_.clock = clock_;
+  report_.blocks = blocks();
+  report_.pulls_ok = pulls_ok_;
+  report_.pulls_failed = pulls_failed_;
+  blended_ = false;
+  return std::exchange(report_, {});
+}
+
+std::vector<TrainerLine> TrainerState::take_lines() {
+  return std::exchange(lines_, {});
+}
+
+}  // namespace dpwa

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpwa/base/random.h"
+#include "dpwa/base/time.h"
+#include "dpwa/engine/arrival.h"
+#include "dpwa/engine/lineage_watch.h"
+#include "dpwa/engine/trainer_line.h"
+#include "dpwa/rules/alone_watch.h"
+#include "dpwa/rules/progress.h"
+#include "dpwa/rules/step_interval.h"
+#include "dpwa/rules/step_report.h"
+#include "interpolation/guarded.h"
+
+namespace dpwa {
+
+struct TrainerOptions {
+  bool of_file = true;          // the cluster file names this node
+  bool by_delta = true;         // delta blend; false: lerp
+  double pull_probability = 1;  // of beginning a pull at a step
+  bool spread_pulls = true;     // pulls begin at a random moment of the step: no step waits for one
+  Duration start_wait{};        // see LineageWatch::yields_to
+  std::size_t max_members = 4096;
+  // Of each block that the model is pulled in: its share of what the nodes exchange.
+  std::vector<double> block_shares{1.0};
+};
+
+// Which pull to begin.
+struct PullPlan {
+  std::optional<PeerId> adopt_from;  // everything of this peer, to take over its weights
+  std::optional<unsigned> block;     // else this block of any peer; none: the whole model
+  Duration delay{};                  // before the first peer is asked
+};
+
+// What to do with what a pull brought.
+enum class Absorbed {
+  nothing,  // it brought nothing
+  refused,  // it is of another lineage
+  blend,    // TrainerState::blend() says by which factor
+  adopt,    // take the weights over, then TrainerState::take_over()
+};
+
+// One node's side of gossip averaging, as decisions alone: clock and lineage of its weights, which
+// pull to begin, what an arrival is worth, and the report of the step. A step is
+//   absorb() what has arrived late; step_begins(), publish(), wants_pull() and plan_pull(); the
+//   optimizer; unless blended(): absorb() what has arrived by now; end_step().
+// Who drives it owns parameters, snapshots and network. Pure: time and randomness are arguments.
+// One owner, one thread.
+class TrainerState {
+ public:
+  TrainerState(TrainerOptions options, GuardedInterpolation interpolation, Random& random);
+
+  // What a reload of the configuration may change.
+  void reload(double pull_probability, bool spread_pulls, Duration start_wait);
+
+  // The weights are replaced by others.
+  void replace(double clock, std::uint64_t lineage);
+  void restore(double clock, std::uint64_t lineage);  // before the start; others are heard anew
+  void set_clock(double clock) { clock_ = clock; }
+  double clock() const { return clock_; }
+  std::uint64_t lineage() const { return lineage_; }
+  Progress progress() const;  // but for version, loss and time
+  LineageWatch& lineages() { return lineages_; }
+
+  // --- the first half of a step
+  void step_begins(TimePoint now) { step_interval_.observe(now); }
+  Progress publish();  // of the snapshot that is to be copied now; moves the clock on
+  bool wants_pull(Random& random) const { return random.bernoulli(pull_probability_); }
+  PullPlan plan_pull(Random& random);
+  void began(const PullPlan& plan);
+
+  // --- an arrival
+  // Whether absorb() needs to know the others; else they may be left empty.
+  bool needs_surroundings(const Arrival& arrival) const;
+  Absorbed absorb(const Arrival& arrival, const Surroundings& others, TimePoint now);
+  // The factor to blend with. `own_loss`: of now. Moves the clock.
+  double blend(const Arrival& arrival, double own_loss);
+  void take_over(const Arrival& arrival, TimePoint now);  // another lineage, while training
+
+  // --- the second half
+  bool blended() const { return blended_; }  // in the step under way
+  // `pending`: a pull is under way.
+  StepReport end_step(bool pending, Duration waited);
+
+  std::optional<TimePoint> alone_since() const { return alone_.since(); }
+  std::vector<TrainerLine> take_lines();
+
+ private:
+  void hear(const std::vector<OtherLineage>& others, const Surroundings& surroundings,
+            TimePoint now);
+  bool yields_to(const std::string& name, const Progress& peer, const Surroundings& others,
+                 TimePoint now);
+  void watch_alone(const Arrival& arrival, TimePoint now);
+  void say_other_lineage(const std::string& peer, const std::string& consequence);
+  unsigned blocks() const { return static_cast<unsigned>(options_.block_shares.size()); }
+
+  const TrainerOptions options_;
+  double pull_probability_;
+  bool spread_pulls_;
+  Duration start_wait_;
+  GuardedInterpolation interpolation_;
+
+  double clock_ = 0;
+  std::uint64_t lineage_ = 0;
+  unsigned next_block_;
+  StepInterval step_interval_;
+  std::optional<PeerId> adopt_from_;  // the next pull takes this peer's weights in full
+  LineageWatch lineages_;
+
+  StepReport report_;     // of the step under way
+  bool blended_ = false;  // in the step under way
+  std::uint64_t pulls_ok_ = 0;
+  std::uint64_t pulls_failed_ = 0;
+  AloneWatch alone_;
+  std::optional<Outcome> alone_outcome_;  // of the last pull, while no peer answers
+  std::vector<TrainerLine> lines_;
+};
+
+}  // namespace dpwa

@@ -1,0 +1,186 @@
+#include "dpwa/engine/start_up.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <variant>
+#include <vector>
+
+#include "dpwa/base/random.h"
+
+using namespace std::chrono_literals;
+using dpwa::PeerAnswer;
+using dpwa::PeerFailure;
+using dpwa::Random;
+using dpwa::StartUp;
+using dpwa::StartUpOptions;
+using dpwa::TakeOver;
+using dpwa::TimePoint;
+
+namespace {
+
+constexpr TimePoint begun{1h};
+
+StartUpOptions second_of(std::size_t nodes) {
+  StartUpOptions options;
+  options.name = "w2";
+  options.position = 1;
+  options.file_peers = nodes - 1;
+  options.timeout = 500ms;
+  options.new_lineage = 22;
+  return options;
+}
+
+PeerAnswer ready_at(double clock, std::uint64_t lineage = 7) {
+  PeerAnswer answer;
+  answer.asked = answer.seed = answer.vouched_for = true;
+  answer.joining = false;
+  answer.clock = clock;
+  answer.lineage = lineage;
+  answer.name = "w1";
+  return answer;
+}
+
+struct Starting {
+  StartUp start;
+  Random random{1};
+
+  explicit Starting(const StartUpOptions& options) : start(options, begun) {}
+  template <typename Expected>
+  Expected expect(TimePoint now = begun) {
+    const auto action = start.next(now, random);
+    REQUIRE(std::holds_alternative<Expected>(action));
+    return std::get<Expected>(action);
+  }
+  // Up to the first look.
+  void open() {
+    CHECK(expect<StartUp::Publish>().lineage == 0);
+    start.published(true);
+    expect<StartUp::Greet>();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("nobody takes the first snapshot of a node for weights, not even of one that resumes") {
+  StartUpOptions options = second_of(2);
+  options.weights = {100, 7, true};
+  Starting node(options);
+  node.open();
+  node.start.greeted({ready_at(100.5)}, begun);
+  const auto shown = node.expect<StartUp::Publish>();
+  CHECK(shown.lineage == 7);
+  CHECK(shown.clock == 100);
+  node.start.published(true);
+  node.expect<StartUp::Begin>();
+}
+
+TEST_CASE("a resumed node without a lineage begins a new one") {
+  StartUpOptions options = second_of(2);
+  options.weights = {100, 0, true};
+  Starting node(options);
+  node.open();
+  node.start.greeted({ready_at(5)}, begun);
+  CHECK(node.expect<StartUp::Publish>().lineage == 22);
+}
+
+TEST_CASE("a full pull may take half of what is left, and twice the wait where a peer trains") {
+  Starting node(second_of(2));
+  node.open();
+  node.start.greeted({ready_at(5)}, begun + 2s);
+  CHECK(node.expect<StartUp::Pull>(begun + 2s).timeout == 9s);  // of 20 s
+  node.start.pulled(TakeOver::failed, 0, 0, begun + 11s);
+  node.expect<StartUp::Wait>(begun + 11s);
+  node.expect<StartUp::Greet>(begun + 11s);
+  node.start.greeted({ready_at(5)}, begun + 18s);
+  CHECK(node.expect<StartUp::Pull>(begun + 18s).timeout == 1s);
+}
+
+TEST_CASE("a peer that is busy for an eighth of the wait counts as having given nothing") {
+  Starting node(second_of(2));
+  node.open();
+  TimePoint now = begun;
+  int pulls = 0;
+  for (; now < begun + 9s; now += 100ms) {  // w1 trains: nobody brings weights
+    node.start.greeted({ready_at(5)}, now);
+    const auto action = node.start.next(now, node.random);
+    if (!std::holds_alternative<StartUp::Pull>(action)) break;
+    ++pulls;
+    node.start.pulled(TakeOver::busy, 0, 0, now);
+    node.expect<StartUp::Wait>(now);
+    node.expect<StartUp::Greet>(now);
+  }
+  CHECK(now - begun > 3 * 1250ms);
+  CHECK(now - begun < 3 * 1250ms + 500ms);
+  CHECK(pulls > 30);
+}
+
+TEST_CASE("weights that could not be shown are shown after the next look") {
+  StartUpOptions options = second_of(2);
+  options.weights = {3, 7, true};
+  Starting node(options);
+  node.open();
+  PeerAnswer joining = ready_at(0, 0);
+  joining.joining = true;
+  for (const bool done : {false, true}) {
+    node.start.greeted({joining}, begun);
+    node.expect<StartUp::Publish>();
+    node.start.published(done);
+    node.expect<StartUp::Wait>();
+    node.expect<StartUp::Greet>();
+  }
+  node.start.greeted({joining}, begun);
+  node.expect<StartUp::Wait>();
+}
+
+TEST_CASE("a node that every peer refuses gives up at once, with the last reason") {
+  Starting node(second_of(3));
+  node.open();
+  PeerAnswer refusing = ready_at(0);
+  refusing.failure = PeerFailure::rejected;
+  refusing.detail = "another model";
+  node.start.greeted({refusing, refusing}, begun);
+  CHECK(node.expect<StartUp::Fail>().line ==
+        "node 'w2' was refused by every node that answered: another model");
+}
+
+TEST_CASE("one that joins visits its addresses until one answers, and fails after the wait") {
+  StartUpOptions options = second_of(1);
+  options.joins = true;
+  options.join_by = "host:1";
+  options.rule.may_bring = false;
+  for (const bool answers : {true, false}) {
+    Starting node(options);
+    node.expect<StartUp::Publish>();
+    node.start.published(true);
+    PeerAnswer seed = ready_at(0);
+    if (!answers) seed.failure = PeerFailure::unreachable;
+    seed.detail = "connection refused";
+    node.expect<StartUp::Visit>();
+    node.start.visited({seed}, begun);
+    if (answers) {
+      node.expect<StartUp::Greet>();
+      CHECK(node.start.take_lines().front().text == "joined by 'w1'");
+      continue;
+    }
+    node.expect<StartUp::Wait>();
+    node.expect<StartUp::Visit>();
+    node.start.visited({seed}, begun + 10s);
+    CHECK(node.expect<StartUp::Fail>().line ==
+          "node 'w2' cannot join by host:1: connection refused");
+  }
+}
+
+TEST_CASE("among more than 64 nodes looks are rarer, and from 256 on the node warns") {
+  for (const std::size_t nodes : {2U, 64U, 128U, 1000U}) {
+    CAPTURE(nodes);
+    Starting node(second_of(nodes));
+    node.open();
+    CHECK(node.start.take_lines().size() == (nodes >= 256 ? 1 : 0));
+    PeerAnswer absent = ready_at(0);
+    absent.failure = PeerFailure::unreachable;
+    node.start.greeted(std::vector<PeerAnswer>(nodes - 1, absent), begun);
+    const auto wait = node.expect<StartUp::Wait>().time;
+    CHECK(wait == 25ms * (1 + (nodes - 1) / 64));
+  }
+}
