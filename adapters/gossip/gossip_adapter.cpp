@@ -50,8 +50,8 @@ GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
 
 AlignedBuffer GossipAdapter::allocate(std::size_t bytes) {
   if (!config_.gossip.daemon) return AlignedBuffer(bytes);
-  shared_ = attach::SharedRegion::create(bytes);
-  return AlignedBuffer(std::shared_ptr<std::byte>(shared_, shared_->bytes().data()), bytes);
+  shared_ = attach::allocate_parameters(bytes);
+  return AlignedBuffer(std::shared_ptr<std::byte>(shared_, shared_->data()), bytes);
 }
 
 GossipAdapter::~GossipAdapter() = default;

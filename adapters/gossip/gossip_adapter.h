@@ -4,9 +4,9 @@
 
 #include "adapters/adapter.h"
 #include "adapters/common/flat_parameters.h"
-#include "dpwa/attach/shared_region.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/parameters.h"
+#include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa {
 
@@ -38,7 +38,7 @@ class GossipAdapter : public Adapter {
   bool is_running() const;                    // throws std::logic_error before start()
 
   const Config config_;
-  std::shared_ptr<attach::SharedRegion> shared_;  // null: the network side is in this process
+  std::shared_ptr<MemoryFile> shared_;  // null: the network side is in this process
   FlatParameters flat_;
   std::unique_ptr<Parameters> parameters_;  // null where it is not
   std::unique_ptr<GossipSession> gossip_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -19,12 +20,18 @@ namespace dpwa::attach {
 using nlohmann::json;
 using SteadyClock = std::chrono::steady_clock;
 
+std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes) {
+  auto memory = MemoryFile::create(bytes, "dpwa-parameters");
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
 struct AttachedGossip::Message {
   json text;
 };
 
 AttachedGossip::AttachedGossip(const Config& config, Manifest manifest,
-                               std::shared_ptr<SharedRegion> parameters, unsigned threads)
+                               std::shared_ptr<MemoryFile> parameters, unsigned threads)
     : config_(config),
       manifest_(std::move(manifest)),
       parameters_(std::move(parameters)),

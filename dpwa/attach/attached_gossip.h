@@ -1,14 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
 
 #include "dpwa/attach/channel.h"
-#include "dpwa/attach/shared_region.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa::attach {
+
+// Memory for the parameters of a trainer that a node process is to have too. Throws std::bad_alloc.
+std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes);
 
 // Gossip averaging of a trainer whose network side is a node process (`dpwa node`) of the same user
 // on the same host. The parameters are memory of both, so a step copies no more than with Gossip;
@@ -16,9 +20,9 @@ namespace dpwa::attach {
 // when the node process refuses it, or has ended.
 class AttachedGossip : public GossipSession {
  public:
-  // `parameters`: laid out as `manifest` says. `threads`: that may share a pass over them. Throws
-  // ConfigError for more blocks than the model can be cut into.
-  AttachedGossip(const Config& config, Manifest manifest, std::shared_ptr<SharedRegion> parameters,
+  // `parameters`: of allocate_parameters(), laid out as `manifest` says. `threads`: that may share
+  // a pass over them. Throws ConfigError for more blocks than the model can be cut into.
+  AttachedGossip(const Config& config, Manifest manifest, std::shared_ptr<MemoryFile> parameters,
                  unsigned threads);
 
   void restore(const GossipState& state) override;
@@ -39,7 +43,7 @@ class AttachedGossip : public GossipSession {
 
   const Config config_;
   const Manifest manifest_;
-  const std::shared_ptr<SharedRegion> parameters_;
+  const std::shared_ptr<MemoryFile> parameters_;
   const unsigned threads_;
   Channel channel_;
   GossipState state_;

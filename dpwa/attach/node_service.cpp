@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -101,8 +102,10 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
   model.manifest = std::move(*manifest);
   model.threads = std::clamp(told.at("threads").get<unsigned>(), 1U, 256U);
   if (!told.at("seed").is_null()) model.seed = told.at("seed").get<std::uint64_t>();
-  model.parameters = SharedRegion::open(std::move(file), model.manifest.total_bytes());
-  if (!model.parameters) throw std::runtime_error("its parameters are not memory to be shared");
+  auto parameters =
+      MemoryFile::open(std::move(file), model.manifest.total_bytes(), MemoryFile::Access::write);
+  if (!parameters) throw std::runtime_error("it " + parameters.error());
+  model.parameters = std::move(*parameters);
   return model;
 }
 
@@ -167,14 +170,14 @@ void NodeService::start(const json& resume, double waited) {
     const bool same = parameters_->manifest().fingerprint() == model.manifest.fingerprint();
     leave();
     if (!state && last && same && descent.lineage != 0) {
-      std::ranges::copy(last->bytes(), model.parameters->bytes().begin());
+      std::ranges::copy(last->bytes(), model.parameters->data());
       state = descent;
     }
   }
   trainer_seed_ = model.seed;
   memory_ = std::move(model.parameters);
-  parameters_ =
-      std::make_unique<HostParameters>(std::move(model.manifest), memory_->bytes(), model.threads);
+  const std::span values(memory_->data(), model.manifest.total_bytes());
+  parameters_ = std::make_unique<HostParameters>(std::move(model.manifest), values, model.threads);
   waiting_.reset();
   gossip_ = std::make_unique<Gossip>(with_trainers_seed(config_), *parameters_);
   if (state) gossip_->restore(*state);

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "dpwa/attach/channel.h"
-#include "dpwa/attach/shared_region.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/node/waiting_node.h"
+#include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa::attach {
 
@@ -44,7 +44,7 @@ class NodeService {
   // What a trainer has told of its model, and has not started with yet.
   struct Model {
     Manifest manifest;
-    std::shared_ptr<SharedRegion> parameters;
+    std::shared_ptr<MemoryFile> parameters;
     unsigned threads = 1;
     std::optional<std::uint64_t> seed;
   };
@@ -71,7 +71,7 @@ class NodeService {
   std::optional<std::uint64_t>
       trainer_seed_;  // gossip.seed as the last trainer that started has it
 
-  std::shared_ptr<SharedRegion> memory_;  // of parameters_
+  std::shared_ptr<MemoryFile> memory_;  // of parameters_
   std::unique_ptr<HostParameters> parameters_;
   std::unique_ptr<Gossip> gossip_;        // null: off the network
   std::unique_ptr<WaitingNode> waiting_;  // while it is, if the address can be had

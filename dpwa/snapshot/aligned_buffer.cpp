@@ -48,7 +48,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
 }
 
 AlignedBuffer AlignedBuffer::shared(std::size_t bytes) {
-  auto file = MemoryFile::create(bytes);
+  auto file = bytes > 0 ? MemoryFile::create(bytes) : nullptr;
   if (file == nullptr) return AlignedBuffer(bytes);
   AlignedBuffer buffer(std::shared_ptr<std::byte>(file, file->data()), bytes);
   buffer.file_ = std::move(file);

@@ -2,47 +2,64 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <limits>
-#include <string>
 #include <utility>
-
-#include "dpwa/snapshot/aligned_mapping.h"
 
 namespace dpwa {
 namespace {
 
 using Layout = MemoryFileLayout;
 
-#ifdef F_SEAL_FUTURE_WRITE
-constexpr int seal_future_write = F_SEAL_FUTURE_WRITE;
+#ifdef MADV_POPULATE_READ
+constexpr int advice_populate = MADV_POPULATE_READ;
 #else
-constexpr int seal_future_write = 0x0010;
+constexpr int advice_populate = 22;
 #endif
 
-// The mapping of this process stays writable; every later one is not, where the kernel can do that
-// (Linux 5.1). Without it a process of the same user could write, which it can in other ways too.
-bool seal(int descriptor) {
-  if (::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return false;
-  ::fcntl(descriptor, F_ADD_SEALS, seal_future_write);
-  return ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL) == 0;
+constexpr std::size_t most_data_bytes = std::numeric_limits<off_t>::max() / 2;
+
+// Null when the system refuses.
+std::byte* map(const FileDescriptor& file, std::size_t data_bytes, int protection) {
+  const bool huge = data_bytes >= huge_page_bytes;
+  return map_aligned(Layout::file_bytes(data_bytes), huge ? huge_page_bytes : page_bytes,
+                     protection, file.get());
 }
 
 }  // namespace
 
-std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes) {
-  if (data_bytes == 0 || data_bytes > std::numeric_limits<off_t>::max() / 2) return nullptr;
-  const std::string name = name_of(::getpid());
+std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes, const std::string& name) {
+  if (data_bytes > most_data_bytes) return nullptr;
   FileDescriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = Layout::file_bytes(data_bytes);
   if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
-  const bool huge = data_bytes >= huge_page_bytes;
-  std::byte* data =
-      map_aligned(bytes, huge ? huge_page_bytes : page_bytes, PROT_READ | PROT_WRITE, file.get());
+  // Part of the protocol: readers may refuse a file that could shrink under them.
+  constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  if (::fcntl(file.get(), F_ADD_SEALS, seals) != 0) return nullptr;
+  std::byte* data = map(file, data_bytes, PROT_READ | PROT_WRITE);
   if (data == nullptr) return nullptr;
-  std::shared_ptr<MemoryFile> result(new MemoryFile(std::move(file), data, data_bytes));
   touch_shared_pages(data, bytes);
-  return seal(result->descriptor()) ? result : nullptr;
+  return std::shared_ptr<MemoryFile>(new MemoryFile(std::move(file), data, data_bytes));
+}
+
+boost::system::result<std::shared_ptr<MemoryFile>, std::string> MemoryFile::open(
+    FileDescriptor file, std::size_t data_bytes, Access access) {
+  if (!file.valid()) return std::string("sent no memory");
+  struct stat facts {};
+  const auto bytes = static_cast<off_t>(Layout::file_bytes(data_bytes));
+  if (data_bytes > most_data_bytes || ::fstat(file.get(), &facts) != 0 || facts.st_size != bytes)
+    return std::string("sent memory of another size");
+  const int protection = access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
+  std::byte* data = map(file, data_bytes, protection);
+  if (data == nullptr) return std::string("sent memory that cannot be mapped");
+  return std::shared_ptr<MemoryFile>(new MemoryFile({}, data, data_bytes));
+}
+
+std::int64_t MemoryFile::own_pid() {
+  return ::getpid();
 }
 
 std::string MemoryFile::name_of(std::int64_t pid) {
@@ -66,6 +83,25 @@ void MemoryFile::begin_write() {
 
 void MemoryFile::end_write() {
   counter().store(generation() + 1, std::memory_order_release);
+}
+
+std::uint64_t MemoryFile::generation() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return counter().load(std::memory_order_acquire);
+}
+
+bool MemoryFile::populate(ByteRange range) {
+  if (overlap(range, populated_) == range) return true;
+  const std::size_t from = range.offset / page_bytes * page_bytes;
+  // Before Linux 5.14 pages come one by one as they are read.
+  if (::madvise(data_ + from, range.end() - from, advice_populate) != 0 && errno != EINVAL)
+    return false;
+  if (range.offset == populated_.end()) {
+    populated_.length += range.length;
+  } else if (populated_.length == 0) {
+    populated_ = range;
+  }
+  return true;
 }
 
 }  // namespace dpwa

@@ -1,14 +1,18 @@
 #pragma once
 
 #include <atomic>
+#include <boost/system/result.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/snapshot/aligned_mapping.h"
+#include "dpwa/snapshot/byte_range.h"
 
 namespace dpwa {
 
@@ -26,39 +30,58 @@ struct MemoryFileLayout {
   }
 };
 
-// Memory of this process that other processes can map for reading, given the descriptor: a file
-// without a name (memfd), so nothing is left behind however the process ends. Sealed: nobody can
-// shrink it under a reader, and no new mapping can write to it. The generation tells a reader
-// whether what it read was whole, as in a sequence lock: odd while the owner writes, another even
-// number after each write. One writing thread; anyone may read the generation.
+// Memory that processes of one user on one host have in common, given its descriptor: a file
+// without a name (memfd), so nothing is left behind however they end, and a process that has mapped
+// it keeps it when the others die. Two uses:
+// - A snapshot buffer: one process writes, others read. The generation tells a reader whether what
+// it
+//   read was whole, as in a sequence lock: odd while the owner writes, another even number after
+//   each write. One writing thread; anyone may read the generation.
+// - The parameters of an attached trainer: two processes write, never at once. No generation.
 class MemoryFile {
  public:
-  // Zeroed, every page touched, on huge pages where the system has them. Null when the system
-  // gives no such file or not so much memory.
-  static std::shared_ptr<MemoryFile> create(std::size_t data_bytes);
-  // Of the files of process `pid`. It shows in /proc/PID/maps, nowhere else.
-  static std::string name_of(std::int64_t pid);
+  enum class Access { read, write };
   static constexpr std::string_view name_prefix = "dpwa-snapshot-";
+  // Of the snapshots of process `pid`. It shows in /proc/PID/maps, nowhere else.
+  static std::string name_of(std::int64_t pid);
+
+  // Zeroed, every page touched, on huge pages where the system has them. Null when the system gives
+  // no such file or not so much memory.
+  static std::shared_ptr<MemoryFile> create(std::size_t data_bytes,
+                                            const std::string& name = name_of(own_pid()));
+  // That of another process, which has another size if it is not of `data_bytes`; or what is wrong
+  // with it. The descriptor is closed.
+  static boost::system::result<std::shared_ptr<MemoryFile>, std::string> open(
+      FileDescriptor file, std::size_t data_bytes, Access access);
 
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  std::byte* data() { return data_; }
-  int descriptor() const { return file_.get(); }
+  std::byte* data() { return data_; }  // with Access::read: not to be written
+  std::span<const std::byte> bytes(ByteRange range) const {
+    return {data_ + range.offset, range.length};
+  }
+  int descriptor() const { return file_.get(); }  // -1: it was opened
 
   void begin_write();  // before the first byte is changed
   void end_write();    // after the last
-  std::uint64_t generation() const { return counter().load(std::memory_order_acquire); }
+  // Reads before this call are of the memory as it was when the result was the generation.
+  std::uint64_t generation() const;
+
+  // Makes the pages of a range present, each once; false when the system cannot. One thread.
+  bool populate(ByteRange range);
 
  private:
   MemoryFile(FileDescriptor file, std::byte* data, std::size_t data_bytes)
       : file_(std::move(file)), data_(data), data_bytes_(data_bytes) {}
+  static std::int64_t own_pid();
   std::atomic_ref<std::uint64_t> counter() const;
 
   const FileDescriptor file_;
   std::byte* const data_;
   const std::size_t data_bytes_;
+  ByteRange populated_;
 };
 
 }  // namespace dpwa

@@ -191,8 +191,8 @@ struct Model {
       return;
     }
     const dpwa::Manifest manifest = dpwa::test::vector_manifest(elements);
-    const auto shared = dpwa::attach::SharedRegion::create(manifest.total_bytes());
-    values = {reinterpret_cast<float*>(shared->bytes().data()), elements};
+    const auto shared = dpwa::attach::allocate_parameters(manifest.total_bytes());
+    values = {reinterpret_cast<float*>(shared->data()), elements};
     std::ranges::fill(values, value);
     attached = std::make_unique<dpwa::attach::AttachedGossip>(config, manifest, shared, 1);
     gossip = attached.get();

@@ -46,7 +46,7 @@ std::optional<wire::Mapped> MemoryReader::pull(std::chrono::milliseconds deadlin
     throw std::runtime_error("the node sends no sound MAPPED");
   mappings_.resize(std::max<std::size_t>(mappings_.size(), mapped->buffer + 1));
   if (descriptor.valid()) {
-    auto opened = same_host::Mapping::open(std::move(descriptor), data_bytes);
+    auto opened = MemoryFile::open(std::move(descriptor), data_bytes, MemoryFile::Access::read);
     if (!opened) throw std::runtime_error("the node " + opened.error());
     mappings_[mapped->buffer] = *opened;
   }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "dpwa/net/same_host/mapping.h"
+#include "dpwa/snapshot/memory_file.h"
 #include "dpwa/wire/messages.h"
 #include "test/support/raw_socket.h"
 
@@ -22,14 +22,14 @@ class MemoryReader {
   // None: declined; the reply is in last_reply().
   std::optional<wire::Mapped> pull(std::chrono::milliseconds deadline, std::size_t data_bytes);
   wire::MessageType last_reply() const { return last_reply_; }
-  const same_host::Mapping& mapping() const { return *mapping_; }  // of the last pull
+  const MemoryFile& mapping() const { return *mapping_; }  // of the last pull
   bool release(bool landed);
   RawSocket& socket() { return *socket_; }
 
  private:
   std::optional<RawSocket> socket_;
-  std::vector<std::shared_ptr<same_host::Mapping>> mappings_;
-  std::shared_ptr<same_host::Mapping> mapping_;
+  std::vector<std::shared_ptr<MemoryFile>> mappings_;
+  std::shared_ptr<MemoryFile> mapping_;
   wire::MessageType last_reply_{};
 };
 

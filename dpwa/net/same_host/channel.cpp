@@ -55,7 +55,7 @@ Channel::Channel(asio::io_context& io, LocalNode& local, std::string peer,
 
 void Channel::close() {
   if (socket_) socket_->close();
-  mappings_.clear();
+  buffers_.clear();
 }
 
 asio::awaitable<std::string> Channel::connect(Offer offer, std::uint64_t incarnation) {
@@ -149,52 +149,49 @@ asio::awaitable<PullResult> Channel::read(const PullRequest& request, wire::Mapp
                     request.range.end() <= local_.manifest.total_bytes();
   if (!fits) co_return failed(PeerFailure::protocol, "handed over a range not asked for");
   std::string why;
-  auto mapping = mapping_of(reply, why);
-  if (mapping == nullptr) co_return failed(PeerFailure::protocol, why);
+  auto memory = memory_of(reply, why);
+  if (memory == nullptr) co_return failed(PeerFailure::protocol, why);
   if (const auto verdict = request.judge ? request.judge(reply.progress) : std::nullopt) {
     PullResult result = not_wanted(*verdict, reply.progress);
     co_await release(false);
     co_return result;
   }
   if (request.begin_landing) request.begin_landing();
-  PullResult result = co_await land(std::move(mapping), reply, request.codec, landing);
+  PullResult result = co_await land(std::move(memory), reply, request.codec, landing);
   if (!result.failure) co_await release(true);
   co_return result;
 }
 
-std::shared_ptr<Mapping> Channel::mapping_of(const wire::Mapped& reply, std::string& why) {
-  if (mappings_.size() <= reply.buffer) mappings_.resize(reply.buffer + 1);
-  std::shared_ptr<Mapping>& mapping = mappings_[reply.buffer];
+std::shared_ptr<MemoryFile> Channel::memory_of(const wire::Mapped& reply, std::string& why) {
+  if (buffers_.size() <= reply.buffer) buffers_.resize(reply.buffer + 1);
+  std::shared_ptr<MemoryFile>& memory = buffers_[reply.buffer];
   if (reply.with_descriptor) {
-    auto opened = Mapping::open(socket_->take_descriptor(), local_.manifest.total_bytes());
-    if (opened) {
-      mapping = std::move(*opened);
-    } else {
-      mapping = nullptr;
-      why = opened.error();
-    }
-  } else if (mapping == nullptr) {
+    auto opened = MemoryFile::open(socket_->take_descriptor(), local_.manifest.total_bytes(),
+                                   MemoryFile::Access::read);
+    if (!opened) why = opened.error();
+    memory = opened ? std::move(*opened) : nullptr;
+  } else if (memory == nullptr) {
     why = "named memory that it has not sent";
   }
-  return mapping;
+  return memory;
 }
 
-std::uint64_t Channel::land_piece(const Mapping& mapping, ByteRange piece, Codec codec,
+std::uint64_t Channel::land_piece(const MemoryFile& memory, ByteRange piece, Codec codec,
                                   Landing& landing) {
   if (codec == Codec::raw) {
-    landing.consume(piece.offset, mapping.bytes(piece));
+    landing.consume(piece.offset, memory.bytes(piece));
     return piece.length;
   }
   const Manifest& manifest = local_.manifest;
   const auto payload = payload_.first(payload_bytes(manifest, codec, piece));
-  encode_chunk(manifest, codec, mapping.bytes({0, manifest.total_bytes()}), piece, payload);
+  encode_chunk(manifest, codec, memory.bytes({0, manifest.total_bytes()}), piece, payload);
   landing.consume(codec, piece, payload);
   return payload.size();
 }
 
 // Lets the thread do its other work between two pieces; a deadline may close the channel there.
 // With a codec the pieces are the chunks of a reply over TCP, for its units depend on them.
-asio::awaitable<PullResult> Channel::land(std::shared_ptr<Mapping> mapping, wire::Mapped reply,
+asio::awaitable<PullResult> Channel::land(std::shared_ptr<MemoryFile> memory, wire::Mapped reply,
                                           Codec codec, Landing& landing) {
   PullResult result;
   result.progress = reply.progress;
@@ -202,11 +199,11 @@ asio::awaitable<PullResult> Channel::land(std::shared_ptr<Mapping> mapping, wire
   const std::uint64_t longest = codec == Codec::raw ? piece_bytes : payload_.size();
   for (std::uint64_t at = 0; at < range.length;) {
     const ByteRange piece{range.offset + at, std::min(longest, range.length - at)};
-    if (!mapping->populate(piece))
+    if (!memory->populate(piece))
       co_return failed(PeerFailure::protocol, "sent memory that cannot be read");
-    result.bytes += land_piece(*mapping, piece, codec, landing);
+    result.bytes += land_piece(*memory, piece, codec, landing);
     at += piece.length;
-    if (mapping->generation() != reply.generation) {
+    if (memory->generation() != reply.generation) {
       ++local_.traffic.same_host_reads_discarded;
       co_return taken_back(reply.progress);
     }

@@ -11,9 +11,9 @@
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/same_host/frame_socket.h"
-#include "dpwa/net/same_host/mapping.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/landing.h"
+#include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa::same_host {
 
@@ -40,22 +40,23 @@ class Channel {
   boost::asio::awaitable<PullResult> exchange(const PullRequest& request, Landing& landing);
   boost::asio::awaitable<PullResult> read(const PullRequest& request, wire::Mapped reply,
                                           Landing& landing);
-  boost::asio::awaitable<PullResult> land(std::shared_ptr<Mapping> mapping, wire::Mapped reply,
+  boost::asio::awaitable<PullResult> land(std::shared_ptr<MemoryFile> memory, wire::Mapped reply,
                                           Codec codec, Landing& landing);
   // Lands a part of the snapshot. The bytes that it would have taken over TCP.
-  std::uint64_t land_piece(const Mapping& mapping, ByteRange piece, Codec codec, Landing& landing);
+  std::uint64_t land_piece(const MemoryFile& memory, ByteRange piece, Codec codec,
+                           Landing& landing);
   boost::asio::awaitable<void> release(bool landed);
   // The memory that `reply` names; null: `why` says what is wrong with it.
-  std::shared_ptr<Mapping> mapping_of(const wire::Mapped& reply, std::string& why);
+  std::shared_ptr<MemoryFile> memory_of(const wire::Mapped& reply, std::string& why);
   void watch();
 
   boost::asio::io_context& io_;
   LocalNode& local_;
   const std::string peer_;
   const std::span<std::byte> payload_;
-  std::shared_ptr<FrameSocket> socket_;             // null before the first connect; no other owner
-  std::vector<std::shared_ptr<Mapping>> mappings_;  // by number of the peer's buffer
-  std::uint64_t incarnation_ = 0;                   // of the peer, on this connection
+  std::shared_ptr<FrameSocket> socket_;  // null before the first connect; no other owner
+  std::vector<std::shared_ptr<MemoryFile>> buffers_;  // by the peer's number of the buffer
+  std::uint64_t incarnation_ = 0;                     // of the peer, on this connection
   std::uint32_t next_request_id_ = 1;
   bool busy_ = false;      // a request is under way
   bool watching_ = false;  // for the end of the connection

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -47,7 +48,7 @@ TEST_CASE("a trainer tells its node process the seed of its choices, where it ha
     const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 28000));
     nlohmann::json told;
     std::jthread node([&] { told = take_one_trainer(listener.get()); });
-    AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), SharedRegion::create(64),
+    AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
                           1);
     gossip.start();
     node.join();
@@ -57,13 +58,18 @@ TEST_CASE("a trainer tells its node process the seed of its choices, where it ha
   }
 }
 
+TEST_CASE("parameters larger than memory are refused") {
+  CHECK_THROWS_AS(allocate_parameters(std::size_t{1} << 60), std::bad_alloc);
+  CHECK_THROWS_AS(allocate_parameters(~std::size_t{0}), std::bad_alloc);
+}
+
 TEST_CASE("a model too small for gossip.blocks is refused before a node process is asked for") {
   const test::ScratchFile file(
       "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
       "gossip: {daemon: true, blocks: 2}\nsecurity: {mode: insecure}\n");
   CHECK_THROWS_WITH_AS(
       AttachedGossip(load_config(file.path(), "w1"), Manifest({{.name = "x", .shape = {4}}}),
-                     SharedRegion::create(64), 1),
+                     allocate_parameters(64), 1),
       doctest::Contains("gossip.blocks: 2 blocks, but"), ConfigError);
 }
 
@@ -75,7 +81,7 @@ TEST_CASE("of a trainer whose node process has ended, steps fail and leaving doe
   const Config config = load_config(file.path(), "w1");
   const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 24000));
   std::jthread node([&] { take_one_trainer(listener.get()); });
-  AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), SharedRegion::create(64),
+  AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
                         1);
   gossip.start();
   node.join();

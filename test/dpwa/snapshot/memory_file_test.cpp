@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,10 @@ using Layout = MemoryFileLayout;
 
 AlignedBuffer allocate_shared(std::size_t bytes) {
   return AlignedBuffer::shared(bytes);
+}
+
+FileDescriptor copy_of(const MemoryFile& file) {
+  return FileDescriptor(::fcntl(file.descriptor(), F_DUPFD_CLOEXEC, 0));
 }
 
 void publish(SnapshotStore& store, std::uint64_t version, std::byte value) {
@@ -48,25 +51,51 @@ TEST_CASE("a memory file is zeroed, writable to its end, and followed by its gen
   }
 }
 
-TEST_CASE(
-    "nobody can shrink a memory file, and what holds only its descriptor cannot write to it") {
-  constexpr std::size_t bytes = 8192;
-  const auto file = MemoryFile::create(bytes);
+TEST_CASE("a memory file keeps its size, as readers of every version ask for") {
+  const auto file = MemoryFile::create(8192);
   REQUIRE(file);
   const int descriptor = file->descriptor();
   CHECK(::ftruncate(descriptor, 4096) != 0);
   CHECK(::ftruncate(descriptor, 1 << 20) != 0);
-  CHECK(::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0);
-  CHECK(::pwrite(descriptor, "x", 1, 0) < 0);
-  CHECK(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0) == MAP_FAILED);
   CHECK(::fcntl(descriptor, F_ADD_SEALS, F_SEAL_WRITE) != 0);
+  CHECK((::fcntl(descriptor, F_GET_SEALS) & F_SEAL_SHRINK) != 0);
+}
 
-  void* reader = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
-  REQUIRE(reader != MAP_FAILED);
-  file->data()[bytes - 1] = std::byte{7};  // its owner can
-  CHECK(static_cast<const std::byte*>(reader)[bytes - 1] == std::byte{7});
-  CHECK(::mprotect(reader, bytes, PROT_READ | PROT_WRITE) != 0);
-  ::munmap(reader, bytes);
+TEST_CASE("what one process writes to a memory file the other reads, and each keeps it") {
+  for (const std::size_t bytes : {0UL, 1UL, 4096UL, (2UL << 20) + 5}) {
+    CAPTURE(bytes);
+    auto here = MemoryFile::create(bytes, "dpwa-test");
+    REQUIRE(here);
+    const auto there = MemoryFile::open(copy_of(*here), bytes, MemoryFile::Access::write);
+    const auto reader = MemoryFile::open(copy_of(*here), bytes, MemoryFile::Access::read);
+    REQUIRE(there);
+    REQUIRE(reader);
+    const auto read = (*reader)->bytes({0, bytes});
+    CHECK(std::ranges::count(read, std::byte{0}) == std::ptrdiff_t(bytes));
+    CHECK((*reader)->populate({0, bytes}));
+    if (bytes == 0) continue;
+    here->data()[bytes - 1] = std::byte{7};
+    CHECK((*there)->data()[bytes - 1] == std::byte{7});
+    (*there)->data()[0] = std::byte{8};
+    CHECK(here->data()[0] == std::byte{8});
+    here->begin_write();
+    here->end_write();
+    CHECK((*reader)->generation() == 2);
+    here.reset();
+    CHECK(read.front() == std::byte{8});
+  }
+}
+
+TEST_CASE("what is no memory file, or one of another size, is not opened") {
+  using Access = MemoryFile::Access;
+  const auto file = MemoryFile::create(10);
+  REQUIRE(file);
+  CHECK(MemoryFile::open(copy_of(*file), 1 << 20, Access::write).error() ==
+        "sent memory of another size");
+  CHECK_FALSE(MemoryFile::open(copy_of(*file), ~std::size_t{0}, Access::read));
+  FileDescriptor device(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  CHECK_FALSE(MemoryFile::open(std::move(device), 10, Access::write));
+  CHECK(MemoryFile::open({}, 10, Access::read).error() == "sent no memory");
 }
 
 TEST_CASE("a generation is odd while the owner writes and a new even number after each write") {
