@@ -11,7 +11,7 @@ class Option;
 
 namespace dpwa::bench {
 
-// What a subcommand works with. It lives until the command has run.
+// The context of a subcommand. It lives until the command has run.
 struct CommandContext {
   std::ostream& out;  // results
   std::ostream& err;  // human text

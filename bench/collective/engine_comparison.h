@@ -10,7 +10,7 @@
 
 namespace dpwa::bench {
 
-// An engine of backend collective, and what was measured of it.
+// An engine of backend collective, and its measurements.
 struct EngineTimes {
   std::string name;
   std::string absent;                         // why there are no figures; empty: there are

@@ -24,7 +24,8 @@ struct StepSettings {
   std::string ddp_script;
 };
 
-// What one window gave, medians in microseconds. Those of DistributedDataParallel are 0 without it.
+// The result of one window, medians in microseconds. Those of DistributedDataParallel are 0 without
+// it.
 struct StepWindow {
   double step = 0;       // of backend collective, over the steps of all nodes
   double local = 0;      // the same step without communication

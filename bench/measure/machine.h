@@ -7,7 +7,7 @@ namespace dpwa::bench {
 
 using Json = nlohmann::ordered_json;
 
-// What a figure depends on besides the code: processor, kernel, instruction set, huge pages,
+// Properties of the machine that affect figures: processor, kernel, instruction set, huge pages,
 // version of dpwa. Unknown values are empty.
 Json machine_settings();
 

@@ -6,7 +6,7 @@
 
 namespace dpwa::bench {
 
-// What the kernel says of the TCP connections that this process has open.
+// The kernel's data on the open TCP connections of this process.
 struct OpenSockets {
   std::set<std::string> congestion_controls;
   std::uint64_t bytes_received = 0;  // since each was opened

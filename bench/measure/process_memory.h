@@ -5,7 +5,7 @@
 
 namespace dpwa::bench {
 
-// What the kernel says about the mappings of a process (/proc/PID/smaps), in KiB.
+// The kernel's data on the mappings of a process (/proc/PID/smaps), in KiB.
 struct MappedMemory {
   std::uint64_t peers_kib = 0;  // resident pages of snapshots that belong to other processes
   std::uint64_t huge_kib = 0;   // of the process's own memory, on huge pages

@@ -11,7 +11,7 @@
 
 namespace dpwa::bench {
 
-// What one thread works with: vectors of equal length out of cache, and a staging buffer in it.
+// The memory of one thread: vectors of equal length out of cache, and a staging buffer in it.
 struct Vectors {
   Vectors(std::size_t bytes, DType dtype, std::uint64_t seed);
 

@@ -9,7 +9,7 @@ namespace dpwa::bench {
 void plain_blend(std::span<std::byte> target, std::span<const std::byte> own,
                  std::span<const std::byte> peer, float factor);
 
-// difference = peer - own over float32, by AVX2 where there is such: a landing without statistics.
+// difference = peer - own over float32, by AVX2 if available: a landing without statistics.
 void plain_difference(std::span<std::byte> difference, std::span<const std::byte> peer,
                       std::span<const std::byte> own);
 

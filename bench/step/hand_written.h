@@ -8,7 +8,7 @@
 
 namespace dpwa::bench {
 
-// What a step of gossip does to memory, written by hand over bare buffers: copy the parameters out
+// The memory passes of a gossip step, written by hand over bare buffers: copy the parameters out
 // into one of three snapshot buffers, add a difference to them.
 class HandWritten {
  public:

@@ -17,7 +17,7 @@ namespace dpwa::train {
 inline constexpr std::size_t checkpoint_header_bytes = 24;
 std::string checkpoint_header(std::string_view body);
 
-// Surely not a whole checkpoint; says what is wrong with it.
+// The file is certainly not a whole checkpoint; the text states the damage.
 class DamagedCheckpoint : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

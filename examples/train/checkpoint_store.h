@@ -52,7 +52,7 @@ class CheckpointStore {
     std::uint64_t step;
     std::filesystem::path path;
   };
-  // NODE.STEP with the ending, latest first; what was found before the error.
+  // NODE.STEP with the ending, latest first; after an error: the files found before it.
   std::vector<File> files(std::string_view ending, std::error_code& error) const;
   std::vector<File> readable_files() const;
   void set_aside(const std::filesystem::path& file, const std::string& why) const;

@@ -8,7 +8,7 @@
 
 namespace dpwa::train {
 
-// What the options of dpwa-train choose among, and the words for it.
+// The choices of the options of dpwa-train, and their words.
 enum class DataKind { mnist, cifar10, synthetic };
 enum class ModelKind { mlp, cnn, resnet18 };
 enum class OptimizerKind { sgd, momentum, adam };

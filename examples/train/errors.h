@@ -13,7 +13,7 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What went wrong, in one line; LibTorch appends a stack trace.
+// The error in one line; LibTorch appends a stack trace.
 inline std::string one_line(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
   const std::string text = error.what();

@@ -55,7 +55,7 @@ struct TrainOptions {
 
 double default_lr(OptimizerKind optimizer);
 
-// What parsing came to: options to run with, or text to print and an exit code (0: --help,
+// The result of parsing: options to run with, or text to print and an exit code (0: --help,
 // --version; 2: wrong usage, one line).
 struct ParsedOptions {
   bool run = false;

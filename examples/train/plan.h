@@ -23,14 +23,15 @@ void check_company(const TrainOptions& options, const Config& config);
 // Throws UsageError when the data set needs files and nothing says where they are.
 void require_data_directory(const TrainOptions& options);
 
-// What follows from the options, the cluster file and the data before a run begins.
+// The plan of a run, derived from the options, the cluster file and the data before it begins.
 RunIdentity identify(const TrainOptions& options, const Config& config, const Dataset& train);
 
 // Whether all nodes take their samples from one common order, with one position: where they step
 // together, the split is iid and no shard was chosen.
 bool shares_data(const TrainOptions& options, const Config& config);
 
-// What all nodes that step together have the same, for Adapter::require_same(): by option.
+// The settings that are the same on all nodes that step together, for Adapter::require_same(): by
+// option.
 std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions& options,
                                                               const RunIdentity& identity);
 
@@ -55,7 +56,8 @@ std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::u
 std::string data_words(const TrainOptions& options, const Config& config,
                        const RunIdentity& identity, std::size_t samples);
 
-// Why a run resumed at `position` would train nothing, and what would train on; none: it trains.
+// The reason why a run resumed at `position` would train nothing, and how to train on; none: it
+// trains.
 std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
                                         const RunPosition& position);
 

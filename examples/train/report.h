@@ -12,7 +12,7 @@
 
 namespace dpwa::train {
 
-// Where a run tells what it does: metrics and result files, stdout, stderr. One owner, one thread.
+// The outputs of a run: metrics and result files, stdout, stderr. One owner, one thread.
 class Report {
  public:
   // Creates the run directory and opens the metrics file; throws UsageError when it cannot.

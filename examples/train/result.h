@@ -21,7 +21,7 @@ struct AveragedModel {
   double distance = 0;  // from this node's model to the average
 };
 
-// NODE.result.json, and what goes to stdout without --run-dir.
+// NODE.result.json, which goes to stdout without --run-dir.
 struct RunResult {
   RunIdentity identity;
   RunPosition position;

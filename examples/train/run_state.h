@@ -8,7 +8,7 @@
 
 namespace dpwa::train {
 
-// What makes a run what it is: a checkpoint continues only the same run.
+// The identity of a run: a checkpoint continues only the same run.
 struct RunIdentity {
   std::string node;
   std::string data;

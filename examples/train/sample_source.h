@@ -11,7 +11,7 @@
 
 namespace dpwa::train {
 
-// What a node trains on, batch by batch, and how much of its run is done. One owner, one thread.
+// The data of a node, batch by batch, and the progress of its run. One owner, one thread.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;

@@ -29,7 +29,7 @@ struct TrainerOptions {
   std::size_t evaluate_threads = 0;    // see evaluate()
 };
 
-// What the loop works on; all outlive it.
+// The objects that the loop uses; all outlive it.
 struct TrainerParts {
   Classifier& model;
   torch::optim::Optimizer& optimizer;
