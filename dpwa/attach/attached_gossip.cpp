@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/attach/report_text.h"
+#include "dpwa/attach/protocol.h"
 #include "dpwa/gossip/pull_blocks.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wire/messages.h"
@@ -52,14 +52,18 @@ void AttachedGossip::start() {
   const std::string name = socket_name(config_.cluster, config_.self, config_.self_node().port);
   const auto begun = SteadyClock::now();
   const auto deadline = begun + config_.gossip.start_wait;
-  channel_ = connect_to(name);
-  if (!channel_.is_open())
+  const auto connect = [this, &name] {
+    auto socket = ipc::connect_to(name);
+    if (socket) node_ = ipc::MessageSocket(std::move(*socket));
+  };
+  connect();
+  if (!node_.is_open())
     log(LogLevel::info, "attach", "waiting for the node process of '" + config_.self + "'");
-  while (!channel_.is_open() && SteadyClock::now() < deadline) {
+  while (!node_.is_open() && SteadyClock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    channel_ = connect_to(name);
+    connect();
   }
-  if (!channel_.is_open()) {
+  if (!node_.is_open()) {
     throw std::runtime_error("no node process of '" + config_.self +
                              "' runs here (gossip.daemon: true); start it: dpwa node --config " +
                              config_.file.string() + " --name " + config_.self);
@@ -72,22 +76,25 @@ void AttachedGossip::start() {
 }
 
 void AttachedGossip::attach() {
-  json request{{"do", "attach"},        {"cluster", config_.cluster}, {"node", config_.self},
-               {"process", ::getpid()}, {"threads", threads_},        {"seed", nullptr}};
+  json request{{"do", "attach"},       {"version", protocol_version}, {"cluster", config_.cluster},
+               {"node", config_.self}, {"process", ::getpid()},       {"threads", threads_},
+               {"seed", nullptr}};
   if (config_.gossip.seed) request["seed"] = *config_.gossip.seed;
-  ask({request}, parameters_->descriptor());
+  const auto answer = ask({request}, parameters_->descriptor());
+  const auto problem = version_problem(answer.text, "the node process of '" + config_.self + "'");
+  if (!problem.empty()) throw std::runtime_error(problem);
   const auto frame = wire::encode(manifest_, 0);
-  if (!channel_.send({reinterpret_cast<const char*>(frame.data()), frame.size()})) throw gone();
+  if (!node_.send({reinterpret_cast<const char*>(frame.data()), frame.size()})) throw gone();
   take_answer();
 }
 
 AttachedGossip::Message AttachedGossip::ask(const Message& request, int descriptor) {
-  if (!channel_.send(request.text.dump(), descriptor)) throw gone();
+  if (!node_.send(request.text.dump(), descriptor)) throw gone();
   return take_answer();
 }
 
 AttachedGossip::Message AttachedGossip::take_answer() {
-  const auto message = channel_.receive();
+  const auto message = node_.receive();
   if (!message) throw gone();
   json answer = json::parse(*message, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("error"))
@@ -115,20 +122,20 @@ void AttachedGossip::reload(const Config&) {
 }
 
 FinishReport AttachedGossip::finish() {
-  if (!channel_.is_open()) return {};
+  if (!node_.is_open()) return {};
   const auto report = finish_report_in(ask({{{"do", "finish"}}}).text.at("finished"));
-  channel_.close();
+  node_.close();
   return report;
 }
 
 void AttachedGossip::leave() {
-  if (!channel_.is_open()) return;
+  if (!node_.is_open()) return;
   try {
     ask({{{"do", "leave"}}});
   } catch (const std::exception& error) {  // it has left, then, however it ended
     log(LogLevel::warn, "attach", error.what());
   }
-  channel_.close();
+  node_.close();
 }
 
 }  // namespace dpwa::attach

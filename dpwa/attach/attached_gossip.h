@@ -4,8 +4,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "dpwa/attach/channel.h"
 #include "dpwa/gossip/gossip_session.h"
+#include "dpwa/ipc/message_socket.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -45,7 +45,7 @@ class AttachedGossip : public GossipSession {
   const Manifest manifest_;
   const std::shared_ptr<MemoryFile> parameters_;
   const unsigned threads_;
-  Channel channel_;
+  ipc::MessageSocket node_;  // closed: there is no connection
   GossipState state_;
   bool resumed_ = false;
 };

@@ -4,11 +4,10 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <span>
 #include <stdexcept>
 #include <utility>
 
-#include "dpwa/attach/report_text.h"
+#include "dpwa/attach/protocol.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/log/log.h"
@@ -40,7 +39,8 @@ NodeService::~NodeService() = default;
 void NodeService::run() {
   FileDescriptor listener;
   try {
-    listener = listen_at(socket_name(config_.cluster, config_.self, config_.self_node().port));
+    listener =
+        listen_for_trainers(socket_name(config_.cluster, config_.self, config_.self_node().port));
   } catch (const std::runtime_error& error) {
     throw std::runtime_error("node '" + config_.self + "': " + error.what());
   }
@@ -49,18 +49,19 @@ void NodeService::run() {
   while (!signals_.stop()) {
     stay_visible();
     std::vector<int> sockets{listener.get()};
-    if (trainer_.is_open()) sockets.push_back(trainer_.socket());
-    wait_for_any(sockets, look_every);
+    if (trainer_.is_open()) sockets.push_back(trainer_.descriptor());
+    ipc::wait_for_any(sockets, ipc::look_every);
     if (signals_.take_reload()) reload();
-    if (trainer_.is_open() && is_readable(trainer_.socket())) serve();
-    if (is_readable(listener.get())) admit(accept_from(listener.get()));
+    if (trainer_.is_open() && ipc::is_readable(trainer_.descriptor())) serve();
+    if (ipc::is_readable(listener.get()))
+      admit(ipc::MessageSocket(ipc::accept_from(listener.get())));
   }
   leave();
 }
 
-void NodeService::admit(Channel caller) {
+void NodeService::admit(ipc::MessageSocket caller) {
   if (!caller.is_open()) return;
-  const auto deadline = SteadyClock::now() + (trainer_.is_open() ? look_every : introduction);
+  const auto deadline = SteadyClock::now() + (trainer_.is_open() ? ipc::look_every : introduction);
   const auto late = [&] { return SteadyClock::now() >= deadline || signals_.stop(); };
   FileDescriptor file;
   const auto request = caller.receive(&file, late);
@@ -70,7 +71,7 @@ void NodeService::admit(Channel caller) {
       throw std::runtime_error("node '" + config_.self + "' has a trainer: " + trainer_name_);
     const json told = json::parse(*request);
     check(told);
-    caller.send(text_of({{"state", to_json(state_)}}));
+    caller.send(text_of({{"state", to_json(state_)}, {"version", protocol_version}}));
     const auto frame = caller.receive(nullptr, late);
     if (!frame) return;
     next_ = model_in(told, *frame, std::move(file));
@@ -85,6 +86,8 @@ void NodeService::admit(Channel caller) {
 }
 
 void NodeService::check(const json& told) const {
+  const auto problem = version_problem(told, "the trainer");
+  if (!problem.empty()) throw std::runtime_error(problem);
   const auto cluster = told.at("cluster").get<std::string>();
   const auto node = told.at("node").get<std::string>();
   if (told.at("do") == "attach" && cluster == config_.cluster && node == config_.self) return;
@@ -100,7 +103,7 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
   if (!manifest) throw std::runtime_error("its model: " + manifest.error().detail);
   Model model;
   model.manifest = std::move(*manifest);
-  model.threads = std::clamp(told.at("threads").get<unsigned>(), 1U, 256U);
+  model.threads = told.at("threads").get<unsigned>();
   if (!told.at("seed").is_null()) model.seed = told.at("seed").get<std::uint64_t>();
   auto parameters =
       MemoryFile::open(std::move(file), model.manifest.total_bytes(), MemoryFile::Access::write);
@@ -181,7 +184,7 @@ void NodeService::start(const json& resume, double waited) {
   waiting_.reset();
   gossip_ = std::make_unique<Gossip>(with_trainers_seed(config_), *parameters_);
   if (state) gossip_->restore(*state);
-  const std::chrono::duration<double> seconds(std::clamp(waited, 0.0, 86400.0));
+  const std::chrono::duration<double> seconds(waited);
   gossip_->start_after(std::chrono::duration_cast<Duration>(seconds));
 }
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "dpwa/attach/channel.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/ipc/message_socket.h"
 #include "dpwa/node/waiting_node.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -48,7 +48,7 @@ class NodeService {
     unsigned threads = 1;
     std::optional<std::uint64_t> seed;
   };
-  void admit(Channel caller);
+  void admit(ipc::MessageSocket caller);
   void check(const nlohmann::json& told) const;  // that it means this node
   static Model model_in(const nlohmann::json& told, const std::string& frame, FileDescriptor file);
   void serve();
@@ -64,7 +64,7 @@ class NodeService {
   const std::function<Config()> load_again_;
   const Signals signals_;
   Config config_;
-  Channel trainer_;
+  ipc::MessageSocket trainer_;
   std::string trainer_name_;  // "process 123"
   std::optional<Model> next_;
   GossipState state_;

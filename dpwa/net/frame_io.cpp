@@ -14,7 +14,7 @@ constexpr std::size_t body_step_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-asio::awaitable<IoResult<Frame>> read_frame(Stream& stream, TypeSet expected,
+asio::awaitable<IoResult<Frame>> read_frame(ByteSource& stream, TypeSet expected,
                                             std::uint64_t most_bytes) {
   std::array<std::byte, wire::header_bytes> header_bytes;
   const auto got_header = co_await stream.read_some(header_bytes, header_bytes.size());

@@ -29,7 +29,7 @@ constexpr TypeSet types(Types... type) {
 // Reads one frame of the expected types, which exclude SNAPSHOT. Any other type is a protocol
 // failure, found before its body is allocated; so is a body of more than `most_bytes`.
 boost::asio::awaitable<IoResult<Frame>> read_frame(
-    Stream& stream, TypeSet expected,
+    ByteSource& stream, TypeSet expected,
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace dpwa::net

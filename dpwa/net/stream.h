@@ -24,10 +24,21 @@ namespace dpwa::net {
 
 class TlsSession;
 
+// Where frames come from.
+class ByteSource {
+ public:
+  // Reads at least `at_least` bytes into `target` and returns how many came.
+  virtual boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,
+                                                                  std::size_t at_least) = 0;
+
+ protected:
+  ~ByteSource() = default;
+};
+
 // One connection between two nodes, as a stream of bytes: TCP, or TLS over it once secure() has
 // been called. At most one read or write at a time. No failure of the connection throws. close()
 // ends what is pending, which then fails: that is how deadlines work. One thread.
-class Stream {
+class Stream final : public ByteSource {
  public:
   using Socket = boost::asio::ip::tcp::socket;
   explicit Stream(boost::asio::io_context& io);
@@ -49,7 +60,7 @@ class Stream {
       std::span<const boost::asio::const_buffer> buffers);
   // Reads at least `at_least` bytes into `target` and returns how many came.
   boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,
-                                                          std::size_t at_least);
+                                                          std::size_t at_least) override;
 
   // Waits for the first byte from the other end, and leaves it there. None: there will be none.
   boost::asio::awaitable<std::optional<std::byte>> first_byte();

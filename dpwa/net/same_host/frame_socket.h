@@ -2,53 +2,47 @@
 
 #include <array>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <utility>
 
-#include "dpwa/base/file_descriptor.h"
+#include "dpwa/ipc/async_socket.h"
 #include "dpwa/net/frame_io.h"
 
 namespace dpwa::same_host {
 
-// Small frames over a Unix socket, and descriptors beside them. As in frame_io.h nothing throws,
-// and a failed stream is to be closed. Used by the thread of its executor.
-class FrameSocket {
+// The frames of frame_io.h over a Unix socket, with descriptors beside them. As there nothing
+// throws, and a failed stream is to be closed. Used by the thread of its executor.
+class FrameSocket final : public net::ByteSource {
  public:
-  enum class Descriptors { refused, accepted };
+  explicit FrameSocket(ipc::AsyncSocket::Socket socket) : socket_(std::move(socket)) {}
 
-  FrameSocket(boost::asio::local::stream_protocol::socket socket, Descriptors descriptors)
-      : socket_(std::move(socket)), descriptors_(descriptors) {}
-  ~FrameSocket();
-  FrameSocket(const FrameSocket&) = delete;
-  FrameSocket& operator=(const FrameSocket&) = delete;
+  // As net::read_frame. `kept` becomes the descriptor that comes along; null: none is taken.
+  boost::asio::awaitable<net::IoResult<net::Frame>> read_frame(net::TypeSet expected,
+                                                               FileDescriptor* kept = nullptr);
+  // `descriptor` (-1: none) travels with the frame and stays open here.
+  boost::asio::awaitable<ipc::error_code> write(std::span<const std::byte> frame,
+                                                int descriptor = -1) {
+    return socket_.write_all(frame, descriptor);
+  }
+  boost::asio::awaitable<net::IoResult<std::size_t>> read_some(std::span<std::byte> target,
+                                                               std::size_t at_least) override;
 
-  // The next frame of the expected types; any other, or one that does not fit into the buffer, is a
-  // protocol failure.
-  boost::asio::awaitable<net::IoResult<net::Frame>> read_frame(net::TypeSet expected);
-  // `descriptor` (-1 = none) travels with the frame and stays open here.
-  boost::asio::awaitable<boost::system::error_code> write(std::span<const std::byte> frame,
-                                                          int descriptor = -1);
-  // The descriptor that came last and was not taken; not valid when there is none.
-  FileDescriptor take_descriptor() { return std::move(descriptor_); }
-
-  // Nothing has come that was not read, and the other side has not ended the connection.
-  bool quiet();
+  bool quiet() { return begin_ == end_ && socket_.quiet(); }  // as AsyncSocket's
   bool is_open() const { return socket_.is_open(); }
-  void close();
-  boost::asio::local::stream_protocol::socket& socket() { return socket_; }
+  void close() { socket_.close(); }
+  ipc::AsyncSocket::Socket& socket() { return socket_.socket(); }
 
  private:
-  // Waits for bytes and appends them to the buffer.
-  boost::asio::awaitable<boost::system::error_code> fill();
-  ssize_t receive();
+  static constexpr std::size_t longest_frame_bytes = 4096;  // header included
 
-  boost::asio::local::stream_protocol::socket socket_;
-  const Descriptors descriptors_;
-  std::array<std::byte, 4096> buffer_;
-  std::size_t begin_ = 0;  // of the bytes that were received and not yet read
+  ipc::AsyncSocket socket_;
+  FileDescriptor* kept_ = nullptr;  // of the read under way
+  // What has come and was not read: a frame is short, and comes with one system call.
+  std::array<std::byte, longest_frame_bytes> buffer_;
+  std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  FileDescriptor descriptor_;
 };
 
 }  // namespace dpwa::same_host

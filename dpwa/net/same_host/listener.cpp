@@ -1,10 +1,10 @@
 #include "dpwa/net/same_host/listener.h"
 
+#include <stdexcept>
 #include <utility>
 
-#include "dpwa/base/credentials.h"
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/same_host/descriptors.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/same_host/session.h"
 
@@ -30,14 +30,13 @@ Listener::~Listener() = default;
 bool Listener::listen() {
   const Offer offer{boot_id(), unique_socket_name()};
   if (offer.boot_id.empty()) return false;
-  boost::system::error_code error;
-  const stream_protocol::endpoint endpoint(std::string(1, '\0') + offer.socket);
-  stream_protocol::acceptor& acceptor = accepts_.acceptor();
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) {
-    log(LogLevel::debug, "rx", "no Unix socket for peers of this host: " + error.message());
+  try {
+    FileDescriptor listener = ipc::listen_at(offer.socket);
+    accepts_.acceptor().assign(stream_protocol(), listener.get());
+    listener.release();
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::debug, "rx",
+        std::string("no Unix socket for peers of this host: ") + error.what());
     return false;
   }
   offer_ = to_text(offer);
@@ -49,13 +48,12 @@ void Listener::serve() {
 }
 
 void Listener::admit(Socket socket) {
-  const bool full = sessions_.size() >= options_.connections.in_all;
-  if (full || !is_same_user(socket.native_handle())) {
+  const bool ours = ipc::admits(socket.native_handle());
+  if (!ours || sessions_.size() >= options_.connections.in_all) {
     ++local_.traffic.connections_refused;
-    report_(full ? CallerFault::limit : CallerFault::user, "same host",
-            full ? "more connections than transport.max_connections"
+    report_(ours ? CallerFault::limit : CallerFault::user, "same host",
+            ours ? "more connections than transport.max_connections"
                  : "refused a process of another user");
-    discard_received(socket.native_handle());
     return;  // the socket closes here
   }
   ++local_.traffic.connections_accepted;

@@ -15,11 +15,11 @@ Path::Path(asio::io_context& io, LocalNode& local, std::string peer, bool enable
     : local_(local),
       peer_(std::move(peer)),
       enabled_(enabled),
-      channel_(io, local, peer_, payload) {}
+      memory_(io, local, peer_, payload) {}
 
 void Path::close() {
   closed_ = true;
-  channel_.close();
+  memory_.close();
 }
 
 void Path::offered(const wire::Welcome& welcome) {
@@ -32,16 +32,16 @@ void Path::offered(const wire::Welcome& welcome) {
 }
 
 void Path::give_up(const std::string& why) {
-  channel_.close();
+  memory_.close();
   retry_at_ = SteadyClock::now() + pause_after_failure;
   log(LogLevel::debug, "tx", "'" + peer_ + "' over TCP, not through its memory: " + why);
 }
 
 asio::awaitable<bool> Path::open() {
-  if (channel_.is_open()) co_return true;
+  if (memory_.is_open()) co_return true;
   if (!offer_ || SteadyClock::now() < retry_at_) co_return false;
   Offer offer = *offer_;
-  const std::string why = co_await channel_.connect(std::move(offer), incarnation_);
+  const std::string why = co_await memory_.connect(std::move(offer), incarnation_);
   if (!why.empty()) {
     if (!closed_) give_up(why);
     co_return false;
@@ -55,7 +55,7 @@ asio::awaitable<bool> Path::open() {
 
 asio::awaitable<std::optional<PullResult>> Path::pull(PullRequest request, Landing& landing) {
   std::optional<PullResult> result;
-  bool kept = channel_.is_open();  // it may have died unnoticed: that costs one fresh try
+  bool kept = memory_.is_open();  // it may have died unnoticed: that costs one fresh try
   while (true) {
     const bool ready = !closed_ && co_await open();
     if (closed_) {
@@ -64,9 +64,9 @@ asio::awaitable<std::optional<PullResult>> Path::pull(PullRequest request, Landi
     }
     if (!ready) co_return std::nullopt;
     PullRequest copy = request;
-    result = co_await channel_.pull(std::move(copy), landing);
+    result = co_await memory_.pull(std::move(copy), landing);
     // Taken back: too slow for the peer, as an answer over TCP would be.
-    const bool final_word = closed_ || !result->failure || channel_.is_open() ||
+    const bool final_word = closed_ || !result->failure || memory_.is_open() ||
                             result->failure == PeerFailure::timed_out;
     if (final_word) co_return result;
     if (!kept || result->failure != PeerFailure::unreachable) break;

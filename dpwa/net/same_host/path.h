@@ -10,7 +10,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_result.h"
-#include "dpwa/net/same_host/channel.h"
+#include "dpwa/net/same_host/mapped_peer.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/wire/messages.h"
@@ -24,17 +24,17 @@ class Path {
  public:
   static constexpr Duration pause_after_failure = std::chrono::seconds(30);
 
-  // `enabled` false: never. `payload`: as Channel's.
+  // `enabled` false: never. `payload`: as MappedPeer's.
   Path(boost::asio::io_context& io, LocalNode& local, std::string peer, bool enabled,
        std::span<std::byte> payload);
 
   void offered(const wire::Welcome& welcome);
   // None: TCP is to be used.
   boost::asio::awaitable<std::optional<PullResult>> pull(PullRequest request, Landing& landing);
-  bool in_use() const { return channel_.is_open(); }
+  bool in_use() const { return memory_.is_open(); }
   // As those of PeerChannel.
   void begin() { closed_ = false; }
-  void hang_up() { channel_.close(); }
+  void hang_up() { memory_.close(); }
   void close();
 
  private:
@@ -44,7 +44,7 @@ class Path {
   LocalNode& local_;
   const std::string peer_;
   const bool enabled_;
-  Channel channel_;
+  MappedPeer memory_;
   std::optional<Offer> offer_;
   std::uint64_t incarnation_ = 0;  // of the peer that made it
   TimePoint retry_at_ = TimePoint::min();

@@ -27,7 +27,7 @@ TimePoint after(Duration time) {
 }  // namespace
 
 Session::Session(asio::local::stream_protocol::socket socket, Listener& listener)
-    : socket_(std::move(socket), FrameSocket::Descriptors::refused),
+    : socket_(std::move(socket)),
       listener_(listener),
       local_(listener.local_),
       requests_(listener.options_.max_requests_per_second, socket_.socket().get_executor()) {}

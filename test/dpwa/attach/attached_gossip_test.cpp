@@ -2,29 +2,36 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 
-#include "dpwa/attach/report_text.h"
+#include "dpwa/attach/node_service.h"
+#include "dpwa/attach/protocol.h"
 #include "dpwa/config/config.h"
+#include "dpwa/net/free_ports.h"
 #include "test/dpwa/config/scratch_file.h"
+#include "test/support/eventually.h"
 
 namespace dpwa::attach {
 namespace {
 
 // Stands in for a node process that takes a trainer, and ends right after that. Returns what the
 // trainer said of itself.
-nlohmann::json take_one_trainer(int listener) {
-  Channel trainer;
+nlohmann::json take_one_trainer(int listener, int version = protocol_version) {
+  ipc::MessageSocket trainer;
   while (!trainer.is_open()) {
-    wait_for_any({listener}, look_every);
-    trainer = accept_from(listener);
+    ipc::wait_for_any({listener}, ipc::look_every);
+    trainer = ipc::MessageSocket(ipc::accept_from(listener));
   }
-  const std::string yes = nlohmann::json{{"state", to_json(GossipState{})}}.dump();
+  const nlohmann::json first{{"state", to_json(GossipState{})}, {"version", version}};
+  const std::string yes = first.dump();
   FileDescriptor parameters;
   const auto told = trainer.receive(&parameters);  // attach
   trainer.send(yes);
@@ -45,7 +52,7 @@ TEST_CASE("a trainer tells its node process the seed of its choices, where it ha
   for (const auto& seed : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(1)}) {
     Config config = load_config(file.path(), "w1");
     config.gossip.seed = seed;
-    const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 28000));
+    const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
     nlohmann::json told;
     std::jthread node([&] { told = take_one_trainer(listener.get()); });
     AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
@@ -56,6 +63,52 @@ TEST_CASE("a trainer tells its node process the seed of its choices, where it ha
     if (seed) CHECK(told.at("seed") == *seed);
     gossip.leave();
   }
+}
+
+TEST_CASE("a trainer is told of a node process that speaks another version") {
+  const test::ScratchFile file(
+      "cluster: attached_version_test\n"
+      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
+      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
+  const Config config = load_config(file.path(), "w1");
+  const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
+  std::jthread node([&] { take_one_trainer(listener.get(), 3); });
+  AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
+                        1);
+  CHECK_THROWS_WITH_AS(gossip.start(),
+                       doctest::Contains("the node process of 'w1' speaks version 3"),
+                       std::runtime_error);
+  gossip.leave();
+}
+
+TEST_CASE("a node process refuses a trainer of another version, and takes the next") {
+  const test::ScratchFile file(
+      "cluster: node_version_test\n"
+      "nodes: [{name: w1, host: 127.0.0.1, port: " +
+      std::to_string(net::free_ports(1).front()) +
+      "}]\n"
+      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
+  const Config config = load_config(file.path(), "w1");
+  std::atomic<bool> stop{false};
+  NodeService service(config, [&] { return config; },
+                      {[&] { return stop.load(); }, [] { return false; }});
+  std::jthread node([&] { service.run(); });
+  const auto name = socket_name(config.cluster, "w1", config.self_node().port);
+  for (const auto& [version, problem] : {std::pair(1, true), std::pair(protocol_version, false)}) {
+    CAPTURE(version);
+    auto socket = ipc::connect_to(name);
+    REQUIRE(test::eventually([&] { return socket || (socket = ipc::connect_to(name)); }));
+    ipc::MessageSocket trainer(std::move(*socket));
+    const nlohmann::json request{
+        {"do", "attach"}, {"version", version}, {"cluster", config.cluster},
+        {"node", "w1"},   {"process", 1},       {"threads", 1},
+        {"seed", nullptr}};
+    trainer.send(request.dump());
+    const auto answer = nlohmann::json::parse(trainer.receive().value_or("{}"));
+    CHECK(answer.contains("error") == problem);
+    CHECK(answer.contains("state") == !problem);
+  }
+  stop = true;
 }
 
 TEST_CASE("parameters larger than memory are refused") {
@@ -79,7 +132,7 @@ TEST_CASE("of a trainer whose node process has ended, steps fail and leaving doe
       "nodes: [{name: w1, host: 127.0.0.1, port: 24000}]\n"
       "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
   const Config config = load_config(file.path(), "w1");
-  const FileDescriptor listener = listen_at(socket_name(config.cluster, "w1", 24000));
+  const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 24000));
   std::jthread node([&] { take_one_trainer(listener.get()); });
   AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
                         1);

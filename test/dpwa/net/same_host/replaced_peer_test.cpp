@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "dpwa/net/same_host/channel.h"
+#include "dpwa/net/same_host/mapped_peer.h"
 #include "dpwa/net/same_host/offer.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
@@ -94,7 +94,7 @@ class LooseChannel {
   LocalNode local_;
   Landing landing_;
   std::vector<std::byte> payload_ = std::vector<std::byte>(4096);
-  std::optional<same_host::Channel> channel_;
+  std::optional<same_host::MappedPeer> channel_;
 };
 
 }  // namespace

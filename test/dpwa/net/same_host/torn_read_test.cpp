@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "dpwa/base/random.h"
-#include "dpwa/net/same_host/channel.h"
+#include "dpwa/net/same_host/mapped_peer.h"
 #include "dpwa/net/same_host/offer.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/served_node.h"
@@ -96,7 +96,7 @@ class Reader {
   LocalNode local_;
   Landing landing_;
   std::vector<std::byte> payload_ = std::vector<std::byte>(1 << 16);
-  same_host::Channel channel_;
+  same_host::MappedPeer channel_;
 };
 
 }  // namespace

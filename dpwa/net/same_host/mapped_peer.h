@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/same_host/frame_socket.h"
@@ -21,11 +22,11 @@ namespace dpwa::same_host {
 // one at a time. Closed by any failure, by the caller (a deadline) and when the peer ends; the
 // mappings go with it. Not to be destroyed while a call is under way; at any other time, and
 // nothing is left waiting. Tx thread only.
-class Channel {
+class MappedPeer {
  public:
   // `payload`: memory for one chunk in its encoded form, used while a chunk is read and not kept.
-  Channel(boost::asio::io_context& io, LocalNode& local, std::string peer,
-          std::span<std::byte> payload);
+  MappedPeer(boost::asio::io_context& io, LocalNode& local, std::string peer,
+             std::span<std::byte> payload);
 
   // Connects and shakes hands with the peer in its `incarnation`. Empty: done; else why not.
   boost::asio::awaitable<std::string> connect(Offer offer, std::uint64_t incarnation);
@@ -39,7 +40,7 @@ class Channel {
   boost::asio::awaitable<std::string> shake_hands(std::uint64_t incarnation);
   boost::asio::awaitable<PullResult> exchange(const PullRequest& request, Landing& landing);
   boost::asio::awaitable<PullResult> read(const PullRequest& request, wire::Mapped reply,
-                                          Landing& landing);
+                                          FileDescriptor descriptor, Landing& landing);
   boost::asio::awaitable<PullResult> land(std::shared_ptr<MemoryFile> memory, wire::Mapped reply,
                                           Codec codec, Landing& landing);
   // Lands a part of the snapshot. The bytes that it would have taken over TCP.
@@ -47,7 +48,8 @@ class Channel {
                            Landing& landing);
   boost::asio::awaitable<void> release(bool landed);
   // The memory that `reply` names; null: `why` says what is wrong with it.
-  std::shared_ptr<MemoryFile> memory_of(const wire::Mapped& reply, std::string& why);
+  std::shared_ptr<MemoryFile> memory_of(const wire::Mapped& reply, FileDescriptor descriptor,
+                                        std::string& why);
   void watch();
 
   boost::asio::io_context& io_;

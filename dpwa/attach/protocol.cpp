@@ -1,12 +1,47 @@
-#include "dpwa/attach/report_text.h"
+#include "dpwa/attach/protocol.h"
+
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+
+#include "dpwa/base/checksum.h"
+#include "dpwa/ipc/unix_socket.h"
 
 namespace dpwa::attach {
 
 using nlohmann::json;
+
+std::string version_problem(const json& message, const std::string& other_end) {
+  const int theirs = message.value("version", 1);
+  if (theirs == protocol_version) return {};
+  return other_end + " speaks version " + std::to_string(theirs) +
+         " of the attach protocol, this process version " + std::to_string(protocol_version) +
+         "; run the same release of dpwa on both sides";
+}
+
+std::string socket_name(const std::string& cluster, const std::string& node, std::uint16_t port) {
+  const std::string whole = cluster + '\0' + node;
+  char text[64];
+  std::snprintf(text, sizeof text, "dpwa-node-%u-%u-%08x", static_cast<unsigned>(::geteuid()),
+                unsigned{port}, crc32c(std::as_bytes(std::span(whole))));
+  return text;
+}
+
+FileDescriptor listen_for_trainers(const std::string& name) {
+  try {
+    return ipc::listen_at(name);
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(error.code() == std::errc::address_in_use
+                                 ? std::string("a node process of that name runs already")
+                                 : error.code().message());
+  }
+}
 
 json number(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);

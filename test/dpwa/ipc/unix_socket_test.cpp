@@ -1,18 +1,23 @@
-#include "dpwa/net/same_host/descriptors.h"
+#include "dpwa/ipc/unix_socket.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "test/support/eventually.h"
 #include "test/support/unix_socket.h"
 
-namespace dpwa {
+namespace dpwa::ipc {
 namespace {
 
 using test::RawSocket;
@@ -55,6 +60,13 @@ class Lingering {
   std::vector<FileDescriptor> accepted_;
 };
 
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
 struct Pair {
   RawSocket ours;
   RawSocket theirs;
@@ -83,35 +95,19 @@ std::vector<FileDescriptor> lingering(Lingering& connections, int count) {
 
 }  // namespace
 
-TEST_CASE("no descriptor that a peer hands over keeps the thread waiting when it is closed") {
+TEST_CASE("nothing that another user hands over keeps the thread waiting when it is thrown away") {
   Lingering connections;
   const auto begun = [] { return std::chrono::steady_clock::now(); };
   std::chrono::steady_clock::time_point from;
-  SUBCASE("itself") {
-    auto file = connections.open();
-    from = begun();
-    same_host::discard(std::move(file));
-  }
-  SUBCASE("several in a message of which one is kept") {
-    auto [ours, theirs] = unix_pair();
-    hand_over(theirs, lingering(connections, 3));
-    FileDescriptor kept;
-    std::array<std::byte, 8> bytes;
-    from = begun();
-    CHECK(same_host::receive(ours.descriptor(), bytes, &kept) == 1);
-    CHECK(kept.valid());
-    same_host::discard(std::move(kept));
-  }
+  auto [ours, theirs] = unix_pair();
   SUBCASE("in messages that nobody has received") {
-    auto [ours, theirs] = unix_pair();
     hand_over(theirs, lingering(connections, 1));
     hand_over(theirs, lingering(connections, 2));
     from = begun();
-    same_host::discard_received(ours.descriptor());
+    shut_out(ours.descriptor());
     CHECK_FALSE(theirs.send(some));  // nothing comes after
   }
   SUBCASE("within a Unix socket that is handed over") {
-    auto [ours, theirs] = unix_pair();
     std::array<int, 2> inner{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inner.data()) == 0);
     FileDescriptor carrier(inner[0]);
@@ -123,29 +119,84 @@ TEST_CASE("no descriptor that a peer hands over keeps the thread waiting when it
     files.push_back(std::move(carrier));
     hand_over(theirs, std::move(files));
     from = begun();
-    same_host::discard_received(ours.descriptor());
+    shut_out(ours.descriptor());
   }
   CHECK(begun() - from < test::patience / 4);
 }
 
-TEST_CASE("a descriptor that came earlier makes room for the next, and neither stays open") {
+TEST_CASE("a process of another user is neither accepted nor called") {
+  if (::geteuid() != 0) return;  // only root can become somebody else
+  const std::string name = "dpwa-unix-socket-test-" + std::to_string(::getpid());
+  const std::string theirs = name + "-theirs";
+  std::array<int, 2> ready{};
+  std::array<int, 2> over{};
+  REQUIRE(::pipe2(ready.data(), O_CLOEXEC) == 0);
+  REQUIRE(::pipe2(over.data(), O_CLOEXEC) == 0);
+  const FileDescriptor listener = listen_at(name);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (::setuid(nobody) != 0) ::_exit(2);
+    try {
+      const FileDescriptor taken = listen_at(theirs);
+      const bool called = connect_to(name).has_value();
+      char done = 0;
+      ::close(over[1]);
+      if (::write(ready[1], &done, 1) != 1 || ::read(over[0], &done, 1) != 0) ::_exit(3);
+      ::_exit(called ? 1 : 0);
+    } catch (const std::system_error&) {
+      ::_exit(4);
+    }
+  }
+  char done = 0;
+  CHECK(::read(ready[0], &done, 1) == 1);
+  CHECK_FALSE(accept_from(listener.get()).valid());
+  const auto called = connect_to(theirs);
+  CHECK((!called && called.error() == "belongs to another user"));
+  for (const int end : over) ::close(end);
+  for (const int end : ready) ::close(end);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE(
+    "one descriptor of a message is kept, in the place of an earlier one; no other stays open") {
   auto [ours, theirs] = unix_pair();
   std::array<std::byte, 8> bytes;
   FileDescriptor kept;
   int first = -1;
+  const auto before = open_descriptors();
   for (int i = 0; i < 2; ++i) {
-    std::array<int, 2> pipe{};
-    REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
-    const FileDescriptor writes(pipe[1]);
     std::vector<FileDescriptor> files;
-    files.emplace_back(pipe[0]);
+    for (int j = 0; j < 3; ++j) {
+      std::array<int, 2> pipe{};
+      REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
+      const FileDescriptor writes(pipe[1]);
+      files.emplace_back(pipe[0]);
+    }
     hand_over(theirs, std::move(files));
-    REQUIRE(same_host::receive(ours.descriptor(), bytes, &kept) == 1);
+    Read read(bytes, 1, &kept);
+    REQUIRE_FALSE(read.step(ours.descriptor()));
+    CHECK(read.bytes() == 1);
     REQUIRE(kept.valid());
     if (i == 0) first = kept.get();
   }
   CHECK(kept.get() != first);
   CHECK(::fcntl(first, F_GETFD) == -1);
+  CHECK(open_descriptors() == before + 1);
 }
 
-}  // namespace dpwa
+TEST_CASE("without a place for them no descriptors are taken") {
+  auto [ours, theirs] = unix_pair();
+  const auto before = open_descriptors();
+  REQUIRE(test::send_descriptors(theirs, some, std::array{0, 1}));
+  std::array<std::byte, 1> bytes;
+  Read read(bytes, 1, nullptr);
+  CHECK_FALSE(read.step(ours.descriptor()));
+  CHECK(open_descriptors() == before);
+}
+
+}  // namespace dpwa::ipc

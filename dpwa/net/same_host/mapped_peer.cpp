@@ -1,18 +1,11 @@
-#include "dpwa/net/same_host/channel.h"
-
-#include <sys/socket.h>
-#include <sys/un.h>
+#include "dpwa/net/same_host/mapped_peer.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cerrno>
-#include <cstddef>
-#include <cstring>
 #include <utility>
 
-#include "dpwa/base/credentials.h"
-#include "dpwa/net/same_host/descriptors.h"
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 
 namespace dpwa::same_host {
@@ -26,21 +19,6 @@ namespace {
 // Read at a stretch: long enough to cost nothing, short enough for deadlines to be kept between.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
 
-// Connecting to a Unix socket ends at once; asynchronously, Asio would take a full backlog for
-// success.
-FileDescriptor connect_to(const std::string& name) {
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (!socket.valid() || name.size() >= sizeof address.sun_path) return {};
-  std::memcpy(address.sun_path + 1, name.data(), name.size());  // after a 0: abstract
-  const auto size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
-  const int error = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
-                              static_cast<socklen_t>(size));
-  if (error != 0) return {};
-  return socket;
-}
-
 PullResult taken_back(const Progress& progress) {
   PullResult result = failed(PeerFailure::timed_out, "took its memory back while it was read");
   result.progress = progress;
@@ -49,29 +27,25 @@ PullResult taken_back(const Progress& progress) {
 
 }  // namespace
 
-Channel::Channel(asio::io_context& io, LocalNode& local, std::string peer,
-                 std::span<std::byte> payload)
+MappedPeer::MappedPeer(asio::io_context& io, LocalNode& local, std::string peer,
+                       std::span<std::byte> payload)
     : io_(io), local_(local), peer_(std::move(peer)), payload_(payload) {}
 
-void Channel::close() {
+void MappedPeer::close() {
   if (socket_) socket_->close();
   buffers_.clear();
 }
 
-asio::awaitable<std::string> Channel::connect(Offer offer, std::uint64_t incarnation) {
+asio::awaitable<std::string> MappedPeer::connect(Offer offer, std::uint64_t incarnation) {
   close();
-  FileDescriptor descriptor = connect_to(offer.socket);
-  if (!descriptor.valid()) co_return std::string("cannot connect: ") + std::strerror(errno);
-  if (!is_same_user(descriptor.get())) {
-    discard(std::move(descriptor));
-    co_return std::string("belongs to another user");
-  }
+  auto connected = ipc::connect_to(offer.socket);
+  if (!connected) co_return connected.error();
   stream_protocol::socket socket(io_);
   boost::system::error_code error;
-  socket.assign(stream_protocol(), descriptor.get(), error);
+  socket.assign(stream_protocol(), connected->get(), error);
   if (error) co_return error.message();
-  descriptor.release();
-  socket_ = std::make_shared<FrameSocket>(std::move(socket), FrameSocket::Descriptors::accepted);
+  connected->release();
+  socket_ = std::make_shared<FrameSocket>(std::move(socket));
   watching_ = false;
   busy_ = true;
   std::string why = co_await shake_hands(incarnation);
@@ -80,7 +54,7 @@ asio::awaitable<std::string> Channel::connect(Offer offer, std::uint64_t incarna
   co_return why;
 }
 
-asio::awaitable<std::string> Channel::shake_hands(std::uint64_t incarnation) {
+asio::awaitable<std::string> MappedPeer::shake_hands(std::uint64_t incarnation) {
   const wire::Hello hello{wire::Role::node,   wire::capability(Codec::raw),
                           local_.cluster,     local_.name,
                           local_.incarnation, local_.manifest.fingerprint()};
@@ -102,7 +76,7 @@ asio::awaitable<std::string> Channel::shake_hands(std::uint64_t incarnation) {
   co_return std::string();
 }
 
-asio::awaitable<PullResult> Channel::pull(PullRequest request, Landing& landing) {
+asio::awaitable<PullResult> MappedPeer::pull(PullRequest request, Landing& landing) {
   busy_ = true;
   PullResult result = co_await exchange(request, landing);
   busy_ = false;
@@ -115,7 +89,7 @@ asio::awaitable<PullResult> Channel::pull(PullRequest request, Landing& landing)
   co_return result;
 }
 
-asio::awaitable<PullResult> Channel::exchange(const PullRequest& request, Landing& landing) {
+asio::awaitable<PullResult> MappedPeer::exchange(const PullRequest& request, Landing& landing) {
   wire::Pull message;
   message.codec = request.codec;
   message.chunk_bytes = static_cast<std::uint32_t>(payload_.size());
@@ -132,7 +106,8 @@ asio::awaitable<PullResult> Channel::exchange(const PullRequest& request, Landin
   constexpr auto replies =
       net::types(MessageType::mapped, MessageType::not_modified, MessageType::not_ready,
                  MessageType::busy, MessageType::error);
-  const auto frame = co_await socket_->read_frame(replies);
+  FileDescriptor descriptor;
+  const auto frame = co_await socket_->read_frame(replies, &descriptor);
   if (!frame) co_return failed(frame.error());
   if (frame->header.request_id != request_id)
     co_return failed(PeerFailure::protocol, "answered another request");
@@ -140,16 +115,16 @@ asio::awaitable<PullResult> Channel::exchange(const PullRequest& request, Landin
     co_return declined(frame->header.type, frame->body);
   const auto reply = wire::decode_mapped(frame->body);
   if (!reply) co_return failed(reply.error());
-  co_return co_await read(request, *reply, landing);
+  co_return co_await read(request, *reply, std::move(descriptor), landing);
 }
 
-asio::awaitable<PullResult> Channel::read(const PullRequest& request, wire::Mapped reply,
-                                          Landing& landing) {
+asio::awaitable<PullResult> MappedPeer::read(const PullRequest& request, wire::Mapped reply,
+                                             FileDescriptor descriptor, Landing& landing) {
   const bool fits = ByteRange{reply.offset, reply.length} == request.range &&
                     request.range.end() <= local_.manifest.total_bytes();
   if (!fits) co_return failed(PeerFailure::protocol, "handed over a range not asked for");
   std::string why;
-  auto memory = memory_of(reply, why);
+  auto memory = memory_of(reply, std::move(descriptor), why);
   if (memory == nullptr) co_return failed(PeerFailure::protocol, why);
   if (const auto verdict = request.judge ? request.judge(reply.progress) : std::nullopt) {
     PullResult result = not_wanted(*verdict, reply.progress);
@@ -162,11 +137,12 @@ asio::awaitable<PullResult> Channel::read(const PullRequest& request, wire::Mapp
   co_return result;
 }
 
-std::shared_ptr<MemoryFile> Channel::memory_of(const wire::Mapped& reply, std::string& why) {
+std::shared_ptr<MemoryFile> MappedPeer::memory_of(const wire::Mapped& reply,
+                                                  FileDescriptor descriptor, std::string& why) {
   if (buffers_.size() <= reply.buffer) buffers_.resize(reply.buffer + 1);
   std::shared_ptr<MemoryFile>& memory = buffers_[reply.buffer];
   if (reply.with_descriptor) {
-    auto opened = MemoryFile::open(socket_->take_descriptor(), local_.manifest.total_bytes(),
+    auto opened = MemoryFile::open(std::move(descriptor), local_.manifest.total_bytes(),
                                    MemoryFile::Access::read);
     if (!opened) why = opened.error();
     memory = opened ? std::move(*opened) : nullptr;
@@ -176,8 +152,8 @@ std::shared_ptr<MemoryFile> Channel::memory_of(const wire::Mapped& reply, std::s
   return memory;
 }
 
-std::uint64_t Channel::land_piece(const MemoryFile& memory, ByteRange piece, Codec codec,
-                                  Landing& landing) {
+std::uint64_t MappedPeer::land_piece(const MemoryFile& memory, ByteRange piece, Codec codec,
+                                     Landing& landing) {
   if (codec == Codec::raw) {
     landing.consume(piece.offset, memory.bytes(piece));
     return piece.length;
@@ -189,10 +165,10 @@ std::uint64_t Channel::land_piece(const MemoryFile& memory, ByteRange piece, Cod
   return payload.size();
 }
 
-// Lets the thread do its other work between two pieces; a deadline may close the channel there.
+// Lets the thread do its other work between two pieces; a deadline may close the connection there.
 // With a codec the pieces are the chunks of a reply over TCP, for its units depend on them.
-asio::awaitable<PullResult> Channel::land(std::shared_ptr<MemoryFile> memory, wire::Mapped reply,
-                                          Codec codec, Landing& landing) {
+asio::awaitable<PullResult> MappedPeer::land(std::shared_ptr<MemoryFile> memory, wire::Mapped reply,
+                                             Codec codec, Landing& landing) {
   PullResult result;
   result.progress = reply.progress;
   const ByteRange range{reply.offset, reply.length};
@@ -220,22 +196,22 @@ asio::awaitable<PullResult> Channel::land(std::shared_ptr<MemoryFile> memory, wi
 }
 
 // What has landed stays so when this fails; the connection is then found broken by the next pull.
-asio::awaitable<void> Channel::release(bool landed) {
+asio::awaitable<void> MappedPeer::release(bool landed) {
   const auto frame = wire::encode(wire::Release{landed}, next_request_id_++);
   const auto broken = co_await socket_->write(frame);
   if (broken) close();
 }
 
 // Lets the memory of a peer that dies go at once, not with the next pull from it.
-void Channel::watch() {
+void MappedPeer::watch() {
   if (watching_) return;
   watching_ = true;
-  // The channel alone owns its socket, so a socket that is there vouches for the channel.
+  // This object alone owns its socket, so a socket that is there vouches for the object.
   const std::weak_ptr<FrameSocket> watched = socket_;
   socket_->socket().async_wait(stream_protocol::socket::wait_read,
                                [this, watched](const boost::system::error_code& error) {
                                  const auto socket = watched.lock();
-                                 if (!socket) return;  // the channel has another one, or is gone
+                                 if (!socket) return;  // there is another one, or no peer
                                  watching_ = false;
                                  if (error || busy_)
                                    return;  // the end of the next pull watches again

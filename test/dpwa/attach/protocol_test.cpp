@@ -1,14 +1,38 @@
-#include "dpwa/attach/report_text.h"
+#include "dpwa/attach/protocol.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
 
 namespace dpwa::attach {
 
 using nlohmann::json;
+
+TEST_CASE("another version of the attach protocol is told in one line") {
+  CHECK(version_problem({{"version", protocol_version}}, "the trainer").empty());
+  CHECK(version_problem(json::object(), "the trainer") ==
+        "the trainer speaks version 1 of the attach protocol, this process version 2; run the same "
+        "release of dpwa on both sides");
+}
+
+TEST_CASE("nodes of one host listen under names of their own") {
+  CHECK(socket_name("c", "w1", 1) != socket_name("c", "w2", 1));
+  CHECK(socket_name("c", "w1", 1) != socket_name("c", "w1", 2));
+  CHECK(socket_name("a", "bc", 1) != socket_name("ab", "c", 1));
+  CHECK(socket_name(std::string(255, 'c'), std::string(255, 'n'), 65535).size() < 100);
+}
+
+TEST_CASE("a second node process of a name is told that there is one") {
+  const std::string name = socket_name("protocol_test", std::to_string(::getpid()), 1);
+  const FileDescriptor listener = listen_for_trainers(name);
+  CHECK_THROWS_WITH_AS(listen_for_trainers(name), "a node process of that name runs already",
+                       std::runtime_error);
+}
 
 TEST_CASE("a report comes through as it was") {
   StepReport sent;

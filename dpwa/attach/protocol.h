@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "dpwa/base/file_descriptor.h"
+#include "dpwa/gossip/gossip_state.h"
+#include "dpwa/rules/step_report.h"
+
+// What a trainer and its node process say to each other: where they meet, and JSON in the messages
+// of ipc::MessageSocket. The manifest of the model is a frame (dpwa/wire/).
+//
+//   trainer                                    node process
+//   {"do": "attach", "version": 2, ...}    →   with the parameters' memory file
+//                                          ←   {"state": ..., "version": 2}, or {"error": "..."}
+//   MANIFEST                               →
+//                                          ←   {"state": ...}
+//   {"do": "start"}, {"do": "send"}, ...   →   one at a time
+//                                          ←   {"state": ..., what was asked for}
+namespace dpwa::attach {
+
+// Of this protocol, which both ends must have: they are told apart in one line. Versions before 2
+// did not say theirs.
+inline constexpr int protocol_version = 2;
+// What is wrong with the version of the other end; empty: nothing. `message`: its first.
+std::string version_problem(const nlohmann::json& message, const std::string& other_end);
+
+// The name under which the node process of this node listens, of this user on this host. By the
+// port as well, so that two clusters of one name can run side by side.
+std::string socket_name(const std::string& cluster, const std::string& node, std::uint16_t port);
+// Listens there. Throws std::runtime_error that says what is in the way, e.g. a node process that
+// runs already.
+FileDescriptor listen_for_trainers(const std::string& name);
+
+// Numbers that are not finite are null.
+
+nlohmann::json number(double value);
+double number_in(const nlohmann::json& value);  // null: not a number
+
+nlohmann::json to_json(const StepReport& report);
+nlohmann::json to_json(const FinishReport& report);
+nlohmann::json to_json(const GossipState& state);
+
+// Throw nlohmann::json::exception when something is missing or of another type.
+StepReport step_report_in(const nlohmann::json& text);
+FinishReport finish_report_in(const nlohmann::json& text);
+GossipState resume_state_in(const nlohmann::json& text);
+
+}  // namespace dpwa::attach

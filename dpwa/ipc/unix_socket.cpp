@@ -1,0 +1,170 @@
+#include "dpwa/ipc/unix_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <boost/asio/error.hpp>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "dpwa/base/credentials.h"
+
+namespace dpwa::ipc {
+namespace {
+
+constexpr std::size_t most_descriptors = 253;  // of one message: SCM_MAX_FD of the kernel
+
+struct Address {
+  explicit Address(const std::string& name) {
+    value.sun_family = AF_UNIX;
+    name.copy(value.sun_path + 1, sizeof value.sun_path - 1);  // after a 0: abstract
+    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&value); }
+
+  sockaddr_un value{};
+  socklen_t bytes = 0;
+};
+
+FileDescriptor new_socket(int flags) {
+  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+}
+
+error_code last_error() {
+  return {errno, boost::system::system_category()};
+}
+
+// recvmsg() that does not wait. `control` has room for the descriptors that may come.
+ssize_t receive(int socket, std::span<std::byte> target, std::span<char> control, msghdr& message) {
+  iovec room{target.data(), target.size()};
+  message = {};
+  message.msg_iov = &room;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  return ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+}
+
+// Calls `take` for each descriptor of a message.
+template <typename Take>
+void each_descriptor(msghdr& message, Take take) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(header) + i * sizeof number, sizeof number);
+      take(FileDescriptor(number));
+    }
+  }
+}
+
+void discard(FileDescriptor descriptor);
+
+// Throws away what another user has sent.
+void drain(int socket) {
+  constexpr int most = 4096;  // messages: more than the send buffer of the other end has room for
+  std::array<std::byte, 512> dropped;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control;
+  msghdr message{};
+  for (int i = 0; i < most && receive(socket, dropped, control, message) > 0; ++i)
+    each_descriptor(message, discard);
+}
+
+bool is_unix_socket(int descriptor) {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+// Closes what another user has sent without waiting for it.
+void discard(FileDescriptor descriptor) {
+  const linger at_once{1, 0};
+  ::setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  // It may hold Unix sockets again; the kernel allows for four levels.
+  if (is_unix_socket(descriptor.get())) drain(descriptor.get());
+}
+
+}  // namespace
+
+FileDescriptor listen_at(const std::string& name) {
+  FileDescriptor listener = new_socket(0);
+  const Address address(name);
+  if (listener.valid() && ::bind(listener.get(), address.generic(), address.bytes) == 0 &&
+      ::listen(listener.get(), SOMAXCONN) == 0)
+    return listener;
+  throw std::system_error(errno, std::system_category());
+}
+
+boost::system::result<FileDescriptor, std::string> connect_to(const std::string& name) {
+  FileDescriptor socket = new_socket(SOCK_NONBLOCK);  // with a full backlog it fails
+  const Address address(name);
+  if (!socket.valid() || ::connect(socket.get(), address.generic(), address.bytes) != 0)
+    return "cannot connect: " + last_error().message();
+  if (!admits(socket.get())) return std::string("belongs to another user");
+  return socket;
+}
+
+FileDescriptor accept_from(int listener) {
+  FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  if (socket.valid() && !admits(socket.get())) return {};
+  return socket;
+}
+
+bool admits(int socket) {
+  if (is_same_user(socket)) return true;
+  shut_out(socket);
+  return false;
+}
+
+void shut_out(int socket) {
+  ::shutdown(socket, SHUT_RDWR);
+  drain(socket);
+}
+
+error_code Read::step(int socket) {
+  while (bytes_ < at_least_) {
+    alignas(cmsghdr) std::array<char, CMSG_LEN(sizeof(int))> control;
+    msghdr message{};
+    const std::span<char> room = kept_ != nullptr ? std::span<char>(control) : std::span<char>();
+    const ssize_t count = receive(socket, target_.subspan(bytes_), room, message);
+    if (count == 0) return boost::asio::error::eof;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return last_error();
+    bytes_ += static_cast<std::size_t>(count);
+    each_descriptor(message, [this](FileDescriptor came) { *kept_ = std::move(came); });
+  }
+  return {};
+}
+
+error_code Write::step(int socket) {
+  while (!rest_.empty()) {
+    iovec part{const_cast<std::byte*>(rest_.data()), rest_.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (descriptor_ >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof descriptor_);
+      std::memcpy(CMSG_DATA(header), &descriptor_, sizeof descriptor_);
+    }
+    const ssize_t count = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return last_error();
+    rest_ = rest_.subspan(static_cast<std::size_t>(count));
+    descriptor_ = -1;
+  }
+  return {};
+}
+
+}  // namespace dpwa::ipc

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <boost/system/error_code.hpp>
+#include <boost/system/result.hpp>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "dpwa/base/file_descriptor.h"
+
+// Unix stream sockets between the processes of one user on one host. Their names are in the
+// abstract namespace, so nothing is left behind however a process ends. Every user of the host can
+// bind such a name and call it: each end asks the kernel for the user at the other end before it
+// reads a byte. Beyond that the two ends trust each other, as docs/SECURITY.md grants a user
+// everything that is its own.
+namespace dpwa::ipc {
+
+using boost::system::error_code;
+
+// Throws std::system_error, e.g. of EADDRINUSE for a name that is taken.
+FileDescriptor listen_at(const std::string& name);
+// A connection to a process of this user, or why there is none. Does not wait.
+boost::system::result<FileDescriptor, std::string> connect_to(const std::string& name);
+// The next connection of a process of this user. Not valid: there was none.
+FileDescriptor accept_from(int listener);
+
+// Whether the process at the other end of a new connection is of this user; if not, it is shut out.
+bool admits(int socket);
+// Ends a connection to another user and throws away what has come. Its descriptors may be anything:
+// the last close of a TCP socket waits as long as its linger time, in the thread that closes it.
+// Not here.
+void shut_out(int socket);
+
+// One read, in as many steps as the bytes come in.
+class Read {
+ public:
+  // At least `at_least` bytes into `target`. `kept` becomes the descriptor that comes along; null:
+  // the kernel closes it.
+  Read(std::span<std::byte> target, std::size_t at_least, FileDescriptor* kept)
+      : target_(target), at_least_(at_least), kept_(kept) {}
+
+  // Takes what is there. No error: done; would_block: call again when the socket can be read;
+  // asio::error::eof: the other end has closed.
+  error_code step(int socket);
+  std::size_t bytes() const { return bytes_; }  // that have come
+
+ private:
+  const std::span<std::byte> target_;
+  const std::size_t at_least_;
+  FileDescriptor* const kept_;
+  std::size_t bytes_ = 0;
+};
+
+// One write of all bytes, in as many steps as the other end takes them.
+class Write {
+ public:
+  // `descriptor` (-1: none) travels beside the first byte and stays open here.
+  Write(std::span<const std::byte> bytes, int descriptor) : rest_(bytes), descriptor_(descriptor) {}
+
+  error_code step(int socket);  // as Read's; would_block: call again when the socket can be written
+
+ private:
+  std::span<const std::byte> rest_;
+  int descriptor_;
+};
+
+}  // namespace dpwa::ipc
