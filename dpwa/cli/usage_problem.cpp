@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/config/nearest_key.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::cli {

@@ -1,14 +1,44 @@
 #include "dpwa/config/document.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <sstream>
 #include <string>
+#include <system_error>
+#include <vector>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {
 namespace {
+
+using std::chrono::milliseconds;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr const char* accepted = "; accepted: a cluster file, or a pipe that is being written";
+
+std::string words_for(int error) {
+  return std::generic_category().message(error);
+}
+
+// What there is within so long, as poll() says it: POLLIN, POLLHUP; 0 = nothing.
+short events_within(int descriptor, milliseconds patience) {
+  const auto deadline = SteadyClock::now() + patience;
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - SteadyClock::now());
+    pollfd waited{descriptor, POLLIN, 0};
+    const int ready = ::poll(&waited, 1, static_cast<int>(std::max(left, milliseconds(0)).count()));
+    if (ready > 0) return waited.revents;
+    if (ready == 0 || errno != EINTR) return 0;
+  }
+}
 
 // Listens for the start of documents and nothing else.
 class DocumentStart : public YAML::EventHandler {
@@ -43,6 +73,54 @@ void refuse_second_document(const std::string& text, const Locations& locations)
 }
 
 }  // namespace
+
+std::string read_cluster_text(const std::filesystem::path& file, const Locations& locations,
+                              const PipePatience& patience) {
+  // Not blocking: opening a pipe would wait for somebody to write it.
+  const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!descriptor.valid() || ::fstat(descriptor.get(), &status) != 0)
+    locations.fail("", "cannot be read: " + words_for(errno));
+  if (S_ISDIR(status.st_mode)) locations.fail("", "is a directory; accepted: a cluster file");
+  const bool is_pipe = S_ISFIFO(status.st_mode);
+  const auto deadline = SteadyClock::now() + patience.for_all;
+  std::string text;
+  std::vector<char> part(std::size_t{64} << 10);
+  bool ended = false;   // the pipe has had writers, and has none any more
+  bool waited = false;  // for a writer
+  while (text.size() <= max_file_bytes) {
+    const ssize_t got = ::read(descriptor.get(), part.data(), part.size());
+    if (got > 0) {
+      text.append(part.data(), static_cast<std::size_t>(got));
+      continue;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    const bool has_writer = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (got < 0 && !has_writer) locations.fail("", "cannot be read: " + words_for(errno));
+    if (!has_writer && (!is_pipe || ended || !text.empty())) break;
+    const auto left = std::chrono::ceil<milliseconds>(deadline - SteadyClock::now());
+    const milliseconds longest = has_writer ? patience.for_text : patience.for_writer;
+    const short events =
+        !has_writer && waited ? 0 : events_within(descriptor.get(), std::min(longest, left));
+    ended = (events & POLLHUP) != 0 && (events & POLLIN) == 0;
+    if (events == 0 && has_writer && left < longest) {
+      locations.fail("", "is not written to its end within " +
+                             std::to_string(patience.for_all.count()) + " ms" + accepted);
+    }
+    if (events == 0 && has_writer) {
+      locations.fail("", "is not written to its end: nothing has come for " +
+                             std::to_string(longest.count()) + " ms" + accepted);
+    }
+    if (events == 0 && waited) {
+      const std::string so_long =
+          longest.count() == 0 ? "" : " for " + std::to_string(longest.count()) + " ms";
+      locations.fail("", "is a pipe that nobody has opened to write it" + so_long + accepted);
+    }
+    waited = waited || !has_writer;
+  }
+  text.resize(std::min(text.size(), max_file_bytes + 1));
+  return text;
+}
 
 YAML::Node read_document(const std::filesystem::path& file, const Locations& locations,
                          const PipePatience& patience) {

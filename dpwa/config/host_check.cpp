@@ -9,7 +9,6 @@
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/locations.h"
-#include "dpwa/config/nearest_key.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa {

@@ -1,9 +1,9 @@
 #include "dpwa/config/document.h"
-#include "dpwa/config/join.h"
+#include "dpwa/config/keys.h"
 #include "dpwa/config/launched.h"
+#include "dpwa/config/nodes.h"
 #include "dpwa/config/original_form.h"
-#include "dpwa/config/overrides.h"
-#include "dpwa/config/sections.h"
+#include "dpwa/config/own_node.h"
 #include "dpwa/config/validate.h"
 
 namespace dpwa {
@@ -11,45 +11,7 @@ namespace {
 
 using namespace config;
 
-std::vector<std::string> top_level_keys() {
-  std::vector<std::string> keys = {"cluster",       "nodes",    "backend",   "gossip", "collective",
-                                   "interpolation", "security", "transport", "log"};
-  const std::vector<std::string> original = original_keys();
-  keys.insert(keys.end(), original.begin(), original.end());
-  return keys;
-}
-
-// Keys of sections, to suggest the section to one who writes them at the top level.
-std::vector<std::string> section_keys() {
-  std::vector<std::string> keys = {"security.mode", "security.key_file", "log.level", "log.file"};
-  for (const std::string& key : gossip_keys()) keys.push_back("gossip." + key);
-  for (const std::string& key : collective_keys()) keys.push_back("collective." + key);
-  for (const std::string& key : transport_keys()) keys.push_back("transport." + key);
-  return keys;
-}
-
-void read_sections(const Section& root, Config& config) {
-  if (const Field* field = root.find("cluster")) config.cluster = field->name();
-  if (const Field* field = root.find("backend")) {
-    config.backend = read_backend(*field);
-    config.backend_line = field->line();
-  }
-  if (const Field* field = root.find("gossip")) read_gossip(Section(*field), config.gossip);
-  if (const Field* field = root.find("collective"))
-    read_collective(Section(*field), config.collective);
-  if (const Field* field = root.find("interpolation"); field && !field->is_scalar()) {
-    read_interpolation(Section(*field, "a method name or a map with 'method'"),
-                       config.interpolation);
-  }
-  if (const Field* field = root.find("security")) {
-    read_security(Section(*field, "{mode: insecure | psk | mtls}"), config.security);
-  }
-  if (const Field* field = root.find("transport"))
-    read_transport(Section(*field), config.transport);
-  if (const Field* field = root.find("log")) read_log(Section(*field), config.log);
-}
-
-// Whoever is not in the file of a closed cluster never counts.
+// In a closed cluster only the nodes of the file count.
 void check_min_nodes(const Config& config, const Locations& locations) {
   if (config.nodes.empty() || config.backend != Backend::gossip) return;
   if (may_run(config, config.gossip.min_nodes)) return;
@@ -69,7 +31,9 @@ void require_nodes(const Config& config, const Locations& locations) {
 // Without `nodes` there are none in the result.
 Config read_config(const YAML::Node& document, Locations& locations) {
   const Section root(locations, document);
-  root.accept_only(top_level_keys(), section_keys());
+  std::vector<std::string> known = accepted_names(section_at(""));
+  for (const std::string& key : original_keys()) known.push_back(key);
+  root.accept_only(known, key_paths());
   Config config;
   config.file = locations.file();
   if (const Field* nodes = root.find("nodes")) read_nodes(*nodes, config.nodes);
@@ -79,7 +43,7 @@ Config read_config(const YAML::Node& document, Locations& locations) {
     set_original_defaults(config.gossip);
     read_original(root, config);
   }
-  read_sections(root, config);
+  read_keys(root, config);
   if (original) finish_original(root, config.gossip);
   check_min_nodes(config, locations);
   return config;
@@ -106,6 +70,13 @@ Config load(const std::filesystem::path& file, const std::string& name,
 }
 
 }  // namespace
+
+std::size_t Config::self_index() const {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!self.empty() && nodes[i].name == self) return i;
+  }
+  throw std::logic_error("the configuration has no own node: load it with a node name");
+}
 
 Config load_config(const std::filesystem::path& file, const std::string& name,
                    const std::vector<std::string>& join) {

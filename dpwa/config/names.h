@@ -1,14 +1,70 @@
 #pragma once
 
+#include <cstddef>
+
 #include "dpwa/config/config.h"
 
 namespace dpwa::config {
 
-// As a cluster file writes it.
-const char* name_of(Backend backend);
-const char* name_of(CollectiveEngine engine);
-const char* name_of(GradientCompression compression);
-const char* name_of(OnLostRank policy);
-const char* name_of(Minority policy);
+// A word of a cluster file and the value that it stands for.
+template <class Value>
+struct Word {
+  const char* name;
+  Value value;
+};
+
+// Each list is in the order in which an error line gives it.
+inline constexpr Word<Backend> backend_words[] = {{"gossip", Backend::gossip},
+                                                  {"collective", Backend::collective},
+                                                  {"kvstore", Backend::kvstore},
+                                                  {"null", Backend::null}};
+inline constexpr Word<BlendMode> blend_words[] = {{"delta", BlendMode::delta},
+                                                  {"lerp", BlendMode::lerp}};
+inline constexpr Word<DistancePolicy> distance_words[] = {{"off", DistancePolicy::off},
+                                                          {"warn", DistancePolicy::warn},
+                                                          {"clip", DistancePolicy::clip},
+                                                          {"refuse", DistancePolicy::refuse}};
+inline constexpr Word<CollectiveEngine> engine_words[] = {{"auto", CollectiveEngine::automatic},
+                                                          {"gloo", CollectiveEngine::gloo},
+                                                          {"nccl", CollectiveEngine::nccl},
+                                                          {"mpi", CollectiveEngine::mpi}};
+inline constexpr Word<GradientCompression> compression_words[] = {
+    {"none", GradientCompression::none},
+    {"fp16", GradientCompression::fp16},
+    {"bf16", GradientCompression::bf16}};
+inline constexpr Word<OnLostRank> on_lost_rank_words[] = {
+    {"stop", OnLostRank::stop}, {"shrink", OnLostRank::shrink}, {"gossip", OnLostRank::gossip}};
+inline constexpr Word<Minority> minority_words[] = {{"stop", Minority::stop},
+                                                    {"gossip", Minority::gossip}};
+
+inline constexpr Word<Codec> encoding_words[] = {
+    {"fp32", Codec::raw}, {"fp16", Codec::fp16}, {"bf16", Codec::bf16}, {"int8", Codec::int8}};
+inline constexpr Word<bool> join_words[] = {{"open", true}, {"closed", false}};
+inline constexpr Word<bool> same_host_words[] = {{"auto", true}, {"off", false}};
+inline constexpr Word<bool> on_off_words[] = {{"on", true}, {"off", false}};
+
+template <class Value, std::size_t count>
+constexpr const char* name_in(const Word<Value> (&words)[count], Value value) {
+  for (const Word<Value>& word : words) {
+    if (word.value == value) return word.name;
+  }
+  return "";
+}
+
+constexpr const char* name_of(Backend backend) {
+  return name_in(backend_words, backend);
+}
+constexpr const char* name_of(CollectiveEngine engine) {
+  return name_in(engine_words, engine);
+}
+constexpr const char* name_of(GradientCompression compression) {
+  return name_in(compression_words, compression);
+}
+constexpr const char* name_of(OnLostRank policy) {
+  return name_in(on_lost_rank_words, policy);
+}
+constexpr const char* name_of(Minority policy) {
+  return name_in(minority_words, policy);
+}
 
 }  // namespace dpwa::config

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dpwa/config/sections.h"
+#include "dpwa/config/keys.h"
 #include "interpolation/registry.h"
 
 namespace dpwa::config {
@@ -14,16 +14,17 @@ InterpolationParameters read_method_parameters(const std::string& method, const 
   return read_parameters(method, Section(field, "a map of its parameters, or 0 for none"));
 }
 
-void read_interpolation_keys(const Section& root, InterpolationConfig& interpolation) {
+void read_interpolation_keys(const Section& root, Config& config) {
+  InterpolationConfig& interpolation = config.interpolation;
   const Field* selected = root.find("interpolation");
   const bool is_map = selected && !selected->is_scalar();
   const auto refuse_beside_map = [&](const Field& field) {
     if (is_map) field.fail("given beside interpolation as a map; accepted: inside that map");
   };
-  if (selected && !is_map) interpolation.method = read_method(*selected);
+  if (selected && !is_map) key_at("interpolation.method").read(*selected, config);
   if (const Field* field = root.find("divergence_threshold")) {
     refuse_beside_map(*field);
-    interpolation.divergence_threshold = read_divergence_threshold(*field);
+    key_at("interpolation.divergence_threshold").read(*field, config);
   }
   for (const std::string& method : interpolation_registry().names()) {
     const Field* field = root.find(method);
@@ -76,12 +77,12 @@ void read_original(const Section& root, Config& config) {
   const std::vector<std::string> probability = {"fetch_probability", "pull_probability"};
   for (const std::string& key : probability) {
     refuse_twice(root, key, probability);
-    if (const Field* field = root.find(key))
-      config.gossip.pull_probability = read_probability(*field);
+    if (const Field* field = root.find(key)) key_at("gossip.pull_probability").read(*field, config);
   }
   refuse_twice(root, "timeout_ms", {"timeout_ms"});
-  if (const Field* field = root.find("timeout_ms")) config.gossip.timeout = field->positive_ms();
-  read_interpolation_keys(root, config.interpolation);
+  if (const Field* field = root.find("timeout_ms"))
+    key_at("gossip.timeout_ms").read(*field, config);
+  read_interpolation_keys(root, config);
 }
 
 void finish_original(const Section& root, GossipConfig& gossip) {

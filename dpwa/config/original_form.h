@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dpwa/config/config.h"
-#include "dpwa/config/section.h"
+#include "dpwa/config/field.h"
 
 namespace dpwa::config {
 

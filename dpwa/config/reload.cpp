@@ -3,11 +3,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <array>
 #include <exception>
-#include <map>
-#include <string_view>
 
+#include "dpwa/config/keys.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {
@@ -44,18 +42,10 @@ std::string find(const Values& values, const std::string& key) {
   return found == values.end() ? std::string() : found->second;
 }
 
-constexpr std::array<std::string_view, 8> reloadable_keys{"gossip.pull_probability",
-                                                          "gossip.timeout_ms",
-                                                          "gossip.step_budget_ms",
-                                                          "gossip.start_wait_ms",
-                                                          "gossip.finish_wait_ms",
-                                                          "gossip.final_average",
-                                                          "log.level",
-                                                          "log.file"};
-
 bool is_reloadable(const std::string& key, const std::string& self) {
   if (key.starts_with("nodes[")) return !key.starts_with("nodes[" + self + "]");
-  return std::ranges::find(reloadable_keys, key) != reloadable_keys.end();
+  const config::Key* known = config::find_key(key);
+  return known != nullptr && known->reloads;
 }
 
 bool same_endpoint(const NodeEntry& a, const NodeEntry& b) {
@@ -88,13 +78,11 @@ void compare_nodes(const Config& running, const Config& fresh, ReloadPlan& plan)
 ReloadPlan plan_reload(const Config& running, const Config& fresh) {
   ReloadPlan plan;
   plan.config = running;
-  plan.config.gossip.pull_probability = fresh.gossip.pull_probability;
-  plan.config.gossip.timeout = fresh.gossip.timeout;
-  plan.config.gossip.step_budget = fresh.gossip.step_budget;
-  plan.config.gossip.start_wait = fresh.gossip.start_wait;
-  plan.config.gossip.finish_wait = fresh.gossip.finish_wait;
-  plan.config.gossip.final_average = fresh.gossip.final_average;
-  plan.config.log = fresh.log;
+  for (const config::KeySection& section : config::key_table()) {
+    for (const config::Key& key : section.keys) {
+      if (key.reloads) key.copy(fresh, plan.config);
+    }
+  }
   compare_nodes(running, fresh, plan);
 
   const Values before = values_of(running);

@@ -91,6 +91,14 @@ std::optional<std::int64_t> parse_size_bytes(std::string_view text) {
   return static_cast<std::int64_t>(bytes);
 }
 
+std::string size_text(std::int64_t bytes) {
+  constexpr std::int64_t kib = 1024;
+  constexpr std::int64_t mib = kib * kib;
+  if (bytes > 0 && bytes % mib == 0) return std::to_string(bytes / mib) + "MiB";
+  if (bytes > 0 && bytes % kib == 0) return std::to_string(bytes / kib) + "KiB";
+  return std::to_string(bytes);
+}
+
 std::string milliseconds_text(Duration duration) {
   return number_text(static_cast<double>(duration.count()) / 1e6);
 }

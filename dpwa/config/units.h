@@ -23,6 +23,9 @@ std::optional<Duration> parse_duration_ms(std::string_view text);
 // and absurd values (2^53 and more) give -1.
 std::optional<std::int64_t> parse_size_bytes(std::string_view text);
 
+// Bytes in the largest of B, KiB and MiB of which they are a multiple: "64", "512KiB", "25MiB".
+std::string size_text(std::int64_t bytes);
+
 // Milliseconds as a number, exact to 1 ns: "500", "0.25".
 std::string milliseconds_text(Duration duration);
 

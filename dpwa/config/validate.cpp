@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "dpwa/config/nearest_key.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 

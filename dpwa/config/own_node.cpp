@@ -1,15 +1,28 @@
-#include "dpwa/config/join.h"
+#include "dpwa/config/own_node.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 
 #include "dpwa/config/field.h"
+#include "dpwa/config/keys.h"
+#include "dpwa/config/nodes.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {
 namespace {
+
+// The value of a variable as if it had been written for `key` in the file.
+std::optional<Field> environment_field(const char* variable, const std::string& key,
+                                       Locations& locations) {
+  const char* value = std::getenv(variable);
+  if (!value || !*value) return std::nullopt;
+  Field field(locations, key, 0, YAML::Node(std::string(value)));
+  locations.place_in_environment(key, variable);
+  return field;
+}
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
   throw ConfigError("--join: " + shown(text) + " " + why);
@@ -41,6 +54,31 @@ bool is_own(const NodeEntry& entry, const NodeEntry& self) {
 }
 
 }  // namespace
+
+std::string name_from_environment() {
+  const char* value = std::getenv("DPWA_NAME");
+  return value ? value : "";
+}
+
+void apply_endpoint_variables(Config& config, Locations& locations) {
+  NodeEntry& self = config.nodes[config.self_index()];
+  const std::string node = "nodes[" + std::to_string(config.self_index()) + "].";
+  if (const auto field = environment_field("DPWA_HOST", node + "host", locations)) {
+    self.host = read_host(*field);
+  }
+  if (const auto field = environment_field("DPWA_PORT", node + "port", locations)) {
+    self.port = read_port(*field);
+  }
+  if (const auto field = environment_field("DPWA_BIND", node + "bind", locations)) {
+    self.bind = read_host(*field);
+  }
+}
+
+void apply_log_variables(Config& config, Locations& locations) {
+  if (const auto field = environment_field("DPWA_LOG_LEVEL", "log.level", locations)) {
+    key_at("log.level").read(*field, config);
+  }
+}
 
 void add_joiner(Config& config, const std::string& name, Locations& locations) {
   const bool in_file =

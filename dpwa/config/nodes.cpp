@@ -1,6 +1,7 @@
+#include "dpwa/config/nodes.h"
+
 #include <algorithm>
 
-#include "dpwa/config/sections.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {
@@ -53,6 +54,28 @@ void read_nodes(const Field& list, std::vector<NodeEntry>& nodes) {
   if (items.empty()) list.fail("an empty list; accepted: at least one {name, host, port}");
   nodes.clear();
   for (const Field& item : items) nodes.push_back(read_node(Section(item, "{name, host, port}")));
+}
+
+void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes) {
+  out << YAML::BeginSeq;
+  for (const NodeEntry& node : nodes) {
+    out << YAML::Flow << YAML::BeginMap;
+    out << YAML::Key << "name" << YAML::Value << node.name;
+    out << YAML::Key << "host" << YAML::Value << node.host;
+    if (!node.bind.empty()) out << YAML::Key << "bind" << YAML::Value << node.bind;
+    out << YAML::Key << "port" << YAML::Value << node.port;
+    if (!node.cores.empty()) out << YAML::Key << "cores" << YAML::Value << YAML::Flow << node.cores;
+    out << YAML::EndMap;
+  }
+  out << YAML::EndSeq;
+}
+
+bool same_nodes(const std::vector<NodeEntry>& a, const std::vector<NodeEntry>& b) {
+  return std::ranges::equal(a, b, [](const NodeEntry& one, const NodeEntry& other) {
+    return one.name == other.name && one.host == other.host && one.bind == other.bind &&
+           one.port == other.port && one.cores == other.cores && one.addresses == other.addresses &&
+           one.bind_address == other.bind_address;
+  });
 }
 
 }  // namespace dpwa::config

@@ -1,4 +1,4 @@
-#include "dpwa/config/nearest_key.h"
+#include "dpwa/config/text.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "dpwa/config/cluster_text.h"
+#include "dpwa/config/document.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -11,7 +11,6 @@
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/document.h"
 #include "test/dpwa/config/scratch_file.h"
 
 namespace dpwa::config {

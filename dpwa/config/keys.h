@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dpwa/config/config.h"
+
+namespace dpwa::config {
+
+class Field;
+class Section;
+
+// A line of the file that Config keeps.
+struct LinePlace {
+  int (*read)(const Config&);
+  int& (*write)(Config&);
+};
+
+// What few keys need beside a name, a place, a format and a comment. Each is a field of Key.
+struct KeyDetails {
+  std::string reference{};          // in Markdown, instead of the comment; for the key reference
+  std::string accepted{};           // in Markdown, instead of what the format says
+  std::string sample{};             // in the annotated file, instead of the default
+  std::string alias{};              // a second name, from the original dpwa
+  std::string mode{};               // of security: the one mode that the key belongs to
+  bool reloads = false;             // a running node takes a new value over
+  bool listed_last = false;         // error lines list it after the sections
+  const LinePlace* line = nullptr;  // where to note the line that gives the key
+};
+
+// A key of the cluster file: all that reading, printing, reloading and documenting it need.
+struct Key : KeyDetails {
+  std::string name;
+  std::string comment;        // one line, for the annotated file and for the key reference
+  std::string default_value;  // as a person writes it; empty: there is none
+  std::vector<std::string> bounds;
+  std::vector<std::string> beyond;
+  bool quoted = false;
+
+  std::function<void(const Field& field, Config& config)> read;           // throws ConfigError
+  std::function<std::optional<std::string>(const Config& config)> print;  // none: no value
+  std::function<void(const Config& from, Config& to)> copy;
+  std::function<bool(const Config& a, const Config& b)> same;
+};
+
+enum class Layout { block, flow };  // a line a key, or {key: value, ...}
+
+// A map of the cluster file.
+struct KeySection {
+  std::string path;  // "" is the file itself, "gossip", "gossip.firewall"
+  Layout layout = Layout::block;
+  std::vector<std::string> above{};  // comments of the annotated file: lines before the section,
+  std::string beside{};              // and at the end of its line
+  std::string accepted = "a map";    // for an error line
+  std::vector<Key> keys{};
+  // Checks more than one value of the section. Throws ConfigError.
+  std::function<void(const Section& section, const Config& config)> check{};
+};
+
+// Every key of the cluster file, in the order in which it is printed. A section comes before those
+// inside it. Three things have code of their own, wherever the table is used: `nodes`, the
+// parameters of interpolation methods, and the form of the original dpwa (original_form.h).
+const std::vector<KeySection>& key_table();
+
+// By path, such as "gossip.timeout_ms" and "gossip". Null, or std::logic_error, when there is none.
+const Key* find_key(std::string_view path);
+const Key& key_at(std::string_view path);
+const KeySection& section_at(std::string_view path);
+std::vector<std::string> key_paths();  // of those in sections
+std::string path_of(const KeySection& section, const Key& key);
+// "firewall" of "gossip.firewall".
+std::string leaf_of(const KeySection& section);
+std::vector<const KeySection*> sections_in(const KeySection& section);
+
+// The names that a section accepts, in the order of error lines.
+std::vector<std::string> accepted_names(const KeySection& section);
+
+// Reads all that the file gives into `config`, but `nodes`. Throws ConfigError for an unknown key,
+// a wrong type, or a value out of range.
+void read_keys(const Section& root, Config& config);
+
+// Parameters of an interpolation method, each within the range of the registry. `also_known`: keys
+// of the section that are no parameters.
+InterpolationParameters read_parameters(const std::string& method, const Section& section,
+                                        const std::vector<std::string>& also_known = {});
+
+}  // namespace dpwa::config

@@ -1,0 +1,171 @@
+#include "dpwa/config/keys.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "dpwa/config/reload.h"
+#include "test/dpwa/config/same_config.h"
+
+// Every case walks the table, so a new key is covered.
+
+namespace dpwa::config {
+namespace {
+
+constexpr const char* nodes = "nodes: [{name: w1, port: 24000}, {name: w2, port: 24001}]\n";
+
+// What has to stand beside a key, or beside one value of it, where a check looks at several.
+const std::map<std::string, std::string> companions = {
+    {"gossip.flow_control.initial", "min: 0, max: 1.7976931348623157e308"},
+    {"gossip.flow_control.min", "initial: 1.7976931348623157e308, max: 1.7976931348623157e308"},
+    {"gossip.flow_control.max", "initial: 0, min: 0"},
+    {"gossip.firewall.quarantine_ms", "quarantine_max_ms: 24h"},
+    {"gossip.firewall.quarantine_max_ms", "quarantine_ms: 0.000001"},
+    {"security.mode=psk", "key_file: k"},
+    {"security.mode=mtls", "ca: a, cert: c, key: k"},
+    {"security.key_file", "mode: psk"},
+    {"security.ca", "mode: mtls, cert: c, key: k"},
+    {"security.cert", "mode: mtls, ca: a, key: k"},
+    {"security.key", "mode: mtls, ca: a, cert: c"},
+};
+
+std::string companion_of(const std::string& path, const std::string& value) {
+  for (const std::string& key : {path + "=" + value, path}) {
+    const auto found = companions.find(key);
+    if (found != companions.end()) return ", " + found->second;
+  }
+  return "";
+}
+
+// A cluster file whose third line gives this key alone: "gossip: {firewall: {\nquarantine_ms: 5}}".
+std::string file_with(const std::string& section, const std::string& key,
+                      const std::string& beside = "") {
+  if (section.empty()) return std::string(nodes) + "\n" + key + "\n";
+  std::string open;
+  std::string close;
+  for (std::size_t begin = 0; begin != std::string::npos;) {
+    const std::size_t dot = section.find('.', begin);
+    open += section.substr(begin, dot - begin) + ": {";
+    close += '}';
+    begin = dot == std::string::npos ? dot : dot + 1;
+  }
+  return nodes + open + "\n" + key + beside + close + "\n";
+}
+
+Config loaded(const std::string& text) {
+  Config config = parse_cluster(text, "c.yaml");
+  config.self = "w1";
+  return config;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_cluster(text, "c.yaml");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// Calls `check` with each key that is an ordinary one. The list `nodes` has tests of its own.
+template <class Check>
+void each_key(const Check& check) {
+  for (const KeySection& section : key_table()) {
+    for (const Key& key : section.keys) {
+      const std::string path = path_of(section, key);
+      CAPTURE(path);
+      if (path != "nodes") check(section, key, path);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every key loads at each of its bounds, and prints as a file that loads to the same") {
+  each_key([](const KeySection& section, const Key& key, const std::string& path) {
+    REQUIRE_FALSE(key.bounds.empty());
+    std::set<std::string> printed;
+    for (const std::string& bound : key.bounds) {
+      CAPTURE(bound);
+      const Config config =
+          loaded(file_with(section.path, key.name + ": " + bound, companion_of(path, bound)));
+      const Config again = loaded(to_yaml(config));
+      test::check_same(config, again);
+      CHECK(to_yaml(again) == to_yaml(config));
+      printed.insert(key.print(config).value_or(""));
+    }
+    CHECK(printed.size() == key.bounds.size());  // what the file gives has reached its field
+  });
+}
+
+TEST_CASE("every key is refused beyond its bounds, with its line and its name") {
+  each_key([](const KeySection& section, const Key& key, const std::string& path) {
+    REQUIRE_FALSE(key.beyond.empty());
+    for (const std::string& value : key.beyond) {
+      CAPTURE(value);
+      const std::string error =
+          error_of(file_with(section.path, key.name + ": " + value, companion_of(path, value)));
+      CHECK(error.starts_with("c.yaml:3: " + path + ": "));
+      CHECK(error.find("accepted: ") != std::string::npos);
+    }
+  });
+}
+
+TEST_CASE("every key is suggested where it is misspelt") {
+  each_key([](const KeySection& section, const Key& key, const std::string& path) {
+    const std::string misspelt = key.name + "x";
+    const std::string error =
+        error_of(file_with(section.path, misspelt + ": 1", companion_of(path, "")));
+    CHECK(error.starts_with("c.yaml:3: " + (section.path.empty() ? "" : section.path + ".") +
+                            misspelt + ": unknown key, did you mean '" + key.name + "'?"));
+  });
+}
+
+TEST_CASE("a key of a section that stands at the top level is suggested with its section") {
+  for (const char* path : {"gossip.blend", "gossip.firewall.quarantine_ms", "log.level",
+                           "collective.bucket_bytes", "security.key_file", "transport.encoding"}) {
+    const std::string name = std::string(path).substr(std::string(path).rfind('.') + 1);
+    CHECK(error_of(file_with("", name + ": 1"))
+              .starts_with("c.yaml:3: " + name + ": unknown key, did you mean '" + path + "'?"));
+  }
+}
+
+TEST_CASE("a reload takes over the keys that say so, and names every one that differs") {
+  each_key([](const KeySection& section, const Key& key, const std::string& path) {
+    const Config running = loaded(nodes);
+    for (const std::string& bound : key.bounds) {
+      const Config fresh =
+          loaded(file_with(section.path, key.name + ": " + bound, companion_of(path, bound)));
+      if (key.same(running, fresh)) continue;
+      CAPTURE(bound);
+      const ReloadPlan plan = plan_reload(running, fresh);
+      const auto names_it = [&](const std::vector<ReloadPlan::Change>& changes) {
+        return std::ranges::find(changes, path, &ReloadPlan::Change::key) != changes.end();
+      };
+      CHECK(names_it(plan.applied) == key.reloads);
+      CHECK(names_it(plan.kept) == !key.reloads);
+      CHECK(key.same(plan.config, key.reloads ? fresh : running));
+    }
+  });
+}
+
+TEST_CASE("every key says what it means, and its default is one of the values that it accepts") {
+  each_key([](const KeySection& section, const Key& key, const std::string&) {
+    CHECK_FALSE((key.comment.empty() && key.reference.empty()));
+    CHECK_FALSE(key.accepted.empty());
+    if (key.default_value.empty()) return;
+    const Config config = loaded(file_with(section.path, key.name + ": " + key.default_value));
+    CHECK(key.same(config, loaded(nodes)));
+  });
+}
+
+TEST_CASE("a key or a section that is not in the table is an error of the program") {
+  CHECK(find_key("gossip.nothing") == nullptr);
+  CHECK_THROWS_AS(key_at("gossip"), std::logic_error);
+  CHECK_THROWS_AS(section_at("gossip.timeout_ms"), std::logic_error);
+}
+
+}  // namespace dpwa::config
