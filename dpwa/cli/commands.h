@@ -22,6 +22,7 @@ struct CommandContext {
 void add_init_command(CLI::App& parent, CommandContext& context);
 void add_config_command(CLI::App& parent, CommandContext& context);
 void add_config_check_command(CLI::App& parent, CommandContext& context);
+void add_config_keys_command(CLI::App& parent, CommandContext& context);
 void add_config_nodes_command(CLI::App& parent, CommandContext& context);
 void add_completion_command(CLI::App& parent, CommandContext& context);
 void add_keygen_command(CLI::App& parent, CommandContext& context);

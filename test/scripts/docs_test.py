@@ -9,6 +9,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import scripts_path  # noqa: F401  (before the modules of scripts/)
+import update_key_reference
+
 ROOT = Path(__file__).resolve().parents[2]
 CLI = Path(os.environ.get("DPWA_CLI", ROOT / "build/release/bin/dpwa"))
 SKIPPED_FOLDERS = {".git", ".venv", "build", "runs", "data"}
@@ -150,6 +153,17 @@ class Configuration(unittest.TestCase):
             with self.subTest(heading):
                 documented = keys(self.tables[heading]) | (original if heading == "The file" else set())
                 self.assertEqual(documented, self.accepted(probe))
+
+    def test_the_tables_of_keys_are_what_the_program_prints(self) -> None:
+        document = update_key_reference.REFERENCE.read_text(encoding="utf-8")
+        printed = update_key_reference.printed_tables(CLI)
+        self.assertGreater(len(printed), 8)
+        current = update_key_reference.with_tables(document, printed)
+        self.assertEqual(document.splitlines(), current.splitlines(), "run scripts/update_key_reference.py")
+
+    def test_a_table_that_is_missing_in_the_document_is_named(self) -> None:
+        with self.assertRaisesRegex(ValueError, "of \\[\\], and printed are those of \\['log'\\]"):
+            update_key_reference.with_tables("no tables", {"log": ""})
 
     def test_the_documented_interpolation_keys_are_those_of_all_methods_together(self) -> None:
         methods = self.accepted(NODE + "interpolation: {method: UNKNOWN}\n")

@@ -53,7 +53,7 @@ echo "${COMPREPLY[*]}"
 
 TEST_CASE("bash completes subcommands, options and their words") {
   CHECK(offered("dpwa", "dpwa st").starts_with("status\n"));
-  CHECK(offered("dpwa", "dpwa config ''") == "check nodes\n");
+  CHECK(offered("dpwa", "dpwa config ''") == "check keys nodes\n");
   CHECK(offered("dpwa", "dpwa config check --na") == "--name\n");
   CHECK(offered("dpwa", "dpwa init --ho") == "--host --hosts\n");
   CHECK(offered("dpwa", "dpwa init --security ''") == "insecure psk\n");

@@ -83,6 +83,6 @@ TEST_CASE("an unknown subcommand suggests the nearest one") {
   CHECK(run_cli({"confg"}).err.starts_with(
       "dpwa: unknown subcommand 'confg', did you mean 'config'?"));
   CHECK(run_cli({"config", "chek", "a.yaml"}).err ==
-        "dpwa: unknown subcommand 'chek', did you mean 'check'? accepted: check, nodes (see dpwa "
-        "--help)\n");
+        "dpwa: unknown subcommand 'chek', did you mean 'check'? accepted: check, keys, nodes "
+        "(see dpwa --help)\n");
 }
