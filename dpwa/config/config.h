@@ -10,6 +10,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/rules/firewall_options.h"
 #include "dpwa/rules/flow_control.h"
+#include "dpwa/rules/options.h"
 #include "interpolation/interpolation.h"
 #include "interpolation/kernels/codec.h"
 
@@ -28,26 +29,18 @@ struct NodeEntry {
   std::string bind_address;            // bind_host() resolved, numeric; set on load
 
   const std::string& bind_host() const { return bind.empty() ? host : bind; }
+  bool operator==(const NodeEntry&) const = default;
 };
 
 enum class Backend { gossip, collective, kvstore, null };
 enum class BlendMode { delta, lerp };
 
-struct MembershipConfig {
-  bool open = true;                            // nodes that are not in the file may join
-  Duration suspect = std::chrono::seconds(5);  // from no answer to dead
-  Duration forget = std::chrono::hours(1);     // one that joined, once dead or left
-  std::uint32_t max_members = 4096;            // known at once, the file's included
-};
-
-struct GossipConfig {
+struct GossipConfig : StalenessOptions {
   double pull_probability = 1.0;                      // of beginning a pull at a step, [0, 1]
   Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
   Duration step_budget{};  // longest wait of step() for the network; 0 = never wait
   BlendMode blend = BlendMode::delta;
   std::uint32_t blocks = 1;  // parts of the model; a pull brings one of them. 1 to 64
-  double max_staleness = 0;  // clock gap a peer may lag; 0 = no bound
-  Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
   bool final_average = true;
   bool daemon = false;  // the network side is a process of its own: `dpwa node`
   // Of the choice of peers, of blocks and of the moments of pulls; none: from the clock.
@@ -58,7 +51,7 @@ struct GossipConfig {
       std::chrono::milliseconds(10000);  // longest wait at the end for the others
   FlowControl flow_control;
   FirewallOptions firewall;
-  MembershipConfig membership;
+  MembershipOptions membership;
 };
 
 enum class CollectiveEngine { automatic, gloo, nccl, mpi };
@@ -99,18 +92,11 @@ struct SecurityConfig {
   std::string key;       // and its private key
 };
 
-struct TransportConfig {
-  bool same_host = true;        // peers of this host read each other's memory where they can
-  Codec encoding = Codec::raw;  // in which peers are asked for their parameters
-  std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
-  int congestion_control_line = 0;          // where the cluster file names it; 0 = nowhere
-  std::uint32_t chunk_bytes = 512 * 1024;   // unit of a reply, with a checksum of its own
-  bool checksum = true;                     // of chunks; false: none between nodes that both say so
-  std::uint32_t max_connections = 256;      // inbound, at once
-  std::uint32_t max_connections_per_address = 128;
-  std::uint32_t max_connections_per_peer = 4;     // by the name that it introduced itself with
-  std::uint32_t max_requests_per_second = 10000;  // on one connection; 0 = no bound
-  std::uint32_t max_replies = 64;                 // snapshots being sent at once; above: BUSY
+struct TransportConfig : ServingOptions {
+  Codec encoding = Codec::raw;      // in which peers are asked for their parameters
+  int congestion_control_line = 0;  // where the cluster file names it; 0 = nowhere
+  std::uint32_t chunk_bytes = default_chunk_bytes;
+  bool checksum = true;  // of chunks; false: none between nodes that both say so
 };
 
 struct LogConfig {

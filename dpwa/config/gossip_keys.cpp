@@ -156,16 +156,16 @@ KeySection membership_keys() {
       .above = {"Who takes part beside the nodes of this file. join: open | closed, to those who "
                 "come with --join."},
       .keys = {
-          in.key("join", &MembershipConfig::open, choice(join_words),
+          in.key("join", &MembershipOptions::open, choice(join_words),
                  "`closed`: nodes that are not in the file are refused"),
-          in.key("suspect_ms", &MembershipConfig::suspect, duration_above_0(),
+          in.key("suspect_ms", &MembershipOptions::suspect, duration_above_0(),
                  "a node that three pulls in a row did not reach is suspect, and dead after this "
                  "time (among n > 10 nodes log₁₀ n times as long) unless it is heard of; the dead "
                  "are not pulled from, but looked after"),
-          in.key("forget_ms", &MembershipConfig::forget, duration_above_0(),
+          in.key("forget_ms", &MembershipOptions::forget, duration_above_0(),
                  "one that joined and is dead or has left is forgotten after this time; the nodes "
                  "of the file never are"),
-          in.key("max_members", &MembershipConfig::max_members, whole(1, 65536, "a count"),
+          in.key("max_members", &MembershipOptions::max_members, whole(1, 65536, "a count"),
                  "nodes known at once; in a full table the dead make room, then those that nobody "
                  "but others has spoken of"),
       }};

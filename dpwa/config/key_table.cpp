@@ -18,7 +18,7 @@ Key nodes_key() {
   key.read = [](const Field& field, Config& config) { read_nodes(field, config.nodes); };
   key.print = [](const Config&) { return std::nullopt; };
   key.copy = [](const Config& from, Config& to) { to.nodes = from.nodes; };
-  key.same = [](const Config& a, const Config& b) { return same_nodes(a.nodes, b.nodes); };
+  key.same = [](const Config& a, const Config& b) { return a.nodes == b.nodes; };
   return key;
 }
 
@@ -153,6 +153,7 @@ KeySection security_keys() {
 
 KeySection transport_keys() {
   const In in(&Config::transport);
+  const In limits(&Config::transport, &TransportConfig::connections);
   const auto count = whole(1, 65535, "a count");
   return {
       .path = "transport",
@@ -185,19 +186,18 @@ KeySection transport_keys() {
                                "nodes that both say so; for links that are trusted to keep bytes "
                                "whole, such as loopback. Heads and all other messages keep "
                                "theirs"}),
-          in.key("max_connections", &TransportConfig::max_connections, count, "inbound, at once",
-                 {.reference = "inbound, at once; one more closes the oldest that has not "
-                               "introduced itself, or is closed"}),
-          in.key("max_connections_per_address", &TransportConfig::max_connections_per_address,
-                 count, "",
-                 {.reference = "the same for one address; raise it where more nodes share a "
-                               "host"}),
-          in.key("max_connections_per_peer", &TransportConfig::max_connections_per_peer, count,
-                 "one more closes the one that has been idle longest",
-                 {.reference = "of one name and address (`mtls`: of one name); one more closes "
-                               "the one that has been idle longest. The observers (`dpwa "
-                               "status`) of an address count as one peer, with four times as "
-                               "many"}),
+          limits.key("max_connections", &ConnectionLimits::in_all, count, "inbound, at once",
+                     {.reference = "inbound, at once; one more closes the oldest that has not "
+                                   "introduced itself, or is closed"}),
+          limits.key("max_connections_per_address", &ConnectionLimits::per_address, count, "",
+                     {.reference = "the same for one address; raise it where more nodes share a "
+                                   "host"}),
+          limits.key("max_connections_per_peer", &ConnectionLimits::per_peer, count,
+                     "one more closes the one that has been idle longest",
+                     {.reference = "of one name and address (`mtls`: of one name); one more closes "
+                                   "the one that has been idle longest. The observers (`dpwa "
+                                   "status`) of an address count as one peer, with four times as "
+                                   "many"}),
           in.key("max_replies", &TransportConfig::max_replies, count,
                  "snapshots being sent at once; the next one is told to come back",
                  {.reference = "snapshots being sent at once, three quarters of them to one "

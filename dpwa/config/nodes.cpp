@@ -70,12 +70,4 @@ void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes) {
   out << YAML::EndSeq;
 }
 
-bool same_nodes(const std::vector<NodeEntry>& a, const std::vector<NodeEntry>& b) {
-  return std::ranges::equal(a, b, [](const NodeEntry& one, const NodeEntry& other) {
-    return one.name == other.name && one.host == other.host && one.bind == other.bind &&
-           one.port == other.port && one.cores == other.cores && one.addresses == other.addresses &&
-           one.bind_address == other.bind_address;
-  });
-}
-
 }  // namespace dpwa::config

@@ -14,7 +14,6 @@ namespace dpwa::config {
 // The list `nodes`: names, endpoints and processors. Not in the table of keys.
 void read_nodes(const Field& list, std::vector<NodeEntry>& nodes);
 void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes);
-bool same_nodes(const std::vector<NodeEntry>& a, const std::vector<NodeEntry>& b);
 
 std::string read_host(const Field& field);
 std::uint16_t read_port(const Field& field);

@@ -20,19 +20,18 @@
 #include "dpwa/net/peer_channels.h"
 #include "dpwa/net/pull_spec.h"
 #include "dpwa/net/visits.h"
+#include "dpwa/rules/options.h"
 
 namespace dpwa {
 
-struct ClientOptions {
-  std::size_t chunk_bytes = 512 * 1024;
-  std::string congestion_control = "auto";
+struct ClientOptions : SocketOptions {
+  std::size_t chunk_bytes = default_chunk_bytes;
   FlowControl flow_control;
   Backoff backoff;
   StalenessOptions staleness;
   FirewallOptions firewall;
   std::uint64_t seed = 0;    // of the peer choice
   BufferAllocator allocate;  // of the landing buffer
-  bool same_host = true;     // read the memory of peers of this host that offer it
   // Of back-offs, quarantines and staleness. Deadlines keep to the steady clock.
   TimeSource now = std::chrono::steady_clock::now;
 };

@@ -6,16 +6,9 @@
 #include <string>
 
 #include "dpwa/base/time.h"
+#include "dpwa/rules/options.h"
 
 namespace dpwa {
-
-// How many inbound connections a node keeps at once. Every bound is at least 1.
-struct ConnectionLimits {
-  std::uint32_t in_all = 256;
-  std::uint32_t per_address = 128;
-  std::uint32_t per_peer = 4;     // by name and network, or by certificate
-  std::uint32_t handshakes = 64;  // not yet introduced
-};
 
 // What is known of one inbound connection.
 struct ConnectionFacts {

@@ -20,24 +20,20 @@
 #include "dpwa/net/name_guard.h"
 #include "dpwa/net/served_for.h"
 #include "dpwa/net/staging_pool.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/readers.h"
 
 namespace dpwa {
 
-struct ServerOptions {
+struct ServerOptions : ServingOptions {
   std::string bind_address = "127.0.0.1";  // numeric
   std::uint16_t port = 0;                  // 0 = any free port
-  ConnectionLimits connections;            // inbound, at once
-  std::uint32_t max_replies = 64;  // snapshots being sent at once; one more is answered BUSY
-  double max_requests_per_second = 10000;  // on one connection; what is beyond waits. 0 = no bound
-  std::string congestion_control = "auto";
   Duration handshake_timeout = std::chrono::seconds(5);
   // Bounds of the deadline that a caller may state, of ordinary and of full pulls.
   Duration max_reply_time = std::chrono::seconds(10);
   Duration max_full_reply_time = std::chrono::seconds(10);
   Duration longest_reply(bool full) const { return full ? max_full_reply_time : max_reply_time; }
   Duration drain_time = std::chrono::milliseconds(300);  // for replies in flight at stop
-  bool same_host = true;  // callers of this host may have the snapshots' memory, if it is shareable
 };
 
 // What the server tells the node. Called on the Rx thread; must not block.

@@ -58,12 +58,8 @@ std::unique_ptr<Members> members_of(const Config& config, const Node::Options& n
   self.incarnation = node.incarnation;
   std::vector<MemberClaim> seeds;
   for (const PeerAddress& peer : peer_addresses(config)) seeds.push_back(claim_of(peer));
-  const MembershipConfig& chosen = config.gossip.membership;
-  MembershipOptions options;
-  options.open = chosen.open;
-  options.suspect = chosen.suspect;
-  options.forget = chosen.forget;
-  options.max_members = std::max<std::size_t>(chosen.max_members, seeds.size());
+  MembershipOptions options = config.gossip.membership;
+  options.max_members = std::max(options.max_members, seeds.size());
   return std::make_unique<Members>(std::move(self), std::move(seeds), options,
                                    derive_seed(node.seed, {1}));
 }
@@ -85,31 +81,24 @@ ReplyBounds reply_bounds(const GossipConfig& gossip) {
 ServerOptions server_options(const Config& config) {
   const NodeEntry& self = config.self_node();
   ServerOptions options;
+  static_cast<ServingOptions&>(options) = config.transport;
   options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
   options.port = self.port;
-  options.connections.in_all = config.transport.max_connections;
-  options.connections.per_address = config.transport.max_connections_per_address;
-  options.connections.per_peer = config.transport.max_connections_per_peer;
-  options.max_requests_per_second = config.transport.max_requests_per_second;
   const ReplyBounds bounds = reply_bounds(config.gossip);
   options.max_reply_time = bounds.time;
   options.max_full_reply_time = bounds.full_time;
-  options.max_replies = config.transport.max_replies;
-  options.same_host = config.transport.same_host;
-  options.congestion_control = config.transport.congestion_control;
   return options;
 }
 
 ClientOptions client_options(const Config& config, const Node::Options& node) {
   ClientOptions options;
+  static_cast<SocketOptions&>(options) = config.transport;
   options.chunk_bytes = config.transport.chunk_bytes;
-  options.congestion_control = config.transport.congestion_control;
   options.flow_control = config.gossip.flow_control;
-  options.staleness = {config.gossip.max_staleness, config.gossip.max_frozen};
+  options.staleness = config.gossip;
   options.firewall = config.gossip.firewall;
   options.seed = node.seed;
   options.allocate = node.allocate;
-  options.same_host = config.transport.same_host;
   options.now = node.now;
   return options;
 }

@@ -12,19 +12,10 @@
 #include "dpwa/base/time.h"
 #include "dpwa/rules/member.h"
 #include "dpwa/rules/member_news.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/peer_table.h"
 
 namespace dpwa {
-
-struct MembershipOptions {
-  bool open = true;            // nodes that are not seeds may join
-  unsigned suspect_after = 3;  // pulls in a row without an answer
-  // From suspect to dead, among up to ten nodes; log10(n) times as long among more.
-  Duration suspect = std::chrono::seconds(5);
-  Duration forget = std::chrono::hours(1);      // one that joined and is dead or has left
-  Duration exchange = std::chrono::seconds(1);  // with a peer that there is no news for
-  std::size_t max_members = 4096;               // seeds included, the own node not
-};
 
 struct Member {
   MemberClaim claim;  // an empty name: a free place

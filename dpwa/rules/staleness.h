@@ -3,15 +3,11 @@
 #include <unordered_map>
 
 #include "dpwa/base/time.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/progress.h"
 
 namespace dpwa {
-
-struct StalenessOptions {
-  double max_staleness = 0;                                // clock gap; 0 = no bound
-  Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
-};
 
 // Decides whether a peer's snapshot is fresh enough to blend. A stuck peer that still serves is
 // worse than a dead one: it pulls everybody back to where it stopped. Two bounds:

@@ -236,7 +236,7 @@ NUMBERS = [
         "dpwa/rules/membership.h",
         r"refutation_pause = .*\((\d+)\)",
     ),
-    ("docs/PROTOCOL.md", r"told this peer nothing for (\d+) s", "dpwa/rules/membership.h", r"exchange = .*\((\d+)\)"),
+    ("docs/PROTOCOL.md", r"told this peer nothing for (\d+) s", "dpwa/rules/options.h", r"exchange = .*\((\d+)\)"),
     (
         "docs/PROTOCOL.md",
         r"believed that is more than (\d+),",

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "dpwa/config/backends.h"
+#include "dpwa/config/keys.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/scratch_file.h"
 
@@ -134,4 +135,20 @@ TEST_CASE("config nodes lists every node with its cores and whether it is local"
   CHECK(run_cli({"config", "nodes", "--local", file.path().string()}).out ==
         "w1\t127.0.0.1\t24000\t0,1\tlocal\n"
         "w2\tlocalhost\t24001\t-\tlocal\n");
+}
+
+TEST_CASE("config keys gives every key a line, and a row of the reference in Markdown") {
+  const CliResult list = run_cli({"config", "keys"});
+  const CliResult reference = run_cli({"config", "keys", "--markdown"});
+  CHECK(list.exit_code == 0);
+  CHECK(reference.exit_code == 0);
+  for (const config::KeySection& section : config::key_table()) {
+    for (const config::Key& key : section.keys) {
+      CAPTURE(config::path_of(section, key));
+      CHECK(list.out.find("\n" + config::path_of(section, key) + " ") != std::string::npos);
+      CHECK(reference.out.find("\n| `" + key.name + "` | ") != std::string::npos);
+    }
+  }
+  CHECK(list.out.find("\ngossip.timeout_ms                        500       yes ") !=
+        std::string::npos);
 }

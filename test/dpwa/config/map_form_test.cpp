@@ -81,9 +81,9 @@ log: {level: debug, file: out.log}
   CHECK(config.transport.congestion_control == "bbr");
   CHECK(config.transport.chunk_bytes == 1024 * 1024);
   CHECK_FALSE(config.transport.checksum);
-  CHECK(config.transport.max_connections == 9);
-  CHECK(config.transport.max_connections_per_address == 7);
-  CHECK(config.transport.max_connections_per_peer == 6);
+  CHECK(config.transport.connections.in_all == 9);
+  CHECK(config.transport.connections.per_address == 7);
+  CHECK(config.transport.connections.per_peer == 6);
   CHECK(config.transport.max_replies == 8);
   CHECK(config.transport.max_requests_per_second == 5);
   CHECK(config.log.level == "debug");

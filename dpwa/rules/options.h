@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "dpwa/base/time.h"
+
+// Options that a cluster file sets and a component takes as they are, with their defaults. The
+// sections of Config hold these structs, so nothing is copied field by field.
+
+namespace dpwa {
+
+struct StalenessOptions {
+  double max_staleness = 0;                                // clock gap; 0 = no bound
+  Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
+};
+
+struct MembershipOptions {
+  bool open = true;            // nodes that are not seeds may join
+  unsigned suspect_after = 3;  // pulls in a row without an answer
+  // From suspect to dead, among up to ten nodes; log10(n) times as long among more.
+  Duration suspect = std::chrono::seconds(5);
+  Duration forget = std::chrono::hours(1);      // one that joined and is dead or has left
+  Duration exchange = std::chrono::seconds(1);  // with a peer that there is no news for
+  std::size_t max_members = 4096;               // seeds included, the own node not
+};
+
+// How many inbound connections a node keeps at once. Every bound is at least 1.
+struct ConnectionLimits {
+  std::uint32_t in_all = 256;
+  std::uint32_t per_address = 128;
+  std::uint32_t per_peer = 4;     // by name and network, or by certificate
+  std::uint32_t handshakes = 64;  // not yet introduced
+};
+
+// Of connections in either direction.
+struct SocketOptions {
+  bool same_host = true;  // peers of this host read each other's memory where they can
+  std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
+};
+
+// Of the side that answers.
+struct ServingOptions : SocketOptions {
+  ConnectionLimits connections;                   // inbound, at once
+  std::uint32_t max_requests_per_second = 10000;  // on one connection; beyond waits. 0 = no bound
+  std::uint32_t max_replies = 64;                 // snapshots being sent at once; above: BUSY
+};
+
+// The unit of a reply, with a checksum of its own.
+inline constexpr std::uint32_t default_chunk_bytes = 512 * 1024;
+
+}  // namespace dpwa
