@@ -87,6 +87,7 @@ void each_key(const Check& check) {
 TEST_CASE("every key loads at each of its bounds, and prints as a file that loads to the same") {
   each_key([](const KeySection& section, const Key& key, const std::string& path) {
     REQUIRE_FALSE(key.bounds.empty());
+    const Config plain = loaded(nodes);
     std::set<std::string> printed;
     for (const std::string& bound : key.bounds) {
       CAPTURE(bound);
@@ -96,6 +97,10 @@ TEST_CASE("every key loads at each of its bounds, and prints as a file that load
       test::check_same(config, again);
       CHECK(to_yaml(again) == to_yaml(config));
       printed.insert(key.print(config).value_or(""));
+      if (!companion_of(path, bound).empty()) continue;
+      each_key([&](const KeySection&, const Key& other, const std::string& other_path) {
+        if (other_path != path) CHECK(other.same(config, plain));  // no other field has changed
+      });
     }
     CHECK(printed.size() == key.bounds.size());  // what the file gives has reached its field
   });
