@@ -7,11 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "interpolation/clock.h"
-#include "interpolation/constant.h"
-#include "interpolation/linear.h"
-#include "interpolation/loss.h"
-#include "interpolation/loss_divergence.h"
+#include "interpolation/policies.h"
 
 namespace dpwa {
 namespace {
@@ -118,11 +114,7 @@ std::unique_ptr<Interpolation> InterpolationRegistry::make(
 InterpolationRegistry& interpolation_registry() {
   static InterpolationRegistry registry = [] {
     InterpolationRegistry built_in;
-    built_in.add(constant_method());
-    built_in.add(clock_method());
-    built_in.add(loss_method());
-    built_in.add(linear_method());
-    built_in.add(loss_divergence_method());
+    for (InterpolationMethod& method : built_in_policies()) built_in.add(std::move(method));
     return built_in;
   }();
   return registry;

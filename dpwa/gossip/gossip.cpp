@@ -9,7 +9,6 @@
 #include "dpwa/base/wall_clock.h"
 #include "dpwa/gossip/pull_blocks.h"
 #include "dpwa/log/log.h"
-#include "interpolation/divergence_threshold.h"
 #include "interpolation/guarded.h"
 #include "interpolation/registry.h"
 

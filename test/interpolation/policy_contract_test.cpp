@@ -3,7 +3,6 @@
 #include <limits>
 #include <vector>
 
-#include "interpolation/divergence_threshold.h"
 #include "interpolation/guarded.h"
 #include "interpolation/registry.h"
 #include "test/interpolation/capped_clock.h"
