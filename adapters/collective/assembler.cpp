@@ -9,7 +9,7 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/sight_words.h"
-#include "dpwa/base/background_thread.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::collective {

@@ -10,7 +10,7 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/optimizer_state.h"
-#include "dpwa/base/wall_clock.h"
+#include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/node/node.h"
 

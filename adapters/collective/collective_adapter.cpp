@@ -17,7 +17,7 @@
 #include "adapters/collective/model_terms.h"
 #include "adapters/collective/optimizer_state.h"
 #include "adapters/collective/settings.h"
-#include "dpwa/base/wall_clock.h"
+#include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/host_parameters.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "adapters/collective/gathering.h"
-#include "dpwa/base/background_thread.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::collective {

@@ -11,7 +11,7 @@
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/engine/sockets.h"
-#include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/net/free_ports.h"

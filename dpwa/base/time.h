@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 namespace dpwa {
@@ -11,5 +12,13 @@ using Duration = std::chrono::nanoseconds;
 
 // What the time is: std::chrono::steady_clock::now, but in tests. Called on several threads.
 using TimeSource = std::function<TimePoint()>;
+
+// Microseconds since the Unix epoch. It may jump: nothing but names of processes (incarnations),
+// seeds and what people read is made of it; time that passes is a TimePoint.
+inline std::uint64_t wall_clock_us() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+}
 
 }  // namespace dpwa

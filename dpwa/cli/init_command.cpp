@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/cli/atomic_file.h"
 #include "dpwa/cli/cluster_template.h"
 #include "dpwa/cli/commands.h"

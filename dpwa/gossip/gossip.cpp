@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/base/wall_clock.h"
+#include "dpwa/base/time.h"
 #include "dpwa/gossip/pull_blocks.h"
 #include "dpwa/log/log.h"
 #include "interpolation/guarded.h"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/gossip/blend_regions.h"
 
 namespace dpwa {

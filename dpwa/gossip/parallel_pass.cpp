@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dpwa/base/background_thread.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include "dpwa/base/wall_clock.h"
+#include "dpwa/base/time.h"
 #include "dpwa/engine/final_average.h"
 #include "dpwa/engine/start_up.h"
 #include "dpwa/gossip/blend_regions.h"

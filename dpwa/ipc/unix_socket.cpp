@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "dpwa/base/credentials.h"
+#include "dpwa/base/file_descriptor.h"
 
 namespace dpwa::ipc {
 namespace {

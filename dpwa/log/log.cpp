@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "dpwa/base/mutex.h"
-#include "dpwa/base/standard_descriptors.h"
+#include "dpwa/base/file_descriptor.h"
 
 namespace dpwa {
 namespace {

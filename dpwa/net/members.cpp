@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "dpwa/base/wall_clock.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/network.h"
 #include "dpwa/wire/messages.h"
 

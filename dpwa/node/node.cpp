@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/base/background_thread.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
 #include "dpwa/net/run_io.h"

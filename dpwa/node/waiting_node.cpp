@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/base/background_thread.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/deadline.h"
 #include "dpwa/net/frame_io.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapters/parallel/batch_search.h"
-#include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/process_memory.h"
 #include "dpwa/parallel/seed_streams.h"

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/keys.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/same_config.h"

@@ -1,9 +1,16 @@
-#include "dpwa/base/standard_descriptors.h"
+#include "dpwa/base/file_descriptor.h"
 
 #include <fcntl.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 namespace dpwa {
+
+bool is_same_user(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
+         size == sizeof credentials && credentials.uid == ::geteuid();
+}
 
 bool reserve_standard_descriptors() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {

@@ -1,4 +1,4 @@
-#include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 
 #include <doctest/doctest.h>
 

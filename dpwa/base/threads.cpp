@@ -1,11 +1,23 @@
-#include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
-#include <thread>
+#include <utility>
 
 namespace dpwa {
+
+std::thread start_background_thread(std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
 
 std::vector<int> usable_processors() {
   std::vector<int> processors;
