@@ -4,9 +4,9 @@
 
 #include "adapters/launch/meeting.h"
 #include "dpwa/config/launched.h"
+#include "dpwa/launch/claims.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
-#include "dpwa/launch/variables.h"
 
 namespace dpwa {
 namespace {

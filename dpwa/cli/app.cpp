@@ -22,6 +22,15 @@ namespace {
 constexpr int failed = 1;
 constexpr int wrong_usage = 2;
 
+void add_commands(CLI::App& app, CommandContext& context) {
+  add_init_command(app, context);
+  add_config_command(app, context);
+  add_completion_command(app, context);
+  add_keygen_command(app, context);
+  add_node_command(app, context);
+  add_status_command(app, context);
+}
+
 int parse_and_run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   CLI::App app("Barrier-free data-parallel training by gossip averaging.", "dpwa");
   app.set_version_flag(

@@ -21,15 +21,10 @@ struct CommandContext {
 // exit code 2), any other exception is a failure (1).
 void add_init_command(CLI::App& parent, CommandContext& context);
 void add_config_command(CLI::App& parent, CommandContext& context);
-void add_config_check_command(CLI::App& parent, CommandContext& context);
 void add_config_keys_command(CLI::App& parent, CommandContext& context);
-void add_config_nodes_command(CLI::App& parent, CommandContext& context);
 void add_completion_command(CLI::App& parent, CommandContext& context);
 void add_keygen_command(CLI::App& parent, CommandContext& context);
 void add_node_command(CLI::App& parent, CommandContext& context);
 void add_status_command(CLI::App& parent, CommandContext& context);
-
-// All subcommands of the program.
-void add_commands(CLI::App& app, CommandContext& context);
 
 }  // namespace dpwa::cli

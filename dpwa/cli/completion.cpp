@@ -4,7 +4,11 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <memory>
+#include <ostream>
 #include <vector>
+
+#include "dpwa/cli/commands.h"
 
 namespace dpwa::cli {
 namespace {
@@ -168,6 +172,19 @@ std::string bash_completion(const CLI::App& app) {
 std::string zsh_completion(const CLI::App& app) {
   return "autoload -U +X compinit && compinit -u\nautoload -U +X bashcompinit && bashcompinit\n" +
          script(app);
+}
+
+void add_completion_command(CLI::App& parent, CommandContext& context) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command = parent.add_subcommand(
+      "completion", "Print the completion of these programs for a shell: bash or zsh");
+  command->add_option("SHELL", *shell, "bash or zsh")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh"}));
+  command->footer("Put it to use in this shell: source <(dpwa completion bash)");
+  command->callback([shell, &parent, &context] {
+    context.out << (*shell == "zsh" ? zsh_completion(parent) : bash_completion(parent));
+  });
 }
 
 }  // namespace dpwa::cli

@@ -4,14 +4,30 @@
 #include <string>
 
 #include "dpwa/launch/place.h"
-#include "dpwa/launch/variables.h"
-
-// One function for each launcher: what it says to a process that it has started; none: it has not.
-// They throw ConfigError for half an environment and for a rank that does not exist.
 
 namespace dpwa::launch {
 
-constexpr int most_ports = 65535;
+// Variables of the environment as numbers, with errors that name them.
+class Variables {
+ public:
+  explicit Variables(const Surroundings& surroundings) : surroundings_(surroundings) {}
+
+  std::string text(const std::string& name) const { return surroundings_.variable(name); }
+  bool has(const std::string& name) const { return !text(name).empty(); }
+  // None: not set. Throws ConfigError for anything but a whole number of that range.
+  std::optional<int> number(const std::string& name, int low, int high) const;
+  int need_number(const std::string& name, int low, int high, const std::string& because) const;
+  std::string need_text(const std::string& name, const std::string& because) const;
+
+  // Throws ConfigError "environment: NAME: problem".
+  [[noreturn]] static void fail(const std::string& name, const std::string& problem);
+
+ private:
+  const Surroundings& surroundings_;
+};
+
+inline constexpr int most_ranks = 65536;
+inline constexpr int most_ports = 65535;
 
 // What a launcher says, with the variables that say it.
 struct Claim {
@@ -19,6 +35,8 @@ struct Claim {
   LaunchPlace place;
 };
 
+// One function for each launcher: what it says to a process that it has started; none: it has not.
+// They throw ConfigError for half an environment and for a rank that does not exist.
 std::optional<Claim> claim_of_torchrun(const Variables& variables);
 std::optional<Claim> claim_of_open_mpi(const Variables& variables);
 std::optional<Claim> claim_of_slurm(const Variables& variables);

@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "dpwa/launch/claims.h"
-#include "dpwa/launch/variables.h"
 
 namespace dpwa::launch {
 namespace {

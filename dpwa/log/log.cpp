@@ -8,8 +8,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "dpwa/base/mutex.h"
 #include "dpwa/base/file_descriptor.h"
+#include "dpwa/base/mutex.h"
 
 namespace dpwa {
 namespace {
