@@ -2,19 +2,22 @@
 # Builds the fuzzers of test/fuzz with clang's libFuzzer under AddressSanitizer and
 # UndefinedBehaviorSanitizer, and runs each for a bounded time on its checked-in corpus. Ends with a
 # table of executions; an input that breaks a fuzzer is kept in build/fuzz/findings, and the exit
-# code is 1.
+# code is 1. The corpus of a target is test/fuzz/corpus/TARGET.tar, what was found, and the files of
+# test/fuzz/corpus/TARGET/, made by hand.
 #
 # usage: scripts/fuzz.sh [--seconds 60] [--jobs 2] [--grow] [TARGET]...
 #
 #   --seconds   time of each target
 #   --jobs      targets that run at once
-#   --grow      merges what was found to reach new code into the checked-in corpora
+#   --grow      adds what was found to reach new code to the archives; one to which nothing is added keeps its bytes
 #   TARGET      frame_decoder, handshake, messages, cluster_file, key_file, checkpoint, idx; all when none is given
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 # shellcheck source=lib/system_packages.sh
 source "$repository/scripts/lib/system_packages.sh"
+# shellcheck source=lib/corpus.sh
+source "$repository/scripts/lib/corpus.sh"
 
 all=(frame_decoder handshake messages cluster_file key_file checkpoint idx)
 seconds=60 jobs=2 grow=''
@@ -74,14 +77,26 @@ run_logged 'building the fuzzers' build-fuzz cmake --build "$folder" --target "$
 findings=$folder/findings
 mkdir -p "$findings"
 
+corpora=$repository/test/fuzz/corpus  # checked in; the build unpacks its archives into fuzz/corpus
+
 # fuzz TARGET: one bounded run; its last word is in TARGET.log.
 fuzz() {
   local found=$folder/corpus/$1
   mkdir -p "$found"
   # A yaml-cpp exception allocates; its leaks are looked for at the end of the run only.
-  "$folder/fuzz/dpwa_fuzz_$1" "$found" "$repository/test/fuzz/corpus/$1" -max_total_time="$seconds" \
+  "$folder/fuzz/dpwa_fuzz_$1" "$found" "$folder/fuzz/corpus/$1" "$corpora/$1" -max_total_time="$seconds" \
     -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$findings/$1-" \
     >"$folder/$1.log" 2>&1
+}
+
+# grow TARGET: into a copy of the whole corpus, so that nothing is added that an input made by hand reaches.
+grow() {
+  local whole=$folder/grown/$1 input
+  unpack_corpus "$corpora/$1.tar" "$whole"
+  cp -- "$corpora/$1"/* "$whole"
+  "$folder/fuzz/dpwa_fuzz_$1" -merge=1 -max_len=600 "$whole" "$folder/corpus/$1" >"$folder/$1-merge.log" 2>&1
+  for input in "$corpora/$1"/*; do rm -- "$whole/${input##*/}"; done
+  pack_corpus "$whole" "$corpora/$1.tar"
 }
 
 failed=()
@@ -109,10 +124,7 @@ for target in "${targets[@]}"; do
   fi
   printf '%-15s %14s %10s  %s\n' "$target" "$(statistic number_of_executed_units)" \
     "$(statistic average_exec_per_sec)" "$result"
-  if [[ -n $grow && $result == ok ]]; then
-    "$folder/fuzz/dpwa_fuzz_$target" -merge=1 -max_len=600 "$repository/test/fuzz/corpus/$target" \
-      "$folder/corpus/$target" >/dev/null 2>&1
-  fi
+  if [[ -n $grow && $result == ok ]]; then grow "$target"; fi
 done
 if ((${#failed[@]} > 0)); then
   die "broken: ${failed[*]}; the inputs are in $findings, the logs in $folder"

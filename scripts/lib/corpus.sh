@@ -1,0 +1,17 @@
+# shellcheck shell=bash
+# The corpora of the fuzzers. What a fuzzer found lies in one archive a target, test/fuzz/corpus/TARGET.tar; inputs
+# that were made by hand lie beside it, in TARGET/, under names that say what they are.
+
+# unpack_corpus ARCHIVE FOLDER: into an empty folder.
+unpack_corpus() {
+  rm -rf -- "$2"
+  mkdir -p "$2"
+  tar -xf "$1" -C "$2"
+}
+
+# pack_corpus FOLDER ARCHIVE: the same files give the same bytes, whoever packs them and when.
+pack_corpus() {
+  (cd -- "$1" && LC_ALL=C find . -type f -printf '%P\n' | LC_ALL=C sort) |
+    tar -cf "$2" -C "$1" --format=ustar --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=0644 \
+      --verbatim-files-from -T -
+}
