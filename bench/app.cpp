@@ -30,6 +30,14 @@ int hand_over(const std::string& command, char** arguments, std::ostream& err) {
   return wrong_usage;
 }
 
+// For the list of subcommands only: run() hands these over before it parses anything.
+void list_programs_with_torch(CLI::App& app) {
+  app.add_subcommand("step", "What adapter->step adds to a training step (needs LibTorch)");
+  app.add_subcommand("collective",
+                     "A step of backend collective beside DistributedDataParallel, and its "
+                     "engines (needs LibTorch)");
+}
+
 int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   CLI::App app("Measures dpwa side by side with the limits of the machine.", "dpwa-bench");
   app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
@@ -39,8 +47,7 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   add_memory_command(app, context);
   add_raw_command(app, context);
   add_pull_command(app, context);
-  add_step_command(app, context);
-  add_collective_command(app, context);
+  list_programs_with_torch(app);
   add_compare_command(app, context);
   add_worker_command(app, context);
   try {

@@ -24,8 +24,6 @@ struct CommandContext {
 void add_memory_command(CLI::App& parent, CommandContext& context);
 void add_raw_command(CLI::App& parent, CommandContext& context);
 void add_pull_command(CLI::App& parent, CommandContext& context);
-void add_step_command(CLI::App& parent, CommandContext& context);
-void add_collective_command(CLI::App& parent, CommandContext& context);
 void add_compare_command(CLI::App& parent, CommandContext& context);
 void add_worker_command(CLI::App& parent, CommandContext& context);  // hidden
 

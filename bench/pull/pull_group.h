@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "bench/pull/cluster_file.h"
 #include "bench/worker/group.h"
@@ -31,5 +32,10 @@ std::uint64_t pull_node_buffers(bool blend);
 // staging buffer, which both have.
 double memory_beyond_buffers(const std::vector<Json>& reports, const std::vector<Json>& small,
                              std::uint64_t buffers, std::uint64_t bytes, std::uint32_t chunk_bytes);
+
+// Node processes that pull by bare sockets. `mode`: in_place (blend while it arrives: the limit),
+// landing (as dpwa lands), ping_pong (receive only).
+std::unique_ptr<Group> make_raw_group(const Topology& topology, const std::string& mode);
+std::uint64_t raw_group_memory(const Topology& topology);  // that it takes, in bytes
 
 }  // namespace dpwa::bench

@@ -1,14 +1,17 @@
 #include <chrono>
+#include <cstring>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include "bench/pull/publisher.h"
 #include "bench/values.h"
 #include "bench/worker/worker.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/net/local_node.h"
 #include "dpwa/node/node.h"
 
 namespace dpwa::bench {
@@ -38,6 +41,53 @@ std::optional<PeerId> peer_of(const Json& job) {
   return job.at("peer").get<PeerId>();
 }
 
+// Publishes version after version of one model, whose snapshot buffers are filled once: every
+// publish is a new version with checksums of its own, as in training, without the trainer's copy.
+// Any thread.
+class Publisher {
+ public:
+  // Fills every buffer of the store with the same values, drawn with `seed`, and publishes.
+  Publisher(LocalNode& local, std::uint64_t seed);
+
+  // False when readers hold every other buffer.
+  bool publish();
+
+ private:
+  Progress next_progress();
+
+  LocalNode& local_;
+  std::mutex mutex_;
+  std::uint64_t version_ = 0;  // guarded by mutex_
+};
+
+Publisher::Publisher(LocalNode& local, std::uint64_t seed) : local_(local) {
+  std::vector<SnapshotStore::Writer> writers;
+  while (auto writer = local_.store.begin()) writers.push_back(std::move(*writer));
+  fill_with_values(writers.front().bytes(), seed);
+  for (std::size_t i = 1; i < writers.size(); ++i) {
+    const auto source = writers.front().bytes();
+    std::memcpy(writers[i].bytes().data(), source.data(), source.size());
+  }
+  local_.store.publish(std::move(writers.front()), next_progress());
+}
+
+bool Publisher::publish() {
+  const std::lock_guard lock(mutex_);
+  auto writer = local_.store.begin();
+  if (!writer) return false;
+  local_.store.publish(std::move(*writer), next_progress());
+  return true;
+}
+
+Progress Publisher::next_progress() {
+  Progress progress;
+  progress.version = ++version_;
+  progress.lineage = 1;
+  progress.clock = static_cast<double>(version_);
+  progress.loss = 1;
+  return progress;
+}
+
 // A node as training has it, whose trainer does nothing but publish, pull and blend.
 class PullWorker : public Worker {
  public:
@@ -57,30 +107,8 @@ class PullWorker : public Worker {
   }
   ~PullWorker() override { node_.stop(); }  // the Rx thread uses the publisher
 
-  Window pull_for(double seconds) override {
-    Window window;
-    const auto begun = SteadyClock::now();
-    const auto end = begun + std::chrono::duration<double>(seconds);
-    do {
-      pull_once(window);
-      window.seconds = std::chrono::duration<double>(SteadyClock::now() - begun).count();
-    } while (SteadyClock::now() < end);
-    return window;
-  }
-
  private:
-  Node::Options options() {
-    Node::Options options;
-    options.incarnation = 1;
-    options.seed = config_.self_index() + 1;
-    // What was served is old news: the next caller gets a new version.
-    options.on_served = [this](const std::string&, const Progress&, ServedFor) {
-      publisher_->publish();
-    };
-    return options;
-  }
-
-  void pull_once(Window& window) {
+  void pull_once(Window& window) override {
     publisher_->publish();
     PullSpec spec;
     spec.peer = peer_;
@@ -103,6 +131,17 @@ class PullWorker : public Worker {
     window.bytes += node_.client().landing().range().length;  // whatever travelled for it
     window.latency_us.push_back(microseconds(arrival->took));
     window.trainer_latency_us.push_back(microseconds(landed - begun));
+  }
+
+  Node::Options options() {
+    Node::Options options;
+    options.incarnation = 1;
+    options.seed = config_.self_index() + 1;
+    // What was served is old news: the next caller gets a new version.
+    options.on_served = [this](const std::string&, const Progress&, ServedFor) {
+      publisher_->publish();
+    };
+    return options;
   }
 
   const Config config_;

@@ -2,9 +2,14 @@
 
 #include <unistd.h>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <chrono>
 #include <exception>
 #include <stdexcept>
 
+#include "bench/commands.h"
 #include "bench/measure/open_sockets.h"
 #include "bench/measure/process_memory.h"
 #include "bench/measure/statistics.h"
@@ -61,6 +66,18 @@ class Session {
 
 }  // namespace
 
+Window Worker::pull_for(double seconds) {
+  using SteadyClock = std::chrono::steady_clock;
+  Window window;
+  const auto begun = SteadyClock::now();
+  const auto end = begun + std::chrono::duration<double>(seconds);
+  do {
+    pull_once(window);
+    window.seconds = std::chrono::duration<double>(SteadyClock::now() - begun).count();
+  } while (SteadyClock::now() < end);
+  return window;
+}
+
 int run_worker() {
   JsonLines lines(STDIN_FILENO, STDOUT_FILENO);
   try {
@@ -74,6 +91,12 @@ int run_worker() {
     lines.send({{"error", error.what()}});
     return 1;
   }
+}
+
+void add_worker_command(CLI::App& parent, CommandContext& context) {
+  CLI::App* command = parent.add_subcommand("worker", "One node of a measurement");
+  command->group("");  // not shown
+  command->callback([&context] { context.exit_code = run_worker(); });
 }
 
 }  // namespace dpwa::bench

@@ -24,7 +24,11 @@ class Worker {
  public:
   virtual ~Worker() = default;
   // Pulls, one after the other, until `seconds` have passed; at least one.
-  virtual Window pull_for(double seconds) = 0;
+  Window pull_for(double seconds);
+
+ private:
+  // Adds what one pull was to everything in the window but its seconds.
+  virtual void pull_once(Window& window) = 0;
 };
 
 // Makes the node that `job` describes: it serves from now on. Throws.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/raw/raw_server.h"
+#include "bench/pull/raw_socket.h"
 #include "bench/values.h"
 #include "bench/worker/worker.h"
 #include "dpwa/base/random.h"
@@ -54,23 +54,16 @@ class RawNode : public Worker {
     peers_.resize(ports_.size());
   }
 
-  Window pull_for(double seconds) override {
-    Window window;
-    const auto begun = SteadyClock::now();
-    const auto end = begun + std::chrono::duration<double>(seconds);
-    do {
-      const auto from = SteadyClock::now();
-      pull_from(choose_peer());
-      const std::chrono::duration<double, std::micro> took = SteadyClock::now() - from;
-      ++window.pulls;
-      window.bytes += target_.bytes().size();
-      window.latency_us.push_back(took.count());
-      window.seconds = std::chrono::duration<double>(SteadyClock::now() - begun).count();
-    } while (SteadyClock::now() < end);
-    return window;
+ private:
+  void pull_once(Window& window) override {
+    const auto from = SteadyClock::now();
+    pull_from(choose_peer());
+    const std::chrono::duration<double, std::micro> took = SteadyClock::now() - from;
+    ++window.pulls;
+    window.bytes += target_.bytes().size();
+    window.latency_us.push_back(took.count());
   }
 
- private:
   const RawSocket& choose_peer() {
     std::size_t peer = only_;
     if (only_ == any) {
