@@ -167,7 +167,7 @@ void PullEngine::judge_distance(Answer& answer) {
 PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overflow, TimePoint now) {
   assert(round_.current());
   const PeerId peer = *round_.current();
-  const std::string name = table_.at(peer).name;
+  const std::string name = table_.name(peer);
   const Progress& known = table_.at(peer).progress;
   if (answer.failure == PeerFailure::unchanged && !known.final && spec_.exchange.fresh_only &&
       !fresh(peer, known, now)) {
@@ -243,7 +243,7 @@ void PullEngine::stop() {
 
 bool PullEngine::take_up(PeerId place, const Member& member) {
   const std::string& name = member.claim.name;
-  const bool is_new = place >= table_.size() || table_.at(place).name != name;
+  const bool is_new = place >= table_.size() || table_.name(place) != name;
   if (is_new) {
     firewall_.put(place);
     staleness_.forget(place);
@@ -299,13 +299,13 @@ void PullEngine::hold(PeerId peer, std::optional<TimePoint> until, const std::st
   table_.hold(peer, *until);
   const auto length = std::chrono::ceil<std::chrono::milliseconds>(*until - now).count();
   warn(peer, "quarantine",
-       "'" + table_.at(peer).name + "' is in quarantine for " + std::to_string(length) +
+       "'" + table_.name(peer) + "' is in quarantine for " + std::to_string(length) +
            " ms: " + why);
 }
 
 void PullEngine::warn(PeerId peer, const std::string& kind, const std::string& text) {
   log_.push_back(
-      {LogEntry::Weight::warn, LogEntry::Subject::pulls, table_.at(peer).name + kind, text});
+      {LogEntry::Weight::warn, LogEntry::Subject::pulls, table_.name(peer) + kind, text});
 }
 
 void PullEngine::refused(PeerId peer, const std::string& detail) {
@@ -313,7 +313,7 @@ void PullEngine::refused(PeerId peer, const std::string& detail) {
 }
 
 void PullEngine::report(PeerId peer, PeerFailure failure, const std::string& detail) {
-  const std::string& name = table_.at(peer).name;
+  const std::string& name = table_.name(peer);
   // The trainer tells of other lineages.
   const bool ordinary = failure == PeerFailure::distant
                             ? !verdict_.reported

@@ -64,10 +64,10 @@ std::int64_t ms_until(TimePoint then, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(then - now).count();
 }
 
-Json describe(const PeerRecord& peer, double score, const Quarantine::Record& offender,
-              bool same_host, TimePoint now) {
+Json describe(const std::string& name, const PeerRecord& peer, double score,
+              const Quarantine::Record& offender, bool same_host, TimePoint now) {
   Json out;
-  out["name"] = peer.name;
+  out["name"] = name;
   out["transport"] = same_host ? "same_host" : "tcp";
   out["score"] = number(score);
   out["attempts_ok"] = peer.pulls_ok;
@@ -197,10 +197,10 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
     failed += table.at(peer).pulls_failed;
     quarantined += firewall.record(peer).until > now ? 1 : 0;
     const bool listed = peer < members.size() && is_listed(members[peer]) &&
-                        members[peer].claim.name == table.at(peer).name;
+                        members[peer].claim.name == table.name(peer);
     if (!listed) continue;
-    peers.add(describe(table.at(peer), table.score(peer, now), firewall.record(peer),
-                       same_host(peer), now));
+    peers.add(describe(table.name(peer), table.at(peer), table.score(peer, now),
+                       firewall.record(peer), same_host(peer), now));
   }
   out["pulls_ok"] = traffic.pulls_ok.load();
   out["pulls_failed"] = traffic.pulls_failed.load();

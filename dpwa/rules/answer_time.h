@@ -33,14 +33,18 @@ inline Duration upper_median(std::span<Duration> times) {
   return *median;
 }
 
+// Whether is_late() depends on the times of other peers, or is true without them.
+inline bool may_be_late(const AnswerTime& answer) {
+  return answer.allowed > Duration::zero() && answer.took > answer.allowed / late_share;
+}
+
 // Whether an answer came so late that the peer should be asked more rarely: after half of the
 // timeout, or, of whatever kind it is, after 8 times the median of `others`, the last snapshots of
 // other peers over the network, of which there are at least two. Reorders `others`.
 inline bool is_late(const AnswerTime& answer, std::span<Duration> others) {
-  if (answer.allowed <= Duration::zero()) return false;
+  if (!may_be_late(answer)) return false;
   if (answer.took > answer.allowed / 2) return true;
-  if (answer.same_host || others.size() < 2 || answer.took <= answer.allowed / late_share)
-    return false;
+  if (answer.same_host || others.size() < 2) return false;
   return answer.took / late_multiple > upper_median(others);
 }
 

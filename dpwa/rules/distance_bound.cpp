@@ -31,9 +31,7 @@ std::optional<double> DistanceBound::get() const {
 
 std::optional<double> DistanceBound::first_bound() const {
   std::vector<double> distances;
-  for (const Last& last : last_) {
-    if (last.number > 0) distances.push_back(last.distance);
-  }
+  for (const auto& [peer, last] : last_.entries()) distances.push_back(last.distance);
   if (distances.size() < 2) return std::nullopt;
   return first_multiple * multiple_ * lower_median(distances);
 }
@@ -46,14 +44,14 @@ std::optional<double> DistanceBound::last_of_most_peers(double bound) const {
   const auto distance_of = [](const Last& last) { return last.is_another ? 0 : last.distance; };
   std::size_t all = 0;
   std::size_t beyond = 0;
-  for (const Last& last : last_) {
+  for (const auto& [peer, last] : last_.entries()) {
     if (!counts(last)) continue;
     ++all;
     beyond += distance_of(last) > bound ? 1 : 0;
   }
   if (beyond < 2 || 2 * beyond <= all) return std::nullopt;
   std::vector<double> distances;
-  for (const Last& last : last_) {
+  for (const auto& [peer, last] : last_.entries()) {
     if (counts(last)) distances.push_back(distance_of(last));
   }
   const double median = lower_median(distances);
@@ -63,7 +61,6 @@ std::optional<double> DistanceBound::last_of_most_peers(double bound) const {
 std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
   if (!(distance > 0)) return get();
   const std::uint64_t number = ++count_;
-  if (peer >= last_.size()) last_.resize(peer + 1);
   Last& last = last_[peer];
   last.distance = distance;
   last.number = number;
@@ -91,12 +88,12 @@ std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
 }
 
 void DistanceBound::restarted(PeerId peer) {
-  if (peer < last_.size()) last_[peer].is_another = true;
+  if (Last* last = last_.find(peer)) last->is_another = true;
 }
 
 void DistanceBound::forget(PeerId peer) {
   std::erase_if(samples_, [peer](const Sample& sample) { return sample.peer == peer; });
-  if (peer < last_.size()) last_[peer] = {};
+  last_.erase(peer);
 }
 
 }  // namespace dpwa

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/per_peer.h"
 
 namespace dpwa {
 
@@ -76,7 +76,7 @@ class DistanceBound {
   std::size_t peers_ = 0;
   std::size_t share_;            // of one peer in the window
   std::vector<Sample> samples_;  // oldest first
-  std::vector<Last> last_;       // by PeerId
+  PerPeer<Last> last_;           // of those that have been heard
   std::uint64_t count_ = 0;      // of all that were observed
 };
 

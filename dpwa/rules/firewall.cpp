@@ -14,21 +14,15 @@ constexpr double final_bounds = 15;
 }  // namespace
 
 Firewall::Firewall(const FirewallOptions& options, std::size_t peers)
-    : options_(options),
-      after_lull_(peers),
-      standings_(peers, Standing::unknown),
-      quarantine_(options, peers) {}
+    : options_(options), peers_(peers), quarantine_(options) {}
 
 void Firewall::put(PeerId peer) {
-  if (peer >= standings_.size()) {
-    standings_.resize(peer + 1, Standing::unknown);
-    after_lull_.resize(peer + 1);
-  }
-  standings_[peer] = Standing::unknown;
-  after_lull_[peer] = false;
-  quarantine_.put(peer);
+  peers_ = std::max<std::size_t>(peers_, std::size_t{peer} + 1);
+  standings_.erase(peer);
+  set_near(peer);
+  quarantine_.forget(peer);
   for (DistanceBound& bound : bounds_) {
-    bound.set_peers(standings_.size());
+    bound.set_peers(peers_);
     bound.forget(peer);
   }
   for (Outliers& outliers : outliers_) outliers.forget(peer);
@@ -58,14 +52,14 @@ void Firewall::judge_outlier(PeerId peer, unsigned block, double distance, doubl
   const unsigned in_a_row = outliers_[block].observe(peer, distance, verdict.gross);
   if (!verdict.beyond) {
     clock_gaps_.usual(peer, clock_gap);
-    after_lull_.at(peer) = false;
+    set_near(peer);
   }
-  const bool explained = after_lull_.at(peer) || clock_gaps_.is_unusual(peer, clock_gap);
+  const bool explained = is_after_lull(peer) || clock_gaps_.is_unusual(peer, clock_gap);
   verdict.reported = in_a_row >= (explained ? explained_until : reported_after);
   const bool offends = in_a_row >= (explained ? explained_until : 1);
-  standings_.at(peer) = offends          ? Standing::offending
-                        : verdict.beyond ? Standing::beyond
-                                         : Standing::within;
+  standings_[peer] = offends          ? Standing::offending
+                     : verdict.beyond ? Standing::beyond
+                                      : Standing::within;
 }
 
 DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance, double clock_gap) {
@@ -73,7 +67,7 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance, do
   DistanceVerdict verdict;
   if (options_.distance == DistancePolicy::off) return verdict;
   while (bounds_.size() <= block)
-    bounds_.emplace_back(options_.distance_multiple, options_.distance_samples, standings_.size());
+    bounds_.emplace_back(options_.distance_multiple, options_.distance_samples, peers_);
   // Until then, only what is gross is beyond the bound.
   const double gross = bounds_[block].settled() ? gross_bounds : 1;
   verdict.bound = bounds_[block].observe(peer, distance).value_or(0);
@@ -119,7 +113,7 @@ DistanceVerdict Firewall::judge_final(double distance) {
 void Firewall::replaced() {
   bounds_.clear();
   outliers_.clear();
-  std::ranges::fill(standings_, Standing::unknown);
+  standings_.clear();
 }
 
 std::optional<TimePoint> Firewall::succeeded(PeerId peer, const DistanceVerdict& verdict,
@@ -151,24 +145,35 @@ std::optional<TimePoint> Firewall::offence(PeerId peer, bool deliberate, TimePoi
 }
 
 std::optional<TimePoint> Firewall::offended(PeerId peer, TimePoint now) {
-  if (standings_.at(peer) != Standing::offending || !most_others_are_within(peer))
-    return std::nullopt;
+  const Standing* standing = standings_.find(peer);
+  const bool offends = standing != nullptr && *standing == Standing::offending;
+  if (!offends || !most_others_are_within(peer)) return std::nullopt;
   return offence(peer, true, now);
 }
 
 void Firewall::landed(PeerId peer, TimePoint now) {
   if (!lulls_.ends(now)) return;
-  after_lull_.assign(after_lull_.size(), true);
-  for (PeerId other = 0; other < standings_.size(); ++other) {
-    if (other != peer) standings_[other] = Standing::unknown;
-  }
+  lull_ended_ = true;
+  near_.clear();
+  const Standing* standing = standings_.find(peer);
+  if (standing == nullptr) return standings_.clear();
+  const Standing kept = *standing;
+  standings_.clear();
+  standings_[peer] = kept;
+}
+
+void Firewall::set_near(PeerId peer) {
+  if (lull_ended_) near_.insert(peer);
+}
+
+bool Firewall::is_after_lull(PeerId peer) const {
+  return lull_ended_ && !near_.contains(peer);
 }
 
 bool Firewall::most_others_are_within(PeerId peer) const {
   int balance = 0;
-  for (PeerId other = 0; other < standings_.size(); ++other) {
-    if (other == peer || standings_[other] == Standing::unknown) continue;
-    balance += standings_[other] == Standing::within ? 1 : -1;
+  for (const auto& [other, standing] : standings_.entries()) {
+    if (other != peer) balance += standing == Standing::within ? 1 : -1;
   }
   return balance > 0;
 }

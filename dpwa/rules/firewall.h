@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "dpwa/rules/firewall_options.h"
 #include "dpwa/rules/outliers.h"
 #include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/per_peer.h"
 #include "dpwa/rules/quarantine.h"
 
 namespace dpwa {
@@ -25,7 +27,8 @@ struct DistanceVerdict {
 
 // The last decision before a peer's parameters touch the model (docs/FIREWALL.md): whether they are
 // too far away, and which peers are to be left alone. Whether they are finite and how far away they
-// are is known from the pass that landed them. Pure: time is an argument. One owner, one thread.
+// are is known from the pass that landed them. What is kept grows with the peers that
+// something came from. Pure: time is an argument. One owner, one thread.
 class Firewall {
  public:
   // So many times the bound is gross, which honest nodes hardly ever are: an offence, and what
@@ -77,7 +80,7 @@ class Firewall {
   const Quarantine::Record& record(PeerId peer) const { return quarantine_.at(peer); }
 
  private:
-  enum class Standing : std::uint8_t { unknown, within, beyond, offending };
+  enum class Standing : std::uint8_t { within, beyond, offending };
 
   bool acts() const;
   DistanceVerdict judge_infinite(PeerId peer, unsigned block);
@@ -85,6 +88,8 @@ class Firewall {
   void judge_outlier(PeerId peer, unsigned block, double distance, double clock_gap,
                      DistanceVerdict& verdict);
   bool most_others_are_within(PeerId peer) const;
+  void set_near(PeerId peer);
+  bool is_after_lull(PeerId peer) const;  // and has not been near since
   std::optional<TimePoint> offence(PeerId peer, bool deliberate, TimePoint now);
   std::optional<TimePoint> offended(PeerId peer, TimePoint now);  // at a gross distance
   // A snapshot of this peer has been judged. After a lull all other nodes may seem far away.
@@ -95,8 +100,10 @@ class Firewall {
   std::vector<Outliers> outliers_;     // by block, likewise
   ClockGaps clock_gaps_;
   Lulls lulls_;
-  std::vector<bool> after_lull_;     // by PeerId: not near since
-  std::vector<Standing> standings_;  // by PeerId, as last judged
+  std::size_t peers_;
+  bool lull_ended_ = false;      // ever
+  PeerSet near_;                 // or new, since the last lull; nothing before the first
+  PerPeer<Standing> standings_;  // as last judged; none: not known
   Quarantine quarantine_;
   Counters counters_;
 };

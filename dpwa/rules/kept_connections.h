@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/per_peer.h"
 
 namespace dpwa {
 

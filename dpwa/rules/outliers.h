@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
-#include <vector>
 
-#include "dpwa/rules/peer_table.h"
+#include "dpwa/base/time.h"
+#include "dpwa/rules/per_peer.h"
 
 namespace dpwa {
 
@@ -17,19 +16,16 @@ class Outliers {
  public:
   // The number of such distances in a row, this one included; 0 when it is not one of them.
   unsigned observe(PeerId peer, double distance, bool gross) {
-    if (peer >= last_.size()) last_.resize(peer + 1);
-    Last& last = last_[peer];
     if (!gross) {
-      last = {};
+      last_.erase(peer);
       return 0;
     }
+    Last& last = last_[peer];
     const bool nearer = last.in_a_row > 0 && distance < coming_nearer * last.distance;
     last.distance = distance;
     return nearer ? 0 : ++last.in_a_row;
   }
-  void forget(PeerId peer) {
-    if (peer < last_.size()) last_[peer] = {};
-  }
+  void forget(PeerId peer) { last_.erase(peer); }
 
  private:
   static constexpr double coming_nearer = 0.9;
@@ -37,7 +33,7 @@ class Outliers {
     double distance = 0;
     unsigned in_a_row = 0;
   };
-  std::vector<Last> last_;  // by PeerId
+  PerPeer<Last> last_;  // of those whose last distance was one
 };
 
 // Notices when nothing has been pulled for much longer than usual: one pull of a stopped peer may
@@ -77,22 +73,18 @@ class ClockGaps {
   // Of a snapshot that was near.
   void usual(PeerId peer, double gap) {
     if (!std::isfinite(gap)) return;
-    if (peer >= usual_.size()) usual_.resize(peer + 1, unknown);
-    double& mean = usual_[peer];
-    mean = mean < 0 ? std::abs(gap) : mean + (std::abs(gap) - mean) / samples;
+    double& mean = usual_.at_or(peer, std::abs(gap));
+    mean += (std::abs(gap) - mean) / samples;
   }
   bool is_unusual(PeerId peer, double gap) const {
-    if (peer >= usual_.size() || usual_[peer] < 0) return false;
-    return std::abs(gap) > 2 * usual_[peer] + 1;
+    const double* usual = usual_.find(peer);
+    return usual != nullptr && std::abs(gap) > 2 * *usual + 1;
   }
-  void forget(PeerId peer) {
-    if (peer < usual_.size()) usual_[peer] = unknown;
-  }
+  void forget(PeerId peer) { usual_.erase(peer); }
 
  private:
-  static constexpr double unknown = -1;
   static constexpr double samples = 8;  // of the moving mean
-  std::vector<double> usual_;           // by PeerId
+  PerPeer<double> usual_;               // of those that have been near
 };
 
 }  // namespace dpwa

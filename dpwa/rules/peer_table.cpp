@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
+#include <utility>
 
 namespace dpwa {
 namespace {
@@ -29,93 +31,75 @@ bool ended_by_call(PeerFailure failure) {
   return failure != PeerFailure::rejected && !declined(failure);
 }
 
-// Answers, as far as is known, and may have something to blend.
-bool sound(const PeerRecord& record, TimePoint now) {
-  if (record.out || record.failures > 0) return false;
-  if (record.held_until > now || record.rests_until > now) return false;
-  return !record.last_failure || *record.last_failure == PeerFailure::busy;
-}
-
 void end_backoff(PeerRecord& record) {
   record.retry_at = TimePoint::min();
 }
 
 }  // namespace
 
-PeerTable::PeerTable(const std::vector<std::string>& names, FlowControl flow_control,
-                     Backoff backoff)
-    : flow_control_(flow_control), backoff_(backoff) {
-  peers_.resize(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    peers_[i].name = names[i];
-    peers_[i].score = flow_control_.initial;
-    places_.emplace(names[i], static_cast<PeerId>(i));
-  }
+PeerTable::PeerTable(std::vector<std::string> names, FlowControl flow_control, Backoff backoff)
+    : PeerTable(PeerNames(std::make_shared<ClusterNames>(std::move(names))), flow_control,
+                backoff) {}
+
+PeerTable::PeerTable(PeerNames names, FlowControl flow_control, Backoff backoff)
+    : names_(std::move(names)), flow_control_(flow_control), backoff_(backoff) {
+  fresh_.score = flow_control_.initial;
+  gone_ = fresh_;
+  gone_.out = true;
 }
 
 void PeerTable::put(PeerId peer, const std::string& name) {
-  if (peer >= peers_.size()) peers_.resize(peer + 1);
-  const auto before = places_.find(peers_[peer].name);
-  if (before != places_.end() && before->second == peer) places_.erase(before);
-  peers_[peer] = {};
-  peers_[peer].name = name;
-  places_.insert_or_assign(name, peer);
-  peers_[peer].score = flow_control_.initial;
+  names_.put(peer, name);
+  special_.erase(peer);
+  if (records_.find(peer) == nullptr) return;
+  unwatch(peer);
+  // The last one moves to its position.
+  const auto last = static_cast<std::uint32_t>(records_.size() - 1);
+  std::ranges::replace(watched_, last, records_.position(peer));
+  records_.erase(peer);
 }
 
-bool PeerTable::cut_off(TimePoint now) const {
-  return std::ranges::none_of(peers_,
-                              [now](const PeerRecord& record) { return sound(record, now); });
-}
-
-bool PeerTable::nobody_answers() const {
-  return !peers_.empty() && std::ranges::all_of(peers_, [](const PeerRecord& record) {
-    return record.out || record.failures > 0;
-  });
-}
-
-// Whether a cut-off node asks this peer although its back-off lasts.
-bool PeerTable::tried_soon(const PeerRecord& record, TimePoint now) const {
-  if (record.failures == 0 || record.last_failure == PeerFailure::rejected) return false;
-  return now >= record.failed_at + cut_off_delay(*record.last_failure);
-}
-
-// However many peers there are, no more than 100 tries a second in all. A silent peer costs its try
-// the whole deadline, and a trainer with a step budget waits for it: that is asked more rarely.
-Duration PeerTable::cut_off_delay(PeerFailure failure) const {
-  const Duration shared = std::chrono::milliseconds(10) * peers_.size();
-  const int share = failure == PeerFailure::timed_out ? 5 : 1;
-  return std::min(backoff_.max, std::max(backoff_.initial, shared) * share);
-}
-
-std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePoint now,
-                                        Random& random) const {
-  std::optional<PeerId> best;
-  double best_value = 0;
-  std::uint64_t ties = 0;
-  const bool soon = cut_off(now);
-  for (PeerId peer = 0; peer < peers_.size(); ++peer) {
-    const PeerRecord& record = peers_[peer];
-    const bool backs_off = record.retry_at > now && !(soon && tried_soon(record, now));
-    const bool rests = record.rests_until > now && !soon;
-    const bool waits = record.out || backs_off || rests || record.held_until > now;
-    if (waits || std::ranges::find(excluded, peer) != excluded.end()) continue;
-    const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
-    if (!best || value > best_value) {
-      best = peer;
-      best_value = value;
-      ties = 1;
-    } else if (value == best_value && random.below(++ties) == 0) {
-      best = peer;  // reservoir of one: each of the k best stays with probability 1/k
-    }
+void PeerTable::set_out(PeerId peer, bool out) {
+  if (at(peer).out == out) return;
+  if (out) unwatch(peer);
+  PeerRecord* record = records_.find(peer);
+  if (record != nullptr) record->out = out;
+  if (out) {
+    special_.insert(peer);
+  } else {
+    special_.erase(peer);
+    if (record != nullptr) watch(peer);
   }
-  return best;
+}
+
+const PeerRecord& PeerTable::at(PeerId peer) const {
+  if (peer >= size()) throw std::out_of_range("no such peer");
+  const PeerRecord* record = records_.find(peer);
+  if (record != nullptr) return *record;
+  return special_.contains(peer) ? gone_ : fresh_;
+}
+
+PeerRecord& PeerTable::record(PeerId peer) {
+  PeerRecord* record = records_.find(peer);
+  return record != nullptr ? *record : records_.at_or(peer, at(peer));
 }
 
 double PeerTable::score(PeerId peer, TimePoint now) const {
-  const PeerRecord& record = peers_.at(peer);
+  return score_of(at(peer), now);
+}
+
+double PeerTable::score_of(const PeerRecord& record, TimePoint now) const {
   const std::chrono::duration<double> since = now - record.failed_at;
   return flow_control_.after_time(record.score, since.count());
+}
+
+void PeerTable::hold(PeerId peer, TimePoint until) {
+  record(peer).held_until = until;
+  watch(peer);
+}
+
+void PeerTable::shares_lineage(PeerId peer) {
+  if (PeerRecord* record = records_.find(peer)) record->other_lineages = 0;
 }
 
 void PeerTable::forgive(PeerRecord& record) const {
@@ -129,9 +113,10 @@ void PeerTable::end_failures(PeerRecord& record) const {
 }
 
 void PeerTable::succeeded(PeerId peer, const Progress& progress) {
-  PeerRecord& record = peers_.at(peer);
+  PeerRecord& record = this->record(peer);
   end_failures(record);
   record.score = flow_control_.after_success(record.score);
+  if (record.score != flow_control_.initial) watch(peer);
   record.last_failure.reset();
   record.reached = 0;
   record.progress = progress;
@@ -139,38 +124,46 @@ void PeerTable::succeeded(PeerId peer, const Progress& progress) {
   end_backoff(record);
 }
 
-std::vector<Duration> PeerTable::times_of_others(PeerId peer,
-                                                 std::optional<Duration> PeerRecord::*time) const {
+std::vector<Duration> PeerTable::times_of_others(PeerId peer, Time time) const {
   std::vector<Duration> others;
-  for (PeerId other = 0; other < peers_.size(); ++other) {
-    const PeerRecord& record = peers_[other];
+  for (const auto& [other, record] : records_.entries()) {
     if (other != peer && !record.out && record.*time) others.push_back(*(record.*time));
   }
   return others;
 }
 
 void PeerTable::answered(PeerId peer, const AnswerTime& answer, TimePoint now) {
-  PeerRecord& record = peers_.at(peer);
+  PeerRecord& record = this->record(peer);
   if (answer.compares()) record.answer_time = answer.took;
   if (answer.complete) record.snapshot_time = answer.took;
-  auto by_network = times_of_others(peer, &PeerRecord::answer_time);
-  const bool late = is_late(answer, by_network);
-  auto of_all = late ? times_of_others(peer, &PeerRecord::snapshot_time) : std::vector<Duration>();
-  const bool rests = late && is_slower(answer, of_all);
+  bool late = false;
+  bool rests = false;
+  if (may_be_late(answer)) {
+    auto by_network = times_of_others(peer, &PeerRecord::answer_time);
+    late = is_late(answer, by_network);
+  }
+  if (late) {
+    auto of_all = times_of_others(peer, &PeerRecord::snapshot_time);
+    rests = is_slower(answer, of_all);
+  }
   record.late_answers = static_cast<std::uint8_t>(record.late_answers << 1 | (rests ? 1 : 0));
-  if (!late) return;
-  record.score = flow_control_.after_failure(score(peer, now));
-  record.failed_at = now;
-  const auto lately = static_cast<unsigned>(std::popcount(record.late_answers));
-  if (rests) record.rests_until = now + rest_after(answer.took, lately);
+  if (late) {
+    record.score = flow_control_.after_failure(score_of(record, now));
+    record.failed_at = now;
+    const auto lately = static_cast<unsigned>(std::popcount(record.late_answers));
+    if (rests) record.rests_until = now + rest_after(answer.took, lately);
+    watch(peer);
+  }
+  settle(now);
 }
 
 void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random) {
-  PeerRecord& record = peers_.at(peer);
+  PeerRecord& record = this->record(peer);
   if (failure == PeerFailure::unchanged || failure == PeerFailure::unproven) {
     end_failures(record);  // it answered, after all
     return;
   }
+  watch(peer);
   record.last_failure = failure;
   ++record.pulls_failed;
   if (declined(failure)) {
@@ -180,7 +173,7 @@ void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& 
     record.retry_at = now + pause.delay(lasts ? ++record.other_lineages : 1, random);
     return;
   }
-  record.score = flow_control_.after_failure(score(peer, now));
+  record.score = flow_control_.after_failure(score_of(record, now));
   record.failed_at = now;
   ++record.failures;
   const Backoff longest{backoff_.max, backoff_.max, backoff_.jitter};
@@ -189,7 +182,8 @@ void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& 
 }
 
 void PeerTable::returned(PeerId peer, std::uint64_t incarnation) {
-  PeerRecord& record = peers_.at(peer);
+  if (incarnation == 0 && records_.find(peer) == nullptr) return;
+  PeerRecord& record = this->record(peer);
   if (incarnation > record.incarnation) {
     // What the last process did says nothing of the new one; its snapshots count anew as well.
     if (record.incarnation != 0) record.progress = {};
@@ -213,51 +207,20 @@ void PeerTable::returned(PeerId peer, std::uint64_t incarnation) {
 }
 
 void PeerTable::introduced(PeerId peer, std::uint64_t incarnation) {
-  PeerRecord& record = peers_.at(peer);
-  if (incarnation < record.incarnation) record.incarnation = incarnation;
+  PeerRecord* record = records_.find(peer);
+  if (record != nullptr) record->incarnation = std::min(record->incarnation, incarnation);
   returned(peer, incarnation);
 }
 
 void PeerTable::reached(PeerId peer, std::uint64_t incarnation, TimePoint now) {
   introduced(peer, incarnation);
-  PeerRecord& record = peers_.at(peer);
+  PeerRecord& record = this->record(peer);
   const bool forgivable = record.last_failure && ended_by_call(*record.last_failure);
   if (record.failures == 0 || !forgivable || now < record.reached_at) return;
   forgive(record);
   const Duration next = first_forgiveness * (1U << std::min(record.reached, 4U));
   record.reached_at = now + std::min(longest_forgiveness, next);
   ++record.reached;
-}
-
-std::optional<PeerId> PeerTable::choose_among(std::span<const PeerId> neighbours,
-                                              std::span<const PeerId> excluded, TimePoint now,
-                                              Random& random) const {
-  std::optional<PeerId> best;
-  double best_value = 0;
-  std::uint64_t ties = 0;
-  const bool soon = cut_off(now);
-  for (const PeerId peer : neighbours) {
-    if (peer >= size() || std::ranges::find(excluded, peer) != excluded.end()) continue;
-    const PeerRecord& record = at(peer);
-    const bool backs_off = record.retry_at > now && !(soon && tried_soon(record, now));
-    const bool rests = record.rests_until > now && !soon;
-    if (record.out || backs_off || rests || record.held_until > now) continue;
-    const double value = score(peer, now) + static_cast<double>(10 + random.below(991));
-    if (!best || value > best_value) {
-      best = peer;
-      best_value = value;
-      ties = 1;
-    } else if (value == best_value && random.below(++ties) == 0) {
-      best = peer;
-    }
-  }
-  return best;
-}
-
-std::optional<PeerId> PeerTable::find(const std::string& name) const {
-  const auto found = places_.find(name);
-  if (found == places_.end()) return std::nullopt;
-  return found->second;
 }
 
 }  // namespace dpwa

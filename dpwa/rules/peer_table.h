@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "dpwa/base/random.h"
@@ -12,14 +12,14 @@
 #include "dpwa/rules/answer_time.h"
 #include "dpwa/rules/backoff.h"
 #include "dpwa/rules/flow_control.h"
+#include "dpwa/rules/peer_names.h"
+#include "dpwa/rules/per_peer.h"
 #include "dpwa/rules/progress.h"
 
 namespace dpwa {
 
-using PeerId = std::uint32_t;  // index into the peer table
-
 // Why an attempt to pull from a peer gave nothing.
-enum class PeerFailure {
+enum class PeerFailure : std::uint8_t {
   timed_out,      // silent, stalled or trickling until the deadline
   unreachable,    // connection refused or broken
   protocol,       // corrupt frame, bad length, wrong magic
@@ -48,7 +48,6 @@ constexpr bool takes_no_score(PeerFailure failure) {
 }
 
 struct PeerRecord {
-  std::string name;
   double score = 0;       // as of the last answer or failure; see PeerTable::score
   TimePoint failed_at{};  // the last failure that took score
   unsigned failures = 0;  // in a row
@@ -73,11 +72,17 @@ struct PeerRecord {
 // Everything a node knows of its peers, and the choice among them: argmax(score +
 // uniform{10..1000}) as in the original dpwa, over the peers that are not waiting for a retry.
 // Nobody is removed for ever: a failed peer backs off, regains score with time, and is used again
-// as before as soon as it answers or calls us (`returned`). Pure: time and randomness are
-// arguments. One owner, one thread.
+// as before as soon as it answers or calls us (`returned`).
+//
+// Memory grows with the peers that this node has had to do with: the others have the initial
+// record, and names may be shared with the tables of other nodes. Nor does a choice look at every
+// peer: most have the initial score and wait for nothing, so their highest draw is drawn at once
+// (highest_draw.h), and only those that failed lately, wait or rest are looked at one by one.
+// Time does not go backwards. Pure: time and randomness are arguments. One owner, one thread.
 class PeerTable {
  public:
-  PeerTable(const std::vector<std::string>& names, FlowControl flow_control, Backoff backoff);
+  PeerTable(std::vector<std::string> names, FlowControl flow_control, Backoff backoff);
+  PeerTable(PeerNames names, FlowControl flow_control, Backoff backoff);
 
   // The peer to ask next, or none when every peer is excluded or backing off. Ties break at random.
   // While no peer is known to answer, back-offs are short: nothing is gained by sparing the others,
@@ -105,9 +110,9 @@ class PeerTable {
   // lineage backs off ever longer, until shares_lineage().
   void failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random);
   // Its parameters descend from the same initial weights as the own ones.
-  void shares_lineage(PeerId peer) { peers_.at(peer).other_lineages = 0; }
+  void shares_lineage(PeerId peer);
   // Quarantine: the peer is not chosen until then, whatever it does meanwhile.
-  void hold(PeerId peer, TimePoint until) { peers_.at(peer).held_until = until; }
+  void hold(PeerId peer, TimePoint until);
   // The peer was heard from by itself. A higher incarnation is a restart: its score starts afresh,
   // and its back-off ends. With the same incarnation (or 0: not known) the back-off ends unless the
   // peer rejected us or said that it is busy or not ready: calling does not change its answer. Its
@@ -123,28 +128,56 @@ class PeerTable {
 
   // No peer has answered its last pull, and there are some: they fail, are dead or have left.
   bool nobody_answers() const;
+  // What they failed by last, each kind once; for one that is gone and never gave anything,
+  // unreachable: it was never there. One that gave something, and did not fail since, has taken
+  // leave.
+  std::vector<PeerFailure> last_failures() const;
 
   // The place of a peer that is new: one after the last, or that of a peer that is forgotten.
   void put(PeerId peer, const std::string& name);
-  void set_out(PeerId peer, bool out) { peers_.at(peer).out = out; }
+  // Dead or gone: not chosen.
+  void set_out(PeerId peer, bool out);
 
-  std::size_t size() const { return peers_.size(); }
-  const PeerRecord& at(PeerId peer) const { return peers_.at(peer); }
-  std::optional<PeerId> find(const std::string& name) const;
+  std::size_t size() const { return names_.size(); }
+  const std::string& name(PeerId peer) const { return names_.at(peer); }
+  std::optional<PeerId> find(const std::string& name) const { return names_.find(name); }
+  // Lasts until the table changes.
+  const PeerRecord& at(PeerId peer) const;
+  // Peers with a record of their own, in no particular order: this node has had to do with them.
+  std::size_t known() const { return records_.size(); }
 
  private:
-  bool cut_off(TimePoint now) const;
-  bool tried_soon(const PeerRecord& record, TimePoint now) const;
-  Duration cut_off_delay(PeerFailure failure) const;
-  std::vector<Duration> times_of_others(PeerId peer,
-                                        std::optional<Duration> PeerRecord::*time) const;
+  using Time = std::optional<Duration> PeerRecord::*;
+
+  PeerRecord& record(PeerId peer);
+  double score_of(const PeerRecord& record, TimePoint now) const;
+  std::vector<Duration> times_of_others(PeerId peer, Time time) const;
   void forgive(PeerRecord& record) const;
   void end_failures(PeerRecord& record) const;
 
-  std::vector<PeerRecord> peers_;
-  std::unordered_map<std::string, PeerId> places_;
+  // --- the choice (peer_choice.cpp)
+  bool is_ordinary(const PeerRecord& record, TimePoint now) const;
+  std::size_t ordinary() const { return size() - special_.size(); }
+  std::vector<PeerId> ordinary_among(std::span<const PeerId> peers) const;
+  void watch(PeerId peer);
+  void unwatch(PeerId peer);
+  void settle(TimePoint now);
+  const PeerRecord& watched(std::uint32_t position) const;
+  bool cut_off(TimePoint now) const;
+  bool waits(const PeerRecord& record, bool cut_off, TimePoint now) const;
+  bool tried_soon(const PeerRecord& record, TimePoint now) const;
+  Duration cut_off_delay(PeerFailure failure) const;
+
+  PeerNames names_;
   FlowControl flow_control_;
   Backoff backoff_;
+  PeerRecord fresh_;  // of the peers that have none of their own
+  PeerRecord gone_;   // the same of those that are out
+  PerPeer<PeerRecord> records_;
+  // Those that are out or watched. All others are ordinary, and stay so unless something happens to
+  // them: they answer as far as is known, have the initial score, and wait for nothing.
+  PeerSet special_;
+  std::vector<std::uint32_t> watched_;  // positions in records_.entries(); none of these is out
 };
 
 }  // namespace dpwa

@@ -84,23 +84,10 @@ std::optional<PeerId> PullRound::next_peer(const PeerTable& table, TimePoint now
   if (current_) {
     tried_.push_back(*current_);
   } else if (tried_.empty() && !only_ && table.nobody_answers()) {
-    recall_failures(table);
+    for (const PeerFailure failure : table.last_failures()) note(failure);  // why none was asked
   }
   asked_ = now;
   return current_;
-}
-
-// All of them back off, or are gone. One that is gone and never gave anything was never there; one
-// that gave something, and did not fail since, has taken leave.
-void PullRound::recall_failures(const PeerTable& table) {
-  for (PeerId peer = 0; peer < table.size(); ++peer) {
-    const PeerRecord& record = table.at(peer);
-    if (record.failures > 0 && record.last_failure) {
-      note(*record.last_failure);
-    } else if (record.out && record.pulls_ok == 0 && !record.name.empty()) {
-      note(PeerFailure::unreachable);
-    }
-  }
 }
 
 void PullRound::note(PeerFailure failure) {

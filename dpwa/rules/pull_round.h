@@ -39,7 +39,6 @@ class PullRound {
 
  private:
   AnswerTime answer(TimePoint now) const;
-  void recall_failures(const PeerTable& table);
   void note(PeerFailure failure);
 
   TimePoint deadline_{};

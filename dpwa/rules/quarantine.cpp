@@ -4,15 +4,20 @@
 
 namespace dpwa {
 
-Quarantine::Quarantine(const FirewallOptions& options, std::size_t peers)
+Quarantine::Quarantine(const FirewallOptions& options)
     : after_(options.quarantine_after),
       first_(options.quarantine),
-      longest_(std::max(options.quarantine, options.quarantine_max)),
-      records_(peers) {}
+      longest_(std::max(options.quarantine, options.quarantine_max)) {}
+
+const Quarantine::Record& Quarantine::at(PeerId peer) const {
+  static const Record blameless;
+  const Record* record = records_.find(peer);
+  return record != nullptr ? *record : blameless;
+}
 
 std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimePoint now,
                                              Duration shortest) {
-  Record& record = records_.at(peer);
+  Record& record = records_[peer];
   ++record.offences;
   if (after_ == 0 || now < record.until) return std::nullopt;
   if (++record.in_a_row < after_) return std::nullopt;
@@ -23,13 +28,8 @@ std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimeP
   return record.until;
 }
 
-void Quarantine::put(PeerId peer) {
-  if (peer >= records_.size()) records_.resize(peer + 1);
-  records_[peer] = {};
-}
-
 void Quarantine::sound(PeerId peer) {
-  records_.at(peer).in_a_row = 0;
+  if (Record* record = records_.find(peer)) record->in_a_row = 0;
 }
 
 // Stops at the longest, so neither a high level nor a huge maximum can overflow.

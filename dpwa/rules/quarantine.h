@@ -2,11 +2,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "dpwa/base/time.h"
 #include "dpwa/rules/firewall_options.h"
-#include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/per_peer.h"
 
 namespace dpwa {
 
@@ -17,7 +16,7 @@ namespace dpwa {
 // A restart does not: a liar would restart. Pure: time is an argument. One owner, one thread.
 class Quarantine {
  public:
-  Quarantine(const FirewallOptions& options, std::size_t peers);
+  explicit Quarantine(const FirewallOptions& options);
 
   // Until when the peer is not to be asked, if this offence was one too many. `deliberate`: it can
   // be nobody's fault but the peer's. Bytes that were damaged on the way may be; they never make
@@ -33,9 +32,9 @@ class Quarantine {
     std::uint32_t level = 0;  // quarantines not forgotten yet
     TimePoint until = TimePoint::min();
   };
-  // A place for one more, or for another than before.
-  void put(PeerId peer);
-  const Record& at(PeerId peer) const { return records_.at(peer); }
+  // Another has this place.
+  void forget(PeerId peer) { records_.erase(peer); }
+  const Record& at(PeerId peer) const;
 
  private:
   Duration length(std::uint32_t level, Duration shortest) const;
@@ -44,7 +43,7 @@ class Quarantine {
   const std::uint32_t after_;
   const Duration first_;
   const Duration longest_;
-  std::vector<Record> records_;  // by PeerId
+  PerPeer<Record> records_;  // of those that have offended
 };
 
 }  // namespace dpwa

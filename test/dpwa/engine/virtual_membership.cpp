@@ -108,7 +108,7 @@ void VirtualMembership::pull(std::size_t index) {
     const auto action = node.pulls->next(static_cast<double>(node.published), now_);
     const auto* ask = std::get_if<PullEngine::Ask>(&action);
     if (ask == nullptr) break;
-    const std::string to = node.pulls->table().at(ask->peer).name;
+    const std::string to = node.pulls->table().name(ask->peer);
     Answer answer;
     if (exchange(index, to)) {
       const Node& peer = nodes_[indices_.at(to)];

@@ -38,7 +38,7 @@ struct Fixture {
 
 TEST_CASE_FIXTURE(Fixture, "peers begin with the initial score and may be asked at once") {
   CHECK(table.size() == 3);
-  CHECK(table.at(2).name == "w3");
+  CHECK(table.name(2) == "w3");
   CHECK(table.at(2).score == 1000);
   CHECK(table.at(2).incarnation == 0);
   CHECK_FALSE(waits());

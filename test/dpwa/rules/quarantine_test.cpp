@@ -35,7 +35,7 @@ void offend_until_held(Quarantine& quarantine, TimePoint now) {
 }  // namespace
 
 TEST_CASE("the third offence in a row leads into quarantine, of that peer alone") {
-  Quarantine quarantine(options(), 2);
+  Quarantine quarantine(options());
   CHECK(offend(quarantine, start) == 0s);
   CHECK(offend(quarantine, start) == 0s);
   CHECK(offend(quarantine, start) == 2s);
@@ -45,7 +45,7 @@ TEST_CASE("the third offence in a row leads into quarantine, of that peer alone"
 }
 
 TEST_CASE("something sound between begins the count afresh") {
-  Quarantine quarantine(options(), 1);
+  Quarantine quarantine(options());
   for (int i = 0; i < 10; ++i) {
     CHECK(offend(quarantine, start) == 0s);
     CHECK(offend(quarantine, start) == 0s);
@@ -55,7 +55,7 @@ TEST_CASE("something sound between begins the count afresh") {
 
 TEST_CASE(
     "after a quarantine one offence leads back at once, for twice as long up to the maximum") {
-  Quarantine quarantine(options(), 1);
+  Quarantine quarantine(options());
   TimePoint now = start;
   offend_until_held(quarantine, now);
   for (const Duration expected : {4s, 8s, 10s, 10s}) {
@@ -65,7 +65,7 @@ TEST_CASE(
 }
 
 TEST_CASE("offences within a quarantine do not make it longer") {
-  Quarantine quarantine(options(), 1);
+  Quarantine quarantine(options());
   offend_until_held(quarantine, start);
   for (int i = 0; i < 10; ++i) CHECK(offend(quarantine, start + 1s) == 0s);
   CHECK(quarantine.at(0).until == start + 2s);
@@ -73,7 +73,7 @@ TEST_CASE("offences within a quarantine do not make it longer") {
 }
 
 TEST_CASE("a peer that behaves for twice its quarantine after it begins with the shortest again") {
-  Quarantine quarantine(options(), 1);
+  Quarantine quarantine(options());
   offend_until_held(quarantine, start);
   quarantine.sound(0);
   SUBCASE("long enough") {
@@ -88,7 +88,7 @@ TEST_CASE("a peer that behaves for twice its quarantine after it begins with the
 }
 
 TEST_CASE("bytes that may have been damaged on the way never make the next quarantine longer") {
-  Quarantine quarantine(options(), 1);
+  Quarantine quarantine(options());
   offend(quarantine, start, false);
   offend(quarantine, start, false);
   TimePoint now = start;
@@ -101,7 +101,7 @@ TEST_CASE("bytes that may have been damaged on the way never make the next quara
 TEST_CASE("with quarantine switched off offences are counted and nothing else") {
   FirewallOptions never = options();
   never.quarantine_after = 0;
-  Quarantine quarantine(never, 1);
+  Quarantine quarantine(never);
   for (int i = 0; i < 100; ++i) CHECK(offend(quarantine, start) == 0s);
   CHECK(quarantine.at(0).offences == 100);
 }
@@ -110,7 +110,7 @@ TEST_CASE("the longest quarantine that can be configured does not overflow") {
   FirewallOptions huge = options();
   huge.quarantine = 24h;
   huge.quarantine_max = 24h;
-  Quarantine quarantine(huge, 1);
+  Quarantine quarantine(huge);
   TimePoint now = start;
   for (int i = 0; i < 100; ++i) {
     offend(quarantine, now);
@@ -120,7 +120,7 @@ TEST_CASE("the longest quarantine that can be configured does not overflow") {
 }
 
 TEST_CASE("a quarantine lasts no less than what is asked for, and twice as long the next time") {
-  Quarantine quarantine(options(), 1);
+  Quarantine quarantine(options());
   const auto offend_for = [&](TimePoint now, Duration shortest) {
     const auto until = quarantine.offence(0, true, now, shortest);
     return until ? *until - now : Duration::zero();
