@@ -76,7 +76,8 @@ std::array<std::byte, header_bytes> encode_header(const FrameHeader& header) {
 }
 
 Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> bytes,
-                                   std::uint64_t max_snapshot_body) {
+                                   std::uint64_t max_snapshot_body,
+                                   std::span<const TypeBound> more) {
   Reader in(bytes);
   std::array<std::uint8_t, 4> start{};
   in.bytes(start);
@@ -91,7 +92,8 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
   }
   FrameHeader header;
   const unsigned type = in.u8();
-  if (!is_message_type(type)) {
+  const auto added = std::ranges::find(more, static_cast<MessageType>(type), &TypeBound::type);
+  if (!is_message_type(type) && added == more.end()) {
     return fault(Fault::bad_type, "unknown message type " + std::to_string(type));
   }
   header.type = static_cast<MessageType>(type);
@@ -104,7 +106,9 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
 
   const bool snapshot = header.type == MessageType::snapshot;
   const std::uint64_t least = snapshot ? snapshot_head_bytes : crc_bytes;
-  const std::uint64_t most = snapshot ? max_snapshot_body : max_body_bytes(header.type);
+  const std::uint64_t most = snapshot              ? max_snapshot_body
+                             : added != more.end() ? added->max_body_bytes
+                                                   : max_body_bytes(header.type);
   if (header.body_bytes < least || header.body_bytes > most) {
     in.fail(Fault::bad_length, "body of message type " + std::to_string(type) + " has " +
                                    std::to_string(header.body_bytes) + " bytes; accepted: " +

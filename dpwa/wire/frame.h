@@ -46,6 +46,31 @@ enum class MessageType : std::uint8_t {
   members = 30,  // only between nodes that both have the capability
 };
 
+// A set of message types. Numbers from 128 on are in none.
+class TypeSet {
+ public:
+  static constexpr unsigned numbers = 128;
+
+  constexpr TypeSet() = default;
+  template <typename... Types>
+  explicit constexpr TypeSet(MessageType first, Types... others) {
+    add(first);
+    (add(others), ...);
+  }
+  constexpr void add(MessageType type) {
+    const auto number = static_cast<unsigned>(type);
+    if (number < numbers) words_[number / 64] |= std::uint64_t{1} << number % 64;
+  }
+  constexpr bool has(MessageType type) const {
+    const auto number = static_cast<unsigned>(type);
+    return number < numbers && (words_[number / 64] >> number % 64 & 1) != 0;
+  }
+  constexpr bool operator==(const TypeSet&) const = default;
+
+ private:
+  std::array<std::uint64_t, numbers / 64> words_{};
+};
+
 struct FrameHeader {
   MessageType type = MessageType::error;
   std::uint32_t request_id = 0;
@@ -71,11 +96,18 @@ using Decoded = boost::system::result<T, WireError>;
 
 std::array<std::byte, header_bytes> encode_header(const FrameHeader& header);
 
+// A message type that one end of a connection takes, with its longest body.
+struct TypeBound {
+  MessageType type = MessageType::error;
+  std::uint64_t max_body_bytes = 0;
+};
+
 // Checks magic, version, checksum, type, reserved bits, and body_bytes against the bound of the
 // type: fixed bounds for small messages, `max_snapshot_body` for SNAPSHOT. Nothing is allocated
-// before.
+// before. `more`: types beside those of this version, with their bounds.
 Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> bytes,
-                                   std::uint64_t max_snapshot_body);
+                                   std::uint64_t max_snapshot_body,
+                                   std::span<const TypeBound> more = {});
 
 // Whether a message of this number exists.
 constexpr bool is_message_type(unsigned number) {

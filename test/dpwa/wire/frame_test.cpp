@@ -101,5 +101,39 @@ TEST_CASE("a snapshot body is bounded by what its receiver expects") {
   CHECK(fault_of(encode_header({MessageType::snapshot, 1, 96}), 0) == Fault::bad_length);
 }
 
+TEST_CASE("a set of message types tells all 128 numbers apart, and holds none beyond") {
+  for (unsigned number = 0; number < 256; ++number) {
+    const auto type = static_cast<MessageType>(number);
+    TypeSet types(type);
+    for (unsigned other = 0; other < 256; ++other) {
+      CAPTURE(other);
+      const bool same = other == number && number < TypeSet::numbers;
+      REQUIRE(types.has(static_cast<MessageType>(other)) == same);
+    }
+    types.add(MessageType::pull);
+    CHECK(types.has(MessageType::pull));
+    CHECK(types.has(type) == (number < TypeSet::numbers));
+  }
+  CHECK(TypeSet() == TypeSet(static_cast<MessageType>(128)));
+  CHECK(TypeSet(MessageType::pull, MessageType::busy) ==
+        TypeSet(MessageType::busy, MessageType::pull));
+}
+
+TEST_CASE("a type beside those of this version is accepted where its bound is given") {
+  const std::array<TypeBound, 2> more{
+      {{static_cast<MessageType>(64), 100}, {static_cast<MessageType>(95), 4}}};
+  const auto decoded = [&](unsigned type, std::uint64_t body_bytes) {
+    return decode_header(encode_header({static_cast<MessageType>(type), 1, body_bytes}), 0, more);
+  };
+  CHECK(decoded(64, 100).has_value());
+  CHECK(decoded(95, 4).has_value());
+  CHECK(decoded(64, 101).error().fault == Fault::bad_length);
+  CHECK(decoded(64, 3).error().fault == Fault::bad_length);
+  CHECK(decoded(65, 4).error().fault == Fault::bad_type);
+  CHECK(decoded(int(MessageType::busy), 4).has_value());
+  CHECK(decoded(int(MessageType::busy), 5).error().fault == Fault::bad_length);
+  CHECK(fault_of(encode_header({static_cast<MessageType>(64), 1, 4})) == Fault::bad_type);
+}
+
 }  // namespace
 }  // namespace dpwa::wire
