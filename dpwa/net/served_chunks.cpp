@@ -8,10 +8,10 @@
 
 namespace dpwa {
 
-ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Snapshot> snapshot,
+ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Value> value,
                            Codec codec, bool checksums, std::optional<StagingPool::Lease> staging)
     : manifest_(manifest),
-      snapshot_(std::move(snapshot)),
+      value_(std::move(value)),
       codec_(codec),
       checksums_(checksums),
       staging_(std::move(staging)) {
@@ -20,11 +20,11 @@ ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Snaps
 
 ServedChunks::Chunk ServedChunks::get(ByteRange chunk) {
   if (codec_ == Codec::raw) {
-    return {snapshot_->bytes().subspan(chunk.offset, chunk.length),
-            checksums_ ? snapshot_->chunk_checksum(chunk.offset, chunk.length) : 0};
+    return {value_->bytes().subspan(chunk.offset, chunk.length),
+            checksums_ ? value_->chunk_checksum(chunk.offset, chunk.length) : 0};
   }
   const auto payload = staging_->bytes().first(payload_bytes(manifest_, codec_, chunk));
-  encode_chunk(manifest_, codec_, snapshot_->bytes(), chunk, payload);
+  encode_chunk(manifest_, codec_, value_->bytes(), chunk, payload);
   return {payload, checksums_ ? crc32c(payload) : 0};
 }
 
