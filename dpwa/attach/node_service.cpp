@@ -11,7 +11,7 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/on_exit.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/frame.h"
 #include "dpwa/wire/messages.h"

@@ -10,7 +10,7 @@
 namespace dpwa {
 namespace {
 
-std::string words_for(double distance, double usual) {
+std::string distance_words(double distance, double usual) {
   char text[96];
   std::snprintf(text, sizeof text,
                 "these weights are %.3g away from most others, where %.3g is usual", distance,
@@ -131,7 +131,7 @@ void StartComparison::survey_over() {
     return;
   }
   // Others that have not taken a step yet are all alike, and the first that has is away from them.
-  line_ = TrainerLine{*usual_ > 0, words_for(*distance, *usual_)};
+  line_ = TrainerLine{*usual_ > 0, distance_words(*distance, *usual_)};
   stage_ = Stage::take_back;
 }
 

@@ -1,18 +1,14 @@
 #include "dpwa/net/client.h"
 
 #include <algorithm>
-#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <exception>
-#include <new>
 #include <utility>
 #include <variant>
 
 #include "dpwa/log/log.h"
-#include "dpwa/net/as_result.h"
-#include "dpwa/net/deadline.h"
-#include "dpwa/net/rethrow.h"
+#include "dpwa/net/coroutine.h"
 
 namespace dpwa {
 
@@ -82,18 +78,12 @@ bool Client::begin(const PullSpec& spec) {
   ++local_.traffic.pulls_begun;
   spec_ = spec;
   if (spec_.range && !spec_.block) spec_.block = 0;
-  auto round = [this] {
-    try {
-      asio::co_spawn(io_, run_round(spec_), [this](std::exception_ptr failure) {
-        if (failure) round_refused();
-        net::rethrow_unless_refused(std::move(failure));
-      });
-    } catch (const std::bad_alloc&) {
-      round_refused();
-    }
-  };
-  asio::post(
-      io_, asio::bind_allocator(net::HandlerAllocator<std::byte>(round_memory_), std::move(round)));
+  asio::post(io_, [this] {
+    asio::co_spawn(io_, run_round(spec_), [this](std::exception_ptr failure) {
+      if (failure) round_failed();
+      net::rethrow(std::move(failure));
+    });
+  });
   return true;
 }
 
@@ -119,7 +109,7 @@ void Client::deliver(Arrival arrival) {
   changed_.notify_all();
 }
 
-void Client::round_refused() {
+void Client::round_failed() {
   channels_.close();
   landing_.release();
   Arrival nothing;
@@ -133,6 +123,7 @@ bool Client::stopped() const {
 }
 
 asio::awaitable<void> Client::run_round(PullSpec spec) {
+  thread_.check();
   if (spec.delay == Duration::zero()) take_up_members();
   engine_.begin(spec);
   while (true) {
@@ -212,7 +203,7 @@ void Client::take_up_members() {
     const bool another = engine_.take_up(peer, member);
     channels_.take_up(peer, member.claim, another);
   }
-  members_version_ = news.version;  // not before: where memory is refused, all is done again
+  members_version_ = news.version;
   write_log();
 }
 
@@ -260,7 +251,7 @@ std::vector<Greeted> Client::greet_all(Duration timeout) {
       const auto left = std::make_shared<std::vector<PeerId>>(std::move(peers));
       const std::size_t at_once = std::min(left->size(), max_greeted_at_once);
       for (std::size_t i = 0; i < at_once; ++i)
-        asio::co_spawn(io_, greet_some(work, left, timeout), net::rethrow_unless_refused);
+        asio::co_spawn(io_, greet_some(work, left, timeout), net::rethrow);
     });
   });
 }
@@ -271,11 +262,8 @@ asio::awaitable<void> Client::greet_some(Greetings::Work work,
   while (!left->empty() && !stopped()) {
     const PeerId peer = left->back();
     left->pop_back();
-    try {
-      auto answer = co_await greet(peer, timeout);
-      work->put(peer, std::move(answer));
-    } catch (const std::bad_alloc&) {  // to this peer alone
-    }
+    auto answer = co_await greet(peer, timeout);
+    work->put(peer, std::move(answer));
   }
 }
 
@@ -312,10 +300,6 @@ void Client::begin_membership() {
   visits_.begin();
 }
 
-void Client::resume() {
-  visits_.resume();
-}
-
 void Client::stop() {
   {
     const MutexLock lock(mutex_);
@@ -323,6 +307,7 @@ void Client::stop() {
     changed_.notify_all();
     if (greetings_) greetings_->end();
   }
+  thread_.check();
   engine_.stop();
   delay_.cancel();
   channels_.close();

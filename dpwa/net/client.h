@@ -15,7 +15,7 @@
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/greetings.h"
-#include "dpwa/net/handler_memory.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_channels.h"
 #include "dpwa/net/pull_spec.h"
@@ -68,7 +68,6 @@ class Client {
 
   // --- Tx thread
   void begin_membership();  // lets time pass for it, and looks after the dead, until stop()
-  void resume();            // where memory was refused: as Server::serve
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return engine_.table(); }
   const Firewall& firewall() const { return engine_.firewall(); }
@@ -91,13 +90,14 @@ class Client {
   boost::asio::awaitable<Greeted> greet(PeerId peer, Duration timeout);
   bool stopped() const;
   void deliver(Arrival arrival);
-  void round_refused();  // memory was, or it failed otherwise: the round ends without anything
+  void round_failed();  // by a defect: it ends without anything
 
   boost::asio::io_context& io_;
   LocalNode& local_;
   const ClientOptions options_;
 
   // Tx thread only
+  net::IoThread thread_;
   PullEngine engine_;
   PeerChannels channels_;
   Visits visits_;
@@ -109,7 +109,6 @@ class Client {
 
   Landing landing_;  // handed over with the arrival
   PullSpec spec_;    // handed over with the start of its round
-  const std::shared_ptr<net::HandlerMemory> round_memory_ = std::make_shared<net::HandlerMemory>();
 
   mutable Mutex mutex_;
   Condition changed_;

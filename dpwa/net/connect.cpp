@@ -1,15 +1,64 @@
 #include "dpwa/net/connect.h"
 
 #include <boost/asio/ip/address.hpp>
+#include <utility>
 
-#include "dpwa/net/as_result.h"
+#include "dpwa/net/certified.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/net/socket_options.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa::net {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using wire::MessageType;
 
-asio::awaitable<boost::system::error_code> connect(tcp::socket& socket, const PeerAddress& peer) {
+namespace {
+
+// None: the certificate, where there is one, is for `name`.
+std::optional<Failure> wrong_certificate(const Stream& stream, const std::string& name) {
+  const auto names = stream.certified_names();
+  if (is_for(names, name)) return std::nullopt;
+  return Failure(Failure::Kind::security, "shows a certificate for " + words_for(*names));
+}
+
+// Sends this node's HELLO, and its manifest where that is asked for. The answer: WELCOME or REJECT.
+asio::awaitable<IoResult<Frame>> introduce(Stream& stream, LocalNode& local,
+                                           std::uint32_t request_id) {
+  const wire::Hello hello{wire::Role::node, local.capabilities(), local.cluster,
+                          local.name,       local.incarnation,    local.manifest.fingerprint()};
+  const auto encoded = wire::encode(hello, request_id);
+  auto broken = co_await stream.write_all(encoded);
+  if (broken) co_return std::move(*broken);
+  constexpr auto replies =
+      types(MessageType::welcome, MessageType::reject, MessageType::manifest_request);
+  auto frame = co_await read_frame(stream, replies);
+  if (frame && frame->header.type == MessageType::manifest_request) {
+    const auto manifest = wire::encode(local.manifest, frame->header.request_id);
+    broken = co_await stream.write_all(manifest);
+    if (broken) co_return std::move(*broken);
+    frame = co_await read_frame(stream, replies);
+  }
+  co_return frame;
+}
+
+IoResult<wire::Welcome> read_welcome(const Frame& answer) {
+  if (answer.header.type == MessageType::reject) {
+    const auto reject = wire::decode_reject(answer.body);
+    return reject ? Failure(*reject) : Failure(reject.error());
+  }
+  if (answer.header.type != MessageType::welcome)
+    return Failure(Failure::Kind::protocol, "asked for the manifest again");
+  auto welcome = wire::decode_welcome(answer.body);
+  if (!welcome) return Failure(welcome.error());
+  return std::move(*welcome);
+}
+
+}  // namespace
+
+asio::awaitable<std::optional<Failure>> connect(tcp::socket& socket, const PeerAddress& peer) {
   boost::system::error_code last = asio::error::host_not_found;
   for (const std::string& text : peer.addresses) {
     const auto address = asio::ip::make_address(text, last);
@@ -25,7 +74,40 @@ asio::awaitable<boost::system::error_code> connect(tcp::socket& socket, const Pe
     }
     if (!error) break;
   }
-  co_return last;
+  std::optional<Failure> failure;
+  if (last) failure.emplace(last);
+  co_return failure;
+}
+
+asio::awaitable<std::optional<Failure>> secure(Stream& stream, const PeerAddress& peer,
+                                               const Security* security) {
+  std::optional<Failure> failure;
+  if (security == nullptr) co_return failure;
+  failure = co_await stream.secure(security->context(), /*calls=*/true);
+  if (!failure && !peer.name.empty()) failure = wrong_certificate(stream, peer.name);
+  co_return failure;
+}
+
+asio::awaitable<IoResult<wire::Welcome>> open_connection(Stream& stream, LocalNode& local,
+                                                         const PeerAddress& peer,
+                                                         const std::string& congestion_control,
+                                                         std::uint32_t request_id) {
+  auto failure = co_await connect(stream.socket(), peer);
+  if (failure) co_return std::move(*failure);
+  tune(stream.socket(), congestion_control);
+  failure = co_await secure(stream, peer, local.security.get());
+  if (failure) co_return std::move(*failure);
+  const auto answer = co_await introduce(stream, local, request_id);
+  if (!answer) co_return answer.error();
+  auto welcome = read_welcome(*answer);
+  if (welcome && !peer.name.empty() && welcome->node != peer.name) {
+    welcome = Failure(Failure::Kind::rejected,
+                      "the node at this address calls itself '" + welcome->node + "'");
+  } else if (welcome) {
+    failure = wrong_certificate(stream, welcome->node);
+    if (failure) welcome = std::move(*failure);
+  }
+  co_return welcome;
 }
 
 }  // namespace dpwa::net

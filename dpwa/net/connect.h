@@ -2,15 +2,39 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/system/error_code.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
 
+#include "dpwa/net/failure.h"
+#include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
+#include "dpwa/net/stream.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+class Security;
+}
 
 namespace dpwa::net {
 
-// Connects `socket` to the first address of `peer` that accepts. Deadlines are the caller's: it
-// closes the socket, and this ends with operation_aborted instead of trying the next address.
-boost::asio::awaitable<boost::system::error_code> connect(boost::asio::ip::tcp::socket& socket,
-                                                          const PeerAddress& peer);
+// Deadlines are the caller's of these: it closes the stream, and they end with Failure::Kind::ended
+// instead of trying the next address. After a failure the stream is to be closed.
+
+// Connects `socket` to the first address of `peer` that accepts. None: done.
+boost::asio::awaitable<std::optional<Failure>> connect(boost::asio::ip::tcp::socket& socket,
+                                                       const PeerAddress& peer);
+
+// Proves who both ends are, as `security` (null: not at all) has it, on a stream that this end has
+// just connected to `peer`. None: done.
+boost::asio::awaitable<std::optional<Failure>> secure(Stream& stream, const PeerAddress& peer,
+                                                      const Security* security);
+
+// Makes `stream` a connection to `peer`, ready for requests: connects, secures and introduces this
+// node by a HELLO of `request_id`. A peer without a name: whoever answers there. What the peer says
+// of itself.
+boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
+    Stream& stream, LocalNode& local, const PeerAddress& peer,
+    const std::string& congestion_control, std::uint32_t request_id);
 
 }  // namespace dpwa::net

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "dpwa/net/stream.h"
@@ -19,11 +20,10 @@ struct Frame {
   std::vector<std::byte> body;
 };
 
-// A set of message types.
-using TypeSet = std::uint64_t;
+using wire::TypeSet;
 template <typename... Types>
 constexpr TypeSet types(Types... type) {
-  return ((TypeSet{1} << static_cast<unsigned>(type)) | ...);
+  return TypeSet(type...);
 }
 
 // Reads one frame of the expected types, which exclude SNAPSHOT. Any other type is a protocol
@@ -31,5 +31,10 @@ constexpr TypeSet types(Types... type) {
 boost::asio::awaitable<IoResult<Frame>> read_frame(
     ByteSource& stream, TypeSet expected,
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
+
+// Reads one frame of the types in `expected`, each with its bound, also of types that this version
+// of the protocol does not have. `expected` outlives the call.
+boost::asio::awaitable<IoResult<Frame>> read_frame(Stream& stream,
+                                                   std::span<const wire::TypeBound> expected);
 
 }  // namespace dpwa::net

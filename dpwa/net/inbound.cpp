@@ -20,16 +20,14 @@ constexpr std::array<std::byte, 7> no_tls_here{std::byte{21}, std::byte{3}, std:
                                                std::byte{0},  std::byte{2}, std::byte{2},
                                                std::byte{70}};
 
-std::optional<IoFailure> refused(const char* what) {
-  IoFailure failure(false, false, what);
-  failure.security = true;
-  return failure;
+std::optional<Failure> refused(const char* what) {
+  return Failure(Failure::Kind::security, what);
 }
 
 }  // namespace
 
-asio::awaitable<std::optional<IoFailure>> secure_inbound(Stream& stream, const Security* security) {
-  std::optional<IoFailure> failure;
+asio::awaitable<std::optional<Failure>> secure_inbound(Stream& stream, const Security* security) {
+  std::optional<Failure> failure;
   const auto first = co_await stream.first_byte();
   if (!first) {  // not to be read again: a peek that saw the end leaves nothing to wait for
     failure.emplace();

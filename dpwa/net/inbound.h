@@ -16,7 +16,7 @@ namespace dpwa::net {
 // where there is none, by an alert. A failure says what is wrong with the caller, who has been told
 // then; finish() gives it the time to hear it. One without words: it left without a byte. Deadlines
 // are the caller's of this.
-boost::asio::awaitable<std::optional<IoFailure>> secure_inbound(Stream& stream,
-                                                                const Security* security);
+boost::asio::awaitable<std::optional<Failure>> secure_inbound(Stream& stream,
+                                                              const Security* security);
 
 }  // namespace dpwa::net

@@ -7,12 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "dpwa/net/certified.h"
 #include "dpwa/net/connect.h"
-#include "dpwa/net/deadline.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/net/on_exit.h"
-#include "dpwa/security/security.h"
 
 namespace dpwa {
 
@@ -28,13 +25,9 @@ asio::awaitable<std::uint64_t> ask(const std::string& cluster, const PeerAddress
   net::Stream stream(co_await asio::this_coro::executor);
   const TimePoint until = SteadyClock::now() + patience;
   const net::Deadline deadline(stream.get_executor(), until, [&stream] { stream.close(); });
-  const auto unreachable = co_await net::connect(stream.socket(), address);
-  if (unreachable) co_return 0;
-  if (security != nullptr) {
-    const auto failure = co_await stream.secure(security->context(), /*calls=*/true);
-    const auto names = stream.certified_names();
-    if (failure || !net::is_for(names, address.name)) co_return 0;
-  }
+  auto failure = co_await net::connect(stream.socket(), address);
+  if (!failure) failure = co_await net::secure(stream, address, security);
+  if (failure) co_return 0;
   wire::Hello hello;
   hello.role = wire::Role::observer;
   hello.capabilities = wire::capability(Codec::raw);

@@ -3,16 +3,21 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "dpwa/net/certified.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/network.h"
-#include "dpwa/net/socket_options.h"
-#include "dpwa/security/security.h"
 
 namespace dpwa {
 
 namespace asio = boost::asio;
 using wire::MessageType;
+
+namespace {
+
+PeerChannel::Greeting greeting_of(const net::Failure& failure) {
+  return {net::verdict_of(failure), failure.detail, {}, failure.reject};
+}
+
+}  // namespace
 
 PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress address,
                          std::string congestion_control, AlignedBuffer& staging, bool same_host)
@@ -24,6 +29,7 @@ PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress add
       same_host_(io, local, address_.name, same_host, reader_.payload()) {}
 
 void PeerChannel::begin() {
+  thread_.check();
   closed_ = false;
   same_host_.begin();
 }
@@ -39,85 +45,31 @@ void PeerChannel::hang_up() {
   stream_.close();
 }
 
-// None: the connection is as secure as the security mode asks for.
-asio::awaitable<std::optional<PullResult>> PeerChannel::secure() {
-  std::optional<PullResult> refused;
-  if (!local_.security) co_return refused;
-  const auto failure = co_await stream_.secure(local_.security->context(), /*calls=*/true);
-  if (failure) {
-    refused = failed(*failure);
-  } else if (const auto names = stream_.certified_names();
-             !address_.name.empty() && !net::is_for(names, address_.name)) {
-    refused = failed(PeerFailure::rejected, "shows a certificate for " + net::words_for(*names));
-  }
-  if (refused && refused->failure == PeerFailure::rejected) ++local_.traffic.security_failures;
-  co_return refused;
-}
-
-asio::awaitable<PeerChannel::Greeting> PeerChannel::shake_hands() {
-  const auto error = co_await net::connect(stream_.socket(), address_);
-  if (error) {
-    Greeting greeting{PeerFailure::unreachable, error.message(), {}};
-    co_return greeting;
-  }
-  net::tune(stream_.socket(), congestion_control_);
-  const auto refused = co_await secure();
-  if (refused) {
-    Greeting greeting{refused->failure, refused->detail, {}};
-    co_return greeting;
-  }
-  const wire::Hello hello{wire::Role::node, local_.capabilities(), local_.cluster,
-                          local_.name,      local_.incarnation,    local_.manifest.fingerprint()};
-  const auto encoded = wire::encode(hello, next_request_id_++);
-  const auto written = co_await stream_.write_all(encoded);
-  if (written) {
-    Greeting greeting{PeerFailure::unreachable, written.message(), {}};
-    co_return greeting;
-  }
-  constexpr auto replies =
-      net::types(MessageType::welcome, MessageType::reject, MessageType::manifest_request);
-  auto frame = co_await net::read_frame(stream_, replies);
-  if (frame && frame->header.type == MessageType::manifest_request) {
-    const auto manifest = wire::encode(local_.manifest, frame->header.request_id);
-    const auto sent = co_await stream_.write_all(manifest);
-    if (!sent) frame = co_await net::read_frame(stream_, replies);
-  }
-  Greeting greeting;
-  if (!frame) {
-    if (frame.error().security) ++local_.traffic.security_failures;
-    const PullResult result = failed(frame.error());
-    greeting.failure = result.failure;
-    greeting.detail = result.detail;
-  } else if (frame->header.type != MessageType::welcome) {
-    const PullResult result = declined(frame->header.type, frame->body);
-    greeting.failure = result.failure;
-    greeting.detail = result.detail;
-    greeting.reject = result.reject;
-  } else if (const auto welcome = wire::decode_welcome(frame->body); !welcome) {
-    greeting.failure = PeerFailure::protocol;
-    greeting.detail = welcome.error().detail;
-  } else if (!address_.name.empty() && welcome->node != address_.name) {
-    greeting.failure = PeerFailure::rejected;
-    greeting.detail = "the node at this address calls itself '" + welcome->node + "'";
-  } else if (const auto names = stream_.certified_names(); !net::is_for(names, welcome->node)) {
-    ++local_.traffic.security_failures;
-    greeting.failure = PeerFailure::rejected;
-    greeting.detail = "shows a certificate for " + net::words_for(*names);
-  } else {
-    greeting.welcome = *welcome;
+asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
+  auto welcome = co_await net::open_connection(stream_, local_, address_, congestion_control_,
+                                               next_request_id_++);
+  if (welcome) {
     if (address_.name.empty()) address_.name = welcome->node;
     incarnation_ = welcome->incarnation;
     capabilities_ = welcome->capabilities;
     same_host_.offered(*welcome);
+  } else if (welcome.error().kind == net::Failure::Kind::security) {
+    ++local_.traffic.security_failures;
   }
-  co_return greeting;
+  co_return welcome;
 }
 
 asio::awaitable<PeerChannel::Greeting> PeerChannel::greet() {
   begin();
   hang_up();
-  auto greeting = co_await shake_hands();
-  if (greeting.failure) hang_up();
+  auto welcome = co_await shake_hands();
+  Greeting greeting;
+  if (welcome) {
+    greeting.welcome = std::move(*welcome);
+  } else {
+    greeting = greeting_of(welcome.error());
+    hang_up();
+  }
   co_return greeting;
 }
 
@@ -133,54 +85,44 @@ std::vector<std::byte> PeerChannel::news(std::uint32_t request_id) const {
   return wire::encode(local_.members->request(address_.name), request_id);
 }
 
-asio::awaitable<PeerChannel::Greeting> PeerChannel::hear_of_members(std::uint32_t request_id) {
-  Greeting heard;
+asio::awaitable<std::optional<net::Failure>> PeerChannel::hear_of_members(
+    std::uint32_t request_id) {
+  std::optional<net::Failure> failure;
   constexpr auto replies = net::types(MessageType::members, MessageType::reject);
   const auto frame = co_await net::read_frame(stream_, replies);
   if (!frame) {
-    const PullResult result = failed(frame.error());
-    heard.failure = result.failure;
-    heard.detail = result.detail;
+    failure = frame.error();
   } else if (frame->header.type == MessageType::reject) {
-    const PullResult result = declined(frame->header.type, frame->body);
-    heard.failure = result.failure;
-    heard.detail = result.detail;
-    heard.reject = result.reject;
-  } else if (auto exchange = wire::decode_members(frame->body);
-             !exchange || frame->header.request_id != request_id) {
-    heard.failure = PeerFailure::protocol;
-    heard.detail = exchange ? "answered another request" : exchange.error().detail;
+    const auto reject = wire::decode_reject(frame->body);
+    failure = reject ? net::Failure(*reject) : net::Failure(reject.error());
+  } else if (auto exchange = wire::decode_members(frame->body); !exchange) {
+    failure = exchange.error();
+  } else if (frame->header.request_id != request_id) {
+    failure.emplace(net::Failure::Kind::protocol, "answered another request");
   } else {
     boost::system::error_code error;
     const auto remote = stream_.socket().remote_endpoint(error);
     const std::string from = error ? "" : net::text_of(remote.address());
     more_wanted_ = local_.members->merge_answer(address_.name, incarnation_, *exchange, from);
   }
-  co_return heard;
+  co_return failure;
 }
 
 asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
-  Greeting result;
-  if (!exchanges()) co_return result;
+  thread_.check();
+  std::optional<net::Failure> failure;
   // A table has no more parts than this.
   constexpr int most = 128;
-  more_wanted_ = true;
-  for (int part = 0; part < (all ? most : 1) && more_wanted_ && !result.failure; ++part) {
+  more_wanted_ = exchanges();
+  for (int part = 0; part < (all ? most : 1) && more_wanted_ && !failure; ++part) {
     const std::uint32_t request_id = next_request_id_++;
     const auto frame = news(request_id);
-    const auto error = co_await stream_.write_all(frame);
-    if (error) {
-      result.failure = PeerFailure::unreachable;
-      result.detail = error.message();
-      hang_up();
-      break;
-    }
-    const Greeting heard = co_await hear_of_members(request_id);
-    result.failure = heard.failure;
-    result.detail = heard.detail;
-    result.reject = heard.reject;
-    if (heard.failure) hang_up();
+    failure = co_await stream_.write_all(frame);
+    if (!failure) failure = co_await hear_of_members(request_id);
+    if (failure) hang_up();
   }
+  Greeting result;
+  if (failure) result = greeting_of(*failure);
   co_return result;
 }
 
@@ -191,13 +133,10 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
   const bool kept = stream_.is_open();
   for (int attempt = kept ? 0 : 1; attempt < 2; ++attempt) {
     if (!stream_.is_open()) {
-      const auto greeting = co_await shake_hands();
-      if (greeting.failure) {
+      const auto welcome = co_await shake_hands();
+      if (!welcome) {
         hang_up();
-        result.failure = greeting.failure;
-        result.detail = greeting.detail;
-        result.reject = greeting.reject;
-        co_return result;
+        co_return failed(welcome.error());
       }
     }
     const bool tells = has_news();
@@ -205,11 +144,10 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     std::vector<std::byte> encoded = tells ? news(news_id) : std::vector<std::byte>();
     const bool told = tells && same_host_.in_use();
     if (told) {
-      const auto error = co_await stream_.write_all(encoded);
+      const auto broken = co_await stream_.write_all(encoded);
       encoded.clear();
-      if (error) {
-        result.failure = PeerFailure::unreachable;
-        result.detail = error.message();
+      if (broken) {
+        result = failed(*broken);
         hang_up();
         if (closed_) break;
         continue;
@@ -221,8 +159,8 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     auto from_memory = co_await same_host_.pull(std::move(for_memory), landing);
     if (from_memory) {
       if (told && stream_.is_open()) {
-        const Greeting heard = co_await hear_of_members(news_id);
-        if (heard.failure) hang_up();
+        const auto unheard = co_await hear_of_members(news_id);
+        if (unheard) hang_up();
       }
       co_return std::move(*from_memory);
     }
@@ -240,18 +178,10 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
     message.deadline_ms = request.deadline_ms;
     const auto pull = wire::encode(message, request_id);
     encoded.insert(encoded.end(), pull.begin(), pull.end());  // news and request leave together
-    const auto error = co_await stream_.write_all(encoded);
-    Greeting heard;
-    if (error) {
-      heard.failure = PeerFailure::unreachable;
-      heard.detail = error.message();
-    } else if (tells) {
-      heard = co_await hear_of_members(news_id);
-    }
-    if (heard.failure) {
-      result.failure = heard.failure;
-      result.detail = heard.detail;
-      result.reject = heard.reject;
+    auto failure = co_await stream_.write_all(encoded);
+    if (!failure && tells) failure = co_await hear_of_members(news_id);
+    if (failure) {
+      result = failed(*failure);
     } else {
       asked.unchecked_chunks = message.unchecked_chunks;
       result = co_await reader_.receive(std::move(asked), request_id, landing);

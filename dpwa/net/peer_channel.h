@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/net/failure.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/pull_result.h"
@@ -54,14 +56,14 @@ class PeerChannel {
  private:
   void begin();    // something that close() may end
   void hang_up();  // what is under way may connect again
-  boost::asio::awaitable<Greeting> shake_hands();
-  boost::asio::awaitable<std::optional<PullResult>> secure();
+  boost::asio::awaitable<net::IoResult<wire::Welcome>> shake_hands();
   bool has_news() const;
   std::vector<std::byte> news(std::uint32_t request_id) const;
   // Reads the answer to news(). After a failure the stream may hold half of it.
-  boost::asio::awaitable<Greeting> hear_of_members(std::uint32_t request_id);
+  boost::asio::awaitable<std::optional<net::Failure>> hear_of_members(std::uint32_t request_id);
   bool exchanges() const;
 
+  net::IoThread thread_;
   LocalNode& local_;
   PeerAddress address_;
   const std::string congestion_control_;

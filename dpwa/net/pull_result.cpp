@@ -13,14 +13,10 @@ PullResult failed(PeerFailure failure, std::string detail) {
   return result;
 }
 
-PullResult failed(const net::IoFailure& failure) {
-  if (failure.security) return failed(PeerFailure::rejected, failure.detail);
-  return failed(failure.protocol ? PeerFailure::protocol : PeerFailure::unreachable,
-                failure.detail);
-}
-
-PullResult failed(const wire::WireError& error) {
-  return failed(PeerFailure::protocol, error.detail);
+PullResult failed(const net::Failure& failure) {
+  PullResult result = failed(net::verdict_of(failure), failure.detail);
+  result.reject = failure.reject;
+  return result;
 }
 
 PullResult not_wanted(PeerFailure why, const Progress& progress) {
@@ -53,9 +49,7 @@ PullResult declined(MessageType type, std::span<const std::byte> body) {
     case MessageType::reject: {
       const auto reject = wire::decode_reject(body);
       if (!reject) return failed(reject.error());
-      PullResult result = failed(PeerFailure::rejected, reject->reason);
-      result.reject = reject->code;
-      return result;
+      return failed(*reject);
     }
     case MessageType::error: {
       const auto error = wire::decode_error(body);

@@ -45,8 +45,7 @@ struct PullResult {
 };
 
 PullResult failed(PeerFailure failure, std::string detail);
-PullResult failed(const net::IoFailure& failure);
-PullResult failed(const wire::WireError& error);
+PullResult failed(const net::Failure& failure);
 // By the head of its reply.
 PullResult not_wanted(PeerFailure why, const Progress& progress);
 // A reply other than SNAPSHOT, in words.

@@ -4,7 +4,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 
-#include "dpwa/net/as_result.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/rules/token_bucket.h"
 
 namespace dpwa::net {

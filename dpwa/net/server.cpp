@@ -8,9 +8,10 @@
 
 #include "dpwa/log/log.h"
 #include "dpwa/net/network.h"
+#include "dpwa/net/node_handlers.h"
 #include "dpwa/net/same_host/listener.h"
 #include "dpwa/net/same_host/offer.h"
-#include "dpwa/net/server_session.h"
+#include "dpwa/net/snapshot_handler.h"
 #include "dpwa/net/socket_options.h"
 
 namespace dpwa {
@@ -18,22 +19,36 @@ namespace dpwa {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-Server::Server(asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events)
-    : io_(io),
-      local_(local),
-      options_(std::move(options)),
+Server::Server(asio::io_context& io, LocalNode& node, ServerOptions server_options,
+               ServerEvents events)
+    : SessionHost(node, std::move(server_options)),
+      io_(io),
       events_(std::move(events)),
       accepts_(
           io, [this](tcp::socket socket) { admit(std::move(socket)); },
-          [this](const std::string& error) { report(CallerFault::accept, "accept", error); }),
+          [this](const std::string& error) {
+            report(net::Failure(net::Failure::Kind::accept, error), "accept");
+          }),
       drain_(io),
-      readers_(options_.max_replies),
-      name_guard_(local) {}
+      readers_(options.max_replies) {
+  handlers.push_back(
+      std::make_unique<SnapshotHandler>(local, options, readers_, events_.on_served));
+  handlers.push_back(std::make_unique<StatusHandler>(events_.status_json));
+  handlers.push_back(std::make_unique<MembersHandler>(local, name_guard, events_.on_contact));
+}
 
 Server::~Server() = default;
 
+void Server::add(std::unique_ptr<RequestHandler> handler) {
+  handlers.push_back(std::move(handler));
+}
+
+void Server::welcomed(const std::string& peer, std::uint64_t incarnation) {
+  events_.on_contact(peer, incarnation);
+}
+
 std::uint16_t Server::listen() {
-  const tcp::endpoint endpoint(asio::ip::make_address(options_.bind_address), options_.port);
+  const tcp::endpoint endpoint(asio::ip::make_address(options.bind_address), options.port);
   tcp::acceptor& acceptor = accepts_.acceptor();
   boost::system::error_code error;
   acceptor.open(endpoint.protocol(), error);
@@ -43,15 +58,15 @@ std::uint16_t Server::listen() {
   if (error) {
     boost::system::error_code ignored;
     acceptor.close(ignored);
-    throw std::system_error(error, "node '" + local_.name + "' cannot listen on " +
-                                       options_.bind_address + " port " +
-                                       std::to_string(options_.port));
+    throw std::system_error(error, "node '" + local.name + "' cannot listen on " +
+                                       options.bind_address + " port " +
+                                       std::to_string(options.port));
   }
-  if (options_.same_host && local_.store.shareable()) {
+  if (options.same_host && local.store.shareable()) {
     same_host_ = std::make_unique<same_host::Listener>(
-        io_, local_, options_, events_, readers_,
-        [this](CallerFault fault, const std::string& address, const std::string& what) {
-          report(fault, address, what);
+        io_, local, options, events_, readers_,
+        [this](const net::Failure& failure, const std::string& address) {
+          report(failure, address);
         });
     if (!same_host_->listen()) same_host_.reset();
   }
@@ -68,43 +83,42 @@ void Server::serve() {
 }
 
 void Server::allow_replies(Duration max_time, Duration max_full_time) {
-  options_.max_reply_time = max_time;
-  options_.max_full_reply_time = max_full_time;
+  thread.check();
+  options.max_reply_time = max_time;
+  options.max_full_reply_time = max_full_time;
 }
 
 void Server::admit(tcp::socket socket) {
+  thread.check();
   boost::system::error_code gone;
   const auto remote = socket.remote_endpoint(gone);
   if (gone) return;
   const std::string address = net::text_of(remote.address());
   const auto verdict =
-      examine_connection(connections(), net::network_of(address), options_.connections);
+      examine_connection(connections(), net::network_of(address), options.connections);
   if (!verdict.reason.empty()) {
-    ++local_.traffic.connections_refused;
-    report(CallerFault::limit, "accept " + address, verdict.reason);
+    ++local.traffic.connections_refused;
+    report(net::Failure(net::Failure::Kind::limit, verdict.reason), "accept " + address);
   }
   if (!verdict.admitted) return;  // the socket closes here
   if (verdict.closes) make_room(*verdict.closes);
-  ++local_.traffic.connections_accepted;
-  net::tune(socket, options_.congestion_control);
-  sessions_.push_back(std::make_shared<ServerSession>(std::move(socket), *this));
-  try {
-    sessions_.back()->start();
-  } catch (...) {  // it would hold its place for good
-    sessions_.pop_back();
-    throw;
-  }
+  ++local.traffic.connections_accepted;
+  net::tune(socket, options.congestion_control);
+  SessionHost& host = *this;
+  sessions_.push_back(std::make_shared<ServerSession>(std::move(socket), host));
+  sessions_.back()->start();
 }
 
 bool Server::introduce(const ServerSession& session, bool is_observer) {
   const auto self = std::find_if(sessions_.begin(), sessions_.end(),
                                  [&](const auto& held) { return held.get() == &session; });
   const auto index = static_cast<std::size_t>(std::distance(sessions_.begin(), self));
-  ConnectionLimits limits = options_.connections;
+  ConnectionLimits limits = options.connections;
   if (is_observer) limits.per_peer *= 4;
   const std::string& peer = session.facts().peer;
   const auto verdict = examine_introduction(connections(), index, peer, limits);
-  if (!verdict.reason.empty()) report(CallerFault::limit, "'" + peer + "'", verdict.reason);
+  if (!verdict.reason.empty())
+    report(net::Failure(net::Failure::Kind::limit, verdict.reason), "'" + peer + "'");
   if (verdict.closes) make_room(*verdict.closes);
   return verdict.admitted;
 }
@@ -125,8 +139,9 @@ void Server::forget(ServerSession& session) {
 }
 
 void Server::stop() {
-  if (stopping_) return;
-  stopping_ = true;
+  thread.check();
+  if (stopping) return;
+  stopping = true;
   if (same_host_) same_host_->stop();
   accepts_.stop();
   bool draining = false;
@@ -138,16 +153,17 @@ void Server::stop() {
     }
   }
   if (!draining) return;
-  drain_.expires_after(options_.drain_time);
+  drain_.expires_after(options.drain_time);
   drain_.async_wait([this](const boost::system::error_code&) {
     for (const auto& session : sessions_) session->close();
   });
 }
 
-void Server::report(CallerFault fault, const std::string& address, const std::string& what) {
-  const std::string key = std::to_string(static_cast<int>(fault)) + ' ' + address;
+void Server::report(const net::Failure& failure, const std::string& address) {
+  const std::string key = net::log_key(failure) + ' ' + address;
   const auto held_back = limiter_.pass(key, std::chrono::steady_clock::now());
-  if (held_back) log(LogLevel::warn, "rx", address + ": " + what + since_words(*held_back));
+  if (held_back)
+    log(LogLevel::warn, "rx", address + ": " + failure.detail + since_words(*held_back));
 }
 
 }  // namespace dpwa

@@ -1,39 +1,45 @@
 #include "dpwa/net/server_session.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <exception>
+#include <chrono>
+#include <new>
+#include <optional>
 #include <utility>
 
-#include "dpwa/log/log.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/certified.h"
-#include "dpwa/net/deadline.h"
 #include "dpwa/net/inbound.h"
 #include "dpwa/net/network.h"
-#include "dpwa/net/on_exit.h"
-#include "dpwa/net/pull_admission.h"
-#include "dpwa/net/server.h"
-#include "dpwa/snapshot/encoded_chunk.h"
+#include "dpwa/net/node_handlers.h"
 
 namespace dpwa {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using net::Failure;
 using wire::MessageType;
 
-ServerSession::ServerSession(tcp::socket socket, Server& server)
+namespace {
+
+// What a caller did, as the log has it.
+Failure with_words(const Failure& failure, const std::string& words) {
+  return {failure.kind, words + failure.detail, failure.reject};
+}
+
+}  // namespace
+
+ServerSession::ServerSession(tcp::socket socket, SessionHost& host)
     : stream_(std::move(socket)),
-      server_(server),
-      local_(server.local_),
-      requests_(server.options_.max_requests_per_second, stream_.get_executor()) {
+      host_(host),
+      local_(host.local),
+      requests_(host.options.max_requests_per_second, stream_.get_executor()),
+      writing_(stream_.get_executor()),
+      room_(stream_.get_executor()) {
   boost::system::error_code error;
   const auto remote = stream_.socket().remote_endpoint(error);
-  address_ = error ? "peer" : net::text_of(remote.address());
-  facts_.address = net::network_of(address_);
+  requester_.address = error ? "peer" : net::text_of(remote.address());
+  requester_.network = facts_.address = net::network_of(requester_.address);
   enter(ConnectionFacts::Phase::handshake);
 }
 
@@ -44,45 +50,54 @@ void ServerSession::enter(ConnectionFacts::Phase phase) {
 }
 
 void ServerSession::start() {
+  host_.thread.check();
   auto self = shared_from_this();
   asio::co_spawn(stream_.get_executor(), run(), [self](std::exception_ptr failure) {
     self->close();
-    self->server_.forget(*self);
-    if (failure) {
-      try {
-        std::rethrow_exception(failure);
-      } catch (const std::exception& error) {
-        self->server_.report(CallerFault::handler, self->address_, error.what());
-      }
-    }
+    self->host_.forget(*self);
+    self->failed_here(std::move(failure));
   });
 }
 
+// Refused memory is for run_io().
+void ServerSession::failed_here(std::exception_ptr failure) {
+  if (!failure) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    host_.report(Failure(Failure::Kind::internal, error.what()), requester_.address);
+  }
+}
+
 void ServerSession::close() {
+  host_.thread.check();
+  const bool closed = facts_.phase == ConnectionFacts::Phase::closing;
   stream_.close();
   requests_.cancel();
+  room_.cancel();
   facts_.phase = ConnectionFacts::Phase::closing;
+  if (closed) return;
+  for (const auto& handler : host_.handlers) handler->connection_closed(*this);
 }
 
 void ServerSession::protocol_error(const std::string& what) {
   ++local_.traffic.protocol_errors;
-  server_.report(CallerFault::protocol, address_, "connection closed: " + what);
+  host_.report(Failure(Failure::Kind::protocol, "connection closed: " + what), requester_.address);
 }
 
-void ServerSession::turned_away(const net::IoFailure& failure) {
+void ServerSession::turned_away(const Failure& failure) {
   ++local_.traffic.connections_refused;
-  if (failure.protocol) ++local_.traffic.protocol_errors;
-  if (failure.security) ++local_.traffic.security_failures;
-  const auto fault = failure.security   ? CallerFault::security
-                     : failure.protocol ? CallerFault::protocol
-                                        : CallerFault::ended;
-  server_.report(fault, address_, "refused a caller: " + failure.detail);
+  if (failure.is_protocol()) ++local_.traffic.protocol_errors;
+  if (failure.kind == Failure::Kind::security) ++local_.traffic.security_failures;
+  host_.report(with_words(failure, "refused a caller: "), requester_.address);
 }
 
 asio::awaitable<void> ServerSession::run() {
   {
-    const net::Deadline deadline(stream_.get_executor(), after(server_.options_.handshake_timeout),
-                                 [this] { close(); });
+    const TimePoint until = std::chrono::steady_clock::now() + host_.options.handshake_timeout;
+    const net::Deadline deadline(stream_.get_executor(), until, [this] { close(); });
     auto failure = co_await net::secure_inbound(stream_, local_.security.get());
     if (failure && failure->detail.empty()) {
       ++local_.traffic.connections_refused;
@@ -105,28 +120,62 @@ asio::awaitable<void> ServerSession::run() {
     }
   }
   enter(ConnectionFacts::Phase::idle);
-  auto requests = net::types(MessageType::pull, MessageType::status_request);
-  if (local_.members->exchanges() && !peer_.empty()) requests |= net::types(MessageType::members);
-  while (!server_.stopping_) {
-    auto request = co_await net::read_frame(stream_, requests);
+  co_await serve_requests();
+}
+
+asio::awaitable<void> ServerSession::serve_requests() {
+  std::vector<wire::TypeBound> expected;
+  handlers_.assign(wire::TypeSet::numbers, nullptr);
+  for (const auto& handler : host_.handlers) {
+    for (const wire::TypeBound& bound : handler->requests(requester_)) {
+      expected.push_back(bound);
+      handlers_.at(static_cast<std::size_t>(bound.type)) = handler.get();
+    }
+  }
+  while (!host_.stopping && stream_.is_open()) {
+    auto request = co_await net::read_frame(stream_, expected);
     if (!request) {
-      if (request.error().protocol) protocol_error(request.error().detail);
+      if (request.error().is_protocol()) protocol_error(request.error().detail);
       co_return;
     }
     co_await requests_.wait();
     net::Frame frame = std::move(*request);
-    const bool answered = co_await answer(std::move(frame));
+    RequestHandler& handler = *handlers_.at(static_cast<std::size_t>(frame.header.type));
+    if (handler.may_wait()) {
+      auto self = shared_from_this();
+      asio::co_spawn(stream_.get_executor(), answer_apart(handler, std::move(frame)),
+                     [self](std::exception_ptr failure) {
+                       if (failure) self->close();
+                       self->failed_here(std::move(failure));
+                     });
+      while (waiting_ >= max_waiting && stream_.is_open()) {
+        room_.expires_at(TimePoint::max());
+        co_await room_.async_wait(net::as_result);
+      }
+      continue;
+    }
+    const bool answered = co_await handler.answer(std::move(frame), *this);
     if (!answered) co_return;
   }
+}
+
+asio::awaitable<void> ServerSession::answer_apart(RequestHandler& handler, net::Frame request) {
+  ++waiting_;
+  const net::OnExit over([this] {
+    --waiting_;
+    room_.cancel();
+  });
+  const bool answered = co_await handler.answer(std::move(request), *this);
+  if (!answered) close();
 }
 
 asio::awaitable<bool> ServerSession::handshake() {
   constexpr auto expected = net::types(MessageType::hello);
   const auto frame = co_await net::read_frame(stream_, expected);
   if (!frame) {
-    if (!frame.error().protocol) co_return false;
+    if (!frame.error().is_protocol()) co_return false;
     protocol_error(frame.error().detail);
-    if (frame.error().version_mismatch) {
+    if (frame.error().kind == Failure::Kind::version) {
       wire::Reject reject{wire::RejectCode::version, frame.error().detail};
       co_await refuse(std::move(reject), 0);
     }
@@ -138,9 +187,10 @@ asio::awaitable<bool> ServerSession::handshake() {
     protocol_error(hello.error().detail);
     co_return false;
   }
+  const bool is_node = hello->role == wire::Role::node;
   auto reject = examine_hello(*hello, local_);
   const auto names = stream_.certified_names();
-  if (!reject && hello->role == wire::Role::node && !net::is_for(names, hello->node)) {
+  if (!reject && is_node && !net::is_for(names, hello->node)) {
     reject = wire::Reject{wire::RejectCode::security, "the certificate of node '" + hello->node +
                                                           "' is for " + net::words_for(*names)};
   }
@@ -149,30 +199,32 @@ asio::awaitable<bool> ServerSession::handshake() {
     wire::Reject answer = std::move(*reject);
     co_return co_await refuse(std::move(answer), request_id);
   }
-  peer_ = hello->node;
-  const bool is_node = hello->role == wire::Role::node;
-  incarnation_ = hello->incarnation;
+  requester_.peer = hello->node;
+  requester_.incarnation = hello->incarnation;
   if (is_node) {
-    const bool admitted = co_await bears_its_name(request_id);
+    const bool admitted = co_await bears_its_name(host_.name_guard, *this, request_id);
     if (!admitted) co_return false;
   }
-  caller_ = identify(*hello);
-  facts_.peer = caller_.account;
-  facts_.of_file = caller_.is_known && local_.members->is_seed(peer_);
-  if (!server_.introduce(*this, !is_node)) co_return false;
+  requester_.account = identify(*hello);
+  facts_.peer = requester_.account.account;
+  facts_.of_file = requester_.account.is_known && local_.members->is_seed(requester_.peer);
+  if (!host_.introduce(*this, !is_node)) co_return false;
   if (is_node && hello->fingerprint != local_.manifest.fingerprint())
     co_return co_await explain_model(request_id);
   if (is_node) {
-    local_.members->heard(peer_, incarnation_);
-    server_.events_.on_contact(peer_, incarnation_);
+    local_.members->heard(requester_.peer, requester_.incarnation);
+    host_.welcomed(requester_.peer, requester_.incarnation);
   }
+  co_return co_await welcome(is_node, request_id);
+}
 
+asio::awaitable<bool> ServerSession::welcome(bool is_node, std::uint32_t request_id) {
   wire::Welcome welcome{local_.name, local_.incarnation, local_.capabilities(),
                         local_.state.load()};
   const Progress progress = local_.store.progress();
   welcome.clock = progress.clock;
   welcome.lineage = progress.lineage;
-  if (is_node) welcome.same_host = server_.offer_to(stream_.socket());
+  if (is_node) welcome.same_host = host_.offer_to(stream_.socket());
   auto encoded = wire::encode(welcome, request_id);
   co_return co_await send(std::move(encoded));
 }
@@ -192,12 +244,12 @@ Caller ServerSession::identify(const wire::Hello& hello) const {
 // One caller at a time, and no description that is far larger than the own: each is held in memory.
 asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
   constexpr std::uint64_t least = 4U << 20;
-  if (server_.explains_model_) {
-    auto reject = model_reject(local_, peer_);
+  if (host_.explains_model) {
+    auto reject = model_reject(local_, requester_.peer);
     co_return co_await refuse(std::move(reject), request_id);
   }
-  server_.explains_model_ = true;
-  const net::OnExit over([this] { server_.explains_model_ = false; });
+  host_.explains_model = true;
+  const net::OnExit over([this] { host_.explains_model = false; });
   const std::uint64_t own = wire::encode(local_.manifest, request_id).size();
   auto request = wire::encode_empty(MessageType::manifest_request, request_id);
   const bool asked = co_await send(std::move(request));
@@ -205,7 +257,7 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
   constexpr auto expected = net::types(MessageType::manifest);
   const auto frame = co_await net::read_frame(stream_, expected, std::max(least, 4 * own));
   if (!frame) {
-    if (frame.error().protocol) protocol_error(frame.error().detail);
+    if (frame.error().is_protocol()) protocol_error(frame.error().detail);
     co_return false;
   }
   const auto manifest = wire::decode_manifest(frame->body);
@@ -213,150 +265,39 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
     protocol_error(manifest.error().detail);
     co_return false;
   }
-  auto reject = model_reject(local_, peer_, *manifest);
+  auto reject = model_reject(local_, requester_.peer, *manifest);
   co_return co_await refuse(std::move(reject), request_id);
 }
 
-// Always false: the connection ends with a REJECT.
 asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t request_id) {
-  server_.report(fault_of(reject.code), address_,
-                 "refused " + (peer_.empty() ? std::string("a caller") : "'" + peer_ + "'") + ": " +
-                     reject.reason);
+  const std::string& peer = requester_.peer;
+  const std::string who = peer.empty() ? std::string("a caller") : "'" + peer + "'";
+  host_.report(with_words(reject, "refused " + who + ": "), requester_.address);
   auto frame = wire::encode(reject, request_id);
   co_await send(std::move(frame));
   co_return false;
 }
 
-asio::awaitable<bool> ServerSession::answer(net::Frame request) {
-  const std::uint32_t request_id = request.header.request_id;
-  if (request.header.type == MessageType::status_request) {
-    wire::Status status;
-    status.json = co_await server_.events_.status_json();
-    auto frame = wire::encode(status, request_id);
-    co_return co_await send(std::move(frame));
-  }
-  if (request.header.type == MessageType::members) {
-    co_return co_await answer_members(std::move(request));
-  }
-  const auto pull = wire::decode_pull(request.body);
-  if (!pull) {
-    protocol_error(pull.error().detail);
-    co_return false;
-  }
-  co_return co_await answer_pull(*pull, request_id);
-}
-
-asio::awaitable<bool> ServerSession::bears_its_name(std::uint32_t request_id) {
-  std::string name = peer_;
-  const auto verdict =
-      co_await server_.name_guard_.examine(std::move(name), incarnation_, facts_.address);
-  if (verdict.admitted) co_return true;
-  if (verdict.refusal.empty()) co_return false;
-  wire::Reject reject{wire::RejectCode::own_name, verdict.refusal};
-  co_return co_await refuse(std::move(reject), request_id);
-}
-
-asio::awaitable<bool> ServerSession::answer_members(net::Frame request) {
-  auto exchange = wire::decode_members(request.body);
-  const bool of_itself = exchange && exchange->claims[0].name == peer_ &&
-                         exchange->claims[0].incarnation == incarnation_;
-  if (!of_itself) {
-    protocol_error(exchange ? "MEMBERS that does not begin with its sender"
-                            : exchange.error().detail);
-    co_return false;
-  }
-  const std::uint32_t request_id = request.header.request_id;
-  const bool admitted = co_await bears_its_name(request_id);
-  if (!admitted) co_return false;
-  Members& members = *local_.members;
-  // Anybody may borrow the name of a node of the file; that it has left is not believed from
-  // elsewhere. If it has, its peers find out.
-  MemberClaim& itself = exchange->claims[0];
-  if (borrows_name() && itself.status == MemberStatus::left) itself.status = MemberStatus::alive;
-  members.merge(peer_, incarnation_, *exchange, address_);
-  server_.events_.on_contact(peer_, incarnation_);
-  const MemberExchange told = members.answer(peer_, *exchange);
-  auto frame = wire::encode(told, request_id);
-  co_return co_await send(std::move(frame));
-}
-
-asio::awaitable<bool> ServerSession::answer_pull(const wire::Pull& pull, std::uint32_t request_id) {
-  const bool busy = !server_.readers_.may_begin(caller_, after({}));
-  const auto answer = examine_pull(pull, local_, busy);
-  if (const auto* refusal = std::get_if<PullRefusal>(&answer)) {
-    auto frame = encode(*refusal, request_id);
-    co_return co_await send(std::move(frame));
-  }
-  const auto& [snapshot, state, range] = std::get<PullGrant>(answer);
-  std::optional<StagingPool::Lease> staging;
-  if (pull.codec != Codec::raw) {
-    staging = server_.staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, range.length));
-    if (!staging) {
-      auto frame = wire::encode_empty(MessageType::busy, request_id);
-      co_return co_await send(std::move(frame));
-    }
-  }
-
-  wire::SnapshotHead head;
-  head.progress = snapshot->progress();
-  head.state = state;
-  head.codec = pull.codec;
-  head.offset = range.offset;
-  head.length = range.length;
-  head.chunk_bytes = pull.chunk_bytes;
-  head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
-  const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
-                                           server_.options_.longest_reply(pull.full));
-  const net::Deadline deadline(stream_.get_executor(), after(time), [this] { close(); });
-  server_.readers_.begin(caller_);
-  enter(ConnectionFacts::Phase::replying);
-  bool sent = false;
-  const net::OnExit over([this, &sent, begun = facts_.since] {
-    enter(ConnectionFacts::Phase::idle);
-    const TimePoint now = after({});
-    server_.readers_.end(caller_, now - begun, sent, now);
-  });
-  ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
-                      std::move(staging));
-  sent = co_await send_snapshot(std::move(chunks), head, request_id);
-  if (sent && !peer_.empty() && !borrows_name())
-    server_.events_.on_served(peer_, head.progress, use_of(pull));
-  co_return sent;
-}
-
-bool ServerSession::borrows_name() const {
-  return !caller_.is_known && local_.members->is_seed(peer_);
-}
-
-asio::awaitable<bool> ServerSession::send_snapshot(ServedChunks chunks, wire::SnapshotHead head,
-                                                   std::uint32_t request_id) {
-  const ByteRange range{head.offset, head.length};
-  const auto lead = wire::encode(
-      head, request_id, payload_bytes(local_.manifest, head.codec, range, head.chunk_bytes));
-  std::size_t lead_bytes = lead.size();  // frame header and head leave with the first chunk
-  for (std::uint64_t at = 0; at < range.length || lead_bytes > 0;) {
-    const auto size = std::min<std::uint64_t>(head.chunk_bytes, range.length - at);
-    const ServedChunks::Chunk chunk = chunks.get({range.offset + at, size});
-    const wire::ChunkHeader description{static_cast<std::uint32_t>(chunk.payload.size()),
-                                        chunk.crc};
-    const auto chunk_header = wire::encode_chunk_header(description);
-    const std::array<asio::const_buffer, 3> buffers{
-        asio::buffer(lead.data(), lead_bytes),
-        asio::buffer(chunk_header.data(), size == 0 ? 0 : chunk_header.size()),
-        asio::buffer(chunk.payload.data(), chunk.payload.size())};
-    const auto error = co_await stream_.write_all(buffers);
-    if (error) co_return false;
-    local_.traffic.bytes_served += asio::buffer_size(buffers);
-    at += size;
-    lead_bytes = 0;
-  }
-  ++local_.traffic.snapshots_served;
-  co_return true;
-}
-
 asio::awaitable<bool> ServerSession::send(std::vector<std::byte> frame) {
-  const auto error = co_await stream_.write_all(frame);
-  co_return !error;
+  co_await writing_.take();
+  const net::OnExit over([this] { writing_.give_back(); });
+  const auto broken = co_await stream_.write_all(frame);
+  co_return !broken;
+}
+
+asio::awaitable<void> ServerSession::begin_reply() {
+  co_await writing_.take();
+  enter(ConnectionFacts::Phase::replying);
+}
+
+asio::awaitable<bool> ServerSession::write(std::span<const asio::const_buffer> buffers) {
+  const auto broken = co_await stream_.write_all(buffers);
+  co_return !broken;
+}
+
+void ServerSession::end_reply() {
+  enter(ConnectionFacts::Phase::idle);
+  writing_.give_back();
 }
 
 }  // namespace dpwa

@@ -1,67 +1,112 @@
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dpwa/base/time.h"
 #include "dpwa/net/connection_limits.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/failure.h"
 #include "dpwa/net/frame_io.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/net/name_guard.h"
+#include "dpwa/net/request_handler.h"
 #include "dpwa/net/request_rate.h"
-#include "dpwa/net/served_chunks.h"
-#include "dpwa/rules/readers.h"
+#include "dpwa/net/server_options.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
 
-class Server;
+class ServerSession;
 
 // What callers that are no nodes are called where connections are counted: no name of a node.
 inline const std::string observers = "observers of the cluster";
 
-// One inbound connection: handshake under a deadline, then requests until the peer leaves, breaks
-// the protocol or misses a reply's deadline. Rx thread only.
-class ServerSession : public std::enable_shared_from_this<ServerSession> {
+// What the sessions of one server share. Rx thread only; outlives them.
+class SessionHost {
  public:
-  ServerSession(boost::asio::ip::tcp::socket socket, Server& server);
+  SessionHost(LocalNode& node, ServerOptions server_options)
+      : local(node), options(std::move(server_options)), name_guard(node) {}
+
+  // The caller of `session` has said who it is. False: it has too many connections already.
+  virtual bool introduce(const ServerSession& session, bool is_observer) = 0;
+  virtual void welcomed(const std::string& peer, std::uint64_t incarnation) = 0;  // a node
+  virtual void forget(ServerSession& session) = 0;
+  // Where the caller on this connection can have snapshots as memory; empty = nowhere.
+  virtual std::string offer_to(const boost::asio::ip::tcp::socket& caller) const = 0;
+  // Warns, once a minute for each kind of failure and address.
+  virtual void report(const net::Failure& failure, const std::string& address) = 0;
+
+  net::IoThread thread;
+  LocalNode& local;
+  ServerOptions options;
+  NameGuard name_guard;
+  std::vector<std::unique_ptr<RequestHandler>> handlers;
+  bool explains_model = false;  // to a caller with another: one at a time
+  bool stopping = false;
+
+ protected:
+  ~SessionHost() = default;
+};
+
+// One inbound connection: handshake under a deadline, then requests, each answered by the handler
+// of its type, until the peer leaves, breaks the protocol or misses a reply's deadline. Requests
+// are answered in their order, but for those of handlers that may wait. Rx thread only.
+class ServerSession : public std::enable_shared_from_this<ServerSession>, private Responder {
+ public:
+  // Answers that wait on one connection at once; further requests are not read before one has gone.
+  static constexpr std::size_t max_waiting = 64;
+
+  ServerSession(boost::asio::ip::tcp::socket socket, SessionHost& host);
 
   void start();
-  void close();
+  void close() override;
   bool replying() const { return facts_.phase == ConnectionFacts::Phase::replying; }
   const ConnectionFacts& facts() const { return facts_; }
 
  private:
+  const Requester& requester() const override { return requester_; }
+  boost::asio::any_io_executor executor() override { return stream_.get_executor(); }
+  boost::asio::awaitable<bool> send(std::vector<std::byte> frame) override;
+  boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id) override;
+  boost::asio::awaitable<void> begin_reply() override;
+  boost::asio::awaitable<bool> write(std::span<const boost::asio::const_buffer> buffers) override;
+  void end_reply() override;
+  void protocol_error(const std::string& what) override;
+
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<bool> handshake();
   boost::asio::awaitable<bool> explain_model(std::uint32_t request_id);
-  boost::asio::awaitable<bool> answer(net::Frame request);
-  boost::asio::awaitable<bool> answer_members(net::Frame request);
-  // Whether the caller may bear its name; if not, the connection ends.
-  boost::asio::awaitable<bool> bears_its_name(std::uint32_t request_id);
-  boost::asio::awaitable<bool> answer_pull(const wire::Pull& pull, std::uint32_t request_id);
-  boost::asio::awaitable<bool> send_snapshot(ServedChunks chunks, wire::SnapshotHead head,
-                                             std::uint32_t request_id);
-  boost::asio::awaitable<bool> send(std::vector<std::byte> frame);
-  boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id);
-  TimePoint after(Duration time) const { return std::chrono::steady_clock::now() + time; }
+  boost::asio::awaitable<bool> welcome(bool is_node, std::uint32_t request_id);
+  boost::asio::awaitable<void> serve_requests();
+  boost::asio::awaitable<void> answer_apart(RequestHandler& handler, net::Frame request);
   Caller identify(const wire::Hello& hello) const;
-  // Calls itself a node of the cluster file, and does not call from where the file has that node.
-  bool borrows_name() const;
   void enter(ConnectionFacts::Phase phase);
-  void turned_away(const net::IoFailure& failure);
-  void protocol_error(const std::string& what);
+  void turned_away(const net::Failure& failure);
+  void failed_here(std::exception_ptr failure);
 
   net::Stream stream_;
-  Server& server_;
+  SessionHost& host_;
   LocalNode& local_;
-  std::string address_;            // of the other end
-  std::string peer_;               // empty for an observer
-  std::uint64_t incarnation_ = 0;  // of the peer
-  Caller caller_;                  // who it counts as, once it has introduced itself
+  Requester requester_;
   ConnectionFacts facts_;
+  std::vector<RequestHandler*> handlers_;  // by message type; null: not asked for here
   net::RequestRate requests_;
+  net::Turns writing_;
+  std::size_t waiting_ = 0;         // answers of handlers that may wait
+  boost::asio::steady_timer room_;  // to read on: fewer of them
 };
 
 }  // namespace dpwa

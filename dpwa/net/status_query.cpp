@@ -6,11 +6,9 @@
 #include <chrono>
 #include <exception>
 
-#include "dpwa/net/certified.h"
 #include "dpwa/net/connect.h"
-#include "dpwa/net/deadline.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/security/security.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -26,7 +24,7 @@ asio::awaitable<std::vector<std::byte>> exchange(net::Stream& stream,
   const auto written = co_await stream.write_all(request);
   std::vector<std::byte> body;
   if (written) {
-    error = written.message();
+    error = written->detail;
     co_return body;
   }
   const net::TypeSet replies = net::types(wanted, MessageType::reject);
@@ -47,22 +45,13 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
   net::Stream stream(co_await asio::this_coro::executor);
   const TimePoint when = std::chrono::steady_clock::now() + timeout;
   const net::Deadline deadline(stream.get_executor(), when, [&stream] { stream.close(); });
-  const auto unreachable = co_await net::connect(stream.socket(), node);
-  if (unreachable) {
-    answer.error = unreachable.message();
-  } else if (security != nullptr) {
-    const auto failure = co_await stream.secure(security->context(), /*calls=*/true);
-    const auto names = stream.certified_names();
-    if (failure) {
-      answer.error = failure->detail;
-    } else if (!net::is_for(names, node.name)) {
-      answer.error = "shows a certificate for " + net::words_for(*names);
-    }
-  }
+  auto failure = co_await net::connect(stream.socket(), node);
+  if (!failure) failure = co_await net::secure(stream, node, security);
+  if (failure) answer.error = failure->detail;
   if (answer.error.empty()) {
     wire::Hello hello;
     hello.role = wire::Role::observer;
-    hello.capabilities = net::types(wire::Codec::raw);
+    hello.capabilities = wire::capability(wire::Codec::raw);
     hello.cluster = cluster;
     auto greeting = wire::encode(hello, 1);
     co_await exchange(stream, std::move(greeting), MessageType::welcome, answer.error);

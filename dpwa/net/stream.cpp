@@ -4,7 +4,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
-#include "dpwa/net/as_result.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/tls_session.h"
 
 namespace dpwa::net {
@@ -13,8 +13,8 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-IoFailure broken(const error_code& error) {
-  return {false, false, error == asio::error::eof ? "the connection was closed" : error.message()};
+std::optional<Failure> failure_of(const error_code& error) {
+  return error ? std::optional<Failure>(error) : std::nullopt;
 }
 
 constexpr std::size_t max_finish_bytes = std::size_t{256} << 10;
@@ -30,8 +30,8 @@ Stream::Stream(const asio::any_io_executor& executor) : socket_(executor) {}
 Stream::Stream(Socket socket) : socket_(std::move(socket)) {}
 Stream::~Stream() = default;
 
-asio::awaitable<std::optional<IoFailure>> Stream::secure(std::shared_ptr<const TlsContext> context,
-                                                         bool calls) {
+asio::awaitable<std::optional<Failure>> Stream::secure(std::shared_ptr<const TlsContext> context,
+                                                       bool calls) {
   tls_ = std::make_unique<TlsSession>(socket_, std::move(context), calls);
   co_return co_await tls_->shake_hands();
 }
@@ -40,18 +40,20 @@ std::optional<std::vector<std::string>> Stream::certified_names() const {
   return tls_ ? tls_->certified_names() : std::nullopt;
 }
 
-asio::awaitable<error_code> Stream::write_all(std::span<const std::byte> bytes) {
+asio::awaitable<std::optional<Failure>> Stream::write_all(std::span<const std::byte> bytes) {
   const asio::const_buffer buffer(bytes.data(), bytes.size());
   const std::span<const asio::const_buffer> buffers(&buffer, 1);
-  if (tls_) co_return co_await tls_->write_all(buffers);
-  const auto [error, written] = co_await asio::async_write(socket_, buffer, all_of_it, as_result);
-  co_return error;
+  co_return co_await write_all(buffers);
 }
 
-asio::awaitable<error_code> Stream::write_all(std::span<const asio::const_buffer> buffers) {
-  if (tls_) co_return co_await tls_->write_all(buffers);
+asio::awaitable<std::optional<Failure>> Stream::write_all(
+    std::span<const asio::const_buffer> buffers) {
+  if (tls_) {
+    const error_code error = co_await tls_->write_all(buffers);
+    co_return failure_of(error);
+  }
   const auto [error, written] = co_await asio::async_write(socket_, buffers, all_of_it, as_result);
-  co_return error;
+  co_return failure_of(error);
 }
 
 asio::awaitable<IoResult<std::size_t>> Stream::read_some(std::span<std::byte> target,
@@ -63,7 +65,7 @@ asio::awaitable<IoResult<std::size_t>> Stream::read_some(std::span<std::byte> ta
   };
   const auto [error, count] = co_await asio::async_read(socket_, buffer, condition, as_result);
   if (error) {
-    IoFailure failure = broken(error);
+    Failure failure(error);
     co_return failure;
   }
   co_return count;

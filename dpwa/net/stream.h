@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/net/io_result.h"
+#include "dpwa/net/failure.h"
 
 namespace dpwa {
 class TlsContext;
@@ -36,8 +36,8 @@ class ByteSource {
 };
 
 // One connection between two nodes, as a stream of bytes: TCP, or TLS over it once secure() has
-// been called. At most one read or write at a time. No failure of the connection throws. close()
-// ends what is pending, which then fails: that is how deadlines work. One thread.
+// been called. At most one read and one write at a time. No failure of the connection throws.
+// close() ends what is pending, which then fails: that is how deadlines work. One thread.
 class Stream final : public ByteSource {
  public:
   using Socket = boost::asio::ip::tcp::socket;
@@ -48,15 +48,16 @@ class Stream final : public ByteSource {
 
   // The TLS handshake on a connection that has just been made; `calls`: by this end. None: all that
   // follows is encrypted, between two ends that have proved who they are.
-  boost::asio::awaitable<std::optional<IoFailure>> secure(std::shared_ptr<const TlsContext> context,
-                                                          bool calls);
+  boost::asio::awaitable<std::optional<Failure>> secure(std::shared_ptr<const TlsContext> context,
+                                                        bool calls);
   // The names in the other end's certificate; none where certificates are not used.
   std::optional<std::vector<std::string>> certified_names() const;
 
   // Everything moves as much per system call as the kernel takes (Asio's default is 64 KiB).
-  boost::asio::awaitable<boost::system::error_code> write_all(std::span<const std::byte> bytes);
+  // None: done.
+  boost::asio::awaitable<std::optional<Failure>> write_all(std::span<const std::byte> bytes);
   // One after the other, in one gathered write. The buffers and the span outlive the call.
-  boost::asio::awaitable<boost::system::error_code> write_all(
+  boost::asio::awaitable<std::optional<Failure>> write_all(
       std::span<const boost::asio::const_buffer> buffers);
   // Reads at least `at_least` bytes into `target` and returns how many came.
   boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,

@@ -9,10 +9,8 @@
 namespace dpwa::net {
 namespace {
 
-IoFailure not_accepted(std::string what) {
-  IoFailure failure(false, false, std::move(what));
-  failure.security = true;
-  return failure;
+Failure not_accepted(std::string what) {
+  return {Failure::Kind::security, std::move(what)};
 }
 
 bool concerns_certificate(int alert) {
@@ -37,13 +35,13 @@ bool concerns_key(int alert) {
 }
 
 // The other end has said why it will not go on.
-IoFailure alerted(const TlsMoment& moment, int alert) {
+Failure alerted(const TlsMoment& moment, int alert) {
   const std::string words = SSL_alert_desc_string_long(alert);
   if (concerns_certificate(alert)) {
     return not_accepted(moment.certificates ? "does not accept this node's certificate: " + words
                                             : "does not accept this cluster key (" + words + ")");
   }
-  if (moment.established) return {false, false, "ended TLS: " + words};
+  if (moment.established) return {Failure::Kind::ended, "ended TLS: " + words};
   if (concerns_key(alert)) {
     return not_accepted(moment.certificates
                             ? "accepts no certificate of this node (is its security mode psk?)"
@@ -66,7 +64,7 @@ std::string key_fault(const TlsMoment& moment, int reason) {
 
 }  // namespace
 
-IoFailure tls_failure(const TlsMoment& moment, unsigned long error) {
+Failure tls_failure(const TlsMoment& moment, unsigned long error) {
   const int reason = ERR_GET_REASON(error);
   if (reason > SSL_AD_REASON_OFFSET) return alerted(moment, reason - SSL_AD_REASON_OFFSET);
   const char* known = ERR_reason_error_string(error);
@@ -74,7 +72,7 @@ IoFailure tls_failure(const TlsMoment& moment, unsigned long error) {
   if (moment.established) {
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
       return not_accepted("shows no certificate");
-    return {true, false, "sent what is no valid TLS record: " + words};
+    return {Failure::Kind::protocol, "sent what is no valid TLS record: " + words};
   }
   if (const std::string fault = key_fault(moment, reason); !fault.empty())
     return not_accepted(fault);
@@ -96,7 +94,7 @@ IoFailure tls_failure(const TlsMoment& moment, unsigned long error) {
                           X509_verify_cert_error_string(verdict));
     }
     default:
-      return {true, false, "broke the TLS handshake: " + words};
+      return {Failure::Kind::protocol, "broke the TLS handshake: " + words};
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <openssl/ssl.h>
 
-#include "dpwa/net/io_result.h"
+#include "dpwa/net/failure.h"
 #include "dpwa/security/tls_context.h"
 
 namespace dpwa::net {
@@ -17,6 +17,6 @@ struct TlsMoment {
 };
 
 // What the first error on OpenSSL's stack means, in words that go on from "it", the other end.
-IoFailure tls_failure(const TlsMoment& moment, unsigned long error);
+Failure tls_failure(const TlsMoment& moment, unsigned long error);
 
 }  // namespace dpwa::net

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-#include "dpwa/net/as_result.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/tls_failure.h"
 #include "dpwa/security/certificate.h"
 
@@ -146,6 +146,7 @@ TlsSession::TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context
     : socket_(socket),
       context_(std::move(context)),
       calls_(calls),
+      writing_(socket.get_executor()),
       ssl_(context_->begin(calls, &offered_)) {
   BIO* bio = BIO_new(TlsSocketMethods::get());
   if (bio == nullptr) throw std::bad_alloc();
@@ -159,15 +160,26 @@ TlsSession::~TlsSession() = default;
 
 asio::awaitable<error_code> TlsSession::flush() {
   error_code failed;
-  if (!sealed_.empty()) {
+  while (!sealed_.empty() && !failed) {
+    in_flight_.swap(sealed_);
     const auto condition = [](const error_code& error, std::size_t) {
       return error ? std::size_t{0} : std::size_t{4} << 20;
     };
-    const auto buffer = asio::buffer(sealed_.data(), sealed_.size());
+    const auto buffer = asio::buffer(in_flight_.data(), in_flight_.size());
     const auto [error, written] = co_await asio::async_write(socket_, buffer, condition, as_result);
-    sealed_.clear();
+    in_flight_.clear();
+    if (sealed_.empty()) sealed_.swap(in_flight_);  // the same memory again
     failed = error;
   }
+  co_return failed;
+}
+
+asio::awaitable<error_code> TlsSession::flush_for_reader() {
+  error_code failed;
+  if (writing_.taken()) co_return failed;  // the writer takes it along
+  co_await writing_.take();
+  const OnExit over([this] { writing_.give_back(); });
+  failed = co_await flush();
   co_return failed;
 }
 
@@ -185,8 +197,8 @@ asio::awaitable<error_code> TlsSession::turn_of_others() {
   co_return error;
 }
 
-asio::awaitable<std::optional<IoFailure>> TlsSession::shake_hands() {
-  std::optional<IoFailure> outcome;
+asio::awaitable<std::optional<Failure>> TlsSession::shake_hands() {
+  std::optional<Failure> outcome;
   while (!established_) {
     ERR_clear_error();
     const int result = SSL_do_handshake(ssl_.get());
@@ -197,14 +209,13 @@ asio::awaitable<std::optional<IoFailure>> TlsSession::shake_hands() {
     established_ = result == 1;
     if (!error && waits) error = co_await readable();
     if (error) {
-      outcome = IoFailure(false, false, error.message());
+      outcome.emplace(error);
       co_return outcome;
     }
   }
   const bool by_key = !context_->has_certificates();
   if (by_key && SSL_session_reused(ssl_.get()) != 1) {
-    outcome = IoFailure(false, false, "proved no cluster key");
-    outcome->security = true;
+    outcome = Failure(Failure::Kind::security, "proved no cluster key");
   }
   co_return outcome;
 }
@@ -223,6 +234,8 @@ asio::awaitable<error_code> TlsSession::write_all(std::span<const asio::const_bu
   std::array<std::byte, record_bytes> joined;
   std::size_t joined_bytes = 0;
   error_code error;
+  co_await writing_.take();
+  const OnExit over([this] { writing_.give_back(); });
   const std::vector<std::byte> waiting = std::exchange(sealed_, spare_batches().take());
   sealed_.insert(sealed_.end(), waiting.begin(), waiting.end());
   for (std::size_t i = 0; i < buffers.size() && !error; ++i) {
@@ -259,14 +272,14 @@ asio::awaitable<IoResult<std::size_t>> TlsSession::read_some(std::span<std::byte
                                                              std::size_t at_least) {
   std::size_t have = 0;
   if (ended_by_) {
-    IoFailure failed = *ended_by_;
+    Failure failed = *ended_by_;
     co_return failed;
   }
   while (have < target.size()) {
     if (records_in_a_row_ == max_records_in_a_row) {
       const auto error = co_await turn_of_others();
       if (error) {
-        IoFailure failed(false, false, error.message());
+        Failure failed(error);
         co_return failed;
       }
     }
@@ -275,7 +288,7 @@ asio::awaitable<IoResult<std::size_t>> TlsSession::read_some(std::span<std::byte
     std::size_t count = 0;
     const int result = SSL_read_ex(ssl_.get(), target.data() + have, target.size() - have, &count);
     if (breach_ != nullptr) {
-      IoFailure failed(true, false, breach_);
+      Failure failed(Failure::Kind::protocol, breach_);
       co_return failed;
     }
     if (result == 1) {
@@ -284,32 +297,33 @@ asio::awaitable<IoResult<std::size_t>> TlsSession::read_some(std::span<std::byte
       continue;
     }
     if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_READ) {
-      IoFailure failed = failure(result);
-      co_await flush();  // the alert that says why
+      Failure failed = failure(result);
+      co_await flush_for_reader();  // the alert that says why
       ended_by_ = failed;
       if (have > 0 && have >= at_least) break;  // all that was asked for came before the end
       co_return failed;
     }
     if (have >= at_least) break;
-    auto error = co_await flush();  // the answer to a key update
+    auto error = co_await flush_for_reader();  // the answer to a key update
     if (!error) error = co_await readable();
     if (error) {
-      IoFailure failed(false, false, error.message());
+      Failure failed(error);
       co_return failed;
     }
   }
   co_return have;
 }
 
-IoFailure TlsSession::failure(int result) {
+Failure TlsSession::failure(int result) {
   const int kind = SSL_get_error(ssl_.get(), result);
   const unsigned long error = ERR_peek_error();
   ERR_clear_error();
   const bool closed = ended_ || kind == SSL_ERROR_ZERO_RETURN;
   if (closed && !established_ && receive_error_ == 0)
-    return {false, false, "the connection was closed during the TLS handshake"};
-  if (closed) return {false, false, "the connection was closed"};
-  if (receive_error_ != 0) return {false, false, std::generic_category().message(receive_error_)};
+    return {Failure::Kind::ended, "the connection was closed during the TLS handshake"};
+  if (closed) return {Failure::Kind::ended, "the connection was closed"};
+  if (receive_error_ != 0)
+    return {Failure::Kind::ended, std::generic_category().message(receive_error_)};
   return tls_failure({ssl_.get(), context_->has_certificates(), calls_, established_, offered_},
                      error);
 }

@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/net/io_result.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/failure.h"
 #include "dpwa/security/tls_context.h"
 
 namespace dpwa::net {
@@ -22,7 +23,7 @@ namespace dpwa::net {
 // gives the other work of the thread its turn after every max_records_in_a_row. A session ticket,
 // or more changes of keys than max_key_updates(), ends the connection as a protocol failure. After
 // a failure, or once the socket is closed, only destruction is allowed. The calling thread is the
-// socket's; one call at a time.
+// socket's; at most one read at a time; writes take turns.
 class TlsSession {
  public:
   using Socket = boost::asio::ip::tcp::socket;
@@ -38,7 +39,7 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
 
   // None: both ends have proved who they are. Else the other end has been told (TLS alert).
-  boost::asio::awaitable<std::optional<IoFailure>> shake_hands();
+  boost::asio::awaitable<std::optional<Failure>> shake_hands();
   boost::asio::awaitable<boost::system::error_code> write_all(
       std::span<const boost::asio::const_buffer> buffers);
   // What arrived before the end of the connection is delivered before the end is reported.
@@ -49,25 +50,28 @@ class TlsSession {
 
  private:
   friend struct TlsSocketMethods;
-  boost::asio::awaitable<boost::system::error_code> flush();
+  boost::asio::awaitable<boost::system::error_code> flush();  // the turn to write is the caller's
+  boost::asio::awaitable<boost::system::error_code> flush_for_reader();
   boost::asio::awaitable<boost::system::error_code> readable();
   boost::asio::awaitable<boost::system::error_code> turn_of_others();
   bool seal(std::span<const std::byte> bytes);
-  IoFailure failure(int result);
+  Failure failure(int result);
 
   Socket& socket_;
   const std::shared_ptr<const TlsContext> context_;
   const bool calls_;
   bool established_ = false;
   OfferedKey offered_;
-  std::vector<std::byte> sealed_;  // on its way out
+  std::vector<std::byte> sealed_;  // by OpenSSL, for a write or in answer to what was read
+  std::vector<std::byte> in_flight_;
+  Turns writing_;
   int receive_error_ = 0;          // errno of the last receive that failed
   bool ended_ = false;             // the other end has closed
   unsigned records_in_a_row_ = 0;  // read since the other work of the thread had its turn
   std::uint64_t bytes_read_ = 0;
-  std::uint64_t key_updates_ = 0;      // by the other end
-  std::optional<IoFailure> ended_by_;  // nothing more can be read
-  const char* breach_ = nullptr;       // what the other end did that nothing is read after
+  std::uint64_t key_updates_ = 0;    // by the other end
+  std::optional<Failure> ended_by_;  // nothing more can be read
+  const char* breach_ = nullptr;     // what the other end did that nothing is read after
   SslPointer ssl_;
 };
 

@@ -2,13 +2,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <chrono>
-#include <new>
 #include <utility>
 
-#include "dpwa/net/as_result.h"
-#include "dpwa/net/deadline.h"
-#include "dpwa/net/on_exit.h"
-#include "dpwa/net/rethrow.h"
+#include "dpwa/net/coroutine.h"
 
 namespace dpwa {
 
@@ -32,12 +28,7 @@ Visits::Visits(asio::io_context& io, LocalNode& local, PeerChannels& channels, P
       timer_(io) {}
 
 void Visits::begin() {
-  wanted_ = local_.members->exchanges();
-  resume();
-}
-
-void Visits::resume() {
-  if (wanted_ && !runs_ && !stopped_) asio::co_spawn(io_, run(), net::rethrow);
+  if (local_.members->exchanges() && !stopped_) asio::co_spawn(io_, run(), net::rethrow);
 }
 
 void Visits::stop() {
@@ -47,8 +38,6 @@ void Visits::stop() {
 }
 
 asio::awaitable<void> Visits::run() {
-  runs_ = true;
-  const net::OnExit over([this] { runs_ = false; });
   while (!stopped_) {
     timer_.expires_after(tick);
     co_await timer_.async_wait(net::as_result);
@@ -57,15 +46,11 @@ asio::awaitable<void> Visits::run() {
   }
 }
 
-// Where memory is refused there are no probes this time.
 void Visits::begin_probes() {
-  try {
-    auto members = local_.members->tick();
-    for (MemberClaim& member : members) {
-      if (member.addresses.empty() || probed_.contains(member.name)) continue;
-      asio::co_spawn(io_, probe(std::move(member)), net::rethrow_unless_refused);
-    }
-  } catch (const std::bad_alloc&) {
+  auto members = local_.members->tick();
+  for (MemberClaim& member : members) {
+    if (member.addresses.empty() || probed_.contains(member.name)) continue;
+    asio::co_spawn(io_, probe(std::move(member)), net::rethrow);
   }
 }
 
@@ -122,8 +107,7 @@ asio::awaitable<void> Visits::visit_for(Greetings::Work work, PeerAddress addres
 void Visits::visit_all(const Greetings::Work& work, const std::vector<PeerAddress>& addresses,
                        bool all, Duration timeout) {
   for (std::size_t i = 0; i < addresses.size(); ++i)
-    asio::co_spawn(io_, visit_for(work, addresses[i], all, timeout, i),
-                   net::rethrow_unless_refused);
+    asio::co_spawn(io_, visit_for(work, addresses[i], all, timeout, i), net::rethrow);
 }
 
 }  // namespace dpwa

@@ -23,8 +23,7 @@ class Visits {
   Visits(boost::asio::io_context& io, LocalNode& local, PeerChannels& channels, PullEngine& engine,
          TimeSource now);
 
-  void begin();   // lets time pass for the membership, and looks after the dead, until stop()
-  void resume();  // where memory was refused: as Server::serve
+  void begin();  // lets time pass for the membership, and looks after the dead, until stop()
   // Exchanges membership with whoever answers at each address, all at once and each under
   // `timeout`; `all`: until every part of their table is known. The answers go to `work`.
   void visit_all(const Greetings::Work& work, const std::vector<PeerAddress>& addresses, bool all,
@@ -48,8 +47,6 @@ class Visits {
   boost::asio::steady_timer timer_;
   std::vector<PeerChannel*> under_way_;
   std::set<std::string> probed_;  // by name: likewise
-  bool wanted_ = false;
-  bool runs_ = false;
   bool stopped_ = false;
 };
 

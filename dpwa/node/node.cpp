@@ -12,7 +12,7 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
-#include "dpwa/net/run_io.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/contacts.h"
 #include "dpwa/node/listen_patiently.h"
@@ -138,10 +138,8 @@ class Node::Threads {
     server_.serve();
     tx_work_.emplace(tx_io_.get_executor());
     asio::post(tx_io_, [this] { client_.begin_membership(); });
-    tx_thread_ =
-        start_background_thread([this] { net::run_io(tx_io_, [this] { client_.resume(); }); });
-    rx_thread_ =
-        start_background_thread([this] { net::run_io(rx_io_, [this] { server_.serve(); }); });
+    tx_thread_ = start_background_thread([this] { net::run_io(tx_io_); });
+    rx_thread_ = start_background_thread([this] { net::run_io(rx_io_); });
   }
 
   // The Rx thread ends first: a status request in flight asks the Tx thread.

@@ -15,10 +15,10 @@
 
 #include "dpwa/base/threads.h"
 #include "dpwa/net/accept_loop.h"
-#include "dpwa/net/deadline.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/inbound.h"
-#include "dpwa/net/run_io.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
@@ -50,7 +50,7 @@ class WaitingNode::Listener {
             [](const std::string&) {}) {
     listen(config.self_node());
     accepts_.run();
-    thread_ = start_background_thread([this] { net::run_io(io_, [this] { accepts_.run(); }); });
+    thread_ = start_background_thread([this] { net::run_io(io_); });
   }
 
   ~Listener() {

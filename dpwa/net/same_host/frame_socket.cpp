@@ -8,15 +8,6 @@ namespace dpwa::same_host {
 
 namespace asio = boost::asio;
 
-namespace {
-
-net::IoFailure failure_of(const ipc::error_code& error) {
-  const bool closed = error == asio::error::eof;
-  return {false, false, closed ? std::string("the connection was closed") : error.message()};
-}
-
-}  // namespace
-
 asio::awaitable<net::IoResult<net::Frame>> FrameSocket::read_frame(net::TypeSet expected,
                                                                    FileDescriptor* kept) {
   kept_ = kept;
@@ -34,7 +25,7 @@ asio::awaitable<net::IoResult<std::size_t>> FrameSocket::read_some(std::span<std
     if (have >= at_least) co_return have;
     const auto got = co_await socket_.read_some(buffer_, 1, kept_);
     if (!got) {
-      net::IoFailure failure = failure_of(got.error());
+      net::Failure failure(got.error());
       co_return failure;
     }
     begin_ = 0;

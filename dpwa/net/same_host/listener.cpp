@@ -22,7 +22,9 @@ Listener::Listener(asio::io_context& io, LocalNode& local, const ServerOptions& 
       report_(std::move(report)),
       accepts_(
           io, [this](Socket socket) { admit(std::move(socket)); },
-          [this](const std::string& error) { report_(CallerFault::accept, "same host", error); }),
+          [this](const std::string& error) {
+            report_({net::Failure::Kind::accept, error}, "same host");
+          }),
       drain_(io) {}
 
 Listener::~Listener() = default;
@@ -51,9 +53,10 @@ void Listener::admit(Socket socket) {
   const bool ours = ipc::admits(socket.native_handle());
   if (!ours || sessions_.size() >= options_.connections.in_all) {
     ++local_.traffic.connections_refused;
-    report_(ours ? CallerFault::limit : CallerFault::user, "same host",
-            ours ? "more connections than transport.max_connections"
-                 : "refused a process of another user");
+    const net::Failure failure(ours ? net::Failure::Kind::limit : net::Failure::Kind::user,
+                               ours ? "more connections than transport.max_connections"
+                                    : "refused a process of another user");
+    report_(failure, "same host");
     return;  // the socket closes here
   }
   ++local_.traffic.connections_accepted;

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "dpwa/net/accept_loop.h"
-#include "dpwa/net/caller_fault.h"
+#include "dpwa/net/failure.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/server.h"
 
@@ -24,8 +24,7 @@ class Session;
 // rest on that thread.
 class Listener {
  public:
-  using Report =
-      std::function<void(CallerFault fault, const std::string& address, const std::string& what)>;
+  using Report = std::function<void(const net::Failure& failure, const std::string& address)>;
 
   // `readers`: those of the server, of either path. All outlive this.
   Listener(boost::asio::io_context& io, LocalNode& local, const ServerOptions& options,
@@ -34,7 +33,7 @@ class Listener {
 
   bool listen();  // false, and logged, when the system does not allow it: nothing is offered then
   const std::string& offer() const { return offer_; }  // for WELCOME
-  void serve();                                        // as Server::serve
+  void serve();                                        // begins to accept
   void stop();  // no new connections; leases get drain_time, idle connections none
 
  private:

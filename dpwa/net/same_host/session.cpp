@@ -4,11 +4,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "dpwa/net/admission.h"
-#include "dpwa/net/deadline.h"
-#include "dpwa/net/on_exit.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/same_host/listener.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -45,8 +45,10 @@ void Session::start() {
     if (failure) {
       try {
         std::rethrow_exception(failure);
+      } catch (const std::bad_alloc&) {
+        throw;  // for run_io()
       } catch (const std::exception& error) {
-        self->listener_.report_(CallerFault::handler, self->peer_, error.what());
+        self->listener_.report_({net::Failure::Kind::internal, error.what()}, self->peer_);
       }
     }
   });
@@ -59,7 +61,7 @@ Caller Session::caller() const {
 
 void Session::protocol_error(const std::string& what) {
   ++local_.traffic.protocol_errors;
-  listener_.report_(CallerFault::protocol, peer_, "connection closed: " + what);
+  listener_.report_({net::Failure::Kind::protocol, "connection closed: " + what}, peer_);
 }
 
 asio::awaitable<void> Session::run() {
@@ -76,7 +78,7 @@ asio::awaitable<void> Session::run() {
   while (!listener_.stopping_) {
     auto request = co_await socket_.read_frame(requests);
     if (!request) {
-      if (request.error().protocol) protocol_error(request.error().detail);
+      if (request.error().is_protocol()) protocol_error(request.error().detail);
       co_return;
     }
     co_await requests_.wait();
@@ -91,7 +93,7 @@ asio::awaitable<bool> Session::handshake() {
   constexpr auto expected = net::types(MessageType::hello);
   const auto frame = co_await socket_.read_frame(expected);
   if (!frame) {
-    if (frame.error().protocol) protocol_error(frame.error().detail);
+    if (frame.error().is_protocol()) protocol_error(frame.error().detail);
     co_return false;
   }
   const std::uint32_t request_id = frame->header.request_id;
@@ -107,7 +109,8 @@ asio::awaitable<bool> Session::handshake() {
     reject = wire::Reject{wire::RejectCode::model, "the models differ"};
   }
   if (reject) {
-    listener_.report_(fault_of(reject->code), peer_, "refused: " + reject->reason);
+    listener_.report_({net::Failure::Kind::rejected, "refused: " + reject->reason, reject->code},
+                      peer_);
     auto refusal = wire::encode(*reject, request_id);
     co_await send(std::move(refusal));
     co_return false;
@@ -171,7 +174,7 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
   const auto released = co_await lend_until_released(std::move(frame), descriptor);
   whole = released.has_value();
   if (!released) {
-    if (released.error().protocol) protocol_error(released.error().detail);
+    if (released.error().is_protocol()) protocol_error(released.error().detail);
     co_return false;
   }
   handed_over_ |= bit;
@@ -189,7 +192,7 @@ asio::awaitable<net::IoResult<wire::Release>> Session::lend_until_released(
     std::vector<std::byte> frame, int descriptor) {
   const auto broken = co_await socket_.write(frame, descriptor);
   if (broken) {
-    net::IoFailure failure{false, false, broken.message()};
+    net::Failure failure(broken);
     co_return failure;
   }
   constexpr auto expected = net::types(MessageType::release);
@@ -197,7 +200,7 @@ asio::awaitable<net::IoResult<wire::Release>> Session::lend_until_released(
   if (!answer) co_return answer.error();
   const auto release = wire::decode_release(answer->body);
   if (!release) {
-    net::IoFailure failure{true, false, release.error().detail};
+    net::Failure failure(release.error());
     co_return failure;
   }
   co_return *release;

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "dpwa/base/checksum.h"
-#include "dpwa/net/frame_io.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa::test {
 
 wire::Hello sound_hello(std::size_t elements) {
   wire::Hello hello;
-  hello.capabilities = net::types(wire::Codec::raw);
+  hello.capabilities = wire::capability(wire::Codec::raw);
   hello.cluster = "test";
   hello.node = "w2";
   hello.incarnation = 3;

@@ -1,4 +1,4 @@
-#include "dpwa/net/deadline.h"
+#include "dpwa/net/coroutine.h"
 
 #include <doctest/doctest.h>
 

@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "test/dpwa/net/pulling_node.h"
-#include "test/dpwa/net/served_node.h"
-#include "test/support/allocations.h"
 #include "test/support/eventually.h"
 
 namespace dpwa {
@@ -12,29 +10,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::PullingNode;
-using test::ServedNode;
-
-// Calls `greets` again and again, with memory refused one allocation later each time, until it
-// needs no more of them. It has to come back every time, and to answer in full afterwards.
-void check_refusals(const std::function<std::vector<Greeted>()>& greets) {
-  const auto whole = [&] {
-    const auto greeted = greets();
-    return greeted.size() == 1 && greeted[0].asked && !greeted[0].failure;
-  };
-  int refusals = 0;
-  bool refused = true;
-  for (std::uint64_t skipped = 0; refused && skipped < 1000; ++skipped) {
-    CAPTURE(skipped);
-    test::refuse_one(skipped);
-    const auto greeted = greets();
-    refused = test::refuse_none();
-    refusals += refused ? 1 : 0;
-    REQUIRE(greeted.size() == 1);
-    REQUIRE(test::eventually(whole));
-  }
-  CHECK_FALSE(refused);
-  CHECK(refusals > 5);
-}
 
 }  // namespace
 
@@ -60,19 +35,6 @@ TEST_CASE("the wait for greetings is bounded, and what comes later changes nothi
   const auto answers = greetings->wait(1ms);
   work->put(0, {});
   CHECK_FALSE(answers.at(0).asked);
-}
-
-TEST_CASE("memory refused anywhere in greeting a peer keeps nobody waiting") {
-  ServedNode peer;
-  PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}});
-  check_refusals([&] { return node.client().greet_all(10s); });
-}
-
-TEST_CASE("memory refused anywhere in visiting a node keeps nobody waiting") {
-  ServedNode peer;
-  PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}});
-  const std::vector<PeerAddress> addresses{{"w1", {"127.0.0.1"}, peer.port()}};
-  check_refusals([&] { return node.client().visit_all(addresses, true, 10s); });
 }
 
 TEST_CASE("a client that has stopped greets nobody, and returns at once") {

@@ -8,7 +8,6 @@
 #include "dpwa/net/free_ports.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/served_node.h"
-#include "test/support/allocations.h"
 #include "test/support/eventually.h"
 #include "test/support/raw_socket.h"
 
@@ -222,32 +221,6 @@ TEST_CASE_FIXTURE(OpenNode,
   // Who answers there calls itself w1, so nobody answers to w9: a restart.
   CHECK(answer->header.type == MessageType::welcome);
   CHECK(of_node().find("w9")->incarnation == 5);
-}
-
-TEST_CASE_FIXTURE(OpenNode, "memory refused while a name is looked into leaves no place taken") {
-  const std::uint16_t closed = net::free_ports(1)[0];
-  const auto restarts = [&](const std::string& name) {
-    of_node().merge(name, 3, said({{name, {"127.0.0.1"}, closed, 3}}), "127.0.0.1");
-    RawSocket socket(node.port());
-    const auto answer = greet(socket, hello(name));
-    return answer && answer->header.type == MessageType::welcome;
-  };
-  int refusals = 0;
-  for (int sweep = 0; sweep < 8; ++sweep) {
-    bool refused = true;
-    for (std::uint64_t skipped = 0; refused && skipped < 500; ++skipped) {
-      const std::string name = "g" + std::to_string(sweep) + "-" + std::to_string(skipped);
-      of_node().merge(name, 3, said({{name, {"127.0.0.1"}, closed, 3}}), "127.0.0.1");
-      RawSocket socket(node.port());
-      test::refuse_one(skipped);
-      greet(socket, hello(name));
-      refused = test::refuse_none();
-      refusals += refused ? 1 : 0;
-    }
-  }
-  CHECK(refusals > 10);
-  int fresh = 0;
-  CHECK(test::eventually([&] { return restarts("again" + std::to_string(fresh++)); }));
 }
 
 }  // namespace dpwa

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "dpwa/net/run_io.h"
+#include "dpwa/net/io_thread.h"
 #include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
@@ -40,7 +40,7 @@ PullingNode::PullingNode(std::vector<PeerAddress> peers, std::size_t elements, s
              std::move(members)),
       client_(io_, local_, std::move(peers), client_options(seed, same_host, allocate)),
       work_(io_.get_executor()),
-      thread_([this] { net::run_io(io_, [this] { client_.resume(); }); }) {
+      thread_([this] { net::run_io(io_); }) {
   local_.security = std::move(security);
   Progress progress;
   progress.version = 1;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/net/run_io.h"
+#include "dpwa/net/io_thread.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
@@ -28,15 +28,16 @@ ServerEvents quiet_events() {
 
 ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAllocator allocate,
                        bool chunk_checksums, std::shared_ptr<Security> security,
-                       std::unique_ptr<Members> members)
+                       std::unique_ptr<Members> members, std::unique_ptr<RequestHandler> handler)
     : local_("test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
              allocate ? std::move(allocate) : BufferAllocator(plain_memory), chunk_checksums,
              std::move(members)),
       server_(io_, local_, std::move(options), quiet_events()) {
   local_.security = std::move(security);
+  if (handler) server_.add(std::move(handler));
   port_ = server_.listen();
   server_.serve();
-  thread_ = std::thread([this] { net::run_io(io_, [this] { server_.serve(); }); });
+  thread_ = std::thread([this] { net::run_io(io_); });
   publish(1.0F);
   local_.state = wire::NodeState::ready;
 }

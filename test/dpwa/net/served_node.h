@@ -15,11 +15,12 @@ namespace dpwa::test {
 class ServedNode {
  public:
   // `allocate`: the memory of its snapshots; plain memory when it is empty. `members`: who is in
-  // its cluster; w2 and w3 for good when it is null.
+  // its cluster; w2 and w3 for good when it is null. `handler`: serves more, when it is not null.
   explicit ServedNode(std::size_t elements = 16, ServerOptions options = {},
                       BufferAllocator allocate = {}, bool chunk_checksums = true,
                       std::shared_ptr<Security> security = nullptr,
-                      std::unique_ptr<Members> members = nullptr);
+                      std::unique_ptr<Members> members = nullptr,
+                      std::unique_ptr<RequestHandler> handler = nullptr);
   ~ServedNode();  // stops
 
   void stop();

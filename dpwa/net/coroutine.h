@@ -1,0 +1,104 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cassert>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "dpwa/base/time.h"
+
+namespace dpwa::net {
+
+// What the coroutines of an I/O thread are written with.
+
+// co_await with it gives the error code beside the result; nothing throws.
+inline constexpr auto as_result = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+// Calls `action` at the end of its scope, also of a coroutine that an exception ends.
+template <typename Action>
+class OnExit {
+ public:
+  explicit OnExit(Action action) : action_(std::move(action)) {}
+  ~OnExit() { action_(); }
+  OnExit(const OnExit&) = delete;
+  OnExit& operator=(const OnExit&) = delete;
+
+ private:
+  Action action_;
+};
+
+// The completion of a coroutine that nobody waits for: a failed one is a defect of ours and must
+// not pass unseen. run_io() logs it.
+inline void rethrow(std::exception_ptr failure) {
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Calls `on_expiry` once on the executor's thread when the time comes, unless destroyed before:
+// after that it is never called, even when the timer had already fired. Same thread throughout.
+class Deadline {
+ public:
+  template <typename Executor>
+  Deadline(Executor&& executor, TimePoint when, std::function<void()> on_expiry)
+      : timer_(std::forward<Executor>(executor), when), state_(std::make_shared<State>()) {
+    state_->on_expiry = std::move(on_expiry);
+    timer_.async_wait([state = state_](const boost::system::error_code& cancelled) {
+      if (cancelled || !state->on_expiry) return;
+      state->expired = true;
+      state->on_expiry();
+    });
+  }
+  ~Deadline() { state_->on_expiry = nullptr; }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+  bool expired() const { return state_->expired; }
+
+ private:
+  struct State {
+    std::function<void()> on_expiry;
+    bool expired = false;
+  };
+  boost::asio::steady_timer timer_;
+  std::shared_ptr<State> state_;
+};
+
+// Lets the coroutines of one thread take turns, in the order in which they ask: the writers of one
+// stream. take() costs nothing while nobody else has the turn. Outlives its coroutines.
+class Turns {
+ public:
+  explicit Turns(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  bool taken() const { return taken_; }
+  boost::asio::awaitable<void> take() {
+    if (taken_) {
+      boost::asio::steady_timer turn(executor_, TimePoint::max());
+      waiting_.push_back(&turn);
+      const OnExit over([this, &turn] { std::erase(waiting_, &turn); });
+      co_await turn.async_wait(as_result);  // give_back() has handed the turn over
+    }
+    taken_ = true;
+  }
+  void give_back() {
+    assert(taken_);
+    taken_ = !waiting_.empty();
+    if (!taken_) return;
+    waiting_.front()->cancel();
+    waiting_.pop_front();
+  }
+
+ private:
+  const boost::asio::any_io_executor executor_;
+  bool taken_ = false;
+  std::deque<boost::asio::steady_timer*> waiting_;
+};
+
+}  // namespace dpwa::net

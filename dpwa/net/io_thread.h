@@ -1,0 +1,34 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cassert>
+#include <thread>
+
+namespace dpwa::net {
+
+// The exit code of a process whose network thread was refused memory.
+inline constexpr int out_of_memory_exit_code = 1;
+
+// Runs `io` until it has nothing left to do; nobody stops it otherwise. A handler that fails by a
+// defect is given up and logged as an error, at most once a minute each, and the loop goes on: no
+// message of a peer is worth the end of a training. Memory that is refused here ends the process:
+// one line, `out of memory in the network thread`, in the log and on stderr, and exit code
+// out_of_memory_exit_code, without destructors.
+void run_io(boost::asio::io_context& io);
+
+// Asserts that an object is used by one I/O thread: the thread of its first check(). A member of
+// what lives on such a thread; nothing in builds without assertions.
+class IoThread {
+ public:
+  void check() {
+#ifndef NDEBUG
+    if (thread_ == std::thread::id()) thread_ = std::this_thread::get_id();
+    assert(thread_ == std::this_thread::get_id() && "used by a thread that is not its I/O thread");
+#endif
+  }
+
+ private:
+  [[maybe_unused]] std::thread::id thread_;
+};
+
+}  // namespace dpwa::net

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/name_guard.h"
+#include "dpwa/net/request_handler.h"
+
+namespace dpwa {
+
+// The requests that every node serves beside its parameters.
+
+// STATUS_REQUEST: the status document, for everybody.
+class StatusHandler : public RequestHandler {
+ public:
+  using Describe = std::function<boost::asio::awaitable<std::string>()>;
+  explicit StatusHandler(Describe describe) : describe_(std::move(describe)) {}
+
+  std::vector<wire::TypeBound> requests(const Requester& requester) const override;
+  boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
+
+ private:
+  const Describe describe_;
+};
+
+// MEMBERS: what this node and a peer tell each other of the cluster.
+class MembersHandler : public RequestHandler {
+ public:
+  using OnContact = std::function<void(const std::string& peer, std::uint64_t incarnation)>;
+  MembersHandler(LocalNode& local, NameGuard& guard, OnContact on_contact)
+      : local_(local), guard_(guard), on_contact_(std::move(on_contact)) {}
+
+  std::vector<wire::TypeBound> requests(const Requester& requester) const override;
+  boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
+
+ private:
+  LocalNode& local_;
+  NameGuard& guard_;
+  const OnContact on_contact_;
+};
+
+// Calls itself a node of the cluster file, and does not call from where the file has that node.
+bool borrows_name(const Requester& requester, const Members& members);
+
+// Whether the caller may bear its name; if not, the connection ends.
+boost::asio::awaitable<bool> bears_its_name(NameGuard& guard, Responder& responder,
+                                            std::uint32_t request_id);
+
+}  // namespace dpwa

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dpwa/net/frame_io.h"
+#include "dpwa/rules/readers.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa {
+
+// The caller of an admitted connection. Constant while the connection lasts.
+struct Requester {
+  std::string peer;               // its name; empty for an observer
+  std::uint64_t incarnation = 0;  // of the peer
+  std::string address;            // of the other end, numeric
+  std::string network;            // that it calls from (network.h)
+  Caller account;                 // who it counts as
+};
+
+// The connection that a request came over, as its handler sees it: valid until answer() returns.
+// Rx thread only.
+class Responder {
+ public:
+  virtual const Requester& requester() const = 0;
+  virtual boost::asio::any_io_executor executor() = 0;
+
+  // Each gives false when the connection is at its end, and so may answer().
+  virtual boost::asio::awaitable<bool> send(std::vector<std::byte> frame) = 0;
+  // Always false: the connection ends with this REJECT.
+  virtual boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id) = 0;
+
+  // A reply of several writes, between these two. No other frame is sent meanwhile, and at stop the
+  // connection gets the drain time.
+  virtual boost::asio::awaitable<void> begin_reply() = 0;
+  virtual boost::asio::awaitable<bool> write(
+      std::span<const boost::asio::const_buffer> buffers) = 0;
+  virtual void end_reply() = 0;
+
+  virtual void protocol_error(const std::string& what) = 0;  // is counted and logged
+  virtual void close() = 0;
+
+ protected:
+  ~Responder() = default;
+};
+
+// Answers the requests of some message types, on all connections of a server. The session does the
+// rest: handshake, TLS, limits, rates, frames, deadlines. Rx thread only; outlives the sessions.
+class RequestHandler {
+ public:
+  virtual ~RequestHandler() = default;
+
+  // What this caller may ask, each type with its longest body: asked once a connection. No type
+  // belongs to two handlers of a server; numbers are below TypeSet::numbers.
+  virtual std::vector<wire::TypeBound> requests(const Requester& requester) const = 0;
+
+  // True: an answer may wait for others (a barrier). Later requests of the connection are then read
+  // and answered meanwhile, ServerSession::max_waiting at most.
+  virtual bool may_wait() const { return false; }
+
+  // False: the connection ends. An exception ends it too, and is logged.
+  virtual boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) = 0;
+
+  // The connection is over: answers that wait on it are to end now. Only if may_wait().
+  virtual void connection_closed(const Responder&) {}
+};
+
+}  // namespace dpwa

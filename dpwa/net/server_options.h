@@ -1,0 +1,34 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "dpwa/base/time.h"
+#include "dpwa/net/served_for.h"
+#include "dpwa/rules/options.h"
+#include "dpwa/rules/progress.h"
+
+namespace dpwa {
+
+struct ServerOptions : ServingOptions {
+  std::string bind_address = "127.0.0.1";  // numeric
+  std::uint16_t port = 0;                  // 0 = any free port
+  Duration handshake_timeout = std::chrono::seconds(5);
+  // Bounds of the deadline that a caller may state, of ordinary and of full pulls.
+  Duration max_reply_time = std::chrono::seconds(10);
+  Duration max_full_reply_time = std::chrono::seconds(10);
+  Duration longest_reply(bool full) const { return full ? max_full_reply_time : max_reply_time; }
+  Duration drain_time = std::chrono::milliseconds(300);  // for replies in flight at stop
+};
+
+// What the server tells the node. Called on the Rx thread; must not block.
+struct ServerEvents {
+  std::function<void(const std::string& peer, std::uint64_t incarnation)> on_contact;
+  // Not for callers that borrow the name of a node of the file from elsewhere.
+  std::function<void(const std::string& peer, const Progress& progress, ServedFor use)> on_served;
+  std::function<boost::asio::awaitable<std::string>()> status_json;
+};
+
+}  // namespace dpwa

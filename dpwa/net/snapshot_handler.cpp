@@ -1,0 +1,104 @@
+#include "dpwa/net/snapshot_handler.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/node_handlers.h"
+#include "dpwa/net/pull_admission.h"
+#include "dpwa/snapshot/encoded_chunk.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+using wire::MessageType;
+
+std::vector<wire::TypeBound> SnapshotHandler::requests(const Requester&) const {
+  return {{MessageType::pull, wire::max_body_bytes(MessageType::pull)}};
+}
+
+asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& responder) {
+  const std::uint32_t request_id = request.header.request_id;
+  const auto decoded = wire::decode_pull(request.body);
+  if (!decoded) {
+    responder.protocol_error(decoded.error().detail);
+    co_return false;
+  }
+  const wire::Pull& pull = *decoded;
+  const Requester& requester = responder.requester();
+  const bool busy = !readers_.may_begin(requester.account, SteadyClock::now());
+  const auto verdict = examine_pull(pull, local_, busy);
+  if (const auto* refusal = std::get_if<PullRefusal>(&verdict)) {
+    auto frame = encode(*refusal, request_id);
+    co_return co_await responder.send(std::move(frame));
+  }
+  const auto& [snapshot, state, range] = std::get<PullGrant>(verdict);
+  std::optional<StagingPool::Lease> staging;
+  if (pull.codec != Codec::raw) {
+    staging = staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, range.length));
+    if (!staging) {
+      auto frame = wire::encode_empty(MessageType::busy, request_id);
+      co_return co_await responder.send(std::move(frame));
+    }
+  }
+
+  wire::SnapshotHead head;
+  head.progress = snapshot->progress();
+  head.state = state;
+  head.codec = pull.codec;
+  head.offset = range.offset;
+  head.length = range.length;
+  head.chunk_bytes = pull.chunk_bytes;
+  head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
+  const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
+                                           options_.longest_reply(pull.full));
+  const TimePoint begun = SteadyClock::now();
+  const net::Deadline deadline(responder.executor(), begun + time,
+                               [&responder] { responder.close(); });
+  readers_.begin(requester.account);
+  bool sent = false;
+  const net::OnExit read([this, &requester, &sent, begun] {
+    const TimePoint now = SteadyClock::now();
+    readers_.end(requester.account, now - begun, sent, now);
+  });
+  co_await responder.begin_reply();
+  const net::OnExit replied([&responder] { responder.end_reply(); });
+  ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
+                      std::move(staging));
+  sent = co_await send(std::move(chunks), head, request_id, responder);
+  if (sent && !requester.peer.empty() && !borrows_name(requester, *local_.members))
+    on_served_(requester.peer, head.progress, use_of(pull));
+  co_return sent;
+}
+
+asio::awaitable<bool> SnapshotHandler::send(ServedChunks chunks, wire::SnapshotHead head,
+                                            std::uint32_t request_id, Responder& responder) {
+  const ByteRange range{head.offset, head.length};
+  const auto lead = wire::encode(
+      head, request_id, payload_bytes(local_.manifest, head.codec, range, head.chunk_bytes));
+  std::size_t lead_bytes = lead.size();  // frame header and head leave with the first chunk
+  for (std::uint64_t at = 0; at < range.length || lead_bytes > 0;) {
+    const auto size = std::min<std::uint64_t>(head.chunk_bytes, range.length - at);
+    const ServedChunks::Chunk chunk = chunks.get({range.offset + at, size});
+    const wire::ChunkHeader description{static_cast<std::uint32_t>(chunk.payload.size()),
+                                        chunk.crc};
+    const auto chunk_header = wire::encode_chunk_header(description);
+    const std::array<asio::const_buffer, 3> buffers{
+        asio::buffer(lead.data(), lead_bytes),
+        asio::buffer(chunk_header.data(), size == 0 ? 0 : chunk_header.size()),
+        asio::buffer(chunk.payload.data(), chunk.payload.size())};
+    const bool written = co_await responder.write(buffers);
+    if (!written) co_return false;
+    local_.traffic.bytes_served += asio::buffer_size(buffers);
+    at += size;
+    lead_bytes = 0;
+  }
+  ++local_.traffic.snapshots_served;
+  co_return true;
+}
+
+}  // namespace dpwa

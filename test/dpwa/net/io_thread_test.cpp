@@ -1,0 +1,129 @@
+#include "dpwa/net/io_thread.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "test/dpwa/net/conversation.h"
+#include "test/dpwa/net/pulling_node.h"
+#include "test/dpwa/net/served_node.h"
+#include "test/support/allocations.h"
+#include "test/support/raw_socket.h"
+
+namespace dpwa {
+namespace {
+
+namespace asio = boost::asio;
+
+MemberClaim claim(const std::string& name, std::uint16_t port) {
+  return {name, {"127.0.0.1"}, port, 3, 0, MemberStatus::alive};
+}
+
+struct Ended {
+  int exit_code = -1;  // -1: by a signal
+  int signal = 0;
+  std::string errors;  // what it wrote to stderr
+};
+
+// Runs `body` in a process of its own, which ends with exit code 0 after it.
+Ended run_in_child(const std::function<void()>& body) {
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(pipe[1], STDERR_FILENO);
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+    std::signal(SIGABRT, SIG_DFL);
+    body();
+    ::_exit(0);
+  }
+  ::close(pipe[1]);
+  Ended ended;
+  std::array<char, 4096> part{};
+  for (ssize_t count = 0; (count = ::read(pipe[0], part.data(), part.size())) > 0;)
+    ended.errors.append(part.data(), static_cast<std::size_t>(count));
+  ::close(pipe[0]);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status)) ended.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
+  return ended;
+}
+
+}  // namespace
+
+TEST_CASE("a network thread goes on after a handler that fails by a defect") {
+  asio::io_context io(1);
+  int ran = 0;
+  asio::post(io, [] { throw std::invalid_argument("an address that is not numeric"); });
+  asio::post(io, [&ran] { ++ran; });
+  net::run_io(io);
+  CHECK(ran == 1);
+}
+
+TEST_CASE("memory refused to a network thread ends the process, with one line and its exit code") {
+  const Ended child = run_in_child([] {
+    asio::io_context io(1);
+    asio::post(io, [] { throw std::bad_alloc(); });
+    net::run_io(io);
+  });
+  CHECK(child.exit_code == net::out_of_memory_exit_code);
+  CHECK(child.errors.starts_with("out of memory in the network thread\n"));
+}
+
+TEST_CASE("memory refused anywhere in taking a connection ends the process, and nothing else") {
+  int refusals = 0;
+  bool refused = true;
+  for (std::uint64_t skipped = 0; refused && skipped < 200; ++skipped) {
+    CAPTURE(skipped);
+    const Ended child = run_in_child([skipped] {
+      test::ServedNode node;
+      test::RawSocket caller(node.port());
+      test::refuse_one(skipped);
+      test::introduce(caller);  // or it waits for an answer until the end of the process
+    });
+    refused = child.exit_code == net::out_of_memory_exit_code;
+    if (!refused) CHECK(child.exit_code == 0);
+    refusals += refused ? 1 : 0;
+  }
+  CHECK_FALSE(refused);
+  CHECK(refusals > 5);
+}
+
+#ifndef NDEBUG
+TEST_CASE("what belongs to one network thread is not used by another") {
+  const Ended child = run_in_child([] {
+    net::IoThread owner;
+    owner.check();
+    owner.check();
+    std::thread([&owner] { owner.check(); }).join();
+  });
+  CHECK(child.signal == SIGABRT);
+  CHECK(child.errors.find("used by a thread that is not its I/O thread") != std::string::npos);
+}
+#endif
+
+TEST_CASE("a pull that fails by a defect of this node costs that pull alone") {
+  const auto members = [](const MemberClaim& self, const MemberClaim& other) {
+    return std::make_unique<Members>(self, std::vector{other}, MembershipOptions{}, 1);
+  };
+  test::ServedNode peer(16, {}, {}, true, nullptr, members(claim("w1", 1), claim("w2", 1)));
+  // A claim without a port cannot be encoded; no file gives one.
+  test::PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}}, 16, 1, true, nullptr,
+                         test::plain_memory, members(claim("w2", 0), claim("w1", peer.port())));
+  for (int pull = 0; pull < 3; ++pull) CHECK(node.pull().outcome == Outcome::unreachable);
+}
+
+}  // namespace dpwa
