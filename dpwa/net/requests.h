@@ -1,0 +1,69 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/net/stream.h"
+
+namespace dpwa::net {
+
+// The requests of one connection, several outstanding at a time. They leave in the order of the
+// calls; answers are told apart by their request id and may come in any order. Each request has its
+// own deadline: one that passes ends that request alone, and its answer is dropped when it comes.
+// close() and a broken connection end all of them. While a request is outstanding the stream is
+// read here; at any other time its owner may read from it and write to it. One thread; not to be
+// destroyed while a call is under way.
+class Requests {
+ public:
+  // Outstanding and given up together; one more is refused as busy.
+  static constexpr std::size_t max_outstanding = 64;
+
+  // `stream`: connected, and introduced. `answers`: the message types that may come.
+  Requests(std::shared_ptr<Stream> stream, std::vector<wire::TypeBound> answers);
+
+  std::uint32_t next_id() { return state_->next_id++; }
+
+  // Sends `frame`, whose request id is `id`, and waits for the answer. After a failure other than
+  // timed_out and busy the connection is closed.
+  boost::asio::awaitable<IoResult<Frame>> ask(std::uint32_t id, std::vector<std::byte> frame,
+                                              TimePoint deadline);
+  std::size_t outstanding() const { return state_->waiting.size(); }
+  bool is_open() const { return state_->stream->is_open(); }
+  void close();
+
+ private:
+  struct Request {
+    explicit Request(const boost::asio::any_io_executor& executor, TimePoint deadline)
+        : timer(executor, deadline) {}
+    boost::asio::steady_timer timer;  // cancelled by the outcome
+    std::optional<IoResult<Frame>> outcome;
+    bool given_up = false;  // the answer is still to come
+  };
+  // Held by the coroutine that reads, too, which may end after this object.
+  struct State {
+    State(std::shared_ptr<Stream> opened, std::vector<wire::TypeBound> types)
+        : stream(std::move(opened)), answers(std::move(types)), writing(stream->get_executor()) {}
+
+    std::shared_ptr<Stream> stream;
+    const std::vector<wire::TypeBound> answers;
+    std::map<std::uint32_t, std::shared_ptr<Request>> waiting;
+    Turns writing;
+    bool reading = false;
+    std::uint32_t next_id = 1;
+  };
+  static boost::asio::awaitable<void> read_answers(std::shared_ptr<State> state);
+  static void end_all(State& state, const Failure& why);
+
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace dpwa::net
