@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/node_handlers.h"

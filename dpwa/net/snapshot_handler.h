@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dpwa/net/local_node.h"
@@ -12,6 +13,7 @@
 #include "dpwa/net/served_for.h"
 #include "dpwa/net/server_options.h"
 #include "dpwa/net/staging_pool.h"
+#include "dpwa/rules/readers.h"
 
 namespace dpwa {
 
