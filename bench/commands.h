@@ -21,6 +21,7 @@ struct CommandContext {
 // Each adds one subcommand to `parent`, which runs as its callback while the arguments are parsed.
 // Wrong usage throws CLI::ValidationError and ConfigError (exit code 2), any other exception is a
 // failure (1).
+void add_choice_command(CLI::App& parent, CommandContext& context);
 void add_memory_command(CLI::App& parent, CommandContext& context);
 void add_raw_command(CLI::App& parent, CommandContext& context);
 void add_pull_command(CLI::App& parent, CommandContext& context);

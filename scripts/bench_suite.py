@@ -146,7 +146,8 @@ class Plan:
             steps = [("100k", 100), ("10M", 100)]
         if self.mode == "full":
             steps += [("100M", 2), ("100M", 100)]
-        return plan + [self.step(*one) for one in steps] + self.collectives()
+        choice = Measurement("choice of a peer", [self.bench, "choice", "--json"])
+        return [*plan, choice] + [self.step(*one) for one in steps] + self.collectives()
 
 
 @dataclass
@@ -224,6 +225,9 @@ def brief(document: Document) -> str:
             f"{one['name']} {'absent' if 'absent' in one else format(one['gb_per_s'], '.2f') + ' GB/s'}"
             for one in document["engines"]
         )
+    if document["kind"] == "choice":
+        most = max(document["results"], key=lambda one: one["nodes"])
+        return f"{most['choose_ns']:.0f} ns among {most['nodes']} nodes, {size_text(int(most['bytes_per_node']))} a node"
     if document["kind"] == "memory":
         return f"{len(document['results'])} rates"
     if document["bytes"] < MB:

@@ -9,9 +9,9 @@ namespace {
 
 // What tells one measurement from another, in the order of a label.
 constexpr std::array identities = {
-    "kind",  "name",      "model",      "bytes",    "nodes",    "pulling_nodes",
-    "mode",  "transport", "encoding",   "security", "checksum", "blend",
-    "dtype", "threads",   "parameters", "tensors",
+    "kind",  "name",      "model",      "bytes",    "nodes",          "pulling_nodes",
+    "mode",  "transport", "encoding",   "security", "checksum",       "blend",
+    "dtype", "threads",   "parameters", "tensors",  "pulls_per_node",
 };
 
 // A figure at the end of a path of keys, and which way is better.
@@ -34,6 +34,8 @@ constexpr std::array known_figures = {
     KnownFigure{"wait_us", false, ""},
     KnownFigure{"step_us", false, "step_us"},
     KnownFigure{"ratio_to_ddp", false, ""},
+    KnownFigure{"choose_ns", false, "choose_ns"},
+    KnownFigure{"bytes_per_node", false, ""},
 };
 
 std::string word_of(const Json& value) {

@@ -110,6 +110,23 @@ class Documents(unittest.TestCase):
         self.assertEqual({one["threads"] for one in data["results"]}, {1, 2})
         self.assertTrue(all(one["gb_per_s"] > 0 for one in data["results"]))
 
+    def test_choice(self) -> None:
+        data = document("choice", "--nodes", "3,300", "--pulls", "10")
+        self.assertEqual((data["kind"], data["pulls_per_node"]), ("choice", 10))
+        self.assertEqual([one["nodes"] for one in data["results"]], [3, 300])
+        few, many = data["results"]
+        self.assertEqual(few["records_per_node"], 2)
+        self.assertGreater(many["records_per_node"], 5)
+        self.assertLessEqual(many["records_per_node"], 10)
+        for one in data["results"]:
+            self.assertGreater(one["choose_ns"], 0)
+            self.assertEqual(set(one["windows"]["choose_ns"]), RANGE)
+            if not SANITIZED:  # its allocator counts by itself
+                self.assertGreater(one["bytes_per_node"], 500)
+        if not SANITIZED:
+            self.assertLess(many["bytes_per_node"], 20_000)
+        self.assertIn("time of a choice", bench("choice", "--nodes", "3", "--pulls", "2").stdout)
+
     def test_human_text(self) -> None:
         done = bench("pull", "--bytes", "10KB", "--seconds", "0.1", "--with-raw")
         self.assertIn("throughput", done.stdout)

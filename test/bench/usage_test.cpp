@@ -36,6 +36,7 @@ TEST_CASE("version and help of the benchmark are results with exit code 0") {
        std::vector<std::vector<std::string>>{{"--help"},
                                              {"pull", "--help"},
                                              {"raw", "--help"},
+                                             {"choice", "--help"},
                                              {"memory", "--help"},
                                              {"compare", "--help"}}) {
     const Result result = run_bench(arguments);

@@ -22,6 +22,7 @@ PRETENDER = """#!/bin/sh
 case "$*" in *psk*) echo "progress" >&2; echo "dpwa-bench: no psk here" >&2; exit 2 ;; esac
 case $1 in
   memory) echo '{"kind": "memory", "results": []}' ;;
+  choice) echo '{"kind": "choice", "results": [{"nodes": 100, "choose_ns": 5.2, "bytes_per_node": 9.5}]}' ;;
   step) echo '{"kind": "step", "arrived": {}}' ;;
   collective) case "$*" in
     *--engines*) echo '{"kind": "engines", "engines": [{"name": "mpi", "absent": "none"}]}' ;;
