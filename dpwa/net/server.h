@@ -14,10 +14,8 @@
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/failure.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/name_guard.h"
-#include "dpwa/net/served_for.h"
-#include "dpwa/net/staging_pool.h"
-#include "dpwa/rules/options.h"
+#include "dpwa/net/server_options.h"
+#include "dpwa/net/server_session.h"
 #include "dpwa/rules/readers.h"
 
 namespace dpwa {
