@@ -232,7 +232,10 @@ TEST_CASE("one peer that answers just before the deadline does not slow the othe
 }
 
 TEST_CASE("one that answers just before the deadline is known for it within two seconds") {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  // Over runs with other seeds: in 15 of 1,000 the first two seconds alone bring less than 0.4.
+  double late_at_first = 0;
+  double serving_at_first = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     // Blends of the other three: in the first two seconds, and in the eight after that.
     const auto blends = [seed](Behaviour behaviour) {
@@ -252,9 +255,11 @@ TEST_CASE("one that answers just before the deadline is known for it within two 
     };
     const auto late = blends(Behaviour::late);
     const auto serving = blends(Behaviour::serving);
-    CHECK(late[0] > 0.4 * serving[0]);
+    late_at_first += late[0];
+    serving_at_first += serving[0];
     CHECK(late[1] > 0.85 * serving[1]);
   }
+  CHECK(late_at_first > 0.6 * serving_at_first);
 }
 
 TEST_CASE("where the network is slow everywhere nobody is asked more rarely for it") {
