@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "dpwa/base/random.h"
@@ -300,24 +301,33 @@ TEST_CASE("by default a distant peer is clipped") {
 }
 
 TEST_CASE("by default honest nodes stay what they are beside one that lies from the first pull") {
+  // A lie that is only a few honest distances away passes in one run of 20: whom the first pulls
+  // ask decides what is usual.
+  std::set<std::uint64_t> misled;  // seeds
   for (const Duration round_time :
        {Duration(1ms), Duration(100ms), Duration(2100ms), Duration(20s)}) {
     for (const float lie : {3e38F, -5.0F, std::numeric_limits<float>::quiet_NaN()}) {
-      // At -5 about one seed in 20 goes beyond the bound, depending on whom the first pulls ask.
-      for (std::uint64_t seed = 2; seed <= 5; ++seed) {
+      for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         CAPTURE(round_time.count());
         CAPTURE(lie);
         CAPTURE(seed);
         LyingCluster nodes(3, Config().gossip.firewall.distance, true, round_time, seed);
         nodes.begin_at(1);
+        bool within = true;
         for (int round = 0; round < 40; ++round) {
           nodes.run(1, lie);
-          CHECK(nodes.error() <
-                4);  // of 8 honest rounds of noise; each value of the liar is 6 away
+          // Of 8 honest rounds of noise; each value of the liar is 6 away.
+          within = within && nodes.error() < 4;
+        }
+        if (lie == -5.0F) {
+          if (!within) misled.insert(seed);
+        } else {
+          CHECK(within);
         }
       }
     }
   }
+  CHECK(misled.size() <= 1);  // of five
 }
 
 }  // namespace dpwa

@@ -40,7 +40,7 @@ TEST_CASE("the rules hear of a failure what they act on") {
   CHECK(verdict_of({Kind::busy, ""}) == PeerFailure::busy);
 }
 
-TEST_CASE("failures of one kind share a log line, whatever their words; others do not") {
+TEST_CASE("failures of one kind share a log line, whatever their words, and others do not") {
   CHECK(log_key({Kind::protocol, "a"}) == log_key({Kind::version, "b"}));
   CHECK(log_key({Kind::protocol, "a"}) != log_key({Kind::ended, "a"}));
   CHECK(log_key(rejected(wire::RejectCode::own_name)) ==
