@@ -48,6 +48,9 @@ install(EXPORT dpwaTargets NAMESPACE dpwa:: DESTINATION ${package_dir})
 if(DPWA_TORCH)
   install(EXPORT dpwaAdaptersTargets NAMESPACE dpwa:: DESTINATION ${package_dir})
 endif()
+# The layers are libraries of dpwa::core, and no components of their own.
+set(dpwa_components ${dpwa_installed})
+list(REMOVE_ITEM dpwa_components ${dpwa_layers})
 configure_package_config_file(cmake/dpwaConfig.cmake.in dpwaConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(dpwaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dpwaConfig.cmake ${PROJECT_BINARY_DIR}/dpwaConfigVersion.cmake
