@@ -298,9 +298,9 @@ void PullEngine::hold(PeerId peer, std::optional<TimePoint> until, const std::st
   if (!until) return;
   table_.hold(peer, *until);
   const auto length = std::chrono::ceil<std::chrono::milliseconds>(*until - now).count();
-  warn(peer, "quarantine",
-       "'" + table_.name(peer) + "' is in quarantine for " + std::to_string(length) +
-           " ms: " + why);
+  warn(
+      peer, "quarantine",
+      "'" + table_.name(peer) + "' is in quarantine for " + std::to_string(length) + " ms: " + why);
 }
 
 void PullEngine::warn(PeerId peer, const std::string& kind, const std::string& text) {

@@ -58,9 +58,9 @@ struct LogEntry {
 //   while (true) {
 //     action = engine.next(own clock, now);
 //     Wait:    let that time pass
-//     Ask:     send the request; when the head of the answer is there, engine.head(...) says
-//     whether
-//              the parameters are wanted; when it has come to an end:
+//     Ask:     send the request; when the head of the answer is there,
+//              engine.head(...) says whether the parameters are wanted;
+//              when the answer has come to an end:
 //              engine.landed(...) if parameters landed, then engine.settle(...)
 //     Arrival: the end of the round
 //   }

@@ -64,7 +64,7 @@ class SessionHost {
 // One inbound connection: handshake under a deadline, then requests, each answered by the handler
 // of its type, until the peer leaves, breaks the protocol or misses a reply's deadline. Requests
 // are answered in their order, but for those of handlers that may wait. Rx thread only.
-class ServerSession : public std::enable_shared_from_this<ServerSession>, private Responder {
+class ServerSession final : public std::enable_shared_from_this<ServerSession>, private Responder {
  public:
   // Answers that wait on one connection at once; further requests are not read before one has gone.
   static constexpr std::size_t max_waiting = 64;

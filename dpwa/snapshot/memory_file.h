@@ -33,10 +33,10 @@ struct MemoryFileLayout {
 // Memory that processes of one user on one host have in common, given its descriptor: a file
 // without a name (memfd), so nothing is left behind however they end, and a process that has mapped
 // it keeps it when the others die. Two uses:
-// - A snapshot buffer: one process writes, others read. The generation tells a reader whether what
-// it
-//   read was whole, as in a sequence lock: odd while the owner writes, another even number after
-//   each write. One writing thread; anyone may read the generation.
+// - A snapshot buffer: one process writes, others read. The generation tells a reader whether
+//   what it read was whole, as in a sequence lock: odd while the owner writes,
+//   another even number after each write. One writing thread;
+//   anyone may read the generation.
 // - The parameters of an attached trainer: two processes write, never at once. No generation.
 class MemoryFile {
  public:
