@@ -37,7 +37,7 @@ inline constexpr std::size_t many_nodes = 256;
 // From one greeting of all `nodes` to the next: `pause` among up to 64, and longer in proportion
 // among more, so that the greetings that each node answers a second do not grow with the cluster.
 constexpr Duration paced(Duration pause, std::size_t nodes) {
-  return pause * static_cast<Duration::rep>(1 + (nodes - 1) / 64);
+  return pause * static_cast<Duration::rep>(nodes > 64 ? (nodes + 63) / 64 : 1);
 }
 
 }  // namespace dpwa

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "dpwa/engine/peer_answer.h"
 
 using namespace std::chrono_literals;
+using dpwa::paced;
 using dpwa::PeerAnswer;
 using dpwa::PeerFailure;
 using dpwa::Random;
@@ -59,6 +61,12 @@ struct Starting {
     expect<StartUp::Greet>();
   }
 };
+
+TEST_CASE("the pause between greetings grows with the cluster beyond 64 nodes") {
+  for (const std::size_t nodes : {0U, 1U, 64U}) CHECK(paced(25ms, nodes) == 25ms);
+  CHECK(paced(25ms, 65) == 50ms);
+  CHECK(paced(25ms, 10'000) == 157 * 25ms);
+}
 
 }  // namespace
 
