@@ -148,15 +148,13 @@ void print_table(const Json& results, std::ostream& out) {
 void run_choice(const ChoiceOptions& options, CommandContext& context) {
   Json results = Json::array();
   double spread = 0;
-  double own = -processor_seconds();
-  const ProcessorTime before = processor_time();
+  const NoiseWatch watch;
   for (const std::uint64_t count : options.nodes) {
     require_memory(count * std::min(count, options.pulls) * least_bytes_per_pull);
     context.err << "choice among " << count << " nodes" << std::endl;
     results.push_back(measure_choice(count, options.pulls, spread));
   }
-  own += processor_seconds();
-  const Noise noise = judge_noise(spread, before, processor_time(), own);
+  const Noise noise = watch.judge(spread);
   warn_when_noisy(noise, context.err);
   if (!options.json) {
     print_table(results, context.out);

@@ -87,8 +87,7 @@ EngineComparison compare_engines(std::vector<EngineTimes> engines, std::uint64_t
       engine.absent = "there is no mpirun";
   }
   EngineComparison result{bytes, nodes, std::move(engines), {}};
-  double own = -processor_seconds();
-  const ProcessorTime before = processor_time();
+  NoiseWatch watch;
   for (int i = 1; i <= windows_by_engine; ++i) {
     progress << "   window " << i << "/" << windows_by_engine;
     for (EngineTimes& engine : result.engines) {
@@ -102,7 +101,7 @@ EngineComparison compare_engines(std::vector<EngineTimes> engines, std::uint64_t
         const RankTimes window = engine.name == "mpi" ? by_mpirun(mpirun, program, job, nodes)
                                                       : by_processes(program, job, nodes);
         progress << "  " << engine.name << " " << time_text(quantile(window.times_us, 0.5));
-        own += window.cpu_s;
+        watch.also_used(window.cpu_s);
         engine.setting = window.setting;
         engine.times_us.push_back(window.times_us);
       } catch (const std::exception& error) {
@@ -111,14 +110,13 @@ EngineComparison compare_engines(std::vector<EngineTimes> engines, std::uint64_t
     }
     progress << std::endl;
   }
-  own += processor_seconds();
   double spread = 0;
   for (const EngineTimes& engine : result.engines) {
     std::vector<double> medians;
     for (const auto& window : engine.times_us) medians.push_back(quantile(window, 0.5));
     if (engine.absent.empty()) spread = std::max(spread, spread_of(range_of(medians)));
   }
-  result.noise = judge_noise(spread, before, processor_time(), own);
+  result.noise = watch.judge(spread);
   return result;
 }
 

@@ -152,18 +152,19 @@ StepComparison compare_steps(const StepSettings& settings, std::ostream& progres
   const auto count = steps_of_window(length, quantile(first, 0.5));
   ours->allreduces(count);
 
-  double own = -processor_seconds() - ours->cpu_s() - (ddp ? ddp->cpu_s() : 0);
-  const ProcessorTime before = processor_time();
+  const auto used = [&] { return ours->cpu_s() + (ddp ? ddp->cpu_s() : 0); };
+  NoiseWatch watch;
+  watch.also_used(-used());
   for (int i = 1; i <= settings.windows; ++i) {
     StepWindow window;
     const auto run = [&](Nodes& nodes, std::vector<double>& all, double& step, double& cpu) {
-      const double used = nodes.cpu_s();
+      const double before = nodes.cpu_s();
       const auto times = nodes.steps(count, true);
       all.insert(all.end(), times.begin(), times.end());
       step = quantile(times, 0.5);
       // One step more than was timed.
       const auto steps = static_cast<double>(settings.nodes) * static_cast<double>(count + 1);
-      cpu = 1e6 * (nodes.cpu_s() - used) / steps;
+      cpu = 1e6 * (nodes.cpu_s() - before) / steps;
     };
     run(*ours, result.steps_us, window.step, window.step_cpu);
     if (ddp) run(*ddp, result.ddp_steps_us, window.ddp_step, window.ddp_step_cpu);
@@ -177,10 +178,10 @@ StepComparison compare_steps(const StepSettings& settings, std::ostream& progres
              << std::endl;
     result.windows.push_back(window);
   }
-  own += processor_seconds() + ours->cpu_s() + (ddp ? ddp->cpu_s() : 0);
+  watch.also_used(used());
   double spread = spread_of_column(result.windows, &StepWindow::step);
   if (ddp) spread = std::max(spread, spread_of_column(result.windows, &StepWindow::ddp_step));
-  result.noise = judge_noise(spread, before, processor_time(), own);
+  result.noise = watch.judge(spread);
   return result;
 }
 

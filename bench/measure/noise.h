@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/measure/process_memory.h"
+
 namespace dpwa::bench {
 
 // Time of all processors together since boot, in seconds.
@@ -28,5 +30,19 @@ struct Noise {
 // `own`: processor seconds that the measurement itself used between the two moments.
 Noise judge_noise(double spread, const ProcessorTime& before, const ProcessorTime& after,
                   double own);
+
+// Watches over a measurement, which begins here, and judges it at its end.
+class NoiseWatch {
+ public:
+  // Processor seconds of other processes of the measurement.
+  void also_used(double seconds) { own_ += seconds; }
+  Noise judge(double spread) const {
+    return judge_noise(spread, before_, processor_time(), own_ + processor_seconds());
+  }
+
+ private:
+  double own_ = -processor_seconds();
+  const ProcessorTime before_ = processor_time();
+};
 
 }  // namespace dpwa::bench

@@ -79,8 +79,7 @@ void run_memory(const MemoryOptions& options, CommandContext& context) {
   context.err << title << std::endl;
   Json results = Json::array();
   double spread = 0;
-  double own = -processor_seconds();
-  const ProcessorTime before = processor_time();
+  const NoiseWatch watch;
   for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
     for (const unsigned threads : thread_counts(options, settings)) {
       context.err << "   " << name_of(dtype) << ", " << threads
@@ -89,8 +88,7 @@ void run_memory(const MemoryOptions& options, CommandContext& context) {
         results.push_back(std::move(one));
     }
   }
-  own += processor_seconds();
-  const Noise noise = judge_noise(spread, before, processor_time(), own);
+  const Noise noise = watch.judge(spread);
   warn_when_noisy(noise, context.err);
   if (!options.json) {
     print_table(results, context.out);

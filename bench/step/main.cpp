@@ -88,13 +88,13 @@ void run(StepOptions options) {
   if (measured.threads > 1) measured.hand_threads.push_back(measured.threads);
   for (const int threads : measured.hand_threads)
     loops.push_back(std::make_unique<HandWritten>(4 * options.parameters, threads));
-  const ProcessorTime before = processor_time();
-  double own = -processor_seconds() - peers.processor_seconds();
+  NoiseWatch watch;
+  watch.also_used(-peers.processor_seconds());
   measured.steps = run_steps(*adapter, measured.plan, loops, measured.hand, [](std::size_t steps) {
     std::cerr << "   " << steps << " steps" << std::endl;
   });
-  own += processor_seconds() + peers.processor_seconds();
-  measured.noise = judge_noise(spread_by_hand(measured), before, processor_time(), own);
+  watch.also_used(peers.processor_seconds());
+  measured.noise = watch.judge(spread_by_hand(measured));
   adapter->leave();
   warn_when_noisy(measured.noise, std::cerr);
   const Json document = step_document(measured);

@@ -37,25 +37,23 @@ Measurement measure(std::vector<Series>& series, double seconds, std::ostream& p
   const double length = seconds / windows;
   for (Series& one : series) one.group->run(std::min(length, shortest_window), false);
   Measurement result;
-  double own = -processor_seconds();
-  const ProcessorTime before = processor_time();
+  NoiseWatch watch;
   for (int window = 1; window <= windows; ++window) {
     std::string line = "   window " + std::to_string(window) + "/" + std::to_string(windows);
     for (Series& one : series) {
       one.windows.push_back(one.group->run(length));
-      own += one.windows.back().cpu_s;
+      watch.also_used(one.windows.back().cpu_s);
       line += "  " + one.name + " " + number_text(one.windows.back().gb_per_s, 2) + " GB/s";
     }
     if (length * windows > 1) progress << line << std::endl;
   }
-  own += processor_seconds();
   double spread = 0;
   for (const Series& one : series) {
     const Range rates = one.range([](const GroupWindow& window) { return window.gb_per_s; });
     spread = std::max(spread, spread_of(rates));
   }
   result.seconds = length * windows;
-  result.noise = judge_noise(spread, before, processor_time(), own);
+  result.noise = watch.judge(spread);
   return result;
 }
 
