@@ -56,7 +56,7 @@ class Client {
   const Landing& landing() const { return landing_; }
   // Greets its peers, many at once and each under `timeout`: all but those that others have told of
   // and that have not answered yet, of whom a few. One entry per PeerId; of a
-  // peer that was not asked, for want of memory or because the node stops, an empty one.
+  // peer that was not asked, as the node stops, an empty one.
   std::vector<Greeted> greet_all(Duration timeout);
   // Exchanges membership with whoever answers there, all at once and each under `timeout`, over
   // connections of their own: to join by them (`all`: until every part of their table is known), or

@@ -1,6 +1,7 @@
 #include "dpwa/net/failure.h"
 
 #include <boost/asio/error.hpp>
+#include <new>
 
 namespace dpwa::net {
 
@@ -13,6 +14,17 @@ Failure::Failure(const wire::WireError& error)
 
 Failure::Failure(const wire::Reject& rejected)
     : kind(Kind::rejected), detail(rejected.reason), reject(rejected.code) {}
+
+std::optional<Failure> internal_failure(std::exception_ptr failure) {
+  if (!failure) return std::nullopt;
+  try {
+    std::rethrow_exception(std::move(failure));
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    return Failure(Failure::Kind::internal, error.what());
+  }
+}
 
 PeerFailure verdict_of(const Failure& failure) {
   switch (failure.kind) {

@@ -2,6 +2,7 @@
 
 #include <boost/system/error_code.hpp>
 #include <boost/system/result.hpp>
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,6 +46,10 @@ struct Failure {
 
 template <typename T>
 using IoResult = boost::system::result<T, Failure>;
+
+// What a coroutine of this side failed by; none where it did not. Memory that was refused goes on
+// to run_io(), as std::bad_alloc.
+std::optional<Failure> internal_failure(std::exception_ptr failure);
 
 // What the peer table is told of a peer that failed so.
 PeerFailure verdict_of(const Failure& failure);

@@ -25,9 +25,9 @@ struct Greeted {
 };
 
 // The answers to one call of Client::greet_all or visit_all. The trainer waits for them; they come
-// from the Tx thread, which may lose any of its handlers for want of memory. So nothing is counted:
-// each handler and coroutine of the call holds a Work, and the last one that goes, however it goes,
-// ends the wait. An answer that comes later than that changes nothing that anybody reads.
+// from the Tx thread, which may stop before all have come. So nothing is counted: each handler and
+// coroutine of the call holds a Work, and the last one that goes, however it goes, ends the wait.
+// An answer that comes later than that changes nothing that anybody reads.
 class Greetings {
  public:
   explicit Greetings(std::size_t size) : answers_(size) {}

@@ -61,14 +61,8 @@ void ServerSession::start() {
 
 // Refused memory is for run_io().
 void ServerSession::failed_here(std::exception_ptr failure) {
-  if (!failure) return;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    host_.report(Failure(Failure::Kind::internal, error.what()), requester_.address);
-  }
+  const auto why = net::internal_failure(std::move(failure));
+  if (why) host_.report(*why, requester_.address);
 }
 
 void ServerSession::close() {

@@ -4,7 +4,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "dpwa/net/admission.h"
@@ -42,15 +41,8 @@ void Session::start() {
   asio::co_spawn(socket_.socket().get_executor(), run(), [self](std::exception_ptr failure) {
     self->close();
     self->listener_.forget(*self);
-    if (failure) {
-      try {
-        std::rethrow_exception(failure);
-      } catch (const std::bad_alloc&) {
-        throw;  // for run_io()
-      } catch (const std::exception& error) {
-        self->listener_.report_({net::Failure::Kind::internal, error.what()}, self->peer_);
-      }
-    }
+    const auto why = net::internal_failure(std::move(failure));
+    if (why) self->listener_.report_(*why, self->peer_);
   });
 }
 
