@@ -30,6 +30,10 @@ constexpr std::string_view to_string(MemberStatus status) {
   return "unknown";
 }
 
+constexpr bool runs(MemberStatus status) {
+  return status == MemberStatus::alive || status == MemberStatus::suspect;
+}
+
 // What one node says of another, or of itself.
 struct MemberClaim {
   std::string name;
