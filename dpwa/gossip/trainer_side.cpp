@@ -52,6 +52,11 @@ std::vector<PeerAnswer> greet(TrainerSide& side) {
   return answers_of(greeted, side.node.local().members->all());
 }
 
+// A round outside of the steps, to its end; none: it could not begin, or did not end in time.
+std::optional<Arrival> pull_now(Client& client, const PullSpec& spec) {
+  return client.begin(spec) ? client.take(spec.timeout * 2) : std::nullopt;
+}
+
 std::string text_of(const NodeEntry& place) {
   return place.host + ":" + std::to_string(place.port);
 }
@@ -89,15 +94,14 @@ class StartDriver {
   }
   bool operator()(const StartUp::Pull& pull) {
     const PullSpec spec = full_pull(pull.peer, pull.timeout);
-    Client& client = side_.node.client();
-    const auto arrival = client.begin(spec) ? client.take(spec.timeout * 2) : std::nullopt;
+    const auto arrival = pull_now(side_.node.client(), spec);
     const Outcome outcome = arrival ? arrival->outcome : Outcome::timed_out;
     const Progress progress = arrival ? arrival->progress : Progress{};
     TakeOver result = TakeOver::failed;
     if (outcome == Outcome::busy || outcome == Outcome::not_ready) result = TakeOver::busy;
     if (outcome == Outcome::mixed) {
       result = TakeOver::taken;
-      side_.parameters.assign(client.landing().bytes());
+      side_.parameters.assign(side_.node.client().landing().bytes());
       side_.state.replace(progress.clock, progress.lineage);
       log(LogLevel::info, "gossip",
           "took over the weights of '" + arrival->peer_name + "' at clock " +
@@ -115,8 +119,7 @@ class StartDriver {
       spec.range = side_.blocks[measure.block];
     }
     spec.timeout = side_.config.gossip.timeout;
-    Client& client = side_.node.client();
-    const auto arrival = client.begin(spec) ? client.take(spec.timeout * 2) : std::nullopt;
+    const auto arrival = pull_now(side_.node.client(), spec);
     const bool compares = arrival && arrival->outcome == Outcome::mixed &&
                           arrival->progress.lineage == side_.state.lineage();
     start_.measured(compares ? std::optional(arrival->stats.squared_distance) : std::nullopt);
@@ -180,8 +183,7 @@ class FinalAverageDriver {
   Over operator()(const FinalAverage::Pull& pull) {
     PullSpec spec = full_pull(pull.peer, pull.timeout);
     spec.exchange = fold_into_average;
-    Client& client = side_.node.client();
-    const auto arrival = client.begin(spec) ? client.take(spec.timeout * 2) : std::nullopt;
+    const auto arrival = pull_now(side_.node.client(), spec);
     const bool landed = arrival && arrival->outcome == Outcome::mixed;
     average_.pulled(landed ? std::optional(arrival->progress) : std::nullopt,
                     arrival && arrival->outcome == Outcome::busy, SteadyClock::now());
