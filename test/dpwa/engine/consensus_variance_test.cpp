@@ -66,6 +66,14 @@ Vectors pull_round(const Vectors& before, Engines& engines, double factor) {
   return after;
 }
 
+Vectors random_nodes(std::size_t n, Random& random) {
+  Vectors nodes(n, std::vector<double>(dimensions));
+  for (auto& node : nodes) {
+    for (double& value : node) value = random.normal(0, 1);
+  }
+  return nodes;
+}
+
 // E[V'] / V over `runs` clusters of n nodes, each of three rounds.
 double variance_per_round(std::size_t n, double factor, int runs) {
   double before = 0, after = 0;
@@ -73,10 +81,7 @@ double variance_per_round(std::size_t n, double factor, int runs) {
     const auto seed = dpwa::derive_seed(42, {n, static_cast<std::uint64_t>(run)});
     Random random(seed);
     Engines engines(n, seed);
-    Vectors nodes(n, std::vector<double>(dimensions));
-    for (auto& node : nodes) {
-      for (double& value : node) value = random.normal(0, 1);
-    }
+    Vectors nodes = random_nodes(n, random);
     double scale = 1;  // so that every round weighs the same in the sum
     for (int round = 0; round < 3; ++round) {
       scale = 1 / variance(nodes);
@@ -103,10 +108,7 @@ double drift(std::size_t n, double factor, int runs) {
     const auto seed = dpwa::derive_seed(43, {n, static_cast<std::uint64_t>(run)});
     Random random(seed);
     Engines engines(n, seed);
-    Vectors nodes(n, std::vector<double>(dimensions));
-    for (auto& node : nodes) {
-      for (double& value : node) value = random.normal(0, 1);
-    }
+    Vectors nodes = random_nodes(n, random);
     const auto start = mean_of(nodes);
     before += variance(nodes);
     for (int round = 0; round < 40; ++round) nodes = pull_round(nodes, engines, factor);
