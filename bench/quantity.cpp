@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "dpwa/config/units.h"
+#include "dpwa/config/text.h"
 
 namespace dpwa::bench {
 namespace {

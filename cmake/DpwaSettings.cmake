@@ -40,7 +40,7 @@ endif()
 function(dpwa_target name)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    target_compile_options(${name} PRIVATE -Wthread-safety)  # dpwa/base/mutex.h
+    target_compile_options(${name} PRIVATE -Wthread-safety)  # dpwa/base/threads.h
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 at -O3 sees an overlapping copy in "literal" + std::string where there is none (PR 105329).

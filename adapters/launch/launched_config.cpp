@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "adapters/launch/meeting.h"
-#include "dpwa/config/launched.h"
+#include "dpwa/config/config.h"
 #include "dpwa/launch/claims.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "dpwa/base/version.h"
-#include "dpwa/cli/commands.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"

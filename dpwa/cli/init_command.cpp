@@ -1,21 +1,61 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "dpwa/base/threads.h"
-#include "dpwa/cli/atomic_file.h"
+#include "dpwa/cli/app.h"
 #include "dpwa/cli/cluster_template.h"
-#include "dpwa/cli/commands.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::cli {
 namespace {
+
+// False with errno set when not everything was written and synced.
+bool fill(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return ::fsync(descriptor) == 0;
+}
+
+// Writes the whole file or nothing: it writes a temporary file beside it, syncs that file and
+// renames it. When it fails, it removes the temporary file and throws std::runtime_error with the
+// reason.
+void write_file_atomically(const std::filesystem::path& file, std::string_view text) {
+  const auto fail = [&](int error) {
+    throw std::runtime_error("cannot write '" + file.string() +
+                             "': " + std::generic_category().message(error));
+  };
+  std::string temporary = file.string() + ".XXXXXX";
+  const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (descriptor < 0) fail(errno);
+  ::fchmod(descriptor, 0644);
+  int error = fill(descriptor, text) ? 0 : errno;
+  if (::close(descriptor) != 0 && error == 0) error = errno;
+  if (error == 0 && std::rename(temporary.c_str(), file.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    fail(error);
+  }
+}
 
 constexpr unsigned most_nodes = 10000;
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "dpwa/cli/commands.h"
+#include "dpwa/cli/app.h"
 #include "dpwa/security/key_file.h"
 
 namespace dpwa::cli {

@@ -5,7 +5,7 @@
 
 #include "dpwa/attach/node_service.h"
 #include "dpwa/base/stop_signal.h"
-#include "dpwa/cli/commands.h"
+#include "dpwa/cli/app.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"

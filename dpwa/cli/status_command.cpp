@@ -15,11 +15,11 @@
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/stop_signal.h"
-#include "dpwa/cli/commands.h"
+#include "dpwa/cli/app.h"
 #include "dpwa/cli/node_status.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/locations.h"
-#include "dpwa/config/validate.h"
+#include "dpwa/config/nodes.h"
 #include "dpwa/net/status_query.h"
 #include "dpwa/security/security.h"
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -150,8 +151,27 @@ Config reload_config(const std::filesystem::path& file, const std::string& name 
 // The same for programs that are no node themselves (status, run.sh): no own name, no overrides.
 Config load_cluster(const std::filesystem::path& file);
 
+// Where a launcher may stand in for --name and for the nodes of the file. Called when no name was
+// given: sets `self`, and `nodes` where the file lists none; leaves both where no launcher has
+// started this process. What it throws leaves the load_config() that called it.
+using Launcher = std::function<void(Config& config)>;
+
+// load_config() and reload_config() of a program that a launcher may have started.
+Config load_config(const std::filesystem::path& file, const std::string& name,
+                   const std::vector<std::string>& join, const Launcher& launcher);
+Config reload_config(const std::filesystem::path& file, const std::string& name,
+                     const std::vector<std::string>& join, const Launcher& launcher);
+
+// load_cluster() of a file that may leave `nodes` to a launcher: there are none in the result then.
+Config load_launchable(const std::filesystem::path& file);
+
 // The same for text at hand, called `file` in messages; hosts are not resolved.
 Config parse_cluster(const std::string& text, const std::filesystem::path& file);
+
+// Whether that many nodes can ever run: a closed cluster has only the nodes of its file.
+bool may_run(const Config& config, std::uint64_t nodes);
+// Why they cannot, as the beginning of a message: "5 nodes, where the file has 3 and ...".
+std::string unreachable_count(const Config& config, std::uint64_t nodes);
 
 // The effective configuration as a cluster file that loads to the same Config.
 std::string to_yaml(const Config& config);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "dpwa/config/text.h"
-#include "dpwa/config/units.h"
 
 namespace dpwa::config {
 namespace {

@@ -1,21 +1,47 @@
 #pragma once
 
-#include <yaml-cpp/yaml.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "dpwa/config/config.h"
-#include "dpwa/config/field.h"
+#include "dpwa/config/locations.h"
+
+namespace YAML {
+class Emitter;
+}
 
 namespace dpwa::config {
 
-// The list `nodes`: names, endpoints and processors. Not in the table of keys.
+class Field;
+
+// The list `nodes`: names, endpoints and processors. The table of keys leaves it out.
 void read_nodes(const Field& list, std::vector<NodeEntry>& nodes);
 void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes);
 
 std::string read_host(const Field& field);
 std::uint16_t read_port(const Field& field);
+
+// Throws ConfigError when two nodes have the same name.
+void check_names(const Config& config, const Locations& locations);
+// Throws when no node is called `name`, listing those there are.
+void check_own_name(const Config& config, const std::string& name, const Locations& locations);
+
+// What the command line and the environment say of the own node.
+
+// DPWA_NAME, or nothing when unset or empty.
+std::string name_from_environment();
+
+// Apply DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node, and DPWA_LOG_LEVEL; empty variables count
+// as unset. Throw ConfigError "environment: DPWA_PORT: ...".
+void apply_endpoint_variables(Config& config, Locations& locations);
+void apply_log_variables(Config& config, Locations& locations);
+
+// Adds the node `name` to those of the file when it is none of them; DPWA_HOST, DPWA_PORT and
+// DPWA_BIND say where it is. Throws ConfigError when DPWA_PORT is not set.
+void add_joiner(Config& config, const std::string& name, Locations& locations);
+
+// Reads and resolves each HOST:PORT. Throws ConfigError.
+void read_join(const std::vector<std::string>& join, Config& config, Locations& locations);
 
 }  // namespace dpwa::config

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dpwa/config/field.h"
 #include "dpwa/config/keys.h"
 #include "interpolation/registry.h"
 

@@ -4,6 +4,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <map>
+#include <utility>
+
+#include "dpwa/config/text.h"
 
 namespace dpwa::config {
 namespace {
@@ -41,6 +45,61 @@ Resolved ask(const std::string& host) {
   return resolved;
 }
 
+std::string node_key(std::size_t index, const std::string& name = "") {
+  return "nodes[" + std::to_string(index) + "]" + (name.empty() ? "" : "." + name);
+}
+
+const std::vector<std::string>& resolved(Resolver& resolver, const std::string& host,
+                                         const std::string& key, const Locations& locations) {
+  const Resolved& result = resolver.resolve(host);
+  if (result.addresses.empty()) {
+    locations.fail(key, shown(host) + " cannot be resolved (" + result.error +
+                            "); accepted: an IP address or a host name known here");
+  }
+  return result.addresses;
+}
+
+// Two nodes that peers would dial, or that would listen, at one address and port. A wildcard or
+// loopback listening address belongs to the node's own machine, so two of them clash only on one
+// machine: when both nodes are dialled over loopback.
+class Endpoints {
+ public:
+  Endpoints(const Config& config, const Locations& locations)
+      : config_(config), locations_(locations) {}
+
+  void add(std::size_t index) {
+    const NodeEntry& node = config_.nodes[index];
+    for (const std::string& address : node.addresses) claim(dialled_, address, index, "port");
+    const bool on_loopback = is_loopback(node.addresses.front());
+    const std::string machine = on_loopback ? "loopback " : "";
+    if (is_wildcard(node.bind_address)) {
+      if (on_loopback) claim(listening_, machine + "any", index, "bind");
+    } else if (on_loopback || !is_loopback(node.bind_address)) {
+      claim(listening_, machine + node.bind_address, index, "bind");
+    }
+  }
+
+ private:
+  using Claims = std::map<std::pair<std::string, std::uint16_t>, std::size_t>;
+
+  void claim(Claims& claims, const std::string& address, std::size_t index,
+             const std::string& key) {
+    const NodeEntry& node = config_.nodes[index];
+    const auto [found, first] = claims.try_emplace({address, node.port}, index);
+    if (first || found->second == index) return;
+    const NodeEntry& other = config_.nodes[found->second];
+    const std::string& host = key == "bind" ? node.bind_host() : node.host;
+    locations_.fail(node_key(index, key), shown(host + ":" + std::to_string(node.port)) +
+                                              " is already the endpoint of node '" + other.name +
+                                              "'; accepted: a port or host of its own");
+  }
+
+  const Config& config_;
+  const Locations& locations_;
+  Claims dialled_;
+  Claims listening_;
+};
+
 }  // namespace
 
 const Resolved& Resolver::resolve(const std::string& host) {
@@ -53,6 +112,32 @@ bool is_loopback(const std::string& address) {
 }
 bool is_wildcard(const std::string& address) {
   return plain(address).is_unspecified();
+}
+
+void resolve_nodes(Config& config, const Locations& locations) {
+  Resolver resolver;
+  Endpoints endpoints(config, locations);
+  for (std::size_t i = 0; i < config.nodes.size(); ++i) {
+    NodeEntry& node = config.nodes[i];
+    node.addresses = resolved(resolver, node.host, node_key(i, "host"), locations);
+    if (std::any_of(node.addresses.begin(), node.addresses.end(), is_wildcard)) {
+      locations.fail(node_key(i, "host"),
+                     shown(node.host) +
+                         " is no address that peers can dial; accepted: the address of "
+                         "the machine (and bind: " +
+                         node.host + " to listen everywhere)");
+    }
+    const std::string bind_key = node_key(i, node.bind.empty() ? "host" : "bind");
+    node.bind_address = resolved(resolver, node.bind_host(), bind_key, locations).front();
+    endpoints.add(i);
+    if (config.security.mode.empty() && !is_loopback(node.bind_address)) {
+      locations.fail(bind_key,
+                     shown(node.bind_host()) +
+                         " listens beyond loopback without a security mode; accepted: "
+                         "security: {mode: psk, key_file: FILE}, {mode: insecure} on a private "
+                         "network, or a loopback address");
+    }
+  }
 }
 
 }  // namespace dpwa::config

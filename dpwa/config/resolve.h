@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/config/config.h"
+#include "dpwa/config/locations.h"
+
 namespace dpwa::config {
 
 struct Resolved {
@@ -23,5 +26,9 @@ class Resolver {
 
 bool is_loopback(const std::string& address);
 bool is_wildcard(const std::string& address);  // 0.0.0.0 or ::
+
+// Resolves every host into NodeEntry::addresses and bind_address (unresolvable: refused), then
+// refuses two nodes at one endpoint, and listening beyond loopback without an explicit `security`.
+void resolve_nodes(Config& config, const Locations& locations);
 
 }  // namespace dpwa::config

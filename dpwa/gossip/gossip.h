@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
 #include "dpwa/base/random.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/engine/arrival.h"

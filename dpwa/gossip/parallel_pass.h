@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/snapshot/byte_range.h"
 
 namespace dpwa {

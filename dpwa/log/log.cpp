@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa {
 namespace {

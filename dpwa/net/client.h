@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/greetings.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/wire/messages.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/engine/membership_engine.h"
 
 namespace dpwa {

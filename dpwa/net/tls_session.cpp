@@ -18,7 +18,7 @@
 
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/tls_failure.h"
-#include "dpwa/security/certificate.h"
+#include "dpwa/security/openssl.h"
 
 namespace dpwa::net {
 

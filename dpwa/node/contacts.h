@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa {
 

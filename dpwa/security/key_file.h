@@ -1,11 +1,11 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string_view>
 #include <vector>
 
 #include "dpwa/security/private_file.h"
-#include "dpwa/security/secret.h"
 
 namespace dpwa {
 
@@ -23,5 +23,16 @@ FileResult<Keys> read_key_file(const std::filesystem::path& file);
 
 // From the system's random numbers. Throws std::runtime_error when it has none.
 Key new_key();
+
+// What TLS sees of a cluster key: a pre-shared key and the identity by which a caller names it in
+// the clear. Both come from the key by HKDF-SHA256 (RFC 5869) under labels of their own, so the
+// identity tells nothing of the key. Pure.
+struct PreSharedKey {
+  Key secret;
+  std::array<unsigned char, 16> identity{};
+
+  bool is_named(const unsigned char* name, std::size_t bytes) const;
+};
+PreSharedKey derive(const Key& key);
 
 }  // namespace dpwa

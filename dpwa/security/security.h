@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/security/tls_context.h"
 

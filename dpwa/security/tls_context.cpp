@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "dpwa/security/certificate.h"
+#include "dpwa/security/openssl.h"
 
 namespace dpwa {
 namespace {

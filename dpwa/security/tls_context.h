@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/security/derive.h"
 #include "dpwa/security/key_file.h"
 #include "dpwa/security/openssl.h"
 

@@ -8,6 +8,20 @@
 
 namespace dpwa {
 
+// As x86-64 has them; a kernel with larger pages rounds up by itself.
+inline constexpr std::size_t page_bytes = 4096;
+inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
+// A mapping of `bytes` that begins on a multiple of `alignment` (a power of two): of the file
+// `descriptor` from its beginning on, shared, or of anonymous private memory for -1. Null when the
+// system refuses. The caller unmaps exactly [result, result + bytes).
+std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection,
+                       int descriptor = -1);
+
+// Zeroes every page of a shared mapping, so that each is there from now on, on huge pages where the
+// mapping begins on one and the system has them.
+void touch_shared_pages(std::byte* data, std::size_t bytes);
+
 class MemoryFile;
 
 // Host memory for parameters, zeroed, aligned to 64 bytes at least. Movable; the memory goes with
@@ -22,6 +36,8 @@ class AlignedBuffer {
   AlignedBuffer(std::shared_ptr<std::byte> memory, std::size_t bytes)
       : memory_(std::move(memory)), bytes_(bytes), foreign_(true) {}
 
+  // Plain memory of this process, as above.
+  static AlignedBuffer plain(std::size_t bytes) { return AlignedBuffer(bytes); }
   // Memory that other processes of this host can map (memory_file.h); where the system has none,
   // memory as above. Throws std::bad_alloc.
   static AlignedBuffer shared(std::size_t bytes);

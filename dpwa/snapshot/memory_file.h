@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/snapshot/aligned_mapping.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/byte_range.h"
 
 namespace dpwa {

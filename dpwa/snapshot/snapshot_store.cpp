@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "dpwa/base/checksum.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/value_store.h"

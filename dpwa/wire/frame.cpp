@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "dpwa/base/checksum.h"
+#include "dpwa/wire/fields.h"
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/reader.h"
 
 namespace dpwa::wire {
 namespace {

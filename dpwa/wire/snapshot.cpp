@@ -1,11 +1,54 @@
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/wire/fields.h"
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/progress.h"
 
 namespace dpwa::wire {
 namespace {
+
+constexpr std::uint8_t final_flag = 1;  // `final`, in the flags of the message
+
+// What SNAPSHOT and MAPPED both begin with:
+//   offset size
+//        0    8  version
+//        8    8  lineage
+//       16    8  clock, IEEE 754 binary64
+//       24    8  loss, binary64, NaN = not known
+//       32    8  push-sum weight, binary64
+//       40    8  time of the publish, signed, microseconds since the epoch
+void write_progress(Writer& out, const Progress& progress) {
+  out.u64(progress.version);
+  out.u64(progress.lineage);
+  out.f64(progress.clock);
+  out.f64(progress.loss);
+  out.f64(progress.weight);
+  out.i64(progress.time_us);
+}
+
+Progress read_progress(Reader& in) {
+  Progress progress;
+  progress.version = in.u64();
+  progress.lineage = in.u64();
+  progress.clock = in.f64();
+  progress.loss = in.f64();
+  progress.weight = in.f64();
+  progress.time_us = in.i64();
+  return progress;
+}
+
+// What is wrong with the values; empty when nothing is. The loss may be anything: the guards of the
+// interpolation see to it.
+std::string_view progress_fault(const Progress& progress) {
+  if (!std::isfinite(progress.clock) || progress.clock < 0) {
+    return "clock of the snapshot is negative or not finite";
+  }
+  if (!std::isfinite(progress.weight) || progress.weight <= 0) {
+    return "weight of the snapshot is not positive and finite";
+  }
+  return {};
+}
 
 // What is wrong with the values of a head; empty when nothing is.
 std::string_view fault_of(const SnapshotHead& head) {
@@ -26,6 +69,21 @@ bool may_carry(const SnapshotHead& head, std::uint64_t payload_bytes) {
 constexpr std::string_view length_fault =
     "lengths in the head and in the header of the snapshot disagree";
 
+constexpr std::uint8_t descriptor_flag = 2;
+
+// What is wrong with the values; empty when nothing is.
+std::string_view fault_of(const Mapped& message) {
+  if (const auto fault = progress_fault(message.progress); !fault.empty()) return fault;
+  if (message.offset > max_snapshot_bytes || message.length > max_snapshot_bytes - message.offset) {
+    return "range of the snapshot ends beyond 2^48 bytes";
+  }
+  if (message.generation == 0 || message.generation % 2 != 0) {
+    return "generation of the memory is not that of a published snapshot";
+  }
+  if (message.buffer >= max_shared_buffers) return "number of the memory is too high";
+  return {};
+}
+
 }  // namespace
 
 std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes,
@@ -44,7 +102,7 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
 
 // Head of SNAPSHOT
 //   offset size
-//        0   48  progress (progress.h)
+//        0   48  progress
 //       48    8  offset of the range in the snapshot
 //       56    8  length of the range
 //       64    4  chunk size
@@ -122,6 +180,77 @@ Decoded<ChunkHeader> decode_chunk_header(std::span<const std::byte, chunk_header
   in.require(header.payload_bytes == expected_payload_bytes, Fault::bad_length,
              "length of a chunk is not what the head of the snapshot says");
   return in.finish(header);
+}
+
+// MAPPED
+//   offset size
+//        0   48  progress
+//       48    8  offset of the range in the snapshot
+//       56    8  length of the range
+//       64    8  generation of the memory
+//       72    4  number of the memory, below 64
+//       76    1  state: 1 joining, 2 ready, 3 finished
+//       77    1  flags: bit 0 final, bit 1 a descriptor comes with the message; the others 0
+//       78   10  reserved, 0
+//       88    4  CRC32C of bytes 0..87
+std::vector<std::byte> encode(const Mapped& message, std::uint32_t request_id) {
+  if (const auto fault = fault_of(message); !fault.empty()) {
+    throw std::invalid_argument(std::string(fault));
+  }
+  Writer out;
+  write_progress(out, message.progress);
+  out.u64(message.offset);
+  out.u64(message.length);
+  out.u64(message.generation);
+  out.u32(message.buffer);
+  out.u8(static_cast<std::uint8_t>(message.state));
+  out.u8(static_cast<std::uint8_t>((message.progress.final ? final_flag : 0) |
+                                   (message.with_descriptor ? descriptor_flag : 0)));
+  out.reserved(10);
+  out.checksum();
+  return std::move(out).finish(MessageType::mapped, request_id);
+}
+
+Decoded<Mapped> decode_mapped(std::span<const std::byte> body) {
+  Reader in = Reader::checked(body);
+  Mapped message;
+  message.progress = read_progress(in);
+  message.offset = in.u64();
+  message.length = in.u64();
+  message.generation = in.u64();
+  message.buffer = in.u32();
+  message.state = in.choice(NodeState::joining, NodeState::finished, "node state");
+  const std::uint8_t flags = in.u8();
+  in.require(flags <= (final_flag | descriptor_flag), Fault::bad_value, "unknown flags in MAPPED");
+  message.progress.final = (flags & final_flag) != 0;
+  message.with_descriptor = (flags & descriptor_flag) != 0;
+  in.reserved(10);
+  const std::string_view fault = fault_of(message);
+  in.require(fault.empty(), Fault::bad_value, fault);
+  return in.finish(std::move(message));
+}
+
+// RELEASE
+//   offset size
+//        0    1  landed: 1 the snapshot was read in full and whole, 0 it was not
+//        1    3  reserved, 0
+//        4    4  CRC32C of bytes 0..3
+std::vector<std::byte> encode(const Release& message, std::uint32_t request_id) {
+  Writer out;
+  out.u8(message.landed ? 1 : 0);
+  out.reserved(3);
+  out.checksum();
+  return std::move(out).finish(MessageType::release, request_id);
+}
+
+Decoded<Release> decode_release(std::span<const std::byte> body) {
+  Reader in = Reader::checked(body);
+  Release message;
+  const std::uint8_t landed = in.u8();
+  in.require(landed <= 1, Fault::bad_value, "RELEASE says neither landed nor not");
+  message.landed = landed == 1;
+  in.reserved(3);
+  return in.finish(message);
 }
 
 }  // namespace dpwa::wire

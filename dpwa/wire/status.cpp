@@ -1,9 +1,8 @@
 #include <utility>
 
 #include "dpwa/base/plain_text.h"
+#include "dpwa/wire/fields.h"
 #include "dpwa/wire/messages.h"
-#include "dpwa/wire/reader.h"
-#include "dpwa/wire/writer.h"
 
 namespace dpwa::wire {
 

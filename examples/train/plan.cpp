@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dpwa/config/config.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
-#include "dpwa/config/validate.h"
 #include "examples/train/errors.h"
 #include "examples/train/shards.h"
 
@@ -29,8 +29,8 @@ void check_company(const TrainOptions& options, const Config& config) {
   if (config.backend == Backend::collective && least > config.nodes.size())
     throw UsageError("--min-nodes: " + std::to_string(least) + " nodes, where the file has " +
                      std::to_string(config.nodes.size()) + "; accepted: at most that many");
-  if (config.backend == Backend::gossip && !config::may_run(config, options.min_nodes))
-    throw UsageError("--min-nodes: " + config::unreachable_count(config, options.min_nodes) +
+  if (config.backend == Backend::gossip && !may_run(config, options.min_nodes))
+    throw UsageError("--min-nodes: " + unreachable_count(config, options.min_nodes) +
                      "; accepted: at most " + std::to_string(config.nodes.size()) +
                      ", or join: open");
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
 # A cluster file that comes through a pipe. Every node reads the file, but a pipe can be read only once. So
-# run.sh reads it, with the time limits of the programs (dpwa/config/cluster_text.h), and gives the nodes a copy.
+# run.sh reads it, with the time limits of the programs (dpwa/config/document.h), and gives the nodes a copy.
 
 pipe_reader=''  # the process that reads it, for as long as it does
 

@@ -12,10 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-AlignedBuffer allocate(std::size_t bytes) {
-  return AlignedBuffer(bytes);
-}
-
 // Parameters that only say what is done to them, on a device whose copies are complete when `done`.
 class FakeParameters : public Parameters {
  public:
@@ -38,8 +34,8 @@ class FakeParameters : public Parameters {
 
 struct Publishing {
   FakeParameters parameters;
-  SnapshotStore store{parameters.manifest().total_bytes(), 64, allocate};
-  Landing landing{parameters.manifest(), allocate};
+  SnapshotStore store{parameters.manifest().total_bytes(), 64, AlignedBuffer::plain};
+  Landing landing{parameters.manifest(), AlignedBuffer::plain};
   ModelPasses passes{parameters, store};
 
   std::uint64_t version() const { return store.latest() ? store.latest()->progress().version : 0; }

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 #include <yaml-cpp/yaml.h>
 
-#include "dpwa/config/launched.h"
+#include "dpwa/config/config.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/scratch_file.h"
 

@@ -22,10 +22,6 @@ using test::ServedNode;
 constexpr std::size_t elements = 5000;
 constexpr std::size_t chunk_bytes = 4096;
 
-AlignedBuffer allocate(std::size_t bytes) {
-  return AlignedBuffer(bytes);
-}
-
 MemberClaim claim(const std::string& name, std::uint16_t port, std::uint64_t incarnation) {
   return {name, {"127.0.0.1"}, port, incarnation, 0, MemberStatus::alive};
 }
@@ -44,10 +40,10 @@ enum class Operation { pull, second_pull, greet, exchange_members };
 class Steps {
  public:
   Steps(std::uint16_t port, bool same_host, std::shared_ptr<Security> security)
-      : local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), chunk_bytes, allocate,
-               true, members_of("w2", 3)),
+      : local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), chunk_bytes,
+               AlignedBuffer::plain, true, members_of("w2", 3)),
         staging_(ReplyReader::make_staging(chunk_bytes)),
-        landing_(local_.manifest, allocate),
+        landing_(local_.manifest, AlignedBuffer::plain),
         channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, "", staging_, same_host) {
     local_.security = std::move(security);
     local_.store.publish(*local_.store.begin(), {});

@@ -15,12 +15,8 @@ namespace {
 
 constexpr Codec kCodecs[] = {Codec::raw, Codec::fp16, Codec::bf16, Codec::int8};
 
-AlignedBuffer allocate(std::size_t bytes) {
-  return AlignedBuffer(bytes);
-}
-
 // Every way in which a codec meets a region, with gaps between them.
-Manifest mixed_manifest() {
+Manifest manifest_of_every_region() {
   return Manifest({{"single", DType::float32, BlendRule::interpolate, {3001}},
                    {"double", DType::float64, BlendRule::interpolate, {705}},
                    {"half", DType::float16, BlendRule::interpolate, {1501}},
@@ -49,7 +45,9 @@ std::vector<std::byte> model(const Manifest& manifest, std::uint64_t seed) {
 }
 
 struct Fixture {
-  Fixture() : store(manifest.total_bytes(), 4096, allocate), landing(manifest, allocate) {
+  Fixture()
+      : store(manifest.total_bytes(), 4096, AlignedBuffer::plain),
+        landing(manifest, AlignedBuffer::plain) {
     auto writer = store.begin();
     std::memcpy(writer->bytes().data(), own.data(), own.size());
     store.publish(std::move(*writer), {});
@@ -79,7 +77,7 @@ struct Fixture {
     return value;
   }
 
-  const Manifest manifest = mixed_manifest();
+  const Manifest manifest = manifest_of_every_region();
   const std::vector<std::byte> own = model(manifest, 1);
   std::vector<std::byte> peer = model(manifest, 2);
   SnapshotStore store;

@@ -12,10 +12,6 @@
 namespace dpwa {
 namespace {
 
-AlignedBuffer allocate(std::size_t bytes) {
-  return AlignedBuffer(bytes);
-}
-
 TensorSpec tensor(std::string name, DType dtype, BlendRule rule, std::uint64_t elements) {
   TensorSpec spec;
   spec.name = std::move(name);
@@ -69,7 +65,9 @@ Model filled(const Manifest& manifest, std::uint64_t seed) {
 }
 
 struct Fixture {
-  Fixture() : store(manifest.total_bytes(), 4096, allocate), landing(manifest, allocate) {
+  Fixture()
+      : store(manifest.total_bytes(), 4096, AlignedBuffer::plain),
+        landing(manifest, AlignedBuffer::plain) {
     auto writer = store.begin();
     std::memcpy(writer->bytes().data(), own.bytes.data(), own.bytes.size());
     store.publish(std::move(*writer), {});
@@ -198,11 +196,11 @@ namespace {
 template <class Bits>
 bool may_overflow(DType dtype, Bits own, Bits peer, double scale = 1) {
   const Manifest manifest({tensor("x", dtype, BlendRule::interpolate, 1)});
-  SnapshotStore store(manifest.total_bytes(), 4096, allocate);
+  SnapshotStore store(manifest.total_bytes(), 4096, AlignedBuffer::plain);
   auto writer = store.begin();
   std::memcpy(writer->bytes().data(), &own, sizeof own);
   store.publish(std::move(*writer), {});
-  Landing landing(manifest, allocate);
+  Landing landing(manifest, AlignedBuffer::plain);
   landing.begin(LandingMode::difference, store.latest(), {0, manifest.total_bytes()});
   std::vector<std::byte> bytes(manifest.total_bytes());
   std::memcpy(bytes.data(), &peer, sizeof peer);

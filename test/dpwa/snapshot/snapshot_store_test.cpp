@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t chunk_bytes = 4096;
 
-AlignedBuffer allocate(std::size_t bytes) {
-  return AlignedBuffer(bytes);
-}
-
 Progress version(std::uint64_t number) {
   Progress progress;
   progress.version = number;
@@ -49,7 +45,7 @@ bool whole(const Snapshot& snapshot) {
 TEST_CASE(
     "a reader sees whole snapshots in the order of their publication, however fast they come") {
   constexpr std::uint64_t publications = 3000;
-  SnapshotStore store(3 * chunk_bytes + 64, chunk_bytes, allocate);
+  SnapshotStore store(3 * chunk_bytes + 64, chunk_bytes, AlignedBuffer::plain);
   REQUIRE(publish(store, 1));
   std::atomic<bool> done{false};
   std::atomic<int> torn{0};
@@ -82,7 +78,7 @@ TEST_CASE(
 }
 
 TEST_CASE("publishing is skipped and counted while readers hold every other buffer, and resumes") {
-  SnapshotStore store(64, chunk_bytes, allocate, 3);
+  SnapshotStore store(64, chunk_bytes, AlignedBuffer::plain, 3);
   REQUIRE(publish(store, 1));
   auto first = store.latest();
   REQUIRE(publish(store, 2));
@@ -103,7 +99,7 @@ TEST_CASE("publishing is skipped and counted while readers hold every other buff
 }
 
 TEST_CASE("a buffer begun and not published goes back, and the latest snapshot stays") {
-  SnapshotStore store(64, chunk_bytes, allocate, 2);
+  SnapshotStore store(64, chunk_bytes, AlignedBuffer::plain, 2);
   REQUIRE(publish(store, 1));
   {
     const auto abandoned = store.begin();
@@ -115,14 +111,14 @@ TEST_CASE("a buffer begun and not published goes back, and the latest snapshot s
 }
 
 TEST_CASE("there is no latest snapshot before the first publish") {
-  const SnapshotStore store(64, chunk_bytes, allocate);
+  const SnapshotStore store(64, chunk_bytes, AlignedBuffer::plain);
   CHECK(store.latest() == nullptr);
 }
 
 TEST_CASE("a snapshot outlives its store while a reader holds it") {
   std::shared_ptr<const Snapshot> held;
   {
-    SnapshotStore store(chunk_bytes, chunk_bytes, allocate);
+    SnapshotStore store(chunk_bytes, chunk_bytes, AlignedBuffer::plain);
     REQUIRE(publish(store, 9));
     held = store.latest();
   }
@@ -131,7 +127,7 @@ TEST_CASE("a snapshot outlives its store while a reader holds it") {
 }
 
 TEST_CASE("the checksum of a chunk is that of its bytes now, in a buffer used again too") {
-  SnapshotStore store(2 * chunk_bytes + 64, chunk_bytes, allocate, 2);
+  SnapshotStore store(2 * chunk_bytes + 64, chunk_bytes, AlignedBuffer::plain, 2);
   for (std::uint64_t number = 1; number <= 6; ++number) {
     REQUIRE(publish(store, number));
     const auto snapshot = store.latest();

@@ -3,15 +3,11 @@
 
 #include <stdexcept>
 
+#include "test/dpwa/wire/alterations.h"
 #include "test/dpwa/wire/samples.h"
 
 namespace dpwa::wire {
 namespace {
-
-Fault fault_of(const Decoded<Manifest>& decoded) {
-  REQUIRE_FALSE(decoded.has_value());
-  return decoded.error().fault;
-}
 
 void put(std::vector<std::byte>& out, std::uint64_t value, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) out.push_back(std::byte(value >> (8 * i)));

@@ -1,10 +1,17 @@
+#include "dpwa/config/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <optional>
+#include <stdexcept>
+
 #include "dpwa/config/document.h"
+#include "dpwa/config/field.h"
 #include "dpwa/config/keys.h"
-#include "dpwa/config/launched.h"
 #include "dpwa/config/nodes.h"
 #include "dpwa/config/original_form.h"
-#include "dpwa/config/own_node.h"
-#include "dpwa/config/validate.h"
+#include "dpwa/config/resolve.h"
+#include "dpwa/config/text.h"
 
 namespace dpwa {
 namespace {
@@ -69,6 +76,43 @@ Config load(const std::filesystem::path& file, const std::string& name,
   return config;
 }
 
+bool has_values(const KeySection& section, const Config& config) {
+  for (const Key& key : section.keys) {
+    if (key.print(config)) return true;
+  }
+  return false;
+}
+
+void print_key(YAML::Emitter& out, const Key& key, const Config& config) {
+  const std::optional<std::string> value = key.print(config);
+  if (!value) return;
+  out << YAML::Key << key.name << YAML::Value;
+  if (key.quoted) out << YAML::DoubleQuoted;
+  out << *value;
+}
+
+void print_keys(YAML::Emitter& out, const KeySection& section, const Config& config) {
+  for (const Key& key : section.keys) {
+    print_key(out, key, config);
+    if (path_of(section, key) == "nodes" && !config.nodes.empty()) {  // a launcher's else
+      out << YAML::Key << key.name << YAML::Value;
+      print_nodes(out, config.nodes);
+    }
+    if (path_of(section, key) == "interpolation.method") {
+      for (const auto& [name, value] : config.interpolation.parameters)
+        out << YAML::Key << name << YAML::Value << number_text(value);
+    }
+  }
+  for (const KeySection* inner : sections_in(section)) {
+    if (!has_values(*inner, config)) continue;
+    out << YAML::Key << leaf_of(*inner) << YAML::Value;
+    if (inner->layout == Layout::flow) out << YAML::Flow;
+    out << YAML::BeginMap;
+    print_keys(out, *inner, config);
+    out << YAML::EndMap;
+  }
+}
+
 }  // namespace
 
 std::size_t Config::self_index() const {
@@ -76,6 +120,15 @@ std::size_t Config::self_index() const {
     if (!self.empty() && nodes[i].name == self) return i;
   }
   throw std::logic_error("the configuration has no own node: load it with a node name");
+}
+
+bool may_run(const Config& config, std::uint64_t nodes) {
+  return config.gossip.membership.open || nodes <= config.nodes.size();
+}
+
+std::string unreachable_count(const Config& config, std::uint64_t nodes) {
+  return std::to_string(nodes) + " nodes, where the file has " +
+         std::to_string(config.nodes.size()) + " and gossip.membership.join is closed";
 }
 
 Config load_config(const std::filesystem::path& file, const std::string& name,
@@ -117,6 +170,14 @@ Config parse_cluster(const std::string& text, const std::filesystem::path& file)
   Config config = read_config(parse_document(text, locations), locations);
   require_nodes(config, locations);
   return config;
+}
+
+std::string to_yaml(const Config& config) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  print_keys(out, config::section_at(""), config);
+  out << YAML::EndMap;
+  return std::string(out.c_str()) + "\n";
 }
 
 }  // namespace dpwa

@@ -1,14 +1,13 @@
-#include "dpwa/cli/completion.h"
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <vector>
 
-#include "dpwa/cli/commands.h"
+#include "dpwa/cli/app.h"
 
 namespace dpwa::cli {
 namespace {
@@ -125,6 +124,9 @@ std::string words_of(const CLI::App& app) {
   return words;
 }
 
+// A script for bash that completes the command lines of `app` and of the programs beside it. The
+// options of `app` come from its parser. The script asks the other programs with --help when it
+// runs.
 std::string script(const CLI::App& app) {
   std::vector<Command> commands;
   collect(app, "", commands);
@@ -163,16 +165,13 @@ std::string script(const CLI::App& app) {
          script_tail;
 }
 
-}  // namespace
-
-std::string bash_completion(const CLI::App& app) {
-  return script(app);
-}
-
-std::string zsh_completion(const CLI::App& app) {
+// The same script: zsh runs it by its emulation of bash's completion.
+std::string zsh_script(const CLI::App& app) {
   return "autoload -U +X compinit && compinit -u\nautoload -U +X bashcompinit && bashcompinit\n" +
          script(app);
 }
+
+}  // namespace
 
 void add_completion_command(CLI::App& parent, CommandContext& context) {
   auto shell = std::make_shared<std::string>();
@@ -183,7 +182,7 @@ void add_completion_command(CLI::App& parent, CommandContext& context) {
       ->check(CLI::IsMember({"bash", "zsh"}));
   command->footer("Put it to use in this shell: source <(dpwa completion bash)");
   command->callback([shell, &parent, &context] {
-    context.out << (*shell == "zsh" ? zsh_completion(parent) : bash_completion(parent));
+    context.out << (*shell == "zsh" ? zsh_script(parent) : script(parent));
   });
 }
 

@@ -1,11 +1,11 @@
-#include "dpwa/config/formats.h"
+#include "dpwa/config/key_rows.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
-#include "dpwa/config/units.h"
+#include "dpwa/config/text.h"
 #include "interpolation/registry.h"
 
 namespace dpwa::config {
