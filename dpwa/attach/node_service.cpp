@@ -10,6 +10,7 @@
 #include "dpwa/attach/protocol.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/security/security.h"
@@ -57,6 +58,7 @@ void NodeService::run() {
       admit(ipc::MessageSocket(ipc::accept_from(listener.get())));
   }
   leave();
+  ipc::stop_listening(listener.get());
 }
 
 void NodeService::admit(ipc::MessageSocket caller) {

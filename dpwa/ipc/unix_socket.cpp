@@ -64,16 +64,20 @@ void each_descriptor(msghdr& message, Take take) {
   }
 }
 
-void discard(FileDescriptor descriptor);
+// Sockets within sockets that are emptied. The kernel allows for four levels, but does not count
+// connections that wait at a listening socket.
+constexpr int most_levels = 8;
 
-// Throws away what another user has sent.
-void drain(int socket) {
+void discard(FileDescriptor descriptor, int levels);
+
+// Throws away what has come, and what the sockets in it hold down to `levels` below.
+void drain(int socket, int levels) {
   constexpr int most = 4096;  // messages: more than the send buffer of the other end has room for
   std::array<std::byte, 512> dropped;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control;
   msghdr message{};
   for (int i = 0; i < most && receive(socket, dropped, control, message) > 0; ++i)
-    each_descriptor(message, discard);
+    each_descriptor(message, [levels](FileDescriptor came) { discard(std::move(came), levels); });
 }
 
 bool is_unix_socket(int descriptor) {
@@ -82,12 +86,24 @@ bool is_unix_socket(int descriptor) {
   return ::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-// Closes what another user has sent without waiting for it.
-void discard(FileDescriptor descriptor) {
+// Throws away the connections that wait at a listening socket. Fails at once on any other socket.
+void drop_waiting(int listener, int levels) {
+  ::shutdown(listener, SHUT_RDWR);  // no more can come, and accept4() does not wait
+  for (int i = 0; i < SOMAXCONN; ++i) {
+    const FileDescriptor waiting(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (!waiting.valid()) return;
+    ::shutdown(waiting.get(), SHUT_RDWR);
+    drain(waiting.get(), levels);
+  }
+}
+
+// Closes a descriptor that another user has sent, without waiting for it.
+void discard(FileDescriptor descriptor, int levels) {
   const linger at_once{1, 0};
   ::setsockopt(descriptor.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  // It may hold Unix sockets again; the kernel allows for four levels.
-  if (is_unix_socket(descriptor.get())) drain(descriptor.get());
+  if (levels == 0 || !is_unix_socket(descriptor.get())) return;
+  drop_waiting(descriptor.get(), levels - 1);
+  drain(descriptor.get(), levels - 1);
 }
 
 }  // namespace
@@ -124,7 +140,11 @@ bool admits(int socket) {
 
 void shut_out(int socket) {
   ::shutdown(socket, SHUT_RDWR);
-  drain(socket);
+  drain(socket, most_levels);
+}
+
+void stop_listening(int listener) {
+  drop_waiting(listener, most_levels);
 }
 
 error_code Read::step(int socket) {

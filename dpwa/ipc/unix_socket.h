@@ -31,6 +31,10 @@ bool admits(int socket);
 // Not here.
 void shut_out(int socket);
 
+// Refuses new connections and ends those that were not accepted, as shut_out() does. Call it before
+// a listening socket is closed, which would close what other users have sent to it.
+void stop_listening(int listener);
+
 // One read, in as many steps as the bytes come in.
 class Read {
  public:

@@ -71,6 +71,7 @@ void Listener::forget(Session& session) {
 
 void Listener::stop() {
   stopping_ = true;
+  if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
   accepts_.stop();
   bool draining = false;
   for (const auto& session : sessions_) {

@@ -121,6 +121,25 @@ TEST_CASE("nothing that another user hands over keeps the thread waiting when it
     from = begun();
     shut_out(ours.descriptor());
   }
+  const std::string name = "dpwa-linger-test-" + std::to_string(::getpid());
+  SUBCASE("in a connection that nobody has accepted") {
+    FileDescriptor listener = listen_at(name);
+    RawSocket caller = test::connect_unix(name);
+    hand_over(caller, lingering(connections, 1));
+    from = begun();
+    stop_listening(listener.get());
+    listener = {};
+    CHECK_FALSE(connect_to(name).has_value());
+  }
+  SUBCASE("in a connection to a listening socket that is handed over") {
+    std::vector<FileDescriptor> files;
+    files.push_back(listen_at(name));
+    RawSocket caller = test::connect_unix(name);
+    hand_over(caller, lingering(connections, 1));
+    hand_over(theirs, std::move(files));
+    from = begun();
+    shut_out(ours.descriptor());
+  }
   CHECK(begun() - from < test::patience / 4);
 }
 
