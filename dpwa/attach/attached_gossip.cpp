@@ -36,7 +36,7 @@ AttachedGossip::AttachedGossip(const Config& config, Manifest manifest,
       manifest_(std::move(manifest)),
       parameters_(std::move(parameters)),
       threads_(threads) {
-  pull_blocks(config_, manifest_);  // the node process would refuse as much, later
+  pull_blocks(config_, manifest_);  // the node process would refuse the same later
 }
 
 void AttachedGossip::restore(const GossipState& state) {
@@ -132,7 +132,7 @@ void AttachedGossip::leave() {
   if (!node_.is_open()) return;
   try {
     ask({{{"do", "leave"}}});
-  } catch (const std::exception& error) {  // it has left, then, however it ended
+  } catch (const std::exception& error) {  // the node process has left
     log(LogLevel::warn, "attach", error.what());
   }
   node_.close();

@@ -11,7 +11,7 @@
 
 namespace dpwa::attach {
 
-// Memory for the parameters of a trainer that a node process is to have too. Throws std::bad_alloc.
+// Memory for the parameters of a trainer, to be shared with a node process. Throws std::bad_alloc.
 std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes);
 
 // Gossip averaging of a trainer whose network side is a node process (`dpwa node`) of the same user
@@ -20,8 +20,8 @@ std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes);
 // when the node process refuses it, or has ended.
 class AttachedGossip : public GossipSession {
  public:
-  // `parameters`: of allocate_parameters(), laid out as `manifest` says. `threads`: that may share
-  // a pass over them. Throws ConfigError for more blocks than the model can be cut into.
+  // `parameters` come from allocate_parameters() and have the layout of `manifest`. `threads` may
+  // share a pass over them. Throws ConfigError for more blocks than the model can be cut into.
   AttachedGossip(const Config& config, Manifest manifest, std::shared_ptr<MemoryFile> parameters,
                  unsigned threads);
 

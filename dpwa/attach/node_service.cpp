@@ -169,7 +169,8 @@ void NodeService::start(const json& resume, double waited) {
   std::optional<GossipState> state;
   if (!resume.is_null()) state = resume_state_in(resume);
   if (gossip_) {
-    // The last trainer has died. Its memory may hold half a step; its last snapshot does not.
+    // The last trainer has died. Its memory may have half a step, but its last snapshot is
+    // complete.
     const auto last = gossip_->node().local().store.latest();
     const auto descent = gossip_->resume_state();
     const bool same = parameters_->manifest().fingerprint() == model.manifest.fingerprint();
@@ -209,7 +210,8 @@ void NodeService::reload() {
   });
 }
 
-// Whatever is in the way is no reason to end: a trainer may come long after it is gone.
+// The process keeps running although the address is in use: it may be free long before a trainer
+// comes.
 void NodeService::stay_visible() {
   if (gossip_ || waiting_) return;
   try {

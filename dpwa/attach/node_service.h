@@ -15,33 +15,33 @@
 
 namespace dpwa::attach {
 
-// The node process: owns the network side of a node while training processes come and go, one at a
-// time. A trainer that ends in order (finish, leave) takes the node off the network; one that dies
-// leaves it there, serving the last snapshot, and the next one goes on from that snapshot, or from
-// the weights of a peer that is ahead. While it has no trainer it answers dpwa status and nothing
-// else. Everything happens on the thread of run(), but for the node's own two, or that of its
-// stand-in.
+// The node process. It owns the network side of a node while training processes come and go, one at
+// a time. A trainer that ends in order (finish, leave) takes the node off the network. When a
+// trainer dies, the node stays there and serves the last snapshot; the next trainer continues from
+// that snapshot, or from the weights of a peer that is ahead. Without a trainer, the node only
+// answers dpwa status. Everything happens on the thread of run(), except for the two network
+// threads of the node and the one thread of its stand-in.
 class NodeService {
  public:
   struct Signals {
     std::function<bool()> stop;         // asked several times a second
     std::function<bool()> take_reload;  // likewise: the file is to be read again, once
-    // Whether stop() is to be waited for; where not, as in a start or a final average, which may
-    // last, the process may be ended at any time.
+    // Whether the process waits for stop(). During a start or a final average, which may last, it
+    // does not, and the process may be ended at any time.
     std::function<void(bool)> defer = [](bool) {};
   };
 
-  // `reload`: the configuration as the cluster file has it by then, read fast enough for a trainer
-  // that waits; throws ConfigError.
+  // `reload` reads the cluster file again, fast enough for a trainer that waits. It throws
+  // ConfigError.
   NodeService(Config config, std::function<Config()> reload, Signals signals);
   ~NodeService();
 
-  // Until stop(). Throws std::runtime_error when another process runs for this node, ConfigError
-  // when the files of the security section cannot be used.
+  // Runs until stop(). Throws std::runtime_error when another process runs for this node, and
+  // ConfigError when the files of the security section cannot be used.
   void run();
 
  private:
-  // What a trainer has told of its model, and has not started with yet.
+  // The model that a trainer has described and not started with yet.
   struct Model {
     Manifest manifest;
     std::shared_ptr<MemoryFile> parameters;

@@ -20,17 +20,17 @@
 //                                          ←   {"state": ..., what was asked for}
 namespace dpwa::attach {
 
-// Of this protocol, which both ends must have: they are told apart in one line. Versions before 2
-// did not say theirs.
+// The version of this protocol, which must be the same at both ends. Otherwise one line names both
+// versions. Versions before 2 did not send theirs.
 inline constexpr int protocol_version = 2;
-// What is wrong with the version of the other end; empty: nothing. `message`: its first.
+// What is wrong with the version of the other end; empty: nothing. `message` is its first message.
 std::string version_problem(const nlohmann::json& message, const std::string& other_end);
 
-// The name under which the node process of this node listens, of this user on this host. By the
-// port as well, so that two clusters of one name can run side by side.
+// The name under which the node process of this node listens, for this user on this host. It
+// includes the port, so that two clusters with the same name can run side by side.
 std::string socket_name(const std::string& cluster, const std::string& node, std::uint16_t port);
-// Listens there. Throws std::runtime_error that says what is in the way, e.g. a node process that
-// runs already.
+// Listens under that name. Throws std::runtime_error with the reason when it cannot, such as a node
+// process that runs already.
 FileDescriptor listen_for_trainers(const std::string& name);
 
 // Numbers that are not finite are null.

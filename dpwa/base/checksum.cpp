@@ -11,7 +11,7 @@ void Crc32c::update(std::span<const std::byte> data) {
   constexpr std::size_t piece = std::size_t{1} << 30;
   while (!data.empty()) {
     const auto part = data.first(std::min(data.size(), piece));
-    // The buffer is only read: the missing const is ISA-L's.
+    // ISA-L only reads the buffer, although its parameter is not const.
     auto* bytes = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(part.data()));
     state_ = crc32_iscsi(bytes, static_cast<int>(part.size()), state_);
     data = data.subspan(part.size());

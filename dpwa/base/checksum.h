@@ -9,7 +9,7 @@ namespace dpwa {
 // CRC32C (Castagnoli, RFC 3720), by ISA-L. crc32c("123456789") = 0xE3069283.
 std::uint32_t crc32c(std::span<const std::byte> data);
 
-// The same for data that comes in parts.
+// The same checksum for data that arrives in parts.
 class Crc32c {
  public:
   void update(std::span<const std::byte> data);

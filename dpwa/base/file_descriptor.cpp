@@ -15,7 +15,8 @@ bool is_same_user(int socket) {
 bool reserve_standard_descriptors() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) != -1) continue;
-    // The lowest free number, and thus this one. Not for close-on-exec: a child inherits the same.
+    // open() takes the lowest free number, which is this one. No O_CLOEXEC: a child inherits the
+    // same descriptors.
     const int wrong_way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", wrong_way) != descriptor) return false;
   }

@@ -29,14 +29,14 @@ class FileDescriptor {
   int descriptor_ = -1;
 };
 
-// Whether the process at the other end of a connected Unix socket belongs to the user of this one,
-// by the kernel's word.
+// Whether the process at the other end of a connected Unix socket belongs to the user of this
+// process. The kernel answers.
 bool is_same_user(int socket);
 
-// Opens the null device on each of the descriptors 0, 1 and 2 that is closed, such that no file or
-// memory that is opened later gets the number that messages are written to. Reading such a
-// descriptor 0 and writing 1 or 2 fails, as it does while they are closed. True: all three are
-// open.
+// Opens the null device on each of the descriptors 0, 1 and 2 that is closed. A file or memory that
+// is opened later then cannot get a number that messages are written to. Reading such a descriptor
+// 0 fails, and so does writing 1 or 2, as they do while they are closed. Returns whether all three
+// are open.
 //
 // Every program that logs (dpwa/log/log.h) does so before its main() begins.
 bool reserve_standard_descriptors();

@@ -14,7 +14,8 @@ bool next_is_plain(std::string_view::const_iterator& position,
   const utf::code_point c = utf::utf_traits<char>::decode(position, end);
   if (c == utf::illegal || c == utf::incomplete) return false;
   const bool control = c < 0x20 || (c >= 0x7F && c < 0xA0);
-  // Line separators, and what turns the direction of the text around it (Unicode annex 9).
+  // Line separators, and characters that change the direction of the text around them (Unicode
+  // annex 9).
   const bool steers = c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
                       (c >= 0x2066 && c <= 0x2069);
   return !control && !steers;

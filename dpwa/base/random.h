@@ -27,7 +27,8 @@ class Random {
 // finaliser.
 std::uint64_t derive_seed(std::uint64_t seed, std::initializer_list<std::uint64_t> path);
 
-// FNV-1a, 64 bits: a name as an element of such a path, the same everywhere.
+// FNV-1a, 64 bits: turns a name into an element of such a path. The result is the same on every
+// machine.
 std::uint64_t hash_of(std::string_view name);
 
 }  // namespace dpwa

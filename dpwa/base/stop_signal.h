@@ -1,17 +1,18 @@
 #pragma once
 
-// Signals of a program that runs until its work is done or it is told to stop. SIGHUP: read the
-// cluster file again. SIGINT and SIGTERM: stop. While deferred, the first of these is noted, for
-// the program to end where it is safe; any other ends the process at once with exit code 128 +
-// signal. SIGPIPE is ignored: a log that nobody reads is no reason to end. So is SIGXFSZ: a write
-// beyond the limit of file sizes fails like one on a full disk. Process-wide, as signals are;
-// called by the main thread.
+// Signals of a program that runs until its work is done or it is told to stop. SIGHUP means that it
+// reads the cluster file again; SIGINT and SIGTERM mean that it stops. While stopping is deferred,
+// the first SIGINT or SIGTERM is only noted, and the program ends where that is safe. Any other one
+// ends the process at once with exit code 128 + signal. SIGPIPE is ignored, so the program keeps
+// running when the reader of its log goes away. SIGXFSZ is ignored too: a write beyond the limit of
+// file sizes then fails like one on a full disk. The functions change the whole process. The main
+// thread calls them.
 namespace dpwa::stop_signal {
 
-void install();                // from here on a signal ends the process with its exit code
-void defer(bool on);           // from here on the first signal is only noted; or no longer
+void install();                // from now on a signal ends the process with its exit code
+void defer(bool on);           // whether the first signal is only noted from now on
 int received();                // its number; 0 = none. Any thread.
-bool take_reload();            // whether SIGHUP came since the last call
-void limit(unsigned seconds);  // ends the process with 128 + received() after so long
+bool take_reload();            // whether SIGHUP arrived since the last call
+void limit(unsigned seconds);  // ends the process with 128 + received() after that time
 
 }  // namespace dpwa::stop_signal

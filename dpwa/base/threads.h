@@ -9,8 +9,8 @@
 
 namespace dpwa {
 
-// A thread that blocks all signals: they belong to the program, and its handlers must not run on a
-// thread of ours.
+// Starts a thread that blocks all signals. Signals belong to the program, and its handlers must not
+// run on a thread of this library.
 std::thread start_background_thread(std::function<void()> body);
 
 // The processors that the calling thread may run on, ascending; never empty.
@@ -18,9 +18,9 @@ std::vector<int> usable_processors();
 
 }  // namespace dpwa
 
-// Clang's thread-safety analysis (-Wthread-safety): which mutex guards a member, and which one a
-// function needs. Nothing under another compiler. libstdc++'s mutexes do not carry the attributes,
-// so the project's own types wrap them.
+// Attributes for clang's thread-safety analysis (-Wthread-safety): they state which mutex guards a
+// member and which one a function needs. Other compilers see nothing. The mutexes of libstdc++ have
+// no such attributes, so the types below wrap them.
 #if defined(__clang__)
 #define DPWA_THREAD_ATTRIBUTE(x) __attribute__((x))
 #else
@@ -51,7 +51,7 @@ class DPWA_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
-  // Between these the mutex is free.
+  // Between these two calls the mutex is free.
   void unlock() DPWA_THREAD_ATTRIBUTE(release_capability()) { lock_.unlock(); }
   void lock() DPWA_THREAD_ATTRIBUTE(acquire_capability()) { lock_.lock(); }
 

@@ -10,11 +10,11 @@ namespace dpwa {
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 
-// What the time is: std::chrono::steady_clock::now, but in tests. Called on several threads.
+// The clock: std::chrono::steady_clock::now, except in tests. Called on several threads.
 using TimeSource = std::function<TimePoint()>;
 
-// Microseconds since the Unix epoch. It may jump: nothing but names of processes (incarnations),
-// seeds and what people read is made of it; time that passes is a TimePoint.
+// Microseconds since the Unix epoch. This clock may jump, so use it only for the names of processes
+// (incarnations), for seeds and for what people read. Measure durations with TimePoint.
 inline std::uint64_t wall_clock_us() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(

@@ -13,7 +13,7 @@ namespace dpwa::cli {
 // No exception escapes.
 int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
-// What a subcommand works with. It lives until the command has run.
+// The context of a subcommand. It lives until the command has run.
 struct CommandContext {
   std::ostream& out;      // results
   std::ostream& err;      // human text

@@ -6,8 +6,8 @@
 
 namespace dpwa::cli {
 
-// Linux takes the ports of outgoing connections from these (net.ipv4.ip_local_port_range, as it is
-// unless someone changes it): a node that is to listen on one may find it taken.
+// Linux takes the ports of outgoing connections from this range (the default of
+// net.ipv4.ip_local_port_range). A node that listens on one of them may find it in use.
 inline constexpr unsigned first_ephemeral_port = 32768;
 inline constexpr unsigned last_ephemeral_port = 60999;
 

@@ -137,7 +137,7 @@ std::string anchor_of(const KeySection& section) {
   return anchor;
 }
 
-// One table a section, between the two lines that docs/CONFIGURATION.md has around it.
+// One table for each section, between the two lines that surround it in docs/CONFIGURATION.md.
 void print_reference(std::ostream& out) {
   for (const KeySection& section : config::key_table()) {
     out << "<!-- keys of " << (section.path.empty() ? "the file" : section.path)

@@ -95,7 +95,7 @@ NodeEntry resolve_host(const std::string& host, const std::string& option) {
   return node;
 }
 
-// CLI11 would leave out an empty host, and that is one which was forgotten.
+// CLI11 would drop an empty host, but an empty host means that one was forgotten.
 std::vector<std::string> split_hosts(const std::vector<std::string>& lists) {
   std::vector<std::string> hosts;
   for (const std::string& list : lists) {
@@ -126,8 +126,8 @@ std::vector<NodeEntry> resolve_hosts(const InitOptions& options) {
   return resolved;
 }
 
-// Of the first node of each host, where `count` follow each other. Throws CLI::ValidationError when
-// they do not fit.
+// The port of the first node of each host; `count` ports follow each other. Throws
+// CLI::ValidationError when they do not fit.
 unsigned first_port(const InitOptions& options, unsigned count) {
   if (!options.port_given) return std::min(options.port, first_ephemeral_port - count);
   const unsigned last = options.port + count - 1;

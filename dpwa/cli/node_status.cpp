@@ -81,7 +81,7 @@ std::uint64_t count_in(const Json& document, const char* key) {
   return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
-// What is not as it should be, in words: a sound node has none.
+// Problems of a node, in words; empty for a healthy node.
 std::string notes(const Json& document) {
   const auto found = document.find("firewall");
   const Json firewall =
@@ -95,9 +95,10 @@ std::string notes(const Json& document) {
   note(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
   note(count_in(firewall, "quarantined_peers"), "quarantined");
   const auto collective = document.find("collective");
-  const bool waits = collective != document.end() && collective->is_object() &&
-                     collective->contains("waits") && (*collective)["waits"] == true &&
-                     raw_text(*collective, "exchange").size() > 1;  // and has looked for whom
+  const bool waits =
+      collective != document.end() && collective->is_object() && collective->contains("waits") &&
+      (*collective)["waits"] == true &&
+      raw_text(*collective, "exchange").size() > 1;  // and has looked for the late nodes
   if (!waits) return text;
   std::string whom;
   if (const auto late = collective->find("late"); late != collective->end() && late->is_array()) {
@@ -111,7 +112,7 @@ std::string notes(const Json& document) {
   return text;
 }
 
-// Under the table, where a node was told of names that have not answered it.
+// Printed under the table when a node has heard of names that have not answered it.
 void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
   std::uint64_t most = 0;
   for (const NodeStatus& node : nodes)

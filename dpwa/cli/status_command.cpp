@@ -49,7 +49,8 @@ std::vector<Asked> of_file(const Config& config) {
   return nodes;
 }
 
-// Those that joined and are not known yet; at most so many that a liar cannot keep this busy.
+// Nodes that joined and are not known yet. Their number is limited, so that a lying node cannot
+// keep this busy.
 std::vector<Asked> joined(const std::map<std::string, Json>& members,
                           const std::vector<Asked>& known) {
   constexpr std::size_t most = 1024;
@@ -140,7 +141,7 @@ void show_once(const Asking& asking, const StatusOptions& options, CommandContex
   if (!problems.empty()) context.exit_code = 1;
 }
 
-// Until a signal ends the process, or nobody reads the tables any more.
+// Runs until a signal ends the process or the reader of the tables goes away.
 void watch(const Asking& asking, unsigned seconds, CommandContext& context) {
   stop_signal::install();
   const std::chrono::seconds pause(seconds);

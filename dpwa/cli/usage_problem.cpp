@@ -13,7 +13,7 @@
 namespace dpwa::cli {
 namespace {
 
-// A word that was not understood, and the command that it was given to.
+// A word that was not understood, and the command that received it.
 using Leftover = std::pair<std::string, const CLI::App*>;
 
 std::vector<Leftover> leftovers(const CLI::App& app) {

@@ -8,7 +8,7 @@
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 
-// DPWA_GOSSIP_ABSENT and its like: why CMake left a back end or an engine out, or "".
+// DPWA_GOSSIP_ABSENT and similar: why CMake left out a back end or an engine, or "".
 
 namespace dpwa {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::array<BackendInfo, 4> all = {{
     {Backend::null, "null", ""},
 }};
 
-// What may move the bytes of backend collective, all but `auto`, which is gloo.
+// The engines of backend collective, except `auto`, which means gloo.
 struct EngineInfo {
   CollectiveEngine engine;
   std::string_view absent;  // why this build lacks it; empty: it has it

@@ -15,19 +15,19 @@ struct BackendInfo {
   std::string_view absent;  // why this build lacks it; empty: it has it
 };
 
-// All of them, in the order of enum Backend.
+// All back ends, in the order of enum Backend.
 std::span<const BackendInfo> backends();
 
 const BackendInfo& backend_info(Backend backend);
 
-// "gossip, null": those of this build.
+// The back ends of this build, such as "gossip, null".
 std::string available_backends();
 
-// Throws ConfigError, in one line with the reason, for a back end that this build lacks, or an
-// engine of it, and for settings that the back end cannot have. Loading a file does not ask.
+// Throws ConfigError, in one line with the reason, when this build lacks the back end or its
+// engine, or when the back end does not support a setting. Loading a file does not check this.
 void require_backend(const Config& config);
 
-// Throws ConfigError where gradients would travel unencrypted though the file asks for encryption.
+// Throws ConfigError when gradients would travel unencrypted although the file asks for encryption.
 void require_plaintext_allowed(const Config& config);
 
 }  // namespace dpwa

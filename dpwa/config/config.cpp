@@ -27,7 +27,7 @@ void check_min_nodes(const Config& config, const Locations& locations) {
                                          std::to_string(config.nodes.size()) + ", or join: open");
 }
 
-// Of a file that leaves the nodes to a launcher, where there is none.
+// Refuses a file that leaves the nodes to a launcher when there is no launcher.
 void require_nodes(const Config& config, const Locations& locations) {
   if (!config.nodes.empty()) return;
   locations.fail("nodes",
@@ -35,7 +35,7 @@ void require_nodes(const Config& config, const Locations& locations) {
                  "torchrun, srun, mpirun or Kubernetes, without --name");
 }
 
-// Without `nodes` there are none in the result.
+// When the file has no `nodes`, neither does the result.
 Config read_config(const YAML::Node& document, Locations& locations) {
   const Section root(locations, document);
   std::vector<std::string> known = accepted_names(section_at(""));
@@ -68,7 +68,7 @@ Config load(const std::filesystem::path& file, const std::string& name,
   if (!lists_nodes) check_min_nodes(config, locations);
   if (!join.empty()) add_joiner(config, config.self, locations);
   check_own_name(config, config.self, locations);
-  // Where a launcher's processes have met, each has told its endpoint to all.
+  // The processes of a launcher have already told each other their endpoints.
   if (lists_nodes) apply_endpoint_variables(config, locations);
   apply_log_variables(config, locations);
   resolve_nodes(config, locations);
@@ -94,7 +94,7 @@ void print_key(YAML::Emitter& out, const Key& key, const Config& config) {
 void print_keys(YAML::Emitter& out, const KeySection& section, const Config& config) {
   for (const Key& key : section.keys) {
     print_key(out, key, config);
-    if (path_of(section, key) == "nodes" && !config.nodes.empty()) {  // a launcher's else
+    if (path_of(section, key) == "nodes" && !config.nodes.empty()) {  // none: a launcher gives them
       out << YAML::Key << key.name << YAML::Value;
       print_nodes(out, config.nodes);
     }

@@ -17,8 +17,8 @@
 
 namespace dpwa {
 
-// The cluster file as plain values. Every field has its default here; what zero means is said
-// beside it. Written by hand or loaded by load_config / load_cluster, and validated there.
+// The cluster file as plain values. Every field has its default here, with the meaning of zero
+// beside it. A Config is written by hand, or loaded and validated by load_config and load_cluster.
 
 struct NodeEntry {
   std::string name;
@@ -44,7 +44,7 @@ struct GossipConfig : StalenessOptions {
   std::uint32_t blocks = 1;  // parts of the model; a pull brings one of them. 1 to 64
   bool final_average = true;
   bool daemon = false;  // the network side is a process of its own: `dpwa node`
-  // Of the choice of peers, of blocks and of the moments of pulls; none: from the clock.
+  // Seed of the choice of peers and blocks and of the moments of pulls; none: taken from the clock.
   std::optional<std::uint64_t> seed;
   Duration start_wait = std::chrono::milliseconds(10000);  // longest wait at start for the others
   std::uint32_t min_nodes = 1;  // fewer at the start, or in the final average, are an error
@@ -62,17 +62,18 @@ enum class Minority { stop, gossip };
 
 struct CollectiveConfig {
   CollectiveEngine engine = CollectiveEngine::automatic;
-  // Gradients that travel together: the first bucket and the others; 0 = one for each parameter.
+  // Size of the first bucket of gradients and of the others; 0 = one bucket for each parameter.
   std::uint64_t first_bucket_bytes = std::uint64_t{1} << 20;
   std::uint64_t bucket_bytes = std::uint64_t{25} << 20;
   GradientCompression compression = GradientCompression::none;  // of what travels; sums are fp32
   bool average_buffers = false;  // BatchNorm statistics: false = those of the first rank
   bool plaintext = false;        // gradients may travel unencrypted beside psk or mtls
   Duration start_wait = std::chrono::seconds(60);  // longest wait at the start for all nodes
-  // A rank whose network thread answers, but that is late for so long, is lost; 0 = never.
+  // A rank that is late for this long is lost, although its network thread answers; 0 = never.
   Duration hung_after = std::chrono::minutes(10);
-  Duration stall_warn = std::chrono::seconds(10);  // a rank late for so long is named; 0 = never
-  // A rank whose network thread does not answer for so long is lost; 0 = learned from the run.
+  // A rank that is late for this long is named in the log; 0 = never.
+  Duration stall_warn = std::chrono::seconds(10);
+  // A rank whose network thread does not answer for this long is lost; 0 = learned from the run.
   Duration lost_after{};
   OnLostRank on_lost_rank = OnLostRank::stop;
   Minority minority = Minority::stop;  // of a part without the majority of the last group
@@ -138,34 +139,35 @@ class ConfigError : public std::runtime_error {
 };
 
 // Loads, validates and resolves the cluster file, applies the DPWA_* overrides to node `name`.
-// `name` empty: taken from DPWA_NAME. Throws ConfigError.
-// With `join`, each HOST:PORT of a node that runs, the name need not be in the file: the own entry
-// is then DPWA_HOST (or 127.0.0.1), DPWA_PORT and DPWA_BIND.
+// `name` empty: taken from DPWA_NAME. Throws ConfigError. `join` lists running nodes as HOST:PORT.
+// With it, the file need not have the name: DPWA_HOST (or 127.0.0.1), DPWA_PORT and DPWA_BIND then
+// give the own entry.
 Config load_config(const std::filesystem::path& file, const std::string& name = "",
                    const std::vector<std::string>& join = {});
 
-// The same between two steps of a run: a file that is a pipe is given 50 ms at most.
+// The same between two steps of a run. A file that is a pipe gets 50 ms at most.
 Config reload_config(const std::filesystem::path& file, const std::string& name = "",
                      const std::vector<std::string>& join = {});
 
-// The same for programs that are no node themselves (status, run.sh): no own name, no overrides.
+// The same for programs that are not a node of the file (status, run.sh): no own name, no
+// overrides.
 Config load_cluster(const std::filesystem::path& file);
 
-// Where a launcher may stand in for --name and for the nodes of the file. Called when no name was
-// given: sets `self`, and `nodes` where the file lists none; leaves both where no launcher has
-// started this process. What it throws leaves the load_config() that called it.
+// A launcher can take the place of --name and of the nodes of the file. load_config() calls this
+// when no name was given. It sets `self`, and `nodes` when the file lists none. It changes nothing
+// when no launcher has started this process. load_config() passes on what it throws.
 using Launcher = std::function<void(Config& config)>;
 
-// load_config() and reload_config() of a program that a launcher may have started.
+// load_config() and reload_config() for a program that a launcher may have started.
 Config load_config(const std::filesystem::path& file, const std::string& name,
                    const std::vector<std::string>& join, const Launcher& launcher);
 Config reload_config(const std::filesystem::path& file, const std::string& name,
                      const std::vector<std::string>& join, const Launcher& launcher);
 
-// load_cluster() of a file that may leave `nodes` to a launcher: there are none in the result then.
+// load_cluster() for a file that may leave `nodes` to a launcher. The result then has no nodes.
 Config load_launchable(const std::filesystem::path& file);
 
-// The same for text at hand, called `file` in messages; hosts are not resolved.
+// load_cluster() for a text, which messages call `file`. Hosts are not resolved.
 Config parse_cluster(const std::string& text, const std::filesystem::path& file);
 
 // Whether that many nodes can ever run: a closed cluster has only the nodes of its file.

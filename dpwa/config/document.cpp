@@ -28,7 +28,7 @@ std::string words_for(int error) {
   return std::generic_category().message(error);
 }
 
-// What there is within so long, as poll() says it: POLLIN, POLLHUP; 0 = nothing.
+// What arrives within that time, as the events of poll(): POLLIN, POLLHUP; 0 = nothing.
 short events_within(int descriptor, milliseconds patience) {
   const auto deadline = SteadyClock::now() + patience;
   while (true) {
@@ -62,7 +62,8 @@ class DocumentStart : public YAML::EventHandler {
   int line_ = 0;
 };
 
-// Not by YAML::LoadAll: it never ends, and takes all memory, on a document that begins with ','.
+// YAML::LoadAll is no alternative: for a document that begins with ',' it never ends and takes all
+// memory.
 void refuse_second_document(const std::string& text, const Locations& locations) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -76,7 +77,7 @@ void refuse_second_document(const std::string& text, const Locations& locations)
 
 std::string read_cluster_text(const std::filesystem::path& file, const Locations& locations,
                               const PipePatience& patience) {
-  // Not blocking: opening a pipe would wait for somebody to write it.
+  // Not blocking: otherwise opening a pipe would wait for a writer.
   const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!descriptor.valid() || ::fstat(descriptor.get(), &status) != 0)

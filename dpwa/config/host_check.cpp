@@ -21,11 +21,11 @@ std::vector<std::string> words_in(const char* file) {
   return words;
 }
 
-// 0, or the error with which the kernel refuses it. Asked, not looked up in its list: it may load a
-// module for a name, and has names that only root may use.
+// 0, or the error with which the kernel refuses it. This asks the kernel instead of reading its
+// list: the kernel may load a module for a name, and only root may use some names.
 int refusal_of(const std::string& name) {
   const FileDescriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!probe.valid()) return 0;  // no IPv4: it is not to be found out
+  if (!probe.valid()) return 0;  // without IPv4 there is no way to find out
   const auto size = static_cast<socklen_t>(name.size());
   if (::setsockopt(probe.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), size) == 0) return 0;
   return errno == ENOENT || errno == EPERM ? errno : 0;

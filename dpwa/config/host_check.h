@@ -8,8 +8,8 @@
 
 namespace dpwa {
 
-// Whether this host can do what the file asks of a node that is started on it, beyond what makes
-// the file a good one: the file may be meant for other hosts. Throws ConfigError.
+// Checks that this host can do what the file asks of a node on it. Loading does not check this,
+// because the file may be meant for other hosts. Throws ConfigError.
 void check_host(const Config& config);
 
 // Why this host cannot use transport.congestion_control, as "FILE:LINE: key: ..."; none: it can.
@@ -17,8 +17,8 @@ std::optional<std::string> congestion_control_problem(const Config& config);
 
 namespace config {
 
-// What is wrong with a congestion control that the kernel refused (`error`, of setsockopt), where
-// `available` and `allowed` are its lists of them. Pure.
+// The error text for a congestion control that the kernel refused. `error` comes from setsockopt;
+// `available` and `allowed` are the lists of the kernel. Pure.
 std::string congestion_control_refusal(const std::string& name, int error,
                                        const std::vector<std::string>& available,
                                        const std::vector<std::string>& allowed);

@@ -45,7 +45,7 @@ Format<std::int64_t> size(std::int64_t minimum, std::int64_t maximum, const std:
                           std::int64_t multiple = 1);
 // One of these words.
 Format<std::string> one_of(const std::vector<std::string>& words);
-// The same, where no value is a value too.
+// The same, but an empty value is accepted too.
 Format<std::string> none_or(Format<std::string> format);
 
 template <class Value, std::size_t count>
@@ -94,8 +94,8 @@ inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
 
-// A member of the configuration, as the format of the file has it: an integer of another width, or
-// a value that need not be there. None: nothing to print.
+// A member of the configuration in the type of its format: the member may be an integer of another
+// width, or optional. None: there is nothing to print.
 template <class Value, class Stored>
 std::optional<Value> formatted(const Stored& stored) {
   if constexpr (is_optional<Stored>) {

@@ -33,7 +33,7 @@ void read_interpolation(const KeySection& table, const Section& section, Config&
   read_key(key_at("interpolation.divergence_threshold"), section, config);
 }
 
-// The files that must be named, and may be, are those of the mode.
+// A mode requires its own files and accepts no others.
 void read_security(const KeySection& table, const Section& section, Config& config) {
   section.accept_only(accepted_names(table));
   const Key& mode = key_at("security.mode");

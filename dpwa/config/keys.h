@@ -19,7 +19,7 @@ struct LinePlace {
   int& (*write)(Config&);
 };
 
-// What few keys need beside a name, a place, a format and a comment. Each is a field of Key.
+// Properties that only some keys need, beside name, place, format and comment.
 struct KeyDetails {
   std::string reference{};          // in Markdown, instead of the comment; for the key reference
   std::string accepted{};           // in Markdown, instead of what the format says
@@ -61,7 +61,7 @@ struct KeySection {
 };
 
 // Every key of the cluster file, in the order in which it is printed. A section comes before those
-// inside it. Three things have code of their own, wherever the table is used: `nodes`, the
+// inside it. Three exceptions have code of their own wherever the table is used: `nodes`, the
 // parameters of interpolation methods, and the form of the original dpwa (original_form.h).
 const std::vector<KeySection>& key_table();
 
@@ -78,7 +78,7 @@ std::vector<const KeySection*> sections_in(const KeySection& section);
 // The names that a section accepts, in the order of error lines.
 std::vector<std::string> accepted_names(const KeySection& section);
 
-// Reads all that the file gives into `config`, but `nodes`. Throws ConfigError for an unknown key,
+// Reads everything in the file except `nodes` into `config`. Throws ConfigError for an unknown key,
 // a wrong type, or a value out of range.
 void read_keys(const Section& root, Config& config);
 

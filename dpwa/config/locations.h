@@ -5,9 +5,9 @@
 
 namespace dpwa::config {
 
-// Where each key of a cluster file was given, so that a check made long after reading still names
-// the line. Keys are paths such as "gossip.timeout_ms" and "nodes[0].port". Used by one thread
-// while loading.
+// The line on which a cluster file gives each key, so that a check long after reading still names
+// it. Keys are paths such as "gossip.timeout_ms" and "nodes[0].port". Used by one thread while
+// loading.
 class Locations {
  public:
   explicit Locations(std::string file) : file_(std::move(file)) {}

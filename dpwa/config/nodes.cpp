@@ -77,8 +77,8 @@ NodeEntry parse(const std::string& text) {
   return entry;
 }
 
-// Every address of the entry is one of this node itself. A name that stands for several machines,
-// this one among them, is none of that.
+// Whether every address of the entry belongs to this node itself. A host name of several machines,
+// this one among them, does not count.
 bool is_own(const NodeEntry& entry, const NodeEntry& self) {
   const auto own = [&self](const std::string& address) {
     return std::ranges::find(self.addresses, address) != self.addresses.end() ||

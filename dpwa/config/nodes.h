@@ -27,9 +27,9 @@ void check_names(const Config& config, const Locations& locations);
 // Throws when no node is called `name`, listing those there are.
 void check_own_name(const Config& config, const std::string& name, const Locations& locations);
 
-// What the command line and the environment say of the own node.
+// The own node, as the command line and the environment describe it.
 
-// DPWA_NAME, or nothing when unset or empty.
+// DPWA_NAME; empty when it is not set.
 std::string name_from_environment();
 
 // Apply DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node, and DPWA_LOG_LEVEL; empty variables count
@@ -37,8 +37,8 @@ std::string name_from_environment();
 void apply_endpoint_variables(Config& config, Locations& locations);
 void apply_log_variables(Config& config, Locations& locations);
 
-// Adds the node `name` to those of the file when it is none of them; DPWA_HOST, DPWA_PORT and
-// DPWA_BIND say where it is. Throws ConfigError when DPWA_PORT is not set.
+// Adds the node `name` when the file does not have it. DPWA_HOST, DPWA_PORT and DPWA_BIND give its
+// endpoint. Throws ConfigError when DPWA_PORT is not set.
 void add_joiner(Config& config, const std::string& name, Locations& locations);
 
 // Reads and resolves each HOST:PORT. Throws ConfigError.

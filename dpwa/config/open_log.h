@@ -5,12 +5,12 @@
 
 namespace dpwa {
 
-// The log as the cluster file has it, for its user to use once all else is done that may fail.
-// Throws ConfigError where log.file cannot be opened.
+// Opens the log that the cluster file describes. Call use() on it after everything else that may
+// fail. Throws ConfigError when log.file cannot be opened.
 NewLog open_log(const Config& config);
 
-// For a check that writes nothing: throws ConfigError where log.file cannot be a file, as a folder
-// is in its place.
+// For a check that writes nothing. Throws ConfigError when log.file cannot be a file because it is
+// a directory.
 void check_log_file(const Config& config);
 
 }  // namespace dpwa

@@ -14,7 +14,7 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-// An IPv4 address in IPv6 clothes (::ffff:127.0.0.1) counts as what it is.
+// An IPv4 address that is mapped into IPv6 (::ffff:127.0.0.1) counts as IPv4.
 ip::address plain(const std::string& text) {
   boost::system::error_code error;
   const ip::address address = ip::make_address(text, error);
@@ -59,9 +59,9 @@ const std::vector<std::string>& resolved(Resolver& resolver, const std::string& 
   return result.addresses;
 }
 
-// Two nodes that peers would dial, or that would listen, at one address and port. A wildcard or
-// loopback listening address belongs to the node's own machine, so two of them clash only on one
-// machine: when both nodes are dialled over loopback.
+// Finds two nodes that peers would dial, or that would listen, at the same address and port. A
+// wildcard or loopback address to listen on belongs to the machine of the node. Two of them clash
+// only on one machine, which means that both nodes are dialled over loopback.
 class Endpoints {
  public:
   Endpoints(const Config& config, const Locations& locations)

@@ -27,8 +27,9 @@ class Resolver {
 bool is_loopback(const std::string& address);
 bool is_wildcard(const std::string& address);  // 0.0.0.0 or ::
 
-// Resolves every host into NodeEntry::addresses and bind_address (unresolvable: refused), then
-// refuses two nodes at one endpoint, and listening beyond loopback without an explicit `security`.
+// Resolves every host into NodeEntry::addresses and bind_address. Throws ConfigError for a host
+// that cannot be resolved, for two nodes at one endpoint, and for listening beyond loopback without
+// an explicit `security`.
 void resolve_nodes(Config& config, const Locations& locations);
 
 }  // namespace dpwa::config

@@ -10,7 +10,7 @@
 
 namespace dpwa::config {
 
-// Control characters escaped, so that a message stays one line whatever the file holds.
+// The text with control characters escaped, so that a message stays on one line.
 std::string one_line(std::string_view text);
 
 // A value for an error line: in single quotes, on one line, cut after 60 bytes.
@@ -40,8 +40,8 @@ std::optional<std::int64_t> parse_integer(std::string_view text);
 std::optional<Duration> parse_duration_ms(std::string_view text);
 
 // "512KiB", "64MiB", "1MB", "4096"; units B, KB, MB, GB (powers of 1000), KiB, MiB, GiB (of 1024),
-// in either case. A bare number counts bytes. Nothing when it is no whole number of bytes; negative
-// and absurd values (2^53 and more) give -1.
+// in either case. A bare number counts bytes. Nothing when it is not a whole number of bytes.
+// Negative values and values of 2^53 and more give -1.
 std::optional<std::int64_t> parse_size_bytes(std::string_view text);
 
 // Bytes in the largest of B, KiB and MiB of which they are a multiple: "64", "512KiB", "25MiB".

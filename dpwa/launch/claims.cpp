@@ -21,7 +21,7 @@ std::uint16_t port_of(const std::string& run) {
   return static_cast<std::uint16_t>(first + hash_of(run) % count);
 }
 
-// `sign`: what shows that the launcher has started this process.
+// `sign`: the variable that shows that the launcher has started this process.
 Claim read_rank(const Variables& variables, const std::string& launcher, const std::string& sign,
                 const std::string& rank, const std::string& size) {
   Claim claim{rank, size, {}};
@@ -147,7 +147,7 @@ std::optional<Claim> claim_of_slurm(const Variables& variables) {
   return claim;
 }
 
-// Neither kind of pod is told how many there are.
+// Neither kind of pod is told the number of pods.
 std::optional<Claim> claim_of_kubernetes(const Variables& variables,
                                          const Surroundings& surroundings) {
   const bool indexed = variables.has("JOB_COMPLETION_INDEX");

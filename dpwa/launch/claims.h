@@ -29,14 +29,15 @@ class Variables {
 inline constexpr int most_ranks = 65536;
 inline constexpr int most_ports = 65535;
 
-// What a launcher says, with the variables that say it.
+// The claim of a launcher, with the variables that make it.
 struct Claim {
   std::string rank_variable, size_variable;
   LaunchPlace place;
 };
 
-// One function for each launcher: what it says to a process that it has started; none: it has not.
-// They throw ConfigError for half an environment and for a rank that does not exist.
+// One function for each launcher: its claim about a process that it has started; none: it has not
+// started this one. They throw ConfigError for an incomplete environment and for a rank that does
+// not exist.
 std::optional<Claim> claim_of_torchrun(const Variables& variables);
 std::optional<Claim> claim_of_open_mpi(const Variables& variables);
 std::optional<Claim> claim_of_slurm(const Variables& variables);

@@ -10,7 +10,7 @@
 
 namespace dpwa::launch {
 
-// What a process tells the others when they meet.
+// The message of a process to the others when they meet.
 struct Arrival {
   std::string host;  // where peers dial it: the address by which it talks to the meeting point
   bool host_given = false;  // by DPWA_HOST: taken as it is

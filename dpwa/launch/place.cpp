@@ -61,7 +61,7 @@ std::string full_name(const std::string& host) {
 
 std::optional<LaunchPlace> find_place(const Surroundings& surroundings) {
   const Variables variables(surroundings);
-  // A pod has a name from when it runs.
+  // A pod gets its name when it starts to run.
   const bool in_pod =
       variables.has("KUBERNETES_SERVICE_HOST") || variables.has("JOB_COMPLETION_INDEX");
   auto claim = claim_of_torchrun(variables);

@@ -35,10 +35,10 @@ struct LaunchPlace {
   bool named_late = false;  // the name of that host may become known only while one waits
 };
 
-// The place of this process; none: no launcher has started it. A launcher that was started by
-// another one counts: torchrun before mpirun before srun before Kubernetes. Throws ConfigError for
-// half an environment, for a rank that does not exist, and where RANK and WORLD_SIZE contradict
-// the launcher.
+// The place of this process; none: no launcher has started it. When one launcher has started
+// another, the inner one counts: torchrun before mpirun before srun before Kubernetes. Throws
+// ConfigError for an incomplete environment, for a rank that does not exist, and when RANK and
+// WORLD_SIZE contradict the launcher.
 std::optional<LaunchPlace> find_place(const Surroundings& surroundings);
 
 // The first name in a list of hosts as Slurm writes it: "n03" of "n[03-07,9],m1".

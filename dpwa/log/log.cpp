@@ -14,7 +14,8 @@
 namespace dpwa {
 namespace {
 
-// Here, since whoever opens anything of a node logs, a program that embeds the library too.
+// This is here because every program that opens anything of a node also logs, even one that embeds
+// the library.
 [[maybe_unused]] const bool standard_descriptors_are_open = reserve_standard_descriptors();
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& file, const std::string& node) {

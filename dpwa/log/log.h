@@ -10,12 +10,12 @@ namespace dpwa {
 // that see torch cannot include spdlog. Messages arrive formatted.
 enum class LogLevel { trace, debug, info, warn, error, off };
 
-// A log that is open and not used yet: level by name (trace, debug, info, warn, error, off), file
-// path or empty for stderr, and the node name that every line carries. Process-wide once it is
-// used, in the place of the one before.
+// A log that is open but not in use yet: level by name (trace, debug, info, warn, error, off), file
+// path or empty for stderr, and the node name that every line carries. use() makes it the log of
+// the process, in place of the one before.
 class NewLog {
  public:
-  // Throws std::runtime_error where the file cannot be opened.
+  // Throws std::runtime_error when the file cannot be opened.
   NewLog(std::string_view level, const std::string& file, const std::string& node);
   void use() noexcept;
 
@@ -23,7 +23,8 @@ class NewLog {
   std::shared_ptr<void> logger_;
 };
 
-// Opens and uses it: for programs without a cluster file. Others: dpwa/config/open_log.h.
+// Opens a log and uses it, for programs without a cluster file. Other programs:
+// dpwa/config/open_log.h.
 void configure_log(std::string_view level, const std::string& file, const std::string& node);
 
 // One named logger per subsystem ("rx", "tx", "node", "adapter"). Thread-safe.

@@ -8,17 +8,17 @@
 
 namespace dpwa {
 
-// Lets a recurring message through once per key and period, and so many messages of all keys, so
-// that hostile or broken peers cannot fill the log, under however many names or addresses they
-// come. Pure: time is an argument. One owner, one thread.
+// Lets a recurring message through once per key and period, and limits the messages of all keys per
+// period. Hostile or broken peers then cannot fill the log, however many names or addresses they
+// use. Pure: time is an argument. One owner, one thread.
 class LogLimiter {
  public:
   static constexpr unsigned most_in_a_period = 200;
 
   explicit LogLimiter(Duration period = std::chrono::minutes(1)) : period_(period) {}
 
-  // How many messages of `key` were held back since the last one that passed, when this one may
-  // pass.
+  // When this message may pass: how many messages of `key` were suppressed since the last one that
+  // passed.
   std::optional<unsigned> pass(const std::string& key, TimePoint now);
 
  private:

@@ -13,7 +13,7 @@ std::uint64_t resident_bytes();
 
 // The most that was resident since the last call of forget_peak(), in bytes.
 std::uint64_t peak_bytes();
-// Gives memory that is not used back to the system, so that what follows is measured from there.
+// Returns unused memory to the system and starts the measurement of the peak anew.
 void forget_peak();
 
 // What the process can still get without the system or its control group running out of memory.

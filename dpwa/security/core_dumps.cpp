@@ -16,7 +16,7 @@ void forbid_core_dumps() {
   if (value == "1") return;
   if (!value.empty() && value != "0")
     throw ConfigError("DPWA_CORE_DUMPS: '" + value + "' is not accepted; accepted: 0, 1");
-  // The limit alone would not do: it says nothing to a core_pattern that pipes into a program.
+  // The limit alone is not enough: a core_pattern that pipes into a program ignores it.
   ::prctl(PR_SET_DUMPABLE, 0);
   rlimit limit{};
   if (::getrlimit(RLIMIT_CORE, &limit) == 0) {

@@ -100,7 +100,7 @@ FileResult<Keys> parse_keys(std::string_view text, const std::filesystem::path& 
 SecretText key_file_text(const Keys& keys) {
   constexpr std::string_view digit = "0123456789abcdef";
   const std::string_view head = comment;
-  // In place and never grown: a reallocation would leave a copy behind.
+  // Written in place and never grown, because a reallocation would leave a copy behind.
   SecretText file(head.size() + keys.size() * (digits + 1));
   auto next = std::ranges::copy(head, file.text().begin()).out;
   for (const Key& key : keys) {

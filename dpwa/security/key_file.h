@@ -9,24 +9,25 @@
 
 namespace dpwa {
 
-// The keys of a cluster: the first is the one to call others with, all are accepted of callers.
-// While a key is changed there are two, else one.
+// The keys of a cluster. A node calls others with the first one and accepts all of them from
+// callers. There are two while a key is being changed, otherwise one.
 inline constexpr std::size_t most_keys = 2;
 using Keys = std::vector<Key>;
 
-// A key file: one key a line as 64 hexadecimal digits, comments from '#'. The error says which line
-// and why, never what it holds, and begins with `file`. Pure.
+// Parses a key file: one key on each line, as 64 hexadecimal digits, and comments that begin with
+// '#'. The error begins with `file` and gives the line and the reason, but never the contents.
+// Pure.
 FileResult<Keys> parse_keys(std::string_view text, const std::filesystem::path& file);
 SecretText key_file_text(const Keys& keys);
 
 FileResult<Keys> read_key_file(const std::filesystem::path& file);
 
-// From the system's random numbers. Throws std::runtime_error when it has none.
+// A key from the random numbers of the system. Throws std::runtime_error when there are none.
 Key new_key();
 
-// What TLS sees of a cluster key: a pre-shared key and the identity by which a caller names it in
-// the clear. Both come from the key by HKDF-SHA256 (RFC 5869) under labels of their own, so the
-// identity tells nothing of the key. Pure.
+// What TLS uses of a cluster key: a pre-shared key, and the identity with which a caller names it
+// unencrypted. Both are derived from the key by HKDF-SHA256 (RFC 5869) with different labels, so
+// the identity reveals nothing about the key. Pure.
 struct PreSharedKey {
   Key secret;
   std::array<unsigned char, 16> identity{};

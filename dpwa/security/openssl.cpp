@@ -24,7 +24,7 @@ std::string text_of(const ASN1_STRING* text) {
           static_cast<std::size_t>(ASN1_STRING_length(text))};
 }
 
-// Nobody is asked for a passphrase.
+// Keeps OpenSSL from asking for a passphrase.
 int no_passphrase(char*, int, int, void*) {
   return 0;
 }

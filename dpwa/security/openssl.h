@@ -12,7 +12,7 @@
 
 namespace dpwa {
 
-// Owners of what OpenSSL allocates.
+// Owners of objects that OpenSSL allocates.
 template <auto release>
 struct OpenSslRelease {
   template <typename T>
@@ -27,13 +27,13 @@ using CertificatePointer = std::unique_ptr<X509, OpenSslRelease<X509_free>>;
 using BioPointer = std::unique_ptr<BIO, OpenSslRelease<BIO_free_all>>;
 using PrivateKeyPointer = std::unique_ptr<EVP_PKEY, OpenSslRelease<EVP_PKEY_free>>;
 
-// The oldest error that OpenSSL has stored on this thread, in words; all are then forgotten.
+// The oldest error that OpenSSL has stored on this thread, in words. Clears all stored errors.
 std::string openssl_error();
 
 // The names that a certificate is for: the DNS names of subjectAltName, or else the common name.
 std::vector<std::string> names_of(const X509* certificate);
 
-// Why a node named `name` (empty: any) cannot show `certificate` as its own; none: it can.
+// Why a node named `name` (empty: any name) cannot use `certificate` as its own; none: it can.
 std::optional<std::string> fault_of_own(const X509* certificate, const std::string& name);
 
 // A private key in PEM, without a passphrase, from a file that only its owner may touch.

@@ -45,7 +45,7 @@ std::optional<std::string> fault_of(const struct stat& status, const fs::path& f
 
 std::optional<std::string> fault_of_folder(const fs::path& folder) {
   struct stat status {};
-  if (::stat(folder.c_str(), &status) != 0) return std::nullopt;  // not to be asked: not to be used
+  if (::stat(folder.c_str(), &status) != 0) return std::nullopt;  // unknown folders are refused
   if ((status.st_mode & S_IWOTH) == 0) return std::nullopt;
   const bool trusted = status.st_uid == 0 || status.st_uid == ::geteuid();
   const bool sticky = (status.st_mode & S_ISVTX) != 0;
@@ -92,7 +92,7 @@ void sync_folder(const fs::path& file) {
 }  // namespace
 
 FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_bytes) {
-  // Not blocking, so that a pipe under this name does not hold up the program.
+  // Not blocking, so that the program does not wait for a pipe of this name.
   const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0) return line(file, "cannot be read: " + words_for(errno));
   struct stat status {};

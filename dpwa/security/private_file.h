@@ -14,7 +14,7 @@ namespace dpwa {
 
 inline constexpr std::size_t key_bytes = 32;
 
-// Secret bytes that are overwritten when they go out of use.
+// Secret bytes that are overwritten when they are destroyed.
 struct Key {
   std::array<unsigned char, key_bytes> bytes{};
 
@@ -27,7 +27,8 @@ struct Key {
   }
 };
 
-// The text of a file with secrets, likewise. Never copied, so that no copy stays behind.
+// The text of a file with secrets, overwritten in the same way. It cannot be copied, so no copy is
+// left behind.
 class SecretText {
  public:
   explicit SecretText(std::size_t bytes) : text_(bytes, '\0') {}
@@ -39,7 +40,7 @@ class SecretText {
   const std::string& text() const { return text_; }
 
  private:
-  // The whole capacity: a short string that was moved from may still hold its bytes.
+  // Overwrites the whole capacity: a short string that was moved from may still have its bytes.
   void wipe() {
     text_.resize(text_.capacity());
     OPENSSL_cleanse(text_.data(), text_.size());
@@ -49,17 +50,18 @@ class SecretText {
   std::string text_;
 };
 
-// What is wrong with a file or what it holds: one line that names the file, without its contents.
+// The error is one line that names the file and never shows its contents.
 template <typename T>
 using FileResult = boost::system::result<T, std::string>;
 
 // Reads a file that only its owner may touch: a regular file of this user or of root, without
-// permissions for group and others (symbolic links are followed), of at most `max_bytes`. No folder
-// on the way to it may let all users replace what is in it: world-writable without the sticky bit,
-// or with it and of a user that is neither this one nor root.
+// permissions for group and others (symbolic links are followed), of at most `max_bytes`. It
+// refuses a file when all users can replace something in a folder on the way to it. Such a folder
+// is world-writable without the sticky bit, or has the sticky bit and belongs to a user other than
+// this one and root.
 FileResult<SecretText> read_private_file(const std::filesystem::path& file, std::size_t max_bytes);
 
-// The file that was to be created is there already.
+// The file to be created exists already.
 class FileExists : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

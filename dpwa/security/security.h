@@ -10,8 +10,8 @@
 
 namespace dpwa {
 
-// How a node proves who it is, and asks others to: the files of the security section, and the TLS
-// context made of them. Any thread.
+// How a node proves its identity and checks that of others: the files of the security section, and
+// the TLS context made from them. Any thread.
 class Security {
  public:
   // `place`: what "{name}" in the paths stands for. `name`: of the node that the own certificate
@@ -21,8 +21,8 @@ class Security {
 
   // For the connections that begin now.
   std::shared_ptr<const TlsContext> context() const;
-  // Reads the files again. None: new connections use what they hold now, those that stand go on.
-  // Else why not, in one line, and all stays as it was.
+  // Reads the files again. None: new connections use the new contents, and existing connections
+  // continue. Otherwise the result is the reason in one line, and nothing changes.
   std::optional<std::string> reload();
 
  private:
@@ -34,9 +34,9 @@ class Security {
   std::shared_ptr<const TlsContext> context_ DPWA_GUARDED_BY(mutex_);
 };
 
-// Null with the mode insecure, or none.
+// Null when the mode is insecure or not given.
 std::shared_ptr<Security> make_security(const Config& config);
-// For a program that is no node of the file, such as dpwa status. "{name}" in a path becomes
+// For a program that is not a node of the file, such as dpwa status. "{name}" in a path becomes
 // `name`, or, when that is empty, the first node of the file whose files can be used.
 std::shared_ptr<Security> make_observer_security(const Config& config, const std::string& name);
 

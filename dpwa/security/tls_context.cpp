@@ -48,8 +48,8 @@ int offer_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size
   return *session != nullptr ? 1 : 0;
 }
 
-// An unknown key is no error here: the handshake then looks for a certificate, and fails for want
-// of one.
+// An unknown key is not an error here: the handshake then looks for a certificate and fails because
+// there is none.
 int find_key(SSL* ssl, const unsigned char* identity, std::size_t identity_bytes,
              SSL_SESSION** session) {
   auto* offered = static_cast<OfferedKey*>(SSL_get_app_data(ssl));
@@ -89,8 +89,9 @@ TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_method())) {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_max_early_data(context, 0);
   SSL_CTX_set_read_ahead(context, 1);
-  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);  // a read ends at what is no data
-  // With keys there is nothing to verify the called's certificate by: showing one is no way in.
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);  // a read also returns at records without data
+  // With keys, a certificate of the server side cannot be verified, so showing one does not admit
+  // it.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }
 
@@ -111,7 +112,7 @@ SslPointer TlsContext::begin(bool calls, OfferedKey* offered) const {
     SSL_set_default_read_buffer_len(ssl.get(), read_buffer_bytes);
   } else {
     SSL_set_accept_state(ssl.get());
-    // A caller has no certificate beside its key; without the key there is none to answer with.
+    // A caller has only its key and no certificate, so without the key it cannot answer.
     if (!has_certificates()) SSL_set_verify(ssl.get(), SSL_VERIFY_NONE, nullptr);
   }
   return ssl;

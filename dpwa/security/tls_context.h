@@ -9,16 +9,16 @@
 
 namespace dpwa {
 
-// What the called has learnt of a caller's key when a handshake fails.
+// What the server side knows about the key of a caller when a handshake fails.
 struct OfferedKey {
   bool any = false;    // the caller named a key
-  bool known = false;  // and it is one of ours
+  bool known = false;  // and it is one of this node
 };
 
-// What TLS 1.3 connections are made with: the keys or certificates of one moment, for callers and
-// called alike. TLS_AES_128_GCM_SHA256 with an ephemeral key exchange, hence forward secrecy;
-// no session tickets, no early data, and neither side goes on without the other's proof.
-// Immutable; any thread.
+// The keys or certificates of one moment, from which TLS 1.3 connections are made, for both sides.
+// It uses TLS_AES_128_GCM_SHA256 with an ephemeral key exchange, which gives forward secrecy. There
+// are no session tickets and no early data, and neither side continues without proof from the
+// other. Immutable; any thread.
 class TlsContext {
  public:
   // Throws std::runtime_error when OpenSSL cannot.
@@ -26,9 +26,8 @@ class TlsContext {
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  // Certificates of nodes: files of PEM. `name`: of the node that must stand in the own
-  // certificate; empty for a program that is no node. The error is one line that begins with the
-  // file at fault.
+  // Certificates of nodes, as PEM files. The own certificate must have `name`, which is empty for a
+  // program that is not a node. The error is one line that begins with the faulty file.
   struct CertificateFiles {
     std::string ca;
     std::string certificate;  // the chain of intermediates may follow in it

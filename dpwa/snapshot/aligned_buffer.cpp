@@ -19,7 +19,7 @@ constexpr int advice_collapse = MADV_COLLAPSE;
 constexpr int advice_collapse = 25;
 #endif
 
-// Memory was refused: says how much, without asking for more.
+// Memory was refused. what() states how much, without allocating.
 class BufferRefused : public std::bad_alloc {
  public:
   explicit BufferRefused(std::size_t bytes) {
@@ -43,7 +43,8 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection, int descriptor) {
   bytes = (bytes + page_bytes - 1) / page_bytes * page_bytes;
   const std::size_t slack = alignment > page_bytes ? alignment : 0;
-  // More than the system could ever give is refused here for a file too, not when it is touched.
+  // A size that the system can never give is refused here, for a file too, and not when the pages
+  // are touched.
   void* room = ::mmap(nullptr, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (room == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(room);
@@ -61,9 +62,9 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection,
   return begin + lead;
 }
 
-// Huge pages for shared memory are off on most systems; collapsing is allowed there all the same
-// (Linux 6.1), and ten times as fast as touching small pages. It wants one page of each to be
-// there. Failure costs speed only.
+// Most systems have huge pages for shared memory switched off. Collapsing pages is allowed there
+// nevertheless (Linux 6.1) and is ten times as fast as touching small pages. It needs one present
+// page in each huge page. Failure only costs speed.
 void touch_shared_pages(std::byte* data, std::size_t bytes) {
   if (bytes >= huge_page_bytes) {
     ::madvise(data, bytes, MADV_HUGEPAGE);

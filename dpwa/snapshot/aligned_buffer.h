@@ -8,7 +8,7 @@
 
 namespace dpwa {
 
-// As x86-64 has them; a kernel with larger pages rounds up by itself.
+// The sizes of x86-64. A kernel with larger pages rounds up by itself.
 inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 

@@ -23,7 +23,7 @@ std::string_view layer_of(const TensorSpec& tensor) {
   return std::string_view(tensor.name).substr(0, dot == std::string::npos ? 0 : dot);
 }
 
-// Where tensors begin, in the order of the layout, and the end of all.
+// The places where tensors begin, in the order of the layout, and the end of the last one.
 std::vector<Boundary> boundaries_of(const Manifest& manifest) {
   const auto& tensors = manifest.tensors();
   std::vector<std::size_t> order;

@@ -14,7 +14,7 @@ namespace {
 constexpr double largest_float16 = 65504;
 // Less than this is rounded away beside the largest value.
 constexpr double float16_half_step = 16;
-// The model goes on moving between the own snapshot and the blend.
+// The model keeps changing between the own snapshot and the blend.
 constexpr double blend_limit = largest_float16 * 7 / 8;
 
 double float16_magnitude(std::uint16_t bits) {

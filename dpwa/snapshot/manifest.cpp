@@ -21,7 +21,8 @@ namespace {
   throw std::invalid_argument(text + " " + why);
 }
 
-// Throws unless the tensor may be part of a manifest; its size is checked where sizes are added up.
+// Throws unless the tensor may be part of a manifest. The constructor checks its size when it adds
+// up the sizes.
 void check(std::size_t index, const TensorSpec& tensor) {
   if (tensor.name.empty()) refuse(index, tensor.name, "has no name");
   if (tensor.name.size() > max_tensor_name_bytes) {
@@ -143,7 +144,7 @@ Manifest::Manifest(std::vector<TensorSpec> tensors) : tensors_(std::move(tensors
     throw std::invalid_argument("a model has at most " + std::to_string(max_tensors) +
                                 " tensors, this one " + std::to_string(tensors_.size()));
   }
-  std::set<std::string_view> names;  // ordered: a hostile peer cannot make it slow
+  std::set<std::string_view> names;  // ordered, so that a hostile peer cannot make it slow
   std::map<std::pair<BlendRule, DType>, Region> regions;  // in the order of the layout
   std::uint64_t sum = 0;
   offsets_.reserve(tensors_.size());

@@ -93,7 +93,7 @@ std::uint64_t MemoryFile::generation() const {
 bool MemoryFile::populate(ByteRange range) {
   if (overlap(range, populated_) == range) return true;
   const std::size_t from = range.offset / page_bytes * page_bytes;
-  // Before Linux 5.14 pages come one by one as they are read.
+  // Before Linux 5.14 pages become present one by one as they are read.
   if (::madvise(data_ + from, range.end() - from, advice_populate) != 0 && errno != EINVAL)
     return false;
   if (range.offset == populated_.end()) {

@@ -30,9 +30,9 @@ struct MemoryFileLayout {
   }
 };
 
-// Memory that processes of one user on one host have in common, given its descriptor: a file
-// without a name (memfd), so nothing is left behind however they end, and a process that has mapped
-// it keeps it when the others die. Two uses:
+// Memory that processes of one user on one host share by passing its descriptor. It is a file
+// without a name (memfd), so nothing is left behind however they end. A process that has mapped it
+// keeps it when the others die. It has two uses:
 // - A snapshot buffer: one process writes, others read. The generation tells a reader whether
 //   what it read was whole, as in a sequence lock: odd while the owner writes,
 //   another even number after each write. One writing thread;
@@ -42,15 +42,15 @@ class MemoryFile {
  public:
   enum class Access { read, write };
   static constexpr std::string_view name_prefix = "dpwa-snapshot-";
-  // Of the snapshots of process `pid`. It shows in /proc/PID/maps, nowhere else.
+  // The name for the snapshots of process `pid`. It appears only in /proc/PID/maps.
   static std::string name_of(std::int64_t pid);
 
-  // Zeroed, every page touched, on huge pages where the system has them. Null when the system gives
-  // no such file or not so much memory.
+  // A zeroed file with every page touched, on huge pages where the system has them. Null when the
+  // system refuses the file or the memory.
   static std::shared_ptr<MemoryFile> create(std::size_t data_bytes,
                                             const std::string& name = name_of(own_pid()));
-  // That of another process, which has another size if it is not of `data_bytes`; or what is wrong
-  // with it. The descriptor is closed.
+  // Maps the file of another process, or tells what is wrong with it, such as a size other than
+  // that for `data_bytes`. Closes the descriptor.
   static boost::system::result<std::shared_ptr<MemoryFile>, std::string> open(
       FileDescriptor file, std::size_t data_bytes, Access access);
 
@@ -66,10 +66,11 @@ class MemoryFile {
 
   void begin_write();  // before the first byte is changed
   void end_write();    // after the last
-  // Reads before this call are of the memory as it was when the result was the generation.
+  // Reads before this call saw the memory as it was while the result was its generation.
   std::uint64_t generation() const;
 
-  // Makes the pages of a range present, each once; false when the system cannot. One thread.
+  // Makes the pages of a range present, each page once. False when the system cannot do it. One
+  // thread.
   bool populate(ByteRange range);
 
  private:

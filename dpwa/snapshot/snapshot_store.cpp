@@ -26,7 +26,7 @@ std::uint32_t Snapshot::chunk_checksum(std::size_t offset, std::size_t length) c
   return checksum;
 }
 
-// Owns every buffer that nobody holds.
+// Owns every buffer that is not in use.
 class SnapshotStore::Pool {
  public:
   void add(std::unique_ptr<Snapshot> snapshot) {

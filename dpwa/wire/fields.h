@@ -15,9 +15,10 @@
 
 namespace dpwa::wire {
 
-// Reads little-endian fields off untrusted bytes, never past their end. The first fault sticks:
-// later reads give zero, later checks do nothing, and finish() reports it, so a decoder reads
-// straight through. Views the bytes, which must outlive it; one owner, one thread.
+// Reads little-endian fields from untrusted bytes, never beyond their end. It remembers the first
+// fault: later reads return zero, later checks do nothing, and finish() reports the fault. So a
+// decoder needs no checks between its reads. Views the bytes, which must outlive it. One owner, one
+// thread.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -33,7 +34,7 @@ class Reader {
   double f64() { return load<double>(); }
 
   void bytes(std::span<std::uint8_t> out);
-  // Bytes without a meaning in this version: they must be zero.
+  // Bytes that have no meaning in this version and must be zero.
   void reserved(std::size_t count);
   // An enumeration whose values are first..last without gaps.
   template <typename Enum>
@@ -104,7 +105,7 @@ class Writer {
 
   // Appends the CRC32C of the fields so far.
   void checksum();
-  // Fills in the header for the body so far plus `bytes_to_follow`, and gives the frame away.
+  // Fills in the header for the body so far plus `bytes_to_follow`, and returns the frame.
   std::vector<std::byte> finish(MessageType type, std::uint32_t request_id,
                                 std::uint64_t bytes_to_follow = 0) &&;
 

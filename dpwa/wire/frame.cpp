@@ -28,7 +28,8 @@ Decoded<FrameHeader> fault(Fault fault, std::string detail) {
 
 }  // namespace
 
-// Sums over the layouts of the codecs, so that what can be encoded is accepted and nothing longer.
+// Sums over the layouts of the codecs: everything that can be encoded is accepted, and nothing
+// longer.
 std::uint64_t max_body_bytes(MessageType type) {
   switch (type) {
     case MessageType::hello:
@@ -82,7 +83,7 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
   std::array<std::uint8_t, 4> start{};
   in.bytes(start);
   if (start != magic) return fault(Fault::bad_magic, "not a dpwa peer: wrong magic");
-  // Before the checksum, whose place a later version may move.
+  // Checked before the checksum, which a later version may have in another place.
   if (const unsigned version = in.u8(); version != protocol_version) {
     return fault(Fault::bad_version, "peer speaks protocol " + std::to_string(version) +
                                          ", this node speaks " + std::to_string(protocol_version));

@@ -31,7 +31,7 @@ TensorSpec read_tensor(Reader& in) {
 //                  name: u16 length (1 to 255) + UTF-8
 //                  u8 dtype, u8 blend rule, u8 rank (0 to 16), u64 extent of each dimension
 //                CRC32C of the body so far
-// Everything before the checksum is also what the fingerprint is taken of (snapshot/manifest.cpp).
+// The fingerprint covers everything before the checksum (snapshot/manifest.cpp).
 std::vector<std::byte> encode(const Manifest& message, std::uint32_t request_id) {
   Writer out;
   out.u32(static_cast<std::uint32_t>(message.tensors().size()));

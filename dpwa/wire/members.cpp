@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t min_address_bytes = 2;   // "::"
 constexpr std::size_t max_address_bytes = 45;  // an IPv4 address within an IPv6 one
 
-// A numeric address in characters alone; whether it is one the resolver of the socket library says.
+// Whether the characters are those of a numeric address. The socket library decides whether it is
+// one.
 bool looks_numeric(const std::string& address) {
   return address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
 }

@@ -16,12 +16,12 @@
 namespace dpwa::wire {
 
 // Bodies of the messages, as values. Each encode() gives the whole frame (header, body, and the
-// CRC32C of the body as its last four bytes); each decode takes the body, checks that checksum,
-// every length and every value, and consumes it exactly. Strings are u16 length + UTF-8 bytes.
-// docs/PROTOCOL.md gives every layout byte by byte, and so does the block above each codec. All
-// functions are pure and thread-safe. encode() throws std::invalid_argument for a message that no
-// peer would accept (names and lengths over their bound, clock not finite, ...); the reasons of
-// REJECT and ERROR are mended instead. A decode never throws, whatever the bytes.
+// CRC32C of the body as its last four bytes). Each decode takes the body, checks that checksum,
+// every length and every value, and must consume all of the body. Strings are u16 length + UTF-8
+// bytes. docs/PROTOCOL.md gives every layout byte by byte, and so does the block above each codec.
+// All functions are pure and thread-safe. encode() throws std::invalid_argument for a message that
+// no peer would accept (names and lengths over their bound, clock not finite, ...); it repairs the
+// reasons of REJECT and ERROR instead. A decode never throws, whatever the bytes.
 
 enum class Role : std::uint8_t { node = 1, observer = 2 };
 enum class NodeState : std::uint8_t { joining = 1, ready = 2, finished = 3 };
@@ -42,8 +42,8 @@ inline constexpr std::size_t max_status_bytes = 1 << 20;
 inline constexpr std::uint32_t min_chunk_bytes = 4 << 10;
 inline constexpr std::uint32_t max_chunk_bytes = 16 << 20;
 inline constexpr std::uint32_t chunk_alignment = 64;
-// Capability bit, above those of the codecs: chunks may travel without checksums, for a link that
-// is trusted to keep bytes whole. Set by nodes that are configured so.
+// Capability bit, above those of the codecs: chunks may travel without checksums. It is for links
+// that are trusted to keep bytes intact, and nodes set it when they are configured so.
 inline constexpr std::uint32_t unchecked_chunks_capability = 1u << 31;
 // The same in the flags of PULL and of SNAPSHOT_HEAD.
 inline constexpr std::uint8_t unchecked_chunks_flag = 0x80;
@@ -123,7 +123,8 @@ struct ChunkHeader {
   std::uint32_t crc = 0;
 };
 
-// Answers PULL between processes of one host: instead of chunks, memory that holds them.
+// Answers PULL between processes of one host: the memory that has the snapshot takes the place of
+// chunks.
 struct Mapped {
   Progress progress;
   NodeState state = NodeState::ready;
@@ -135,9 +136,9 @@ struct Mapped {
 };
 inline constexpr std::uint32_t max_shared_buffers = 64;
 
-// The caller needs the memory of the last MAPPED no longer.
+// The caller no longer needs the memory of the last MAPPED.
 struct Release {
-  bool landed = false;  // it has read the snapshot in full, and it was whole
+  bool landed = false;  // it has read the whole snapshot, and it was intact
 };
 
 // NOT_READY, NOT_MODIFIED, BUSY, MANIFEST_REQUEST, STATUS_REQUEST have no fields.
@@ -183,11 +184,11 @@ Decoded<MemberExchange> decode_members(std::span<const std::byte> body);
 // Why MEMBERS cannot carry a claim; empty when it can. A decoded claim has no fault.
 std::string_view fault_of(const MemberClaim& claim);
 // `head` holds the first snapshot_head_bytes of the body, `body_bytes` is the whole body's length
-// from the frame header: both must agree. With a codec other than raw that is a bound only: what
-// the length must be depends on the manifest, and the caller checks it.
+// from the frame header: both must agree. With a codec other than raw this checks only a bound,
+// because the exact length depends on the manifest. The caller checks it.
 Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_head_bytes> head,
                                            std::uint64_t body_bytes);
-// `expected` is what the head says of this chunk.
+// `expected_payload_bytes`: the length that the head gives for this chunk.
 Decoded<ChunkHeader> decode_chunk_header(std::span<const std::byte, chunk_header_bytes> bytes,
                                          std::uint32_t expected_payload_bytes);
 // A message without fields: the body is its checksum alone.

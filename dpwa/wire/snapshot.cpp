@@ -38,8 +38,8 @@ Progress read_progress(Reader& in) {
   return progress;
 }
 
-// What is wrong with the values; empty when nothing is. The loss may be anything: the guards of the
-// interpolation see to it.
+// What is wrong with the values; empty when nothing is. The loss may have any value; the guards of
+// the interpolation handle it.
 std::string_view progress_fault(const Progress& progress) {
   if (!std::isfinite(progress.clock) || progress.clock < 0) {
     return "clock of the snapshot is negative or not finite";
@@ -62,7 +62,7 @@ std::string_view fault_of(const SnapshotHead& head) {
   return {};
 }
 
-// Nothing grows by being encoded, and raw bytes do not shrink either.
+// Encoding never makes a payload longer, and a raw payload has exactly the length of the range.
 bool may_carry(const SnapshotHead& head, std::uint64_t payload_bytes) {
   return head.codec == Codec::raw ? payload_bytes == head.length : payload_bytes <= head.length;
 }
