@@ -7,11 +7,17 @@
 #include <optional>
 #include <string>
 
-#include "dpwa/gossip/gossip.h"
-#include "dpwa/gossip/host_parameters.h"
+#include "dpwa/config/config.h"
+#include "dpwa/gossip/gossip_state.h"
 #include "dpwa/ipc/message_socket.h"
-#include "dpwa/node/waiting_node.h"
+#include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/memory_file.h"
+
+namespace dpwa {
+class Gossip;
+class HostParameters;
+class WaitingNode;
+}  // namespace dpwa
 
 namespace dpwa::attach {
 
