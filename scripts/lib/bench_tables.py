@@ -183,6 +183,19 @@ def steps(results: Results) -> list[str]:
     return table([*header, "copy / step without", "longest wait"], rows)
 
 
+def choices(results: Results) -> list[str]:
+    """What the nodes of a cluster keep of their peers, and the time of choosing one."""
+    rows = []
+    for document in results.select(kind="choice"):
+        mark = "~" if document["noise"]["noisy"] else ""
+        for one in document["results"]:
+            times = [time_text(one["windows"]["choose_ns"][key] / 1000) for key in ("median", "min", "max")]
+            memory_text = size_text(round(one["bytes_per_node"]))
+            cells = [number(one["records_per_node"]), memory_text, f"{mark}{times[0]} ({times[1]}–{times[2]})"]
+            rows.append([f"{one['nodes']:,}", f"{document['pulls_per_node']:,}", *cells])
+    return table(["nodes", "pulls before", "peers known", "memory of a node", "time of a choice"], rows)
+
+
 def collectives(results: Results) -> list[str]:
     rows = []
     for one in results.select(kind="collective"):
@@ -246,6 +259,8 @@ def without_folders(text: str) -> str:
 def title_of(one: Document) -> str:
     if one["kind"] == "step":
         return f"step {one['parameters']:,} in {one['tensors']} tensors"
+    if one["kind"] == "choice":
+        return "choice of a peer"
     words = [one.get("name", one["kind"]), *([one["model"]] if "model" in one else []), size_text(one["bytes"])]
     words += [who(one)] if "nodes" in one else []
     words += [str(one[key]) for key in ("mode", "transport", "encoding") if key in one]
@@ -284,6 +299,7 @@ SECTIONS: tuple[tuple[str, Callable[[Results], list[str]]], ...] = (
     ("Encodings, checksums, encryption", variants),
     ("Small pulls", small),
     ("What a step adds", steps),
+    ("Choice of a peer", choices),
     ("Steps of backend collective", collectives),
     ("Engines of backend collective", engines),
     ("Memory of a node", memory_use),

@@ -90,6 +90,16 @@ def memory(**rates: float) -> dict[str, Any]:
     return {"kind": "memory", "bytes": MB, "results": passes, "noise": QUIET}
 
 
+def choice(**fields: Any) -> dict[str, Any]:
+    def of(nodes: int, known: float, kept: float, nanoseconds: float) -> dict[str, Any]:
+        range_ = {"min": 0.9 * nanoseconds, "median": nanoseconds, "max": 1.1 * nanoseconds}
+        figures = {"records_per_node": known, "bytes_per_node": kept, "choose_ns": nanoseconds}
+        return {"nodes": nodes, **figures, "windows": {"count": 5, "choose_ns": range_}}
+
+    sizes = [of(100, 63.4, 12_345.6, 400), of(10_000, 99.5, 22_000, 2000)]
+    return {"kind": "choice", "pulls_per_node": 100, "results": sizes, "noise": QUIET, **fields}
+
+
 def results(*measured: dict[str, Any], skipped: tuple[dict[str, str], ...] = ()) -> Results:
     head = {"schema": 1, "time": "2000-01-01 00:00", "plan": "quick", "seconds": 1}
     return Results({**head, "results": list(measured), "skipped": list(skipped)})
@@ -196,6 +206,7 @@ def full() -> Results:
         pull(100 * MB, 4, 5, 0.8),
         peer("c10d Gloo all-reduce", 4, 2.0),
         step(100_000, 100, 50, 0.5),
+        choice(),
         collective("mlp", 2, 0.95),
         collective("mlp", 4, None),
         engines(None),
@@ -224,11 +235,19 @@ class Tables(unittest.TestCase):
 
     def test_noise_and_what_was_left_out_are_said_without_folders(self) -> None:
         text = bench_tables.report(full(), 2)
-        self.assertIn("noisy during 1 of 12 measurements", text)
+        self.assertIn("noisy during 1 of 13 measurements", text)
         self.assertIn("- pull 100 MB 1 pair tcp fp32: other work took 12 % of the processors", text)
         self.assertIn("~5.00", text)
         self.assertIn("- step 100M: needs LibTorch (there is no dpwa-bench-step)", text)
         self.assertNotIn("/some", text)
+
+    def test_the_choice_of_a_peer_has_a_row_for_each_size_of_the_cluster(self) -> None:
+        noisy = choice(noise={"noisy": True, "reasons": ["the windows differ by 30 %"]})
+        text = bench_tables.report(results(choice(), noisy), 2)
+        self.assertIn("| 100 | 100 | 63.40 | 12.346 KB | 0.4 µs (0.36 µs–0.44 µs) |", text)
+        self.assertIn("| 10,000 | 100 | 99.50 | 22 KB | 2 µs (1.8 µs–2.2 µs) |", text)
+        self.assertIn("| ~2 µs (1.8 µs–2.2 µs) |", text)
+        self.assertIn("- choice of a peer: the windows differ by 30 %", text)
 
     def test_a_fall_back_is_said(self) -> None:
         fallen = pull(100 * MB, 2, 4)
