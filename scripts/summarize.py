@@ -22,6 +22,11 @@ from rich.table import Table
 
 NODE_KEYS = ("test_accuracy", "test_loss", "steps", "samples", "clock", "pulls_ok", "pulls_failed",
              "waited_ms_total", "waited_ms_max", "step_ms_median", "bytes_received")  # fmt: skip
+# What the nodes of a back end have in the end.
+AVERAGED_MODELS = {
+    "gossip": "averaged model of the gossip nodes",
+    "collective": "model that the synchronous nodes share",
+}
 
 
 def average_of(results: list[Record]) -> Record | None:
@@ -101,12 +106,13 @@ def node_table(data: dict[str, Any]) -> Table:
     return table
 
 
-def comparison_table(data: dict[str, Any]) -> Table:
+def comparison_table(data: dict[str, Any], backend: str) -> Table:
     table = Table(min_width=76)
     table.add_column("compared, with the same budget")
     table.add_column("result", justify="right")
     average, others = data["averaged_model"], data["baselines"]
-    table.add_row("averaged model of the gossip nodes", percent(average and average["test_accuracy"]), style="bold")
+    title = AVERAGED_MODELS.get(backend, "averaged model of the nodes")
+    table.add_row(title, percent(average and average["test_accuracy"]), style="bold")
     table.add_row("consensus distance (root mean square to the average)", number(data["consensus_distance"], 4))
     if others:
         silent = others.get("no_communication", {})
@@ -134,7 +140,8 @@ def main() -> int:
     options.folder.joinpath("summary.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
     console = Console()
     console = console if console.is_terminal else Console(width=110)
-    console.print(node_table(data), comparison_table(data))
+    backend = read_results(options.folder)[0].get("backend", "")
+    console.print(node_table(data), comparison_table(data, backend))
     return 0
 
 

@@ -78,6 +78,16 @@ class Summarize(unittest.TestCase):
         with self.assertRaises(FileNotFoundError):
             summarize.summary(self.folder, "")
 
+    def test_the_table_says_what_the_nodes_of_each_back_end_have_in_the_end(self) -> None:
+        self.write(result("w1", 0.96, average(0.97, 2, 0.0)))
+        data = summarize.summary(self.folder, "")
+        for backend, title in (
+            ("gossip", "averaged model of the gossip nodes"),
+            ("collective", "model that the synchronous nodes share"),
+            ("null", "averaged model of the nodes"),
+        ):
+            self.assertIn(title, list(summarize.comparison_table(data, backend).columns[0].cells))
+
 
 if __name__ == "__main__":
     unittest.main()
