@@ -272,6 +272,22 @@ class Quotations(unittest.TestCase):
         self.assertGreater(len(options), 15)
         self.assertEqual(set(re.findall(r"^- `(--[a-z-]+)", section, flags=re.MULTILINE)), options)
 
+    def test_every_field_of_the_status_is_documented(self) -> None:
+        """The names in quotes where the documents are made, and the names in backticks in their description."""
+        node = (ROOT / "dpwa/node/status_document.cpp").read_text(encoding="utf-8")
+        lists = re.findall(r'move_to\(out, "(\w+)"\)', node)
+        printed = {*re.findall(r'\bout\["(\w+)"\]', node), *lists, *(f"{name}_omitted" for name in lists)}
+        command = (ROOT / "dpwa/cli/status_command.cpp").read_text(encoding="utf-8")
+        printed |= set(re.findall(r'\b(?:document|node)\["(\w+)"\]', command))
+        notes = (ROOT / "adapters/collective/membership_notes.cpp").read_text(encoding="utf-8")
+        printed |= set(re.findall(r'\{"(\w+)", (?:notes\.|rank|membership)', notes))
+        for source in ("adapters/collective/collective_adapter.cpp", "dpwa/node/node.cpp"):
+            printed |= set(re.findall(r'notes\.set\("(\w+)"', (ROOT / source).read_text(encoding="utf-8")))
+        self.assertGreater(len(printed), 60)
+        section = (ROOT / "docs/OPERATIONS.md").read_text(encoding="utf-8").split("## Status\n")[1].split("\n## ")[0]
+        said = {word for code in re.findall(r"`([^`\n]+)`", section) for word in re.findall(r"\w+", code)}
+        self.assertEqual(sorted(printed - said), [])
+
     def test_the_loop_in_the_readme_is_part_of_the_embedding_example(self) -> None:
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         source = (ROOT / "examples/embed/embedded.cpp").read_text(encoding="utf-8")
