@@ -1,0 +1,120 @@
+"""What the tests of run.sh and stop.sh share: a cluster of two nodes whose programs are fakes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+from scripts_path import SCRIPTS
+
+# `dpwa config nodes FILE --local`: the file of these tests is that command's output. `dpwa config check
+# FILE` and `dpwa status --config FILE --json`: what the test and the trainers below have put into FOLDER.
+FAKE_CLI = r"""#!/bin/bash
+folder=$(dirname "$0")
+case "$1 $2" in
+  "config nodes")
+    grep -q broken "$3" && { echo "$3:1: broken" >&2; exit 2; }
+    cat "$3" ;;
+  "config check") cat "$folder/effective.yaml" ;;
+  "status --config")
+    echo asked >>"$folder/asked"
+    comma='' nodes=''
+    for file in "$folder"/states/*; do
+      read -r state pid <"$file" && kill -0 "$pid" || continue  # STATE PID
+      nodes+="$comma{\"name\": \"${file##*/}\", \"status\": {\"state\": \"$state\"}}"
+      comma=,
+    done 2>/dev/null
+    echo "{\"nodes\": [$nodes]}" ;;
+esac
+"""
+
+# Lives until it is told to end; what it was given goes to its log. "deaf" ignores SIGTERM.
+FAKE_TRAINER = """#!/bin/bash
+trap 'exit 143' TERM
+[[ "$*" != *--deaf* ]] || trap '' TERM
+folder=$(dirname "$0")
+node=$4
+exec 3<> <(:)
+echo "arguments $*"
+echo "threads $OMP_NUM_THREADS cores $(taskset -pc $$ | sed 's/.*: //')"
+[[ "$*" != *--usage-$node* ]] || { echo "trainer: what is --usage-$node"; echo; exit 2; }
+[[ "$*" != *--fail-$node* ]] || { echo "trainer: no memory"; exit 1; }
+state=training
+[[ "$*" != *--slow-$node* ]] || state=joining
+echo $state $$ >"$folder/states/$node"
+[[ "$*" != *--metrics* ]] || echo '{}' >"$6/$node.metrics.jsonl"
+echo ready
+[[ "$*" != *--at-once* ]] || exit 0
+[[ "$*" != *"--name w2"*--break-w2* ]] || exit 1
+[[ "$*" != *--break-w2* ]] || exit 0
+read -r -u 3  # nothing ever comes
+"""
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what the test waits for does not happen")
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+class Scripts(unittest.TestCase):
+    """A cluster file of two nodes, w1 with one core, and fakes in the place of the binaries."""
+
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.run_dir = self.folder / "run"
+        self.core = min(os.sched_getaffinity(0))
+        self.cluster = self.write("cluster.yaml", f"w1\t127.0.0.1\t1\t{self.core}\tlocal\nw2\t::1\t2\t-\tlocal\n")
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"},  # nproc goes by it
+            "DPWA_CLI": str(self.write("dpwa", FAKE_CLI, executable=True)),
+            "DPWA_TRAIN": str(self.write("dpwa-train", FAKE_TRAINER, executable=True)),
+            "TMPDIR": str(self.folder),
+        }
+        self.states = self.folder / "states"
+        self.states.mkdir()
+        self.write("effective.yaml", "backend: gossip\ngossip:\n  start_wait_ms: 10000\n")
+        self.addCleanup(self.call, "stop.sh", str(self.cluster), "--grace", "0")
+
+    def write(self, name: str, text: str, *, executable: bool = False) -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755 if executable else 0o644)
+        return path
+
+    def call(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(SCRIPTS / script), *arguments]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.call("run.sh", str(self.cluster), "--run-dir", str(self.run_dir), *arguments)
+
+    def state(self) -> Path:
+        line = f'source {SCRIPTS}/lib/common.sh; source {SCRIPTS}/lib/processes.sh; state_folder "$1"'
+        return Path(subprocess.check_output(["bash", "-c", line, "-", str(self.cluster)], text=True).strip())
+
+    def pid(self, node: str) -> int:
+        return int(self.state().joinpath(f"{node}.process").read_text(encoding="ascii").split()[0])
+
+    def log(self, node: str, word: str) -> str:
+        """The log of a node, once it holds `word`."""
+        file = self.run_dir / f"{node}.log"
+        wait_until(lambda: word in file.read_text(encoding="utf-8"))
+        return file.read_text(encoding="utf-8")

@@ -1,0 +1,178 @@
+"""run.sh with a cluster file that comes through a pipe, and run.sh --detach, which waits until all nodes take part."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import unittest
+
+from run_scripts import Scripts, alive
+from scripts_path import SCRIPTS
+
+
+class Piped(Scripts):
+    """A cluster file that comes through a pipe is read once; the nodes take the copy in the folder of the run."""
+
+    def pipe(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        self.text = self.cluster.read_text(encoding="utf-8") if text is None else text
+        script = 'exec "$0" <(printf "%s" "$TEXT") "$@"'
+        command = ["bash", "-c", script, str(SCRIPTS / "run.sh"), "--run-dir", str(self.run_dir), *arguments]
+        environment = {**self.environment, "TEXT": self.text}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def test_the_nodes_take_the_copy_and_so_does_stop(self) -> None:
+        started = self.pipe("--detach")
+        self.assertEqual(started.returncode, 0, started.stderr)
+        self.cluster = self.run_dir / "cluster.yaml"  # from here on
+        self.assertEqual(self.cluster.read_text(encoding="utf-8"), self.text)
+        self.assertIn(f"came through a pipe: {self.cluster}\n", started.stderr)
+        self.assertIn(f"--config {self.cluster} --name w2", self.log("w2", "ready"))
+        pid = self.pid("w2")
+        self.assertEqual(self.start("--detach").returncode, 2)  # of the copy: runs already
+        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+        self.assertFalse(alive(pid))
+
+    def test_standard_input_is_read_too(self) -> None:
+        command = [str(SCRIPTS / "run.sh"), "/dev/stdin", "--run-dir", str(self.run_dir), "--", "--at-once"]
+        with self.cluster.open(encoding="utf-8") as file:
+            done = subprocess.run(command, env=self.environment, stdin=file, capture_output=True, text=True, timeout=60,
+                                  check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("all 2 node(s) succeeded", done.stderr)
+        self.assertIn(f"--config {self.run_dir}/cluster.yaml --name w1", self.log("w1", "ready"))
+
+    def test_what_is_no_cluster_file_starts_nothing(self) -> None:
+        for text, words in (("broken\n", ":1: broken"), ("", "is empty; accepted: a cluster file, or a pipe")):
+            done = self.pipe(text=text)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            self.assertFalse(self.run_dir.exists())
+
+    def test_a_pipe_has_the_patience_that_the_programs_have(self) -> None:
+        """Two seconds for somebody to write it, ten for the next bytes, a minute in all."""
+        nobody = "is a pipe that nobody has opened to write it for 2 s"
+        still = "is not written to its end: nothing has come for 10 s"
+        late = "is not written to its end within 60 s"
+        for opened, total, idle, complaint in (("no", 199, 199, ""), ("no", 200, 200, nobody), ("yes", 999, 999, ""),
+                                               ("yes", 1000, 1000, still), ("yes", 5999, 999, ""),
+                                               ("yes", 6000, 5, late)):
+            line = f"source {SCRIPTS}/lib/piped_file.sh; pipe_complaint {opened} {total} {idle}"
+            self.assertEqual(subprocess.check_output(["bash", "-c", line], text=True).strip(), complaint)
+
+    def test_a_pipe_that_nobody_writes_is_refused(self) -> None:
+        os.mkfifo(self.folder / "pipe")
+        done = self.call("run.sh", str(self.folder / "pipe"), "--run-dir", str(self.run_dir))
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertIn("is a pipe that nobody has opened to write it for 2 s; accepted: a cluster file", done.stderr)
+        self.assertFalse(self.run_dir.exists())
+
+    def test_a_named_pipe_is_read_to_the_end_of_its_writer_and_no_further_than_a_file_may_be(self) -> None:
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for size in (100_000, 30 << 20):
+            script = f'source {SCRIPTS}/lib/common.sh; source {SCRIPTS}/lib/piped_file.sh; read_pipe "$0" "$1"'
+            command = ["bash", "-euo", "pipefail", "-c", script, str(pipe), str(self.folder / "copy")]
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL) as reader:
+                try:
+                    pipe.write_bytes(b"x" * size)
+                except BrokenPipeError:
+                    self.assertGreater(size, 4 << 20)
+                self.assertEqual(reader.wait(timeout=30), 0)
+            most = (4 << 20) + 1024
+            self.assertEqual(self.folder.joinpath("copy").stat().st_size, min(size, most))
+
+    def test_one_node_of_a_run_is_started_again_by_its_file(self) -> None:
+        done = self.pipe("--only", "w1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--only takes the cluster file of the run that goes on", done.stderr)
+
+
+class Detached(Scripts):
+    """--detach returns when every node takes part, or says which do not."""
+
+    def detach(self, *arguments: str, wait: str = "60") -> subprocess.CompletedProcess[str]:
+        return self.start("--detach", "--wait", wait, "--", *arguments)
+
+    def says(self, node: str, state: str) -> None:
+        """What a node answers to `dpwa status` from now on."""
+        self.states.joinpath(node).write_text(f"{state} {os.getpid()}\n", encoding="ascii")
+
+    def test_a_node_that_another_process_runs_already_is_not_started(self) -> None:
+        self.says("w2", "training")
+        done = self.detach()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("already running, and not started by run.sh: w2 ", done.stderr)
+        self.assertFalse(self.state().exists())
+        self.assertFalse(self.run_dir.exists())
+
+    def test_a_node_process_that_waits_for_its_trainer_is_in_nobodys_way(self) -> None:
+        self.says("w2", "stale")
+        self.assertEqual(self.detach().returncode, 0)
+
+    def test_usage_errors_of_every_trainer_are_the_result(self) -> None:
+        done = self.detach("--usage-w1", "--usage-w2")
+        self.assertEqual(done.returncode, 2)
+        for node in ("w1", "w2"):
+            self.assertIn(f"{node}: exit code 2; the last line of {self.run_dir}/{node}.log:", done.stderr)
+            self.assertIn(f"     trainer: what is --usage-{node}\n", done.stderr)
+        self.assertNotIn("ok ", done.stderr)
+        self.assertNotIn("still running", done.stderr)
+
+    def test_one_node_that_fails_is_named_and_the_others_go_on(self) -> None:
+        done = self.detach("--fail-w2")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("w2: exit code 1; the last line", done.stderr)
+        self.assertIn("trainer: no memory", done.stderr)
+        self.assertNotIn("w1: exit", done.stderr)
+        self.assertIn(f"still running: w1; {SCRIPTS}/stop.sh {self.cluster} ends them", done.stderr)
+        self.assertTrue(alive(self.pid("w1")))
+
+    def test_a_node_that_is_not_ready_in_time_is_named_with_its_state(self) -> None:
+        done = self.detach("--slow-w2", wait="3")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("waiting for w2 (joining)\n", done.stderr)
+        self.assertIn("w2: not ready after 3 s (joining); the last line", done.stderr)
+        self.assertIn("     ready\n", done.stderr)
+        self.assertTrue(alive(self.pid("w2")))
+
+    def test_it_returns_once_the_last_node_is_ready(self) -> None:
+        command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
+        command += ["--detach", "--", "--slow-w2"]
+        with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True) as runner:
+            assert runner.stderr is not None
+            waited = False
+            for line in runner.stderr:
+                if "waiting for w2 (joining)" in line:
+                    waited = True
+                    self.says("w2", "training")
+            self.assertEqual((runner.wait(timeout=30), waited), (0, True))
+
+    def test_nodes_that_are_done_already_have_taken_part(self) -> None:
+        self.assertEqual(self.detach("--at-once").returncode, 0)
+
+    def test_nodes_without_a_network_are_ready_when_they_write_metrics(self) -> None:
+        self.write("effective.yaml", 'backend: "null"\n')
+        self.assertEqual(self.detach("--metrics").returncode, 0)
+        self.assertFalse(self.folder.joinpath("asked").exists())
+
+    def test_without_waiting_nobody_is_asked(self) -> None:
+        done = self.detach("--slow-w1", wait="0")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("not waited for", done.stderr)
+        self.assertFalse(self.folder.joinpath("asked").exists())
+
+    def test_no_temporary_file_is_left(self) -> None:
+        before = {file.name for file in self.folder.iterdir()}
+        self.detach("--fail-w2")
+        self.assertEqual({file.name for file in self.folder.iterdir()} - before, {"run", "asked"})
+
+    def test_wait_is_checked(self) -> None:
+        self.assertEqual(self.detach(wait="soon").returncode, 2)
+        self.assertEqual(self.start("--wait", "3").returncode, 2)
+        self.assertFalse(self.run_dir.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
