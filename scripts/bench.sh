@@ -15,8 +15,6 @@
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
-# shellcheck source=lib/run_folder.sh
-source "$repository/scripts/lib/run_folder.sh"
 # shellcheck source=lib/system_packages.sh
 source "$repository/scripts/lib/system_packages.sh"
 # shellcheck source=lib/torch.sh

@@ -20,12 +20,8 @@
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
-# shellcheck source=lib/run_folder.sh
-source "$repository/scripts/lib/run_folder.sh"
-# shellcheck source=lib/demo_arguments.sh
-source "$repository/scripts/lib/demo_arguments.sh"
-# shellcheck source=lib/demo_data.sh
-source "$repository/scripts/lib/demo_data.sh"
+# shellcheck source=lib/demo.sh
+source "$repository/scripts/lib/demo.sh"
 
 nodes=4 epochs='' seed=1 split=iid model='' data='' backend=gossip baselines=yes
 while (($# > 0)); do

@@ -27,8 +27,6 @@ source "$repository/scripts/lib/processes.sh"
 source "$repository/scripts/lib/node_process.sh"
 # shellcheck source=lib/readiness.sh
 source "$repository/scripts/lib/readiness.sh"
-# shellcheck source=lib/run_folder.sh
-source "$repository/scripts/lib/run_folder.sh"
 # shellcheck source=lib/piped_file.sh
 source "$repository/scripts/lib/piped_file.sh"
 

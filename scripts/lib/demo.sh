@@ -1,7 +1,33 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
-# The data of the demo. check_data refuses impossible choices before anything is built. choose_data then
-# fetches the files and sets data_arguments (of dpwa-train), data_source (for people), default_epochs and
-# eval_every (steps between evaluations).
+# The arguments and the data of the demo. check_arguments and check_data refuse wrong arguments and impossible choices
+# before anything is built; dpwa-train checks the same, but later. choose_data then fetches the files and sets
+# data_arguments (of dpwa-train), data_source (for people), default_epochs and eval_every (steps between evaluations).
+
+# is_positive TEXT: a decimal number above 0.
+is_positive() {
+  [[ $1 =~ ^([0-9]+\.?[0-9]*|\.[0-9]+)([eE]-?[0-9]+)?$ ]] && awk -v x="$1" 'BEGIN {exit !(x > 0 && x < 1e300)}'
+}
+
+check_arguments() {
+  [[ $nodes =~ ^([2-9]|[1-5][0-9]|6[0-4])$ ]] || usage_error "--nodes takes 2 to 64, not '$nodes'"
+  [[ -z $epochs ]] || is_positive "$epochs" || usage_error "--epochs takes a number above 0, not '$epochs'"
+  [[ $seed =~ ^[0-9]{1,19}$ ]] || usage_error "--seed takes a whole number of at most 19 digits, not '$seed'"
+  case $model in
+    mlp | cnn | resnet18) ;;
+    *) usage_error "--model takes mlp, cnn or resnet18, not '$model'" ;;
+  esac
+  case $backend in
+    gossip | collective) ;;
+    *) usage_error "--backend takes gossip or collective, not '$backend'" ;;
+  esac
+  case $split in
+    iid | shared) ;;
+    *)
+      { [[ $split == dirichlet:* ]] && is_positive "${split#dirichlet:}"; } ||
+        usage_error "--split takes iid, shared or dirichlet:ALPHA with ALPHA above 0, not '$split'"
+      ;;
+  esac
+}
 
 # has_files FOLDER SUB-FOLDER STEM...: every file, plain or .gz, is in the folder or in its sub-folder.
 has_files() {
