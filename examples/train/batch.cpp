@@ -1,6 +1,8 @@
 #include "examples/train/batch.h"
 
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace dpwa::train {
 
@@ -22,6 +24,46 @@ Batch make_batch(const Dataset& data, std::span<const std::uint32_t> samples, c1
     batch.labels = batch.labels.to(device, /*non_blocking=*/true);
   }
   return batch;
+}
+
+BatchLoss::BatchLoss(Classifier& model, const Dataset& data, std::vector<c10::Device> devices,
+                     const std::function<std::shared_ptr<Classifier>()>& make)
+    : model_(model), data_(data), device_(devices.front()) {
+  if (devices.size() > 1) replicas_.emplace(model, devices, make);
+}
+
+at::Tensor BatchLoss::operator()(std::span<const std::uint32_t> samples) {
+  if (!replicas_) return by(model_, device_, samples);
+  return replicas_->loss(samples.size(),
+                         [&](Classifier& model, c10::Device device, const ItemRange& part) {
+                           return by(model, device, samples.subspan(part.from, part.count));
+                         });
+}
+
+at::Tensor BatchLoss::by(Classifier& model, c10::Device device,
+                         std::span<const std::uint32_t> samples) const {
+  const Batch batch = make_batch(data_, samples, device);
+  return at::cross_entropy_loss(model.forward(batch.images), batch.labels);
+}
+
+std::optional<double> LossReader::read(const at::Tensor& loss) {
+  if (loss.is_cpu()) return loss.item<double>();
+  return read_late(loss.detach());
+}
+
+std::optional<double> LossReader::read_late(const at::Tensor& loss) {
+  std::optional<double> previous;
+  if (copied_) {
+    copied_->synchronize();
+    previous = host_.item<double>();
+  } else {
+    host_ = at::empty({}, at::TensorOptions(loss.scalar_type()).pinned_memory(true));
+    copied_.emplace(loss.device().type());
+  }
+  host_.copy_(loss, /*non_blocking=*/true);
+  const c10::impl::VirtualGuardImpl guard(loss.device().type());
+  copied_->record(guard.getStream(loss.device()));
+  return previous;
 }
 
 }  // namespace dpwa::train

@@ -2,18 +2,21 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/core/Event.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
-#include "examples/train/dataset.h"
+#include "adapters/parallel/device_replicas.h"
+#include "examples/train/data_sets.h"
+#include "examples/train/models.h"
 
 namespace dpwa::train {
-
-// Told before the first batch and after each: how many samples of how many are done.
-using SampleProgress = std::function<void(std::size_t done, std::size_t total)>;
 
 struct Batch {
   at::Tensor images;  // float32, samples x channels x height x width
@@ -22,5 +25,38 @@ struct Batch {
 
 // Normalised and on `device`; pinned on the way to a GPU, so that the copy does not wait for it.
 Batch make_batch(const Dataset& data, std::span<const std::uint32_t> samples, c10::Device device);
+
+// The mean cross-entropy of a batch, ready for backward(): by the model alone, or by replicas of it
+// on several devices. All outlive it. One owner, one thread.
+class BatchLoss {
+ public:
+  // `devices`: that of the model first. `make`, for more than one: a model of the same kind.
+  BatchLoss(Classifier& model, const Dataset& data, std::vector<c10::Device> devices = {c10::kCPU},
+            const std::function<std::shared_ptr<Classifier>()>& make = {});
+
+  at::Tensor operator()(std::span<const std::uint32_t> samples);
+
+ private:
+  at::Tensor by(Classifier& model, c10::Device device,
+                std::span<const std::uint32_t> samples) const;
+
+  Classifier& model_;
+  const Dataset& data_;
+  c10::Device device_;
+  std::optional<DeviceReplicas<Classifier>> replicas_;
+};
+
+// Training losses as numbers without making a GPU wait: there each comes one step late, and the
+// first call gives none; on the CPU it comes at once. One owner, one thread.
+class LossReader {
+ public:
+  std::optional<double> read(const at::Tensor& loss);
+
+ private:
+  std::optional<double> read_late(const at::Tensor& loss);
+
+  at::Tensor host_;  // pinned; holds the loss that is under way
+  std::optional<c10::Event> copied_;
+};
 
 }  // namespace dpwa::train

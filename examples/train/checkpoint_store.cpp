@@ -5,18 +5,17 @@
 #include <set>
 #include <system_error>
 
-#include "examples/train/atomic_file.h"
 #include "examples/train/checkpoint_file.h"
-#include "examples/train/checkpoint_reader.h"
 #include "examples/train/choices.h"
 #include "examples/train/errors.h"
+#include "examples/train/files.h"
 
 namespace dpwa::train {
 namespace {
 
-constexpr std::string_view whole = ".ckpt";
-constexpr std::string_view damaged = ".ckpt.damaged";
-constexpr std::string_view unfinished = ".ckpt.tmp";  // write_file_atomically
+constexpr std::string_view whole_ending = ".ckpt";
+constexpr std::string_view damaged_ending = ".ckpt.damaged";
+constexpr std::string_view unfinished_ending = ".ckpt.tmp";  // write_file_atomically
 constexpr std::size_t kept_files = 2;
 constexpr ::mode_t private_mode = 0600;  // weights may be worth as much as keys
 
@@ -57,15 +56,16 @@ void CheckpointStore::require_directory(bool resume) const {
 void CheckpointStore::save(std::uint64_t step, std::string_view body) {
   std::filesystem::create_directories(directory_);
   const std::string header = checkpoint_header(body);
-  write_file_atomically(directory_ / (node_ + "." + std::to_string(step) + std::string(whole)),
-                        {header, body}, private_mode);
+  write_file_atomically(
+      directory_ / (node_ + "." + std::to_string(step) + std::string(whole_ending)), {header, body},
+      private_mode);
   prune(step);
 }
 
 void CheckpointStore::prune(std::uint64_t saved) const {
   std::error_code ignored;  // a file too many does no harm
   std::size_t kept = 0;
-  for (const File& file : files(whole, ignored))
+  for (const File& file : files(whole_ending, ignored))
     if (file.step <= saved && ++kept > kept_files) std::filesystem::remove(file.path, ignored);
 }
 
@@ -79,7 +79,7 @@ std::optional<CheckpointStore::Loaded> CheckpointStore::load_latest() {
     }
   }
   std::error_code ignored;  // as of the whole ones above
-  if (!present.empty() || !files(damaged, ignored).empty())
+  if (!present.empty() || !files(damaged_ending, ignored).empty())
     throw UsageError("--resume: every checkpoint of " + node_ + " in '" + directory_.string() +
                      "' is damaged; accepted: a sound one, or none (without the *.damaged files) "
                      "to start from the beginning");
@@ -104,8 +104,8 @@ std::vector<std::string> CheckpointStore::other_nodes() const {
   std::filesystem::directory_iterator entry(directory_, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string file = entry->path().filename().string();
-    if (!file.ends_with(whole)) continue;
-    const std::string stem = file.substr(0, file.size() - whole.size());
+    if (!file.ends_with(whole_ending)) continue;
+    const std::string stem = file.substr(0, file.size() - whole_ending.size());
     const auto dot = stem.rfind('.');  // a name may have some as well
     if (dot == 0 || dot == std::string::npos || !parse_whole(stem.substr(dot + 1))) continue;
     if (const std::string name = stem.substr(0, dot); name != node_) names.insert(name);
@@ -115,12 +115,13 @@ std::vector<std::string> CheckpointStore::other_nodes() const {
 
 void CheckpointStore::remove_unfinished() {
   std::error_code ignored;  // one that stays takes room, nothing else
-  for (const File& file : files(unfinished, ignored)) std::filesystem::remove(file.path, ignored);
+  for (const File& file : files(unfinished_ending, ignored))
+    std::filesystem::remove(file.path, ignored);
 }
 
 std::vector<CheckpointStore::File> CheckpointStore::readable_files() const {
   std::error_code error;
-  auto found = files(whole, error);
+  auto found = files(whole_ending, error);
   const bool none =
       error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
   if (error && !none)

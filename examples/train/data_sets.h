@@ -1,12 +1,56 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "examples/train/choices.h"
-#include "examples/train/dataset.h"
 
 namespace dpwa::train {
+
+// Labelled images as bytes, whole in memory. Constant once loaded.
+struct Dataset {
+  std::size_t channels = 1;  // at most 4
+  std::size_t height = 0;
+  std::size_t width = 0;
+  std::size_t classes = 10;
+  std::vector<std::uint8_t> pixels;  // image after image, each channels x height x width
+  std::vector<std::uint8_t> labels;  // below `classes`
+  // Of the training pixels scaled to [0, 1], per channel; batches are normalised with them.
+  std::array<float, 4> mean{};
+  std::array<float, 4> deviation{1, 1, 1, 1};
+
+  std::size_t size() const { return labels.size(); }
+  std::size_t image_size() const { return channels * height * width; }
+};
+
+struct TrainTest {
+  Dataset train;
+  Dataset test;
+};
+
+// Normalises the chosen images into `pixels` (samples x channels x height x width) and copies their
+// labels. The spans are exactly as long as `samples` asks for.
+void fill_batch(const Dataset& data, std::span<const std::uint32_t> samples,
+                std::span<float> pixels, std::span<std::int64_t> labels);
+
+// A tensor of unsigned bytes in IDX form, the format of the MNIST files. Big-endian:
+//   0  u8 u8   0, 0
+//   2  u8      element type; 0x08 = unsigned byte, the only one accepted
+//   3  u8      number of dimensions, 1 to 4
+//   4  u32...  size of each dimension
+//   then the elements, the last dimension fastest, to the end of the file
+struct IdxTensor {
+  std::vector<std::size_t> dimensions;
+  std::vector<std::uint8_t> elements;
+};
+
+// `name` is the file in messages. Throws UsageError when `bytes` is not exactly one such tensor.
+IdxTensor parse_idx(std::vector<std::uint8_t> bytes, const std::string& name);
 
 // Each reads a whole data set. Throws UsageError, one line, when a file is missing or damaged or a
 // label is out of range.

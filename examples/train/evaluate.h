@@ -2,14 +2,19 @@
 
 #include <c10/core/Device.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 
-#include "examples/train/batch.h"
+#include "examples/train/data_sets.h"
 #include "examples/train/models.h"
 #include "examples/train/result.h"
 
 namespace dpwa::train {
+
+// Called before the first batch and after each one: `done` samples of `total` are finished.
+using SampleProgress = std::function<void(std::size_t done, std::size_t total)>;
 
 // Accuracy and mean cross-entropy over all of `data`, in evaluation mode (dropout off, BatchNorm's
 // running statistics); the model's mode is put back. None when `give_up`, asked after each batch
@@ -19,5 +24,12 @@ std::optional<Evaluation> evaluate(
     Classifier& model, const Dataset& data, c10::Device device,
     const std::function<bool()>& give_up = [] { return false; },
     const SampleProgress& progress = [](std::size_t, std::size_t) {}, std::size_t threads = 0);
+
+// Measures the BatchNorm statistics of `model` anew on up to 4,096 samples of the whole training
+// set, drawn from `seed`: the same on every node, so equal models stay equal. Returns the number of
+// layers measured.
+std::size_t reestimate_batch_norm(
+    Classifier& model, const Dataset& train, std::uint64_t seed, c10::Device device,
+    const SampleProgress& progress = [](std::size_t, std::size_t) {});
 
 }  // namespace dpwa::train

@@ -1,4 +1,4 @@
-#include "examples/train/find_batch.h"
+#include "examples/train/program.h"
 
 #include <torch/utils.h>
 
@@ -10,7 +10,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/process_memory.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "examples/train/batch_loss.h"
+#include "examples/train/batch.h"
 #include "examples/train/data_sets.h"
 #include "examples/train/models.h"
 #include "examples/train/plan.h"

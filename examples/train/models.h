@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "examples/train/choices.h"
-#include "examples/train/dataset.h"
+#include "examples/train/data_sets.h"
 
 namespace dpwa::train {
 

@@ -10,7 +10,8 @@
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "dpwa/parallel/shared_cursor.h"
-#include "examples/train/dataset.h"
+#include "examples/train/choices.h"
+#include "examples/train/data_sets.h"
 #include "examples/train/options.h"
 #include "examples/train/run_state.h"
 
@@ -73,5 +74,19 @@ int compute_threads(const TrainOptions& options, const Config& config, std::size
 
 // How many nodes of the file, this one included, are on the host of this one, by their addresses.
 std::size_t nodes_on_own_host(const Config& config);
+
+// The learning rate after `done` of the whole length (0 to 1); `rate` is the one at the start.
+constexpr double learning_rate(Schedule schedule, double rate, double done) {
+  constexpr double floor = 0.5;  // where a taper ends, as a fraction of the rate
+  switch (schedule) {
+    case Schedule::linear:
+      return rate * (1 - done);
+    case Schedule::taper:
+      return rate * (1 - (1 - floor) * done);
+    case Schedule::constant:
+      break;
+  }
+  return rate;
+}
 
 }  // namespace dpwa::train

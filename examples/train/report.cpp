@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <system_error>
 
-#include "examples/train/atomic_file.h"
 #include "examples/train/errors.h"
+#include "examples/train/files.h"
 
 namespace dpwa::train {
 

@@ -1,14 +1,37 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dpwa/config/config.h"
+#include "dpwa/rules/step_report.h"
 #include "examples/train/run_state.h"
-#include "examples/train/step_statistics.h"
 
 namespace dpwa::train {
+
+// Sums up the steps of this process for the result. One owner, one thread.
+class StepStatistics {
+ public:
+  struct Summary {
+    std::uint64_t pulls_ok = 0;
+    std::uint64_t pulls_failed = 0;
+    std::uint64_t bytes_received = 0;
+    double waited_ms_total = 0;
+    double waited_ms_max = 0;
+    double step_ms_median = std::numeric_limits<double>::quiet_NaN();  // NaN without steps
+    double step_ms_max = std::numeric_limits<double>::quiet_NaN();
+  };
+
+  void add(const StepReport& report, double step_ms);
+  Summary summary() const;
+
+ private:
+  Summary sums_;
+  std::vector<float> step_ms_;
+};
 
 struct Evaluation {
   double accuracy = 0;  // fraction of the test set

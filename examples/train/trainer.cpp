@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "examples/train/evaluate.h"
-#include "examples/train/learning_rate.h"
+#include "examples/train/plan.h"
 
 namespace dpwa::train {
 namespace {

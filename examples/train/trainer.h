@@ -8,14 +8,13 @@
 #include <optional>
 
 #include "adapters/adapter.h"
-#include "examples/train/batch_loss.h"
-#include "examples/train/loss_reader.h"
+#include "examples/train/batch.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/models.h"
 #include "examples/train/progress_line.h"
+#include "examples/train/result.h"
 #include "examples/train/run_state.h"
 #include "examples/train/sample_source.h"
-#include "examples/train/step_statistics.h"
 
 namespace dpwa::train {
 

@@ -9,8 +9,8 @@
 #include "dpwa/base/random.h"
 #include "examples/train/errors.h"
 
-using namespace dpwa;
 using namespace dpwa::train;
+using namespace dpwa;
 
 namespace {
 
@@ -272,4 +272,21 @@ TEST_CASE("nodes are on one host by host name, by address, and on any loopback a
   CHECK(here("c") == 1);
   CHECK(here("e") == 2);
   CHECK(here("f") == 2);
+}
+
+TEST_CASE("each schedule begins at the given rate and ends where it should") {
+  for (const auto schedule : {Schedule::constant, Schedule::linear, Schedule::taper}) {
+    CHECK(learning_rate(schedule, 0.1, 0.0) == 0.1);
+  }
+  CHECK(learning_rate(Schedule::constant, 0.1, 1.0) == 0.1);
+  CHECK(learning_rate(Schedule::linear, 0.1, 1.0) == 0.0);
+  CHECK(learning_rate(Schedule::taper, 0.1, 1.0) == doctest::Approx(0.05));
+}
+
+TEST_CASE("the linear schedule is half way down at half the length") {
+  CHECK(learning_rate(Schedule::linear, 0.1, 0.5) == doctest::Approx(0.05));
+}
+
+TEST_CASE("the taper is half way to its floor at half the length") {
+  CHECK(learning_rate(Schedule::taper, 0.1, 0.5) == doctest::Approx(0.075));
 }

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "examples/train/data_sets.h"
 #include "examples/train/errors.h"
-#include "examples/train/idx.h"
 #include "test/fuzz/require.h"
 
 using namespace dpwa::train;

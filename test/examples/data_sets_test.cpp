@@ -1,14 +1,25 @@
+#include "examples/train/data_sets.h"
+
 #include <doctest/doctest.h>
 #include <zlib.h>
 
-#include "examples/train/data_sets.h"
-#include "examples/train/read_file.h"
+#include <set>
+
+#include "examples/train/files.h"
 #include "test/examples/error_text.h"
 #include "test/examples/temporary_directory.h"
 
+using namespace dpwa::train;
 using namespace dpwa;
+using Bytes = std::vector<std::uint8_t>;
 
 namespace {
+
+const Bytes good{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
+
+std::string refusal(const Bytes& bytes) {
+  return test::usage_error_of([&] { train::parse_idx(bytes, "the-file"); });
+}
 
 std::string big_endian(unsigned value) {
   return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
@@ -44,6 +55,107 @@ struct Mnist {
 };
 
 }  // namespace
+
+TEST_CASE("a batch holds the chosen images, normalised per channel, and their labels") {
+  Dataset data;
+  data.channels = 2;
+  data.height = 1;
+  data.width = 2;
+  data.pixels = {0, 255, 51, 102, 1, 2, 3, 4};
+  data.labels = {7, 3};
+  data.mean = {0.5F, 0.2F};
+  data.deviation = {0.25F, 0.1F};
+  const std::vector<std::uint32_t> samples{1, 0};
+  std::vector<float> pixels(8);
+  std::vector<std::int64_t> labels(2);
+  fill_batch(data, samples, pixels, labels);
+  CHECK(labels == std::vector<std::int64_t>{3, 7});
+  CHECK(pixels[4] == doctest::Approx(-2));               // (0 - .5) / .25
+  CHECK(pixels[5] == doctest::Approx(2));                // (1 - .5) / .25
+  CHECK(pixels[6] == doctest::Approx(0).epsilon(1e-6));  // (.2 - .2) / .1
+  CHECK(pixels[7] == doctest::Approx(2));                // (.4 - .2) / .1
+  CHECK(pixels[0] == doctest::Approx((1 / 255.0 - 0.5) / 0.25));
+}
+
+TEST_CASE("the synthetic set is the same for the same seed and another for another") {
+  const TrainTest one = make_synthetic(1);
+  CHECK(one.train.pixels == make_synthetic(1).train.pixels);
+  CHECK(one.train.pixels != make_synthetic(2).train.pixels);
+  CHECK(one.train.size() == 12000);
+  CHECK(one.test.size() == 2000);
+  CHECK(one.train.pixels.size() == one.train.size() * 28 * 28);
+  CHECK(std::set<int>(one.train.labels.begin(), one.train.labels.end()).size() == 10);
+  CHECK(one.test.pixels != std::vector<std::uint8_t>(one.train.pixels.begin(),
+                                                     one.train.pixels.begin() + 2000 * 28 * 28));
+}
+
+TEST_CASE("the synthetic set is normalised to about zero mean and unit deviation") {
+  const Dataset data = make_synthetic(3).train;
+  double sum = 0;
+  double squares = 0;
+  for (const std::uint8_t pixel : data.pixels) {
+    const double value = (pixel / 255.0 - data.mean[0]) / data.deviation[0];
+    sum += value;
+    squares += value * value;
+  }
+  const auto count = static_cast<double>(data.pixels.size());
+  CHECK(std::abs(sum / count) < 0.3);
+  CHECK(squares / count == doctest::Approx(1).epsilon(0.4));
+}
+
+TEST_CASE("an IDX file gives its dimensions and elements") {
+  const auto tensor = train::parse_idx(good, "the-file");
+  CHECK(tensor.dimensions == std::vector<std::size_t>{2, 3});
+  CHECK(tensor.elements == Bytes{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("a broken IDX file is refused in one line naming the file and what is wrong") {
+  Bytes bytes = good;
+  std::string expected;
+  SUBCASE("empty") {
+    bytes.clear(), expected = "shorter than its header";
+  }
+  SUBCASE("ends in the header") {
+    bytes.resize(9), expected = "shorter than its header";
+  }
+  SUBCASE("wrong magic") {
+    bytes[1] = 1, expected = "two zero bytes";
+  }
+  SUBCASE("floats") {
+    bytes[2] = 0x0D, expected = "element type 13; accepted: 8";
+  }
+  SUBCASE("no dimension") {
+    bytes[3] = 0, expected = "0 dimensions; accepted: 1 to 4";
+  }
+  SUBCASE("too many dimensions") {
+    bytes[3] = 5, expected = "5 dimensions";
+  }
+  SUBCASE("an empty dimension") {
+    bytes[7] = 0, expected = "a dimension is 0";
+  }
+  SUBCASE("truncated") {
+    bytes.pop_back(), expected = "announces 6 elements, it holds 5";
+  }
+  SUBCASE("oversized") {
+    bytes.push_back(0), expected = "announces 6 elements, it holds 7";
+  }
+  SUBCASE("a size that would overflow") {
+    for (const std::size_t at : {4, 5, 6, 7, 8, 9, 10, 11}) bytes[at] = 0xFF;
+    expected = "too many elements";
+  }
+  const std::string why = refusal(bytes);
+  CAPTURE(why);
+  CHECK(test::has(why, "the-file: "));
+  CHECK(test::has(why, expected));
+  CHECK_FALSE(test::has(why, "\n"));
+}
+
+TEST_CASE("an IDX file cut at any byte is refused, never read beyond its end") {
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    const Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
+    CHECK_FALSE(refusal(cut).empty());
+  }
+}
 
 TEST_CASE_FIXTURE(Mnist, "MNIST files are read plain or compressed") {
   const auto data = train::load_mnist(dir.path());

@@ -1,4 +1,4 @@
-#include "examples/train/atomic_file.h"
+#include "examples/train/files.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>

@@ -2,9 +2,14 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace dpwa::train {
 
@@ -14,5 +19,13 @@ namespace dpwa::train {
 // what the file's permissions are, less the umask.
 void write_file_atomically(const std::filesystem::path& path,
                            std::initializer_list<std::string_view> parts, ::mode_t mode = 0666);
+
+// The content of a file, uncompressed when it is gzip. Throws UsageError naming the file when it
+// cannot be read, is damaged or cut off, or holds more than `limit` bytes.
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size_t limit);
+
+// `stem` or `stem`.gz in `dir` or in `dir`/`folder`; throws UsageError when there is neither.
+std::filesystem::path find_data_file(const std::filesystem::path& dir, const std::string& folder,
+                                     const std::string& stem);
 
 }  // namespace dpwa::train

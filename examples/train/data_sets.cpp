@@ -1,0 +1,146 @@
+#include "examples/train/data_sets.h"
+
+#include <algorithm>
+#include <string>
+
+#include "examples/train/errors.h"
+#include "examples/train/files.h"
+
+namespace dpwa::train {
+namespace {
+
+constexpr std::size_t preamble_bytes = 4;
+constexpr std::size_t max_elements = std::size_t{1} << 32;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  throw UsageError(name + ": not a usable IDX file: " + why);
+}
+
+constexpr std::size_t mnist_side = 28;
+constexpr std::size_t max_file_bytes = std::size_t{1} << 30;
+
+Dataset load_part(const std::filesystem::path& dir, const std::string& part) {
+  const auto image_file = find_data_file(dir, "mnist", part + "-images-idx3-ubyte");
+  const auto label_file = find_data_file(dir, "mnist", part + "-labels-idx1-ubyte");
+  IdxTensor images = parse_idx(read_file(image_file, max_file_bytes), image_file.string());
+  IdxTensor labels = parse_idx(read_file(label_file, max_file_bytes), label_file.string());
+  const auto& shape = images.dimensions;
+  if (shape.size() != 3 || shape[1] != mnist_side || shape[2] != mnist_side)
+    throw UsageError(image_file.string() + ": does not hold images of 28 x 28 pixels");
+  if (labels.dimensions.size() != 1)
+    throw UsageError(label_file.string() + ": does not hold one label per sample");
+  if (shape[0] != labels.dimensions[0])
+    throw UsageError(label_file.string() + ": " + std::to_string(labels.dimensions[0]) +
+                     " labels for " + std::to_string(shape[0]) + " images");
+  Dataset data;
+  data.height = data.width = mnist_side;
+  const auto wrong = std::find_if(labels.elements.begin(), labels.elements.end(),
+                                  [&](std::uint8_t label) { return label >= data.classes; });
+  if (wrong != labels.elements.end())
+    throw UsageError(label_file.string() + ": label " + std::to_string(*wrong) +
+                     "; accepted: 0 to 9");
+  data.pixels = std::move(images.elements);
+  data.labels = std::move(labels.elements);
+  data.mean = {0.1307F};
+  data.deviation = {0.3081F};
+  return data;
+}
+
+constexpr std::size_t image_bytes = 3 * 32 * 32;
+constexpr std::size_t record_bytes = 1 + image_bytes;
+constexpr std::size_t max_records = 10000;  // per file
+
+Dataset empty_set() {
+  Dataset data;
+  data.channels = 3;
+  data.height = data.width = 32;
+  data.mean = {0.4914F, 0.4822F, 0.4465F};
+  data.deviation = {0.2470F, 0.2435F, 0.2616F};
+  return data;
+}
+
+void append(Dataset& data, const std::filesystem::path& dir, const std::string& stem) {
+  const auto file = find_data_file(dir, "cifar-10-batches-bin", stem);
+  const auto bytes = read_file(file, max_records * record_bytes);
+  if (bytes.empty() || bytes.size() % record_bytes != 0)
+    throw UsageError(file.string() + ": " + std::to_string(bytes.size()) +
+                     " bytes; accepted: 1 to 10000 records of 3073 bytes");
+  for (auto record = bytes.begin(); record != bytes.end(); record += record_bytes) {
+    if (*record >= data.classes)
+      throw UsageError(file.string() + ": label " + std::to_string(*record) + "; accepted: 0 to 9");
+    data.labels.push_back(*record);
+    data.pixels.insert(data.pixels.end(), record + 1, record + record_bytes);
+  }
+}
+
+}  // namespace
+
+void fill_batch(const Dataset& data, std::span<const std::uint32_t> samples,
+                std::span<float> pixels, std::span<std::int64_t> labels) {
+  const std::size_t plane = data.height * data.width;
+  float* to = pixels.data();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    labels[i] = data.labels[samples[i]];
+    const std::uint8_t* from = data.pixels.data() + samples[i] * data.image_size();
+    for (std::size_t c = 0; c < data.channels; ++c, from += plane, to += plane) {
+      const float scale = 1.0F / (255.0F * data.deviation[c]);
+      const float shift = -data.mean[c] / data.deviation[c];
+      for (std::size_t p = 0; p < plane; ++p) to[p] = static_cast<float>(from[p]) * scale + shift;
+    }
+  }
+}
+
+IdxTensor parse_idx(std::vector<std::uint8_t> bytes, const std::string& name) {
+  if (bytes.size() < preamble_bytes) refuse(name, "shorter than its header");
+  if (bytes[0] != 0 || bytes[1] != 0) refuse(name, "it does not begin with two zero bytes");
+  if (bytes[2] != 0x08)
+    refuse(name, "element type " + std::to_string(bytes[2]) + "; accepted: 8 (unsigned byte)");
+  const std::size_t rank = bytes[3];
+  if (rank < 1 || rank > 4) refuse(name, std::to_string(rank) + " dimensions; accepted: 1 to 4");
+  const std::size_t header_bytes = preamble_bytes + 4 * rank;
+  if (bytes.size() < header_bytes) refuse(name, "shorter than its header");
+
+  IdxTensor tensor;
+  std::size_t elements = 1;
+  for (std::size_t at = preamble_bytes; at < header_bytes; at += 4) {
+    const std::size_t size = std::size_t{bytes[at]} << 24 | std::size_t{bytes[at + 1]} << 16 |
+                             std::size_t{bytes[at + 2]} << 8 | std::size_t{bytes[at + 3]};
+    if (size == 0) refuse(name, "a dimension is 0");
+    if (size > max_elements / elements) refuse(name, "its header announces too many elements");
+    elements *= size;
+    tensor.dimensions.push_back(size);
+  }
+  const std::size_t held = bytes.size() - header_bytes;
+  if (held != elements)
+    refuse(name, "its header announces " + std::to_string(elements) + " elements, it holds " +
+                     std::to_string(held));
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header_bytes));
+  tensor.elements = std::move(bytes);
+  return tensor;
+}
+
+TrainTest load_mnist(const std::filesystem::path& dir) {
+  return {load_part(dir, "train"), load_part(dir, "t10k")};
+}
+
+TrainTest load_cifar10(const std::filesystem::path& dir) {
+  TrainTest data{empty_set(), empty_set()};
+  for (int batch = 1; batch <= 5; ++batch)
+    append(data.train, dir, "data_batch_" + std::to_string(batch) + ".bin");
+  append(data.test, dir, "test_batch.bin");
+  return data;
+}
+
+TrainTest load_data(DataKind kind, const std::filesystem::path& dir, std::uint64_t seed) {
+  switch (kind) {
+    case DataKind::mnist:
+      return load_mnist(dir);
+    case DataKind::cifar10:
+      return load_cifar10(dir);
+    case DataKind::synthetic:
+      break;
+  }
+  return make_synthetic(seed);
+}
+
+}  // namespace dpwa::train
