@@ -1,6 +1,6 @@
 #include <iostream>
 
-#include "bench/app.h"
+#include "bench/commands.h"
 
 int main(int argc, char** argv) {
   return dpwa::bench::run(argc, argv, std::cout, std::cerr);

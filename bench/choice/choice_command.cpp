@@ -12,7 +12,6 @@
 
 #include "bench/commands.h"
 #include "bench/measure/machine.h"
-#include "bench/measure/process_memory.h"
 #include "bench/quantity.h"
 #include "bench/worker/measurement.h"
 #include "dpwa/cli/text_table.h"

@@ -10,9 +10,8 @@
 
 #include "adapters/collective/engine/engine.h"
 #include "bench/collective/engine_comparison.h"
-#include "bench/collective/engine_worker.h"
 #include "bench/collective/step_comparison.h"
-#include "bench/collective/step_worker.h"
+#include "bench/collective/workers.h"
 #include "bench/commands.h"
 #include "bench/worker/measurement.h"
 #include "dpwa/base/version.h"

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/noise.h"
 #include "bench/measure/statistics.h"
-#include "bench/worker/json_lines.h"
+#include "bench/worker/child.h"
 
 namespace dpwa::bench {
 

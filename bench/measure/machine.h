@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <nlohmann/json.hpp>
 
 namespace dpwa::bench {
@@ -15,5 +16,22 @@ Json machine_settings();
 std::uint64_t available_memory();
 // Throws std::runtime_error that names both when there is less than `bytes`.
 void require_memory(std::uint64_t bytes);
+
+// The kernel's data on the mappings of a process (/proc/PID/smaps), in KiB.
+struct MappedMemory {
+  std::uint64_t peers_kib = 0;  // resident pages of snapshots that belong to other processes
+  std::uint64_t huge_kib = 0;   // of the process's own memory, on huge pages
+};
+
+// `smaps`: of process `pid`. Snapshots are told from one another by the owner's id in their name.
+MappedMemory parse_mapped_memory(std::istream& smaps, std::int64_t pid);
+MappedMemory mapped_memory();  // of this process; zeros where /proc does not say
+
+// VmHWM of this process in KiB, 0 where /proc does not say. Pages of peers that it has mapped
+// count.
+std::uint64_t peak_resident_kib();
+
+// Seconds of processor time that this process has used, user and system.
+double processor_seconds();
 
 }  // namespace dpwa::bench

@@ -3,7 +3,7 @@
 
 usage: ddp_step.py < COMMANDS
 
-The node is told what to do, and answers, as the nodes of `dpwa-bench collective` (bench/collective/step_worker.h): a
+The node is told what to do, and answers, as the nodes of `dpwa-bench collective` (bench/collective/workers.h): a
 job, then commands, one JSON document a line, until the input ends. The same models, weights and data by the same seed.
 """
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/pull/cluster_file.h"
+#include "bench/pull/pull_group.h"
+#include "bench/worker/group.h"
 #include "bench/worker/measurement.h"
-#include "bench/worker/topology.h"
 
 namespace dpwa::bench {
 

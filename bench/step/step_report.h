@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/noise.h"
+#include "bench/measure/statistics.h"
 #include "bench/step/steps.h"
-#include "bench/worker/json_lines.h"
+#include "bench/worker/child.h"
 
 namespace dpwa::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "bench/measure/process_memory.h"
+#include "bench/measure/machine.h"
 #include "bench/quantity.h"
 
 namespace dpwa::bench {

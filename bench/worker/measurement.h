@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/noise.h"
 #include "bench/measure/statistics.h"
 #include "bench/worker/group.h"
 

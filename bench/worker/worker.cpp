@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "bench/commands.h"
+#include "bench/measure/machine.h"
 #include "bench/measure/open_sockets.h"
-#include "bench/measure/process_memory.h"
 #include "bench/measure/statistics.h"
 
 namespace dpwa::bench {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/worker/json_lines.h"
+#include "bench/worker/child.h"
 
 namespace dpwa::bench {
 

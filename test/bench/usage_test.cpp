@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/app.h"
+#include "bench/commands.h"
 #include "dpwa/base/version.h"
 
 using namespace dpwa;

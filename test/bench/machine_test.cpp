@@ -1,4 +1,4 @@
-#include "bench/measure/process_memory.h"
+#include "bench/measure/machine.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/app.h"
+#include "bench/commands.h"
 
 #include <unistd.h>
 
@@ -6,10 +6,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 
-#include "bench/commands.h"
+#include "bench/quantity.h"
 #include "bench/worker/child.h"
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
@@ -61,6 +63,19 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   return context.exit_code;
 }
 
+using Parse = std::function<std::optional<std::uint64_t>(std::string_view)>;
+
+CLI::Option* add_parsed(CLI::App& app, const std::string& name, std::uint64_t& target,
+                        const std::string& description, const Parse& parse,
+                        const std::string& accepted) {
+  const auto take = [&target, name, parse, accepted](const std::string& text) {
+    const auto value = parse(text);
+    if (!value) throw CLI::ValidationError(name, "'" + text + "' is not " + accepted);
+    target = *value;
+  };
+  return app.add_option_function<std::string>(name, take, description);
+}
+
 }  // namespace
 
 int run(int argc, char** argv, std::ostream& out, std::ostream& err) {
@@ -77,6 +92,21 @@ int run(int argc, char** argv, std::ostream& out, std::ostream& err) {
     err << "dpwa-bench: " << error.what() << '\n';
   }
   return failed;
+}
+
+CLI::Option* add_size_option(CLI::App& app, const std::string& name, std::uint64_t& target,
+                             const std::string& description) {
+  return add_parsed(app, name, target, description, parse_size,
+                    "a size such as 200, 10KB, 100MB (powers of 1000) or 64MiB (of 1024)")
+      ->type_name("SIZE")
+      ->default_str(size_text(target));
+}
+
+CLI::Option* add_count_option(CLI::App& app, const std::string& name, std::uint64_t& target,
+                              const std::string& description) {
+  return add_parsed(app, name, target, description, parse_count, "a count such as 500, 100k, 10M")
+      ->type_name("COUNT")
+      ->default_str(std::to_string(target));
 }
 
 }  // namespace dpwa::bench

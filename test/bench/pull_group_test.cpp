@@ -1,10 +1,10 @@
-#include "bench/pull/cluster_file.h"
+#include "bench/pull/pull_group.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 
-#include "bench/worker/topology.h"
+#include "bench/worker/group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/security/key_file.h"
 
