@@ -3,7 +3,7 @@
 // The passes that land a peer's block: store and measure it at once. Only for the variant sources
 // (see variant.h).
 
-#include "interpolation/kernels/copy_pass.h"
+#include "interpolation/kernels/blend_pass.h"
 #include "interpolation/kernels/elements.h"
 #include "interpolation/kernels/variant.h"
 

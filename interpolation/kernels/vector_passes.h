@@ -4,8 +4,7 @@
 // sources (see variant.h for why everything here has internal linkage).
 
 #include "interpolation/kernels/blend_pass.h"
-#include "interpolation/kernels/encode_pass.h"
-#include "interpolation/kernels/land_encoded_pass.h"
+#include "interpolation/kernels/encoded_passes.h"
 #include "interpolation/kernels/land_pass.h"
 #include "interpolation/kernels/variant.h"
 
