@@ -15,7 +15,8 @@ class App;
 
 namespace dpwa::bench {
 
-// What `pull` and `raw` have in common: how much is pulled, who pulls from whom, for how long.
+// The options that `pull` and `raw` share: the size of a pull, which node pulls from which, and for
+// how long.
 struct Topology {
   std::uint64_t bytes = 100'000'000;  // of parameters, a multiple of 4
   std::uint64_t pairs = 1;            // one node of a pair pulls, the other serves

@@ -33,11 +33,11 @@ at::Generator generator_of(c10::Device device) {
   return at::globalContext().defaultGenerator(device);
 }
 
-// What LibTorch's writer takes for itself: names, offsets, the code of the archive's modules.
+// Memory that LibTorch's writer needs itself: names, offsets, the code of the archive's modules.
 constexpr std::int64_t writer_bytes = 4 << 20;
 
 // Appends the archive to `out`. LibTorch finishes a file in a destructor, where an error ends the
-// process: so what it is given to write to never fails, and memory of its own is there before it
+// process. So writing to `out` never fails, and the writer's own memory is allocated before it
 // begins. Throws std::bad_alloc or c10::Error when memory is refused; `out` is then unspecified.
 void append(OutputArchive archive, std::string& out) {
   at::empty({writer_bytes}, at::kByte).reset();

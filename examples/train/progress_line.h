@@ -11,9 +11,9 @@
 
 namespace dpwa::train {
 
-// The line on stderr that tells how training goes: rewritten in place at most twice a second on a
-// terminal, a new line every two seconds elsewhere, nothing when quiet. One owner, one thread.
-// Nothing that is over within that time is worth a line: an evaluation of a small model has none.
+// The line on stderr that shows the progress of training: rewritten in place at most twice a second
+// on a terminal, a new line every two seconds elsewhere, nothing when quiet. Work that ends within
+// that time, such as an evaluation of a small model, gets no line. One owner, one thread.
 class ProgressLine {
  public:
   ProgressLine(std::string node, std::uint64_t steps, bool quiet, std::FILE* out = stderr);
@@ -22,7 +22,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void step(std::uint64_t step, double loss, const StepReport& report, TimePoint now);
-  // Of what is done beside the steps: `done` of `total` samples so far, 0 at its beginning.
+  // Progress of work beside the steps: `done` of `total` samples so far, 0 at its beginning.
   void work(std::string_view what, std::size_t done, std::size_t total, TimePoint now);
   void accuracy(double fraction) { accuracy_ = fraction; }  // of the latest evaluation
 
