@@ -156,17 +156,7 @@ asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec)
   request.known_incarnation = ask.known_incarnation;
   request.known_version = ask.known_version;
   request.deadline_ms = whole_milliseconds(ask.left);
-  request.judge = [this](const Progress& progress) {
-    return engine_.head(progress, local_.store.progress().lineage, now());
-  };
-  // Not the snapshot of the moment when the pull began: the peer answers with its latest, which may
-  // be steps younger by then.
-  request.begin_landing = [this, mode = spec.mode, range = request.range] {
-    auto own = local_.store.latest();
-    compared_ = own->progress();
-    landing_.begin(mode, std::move(own), range);
-  };
-  const PullResult result = co_await channel.pull(std::move(request), landing_);
+  const PullResult result = co_await pull(channel, request, spec.mode);
   Answer answer = answer_of(result);
   bool may_overflow = false;
   if (!answer.failure) {
@@ -181,6 +171,27 @@ asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec)
   if (settled.failure == PeerFailure::protocol) ++traffic.protocol_errors;
   tell_members(channel.name(), answer, settled.silent);
   write_log();
+}
+
+asio::awaitable<PullResult> Client::pull(PeerChannel& channel, PullRequest request,
+                                         LandingMode mode) {
+  PullResult result;
+  do {
+    result = co_await channel.ask(request);
+    if (result.failure) break;
+    const auto unwanted = engine_.head(result.progress, local_.store.progress().lineage, now());
+    if (unwanted) {
+      result = co_await channel.decline(*unwanted);
+      break;
+    }
+    // Not the snapshot of the moment when the pull began: the peer answers with its latest, which
+    // may be steps younger by then.
+    auto own = local_.store.latest();
+    compared_ = own->progress();
+    landing_.begin(mode, std::move(own), request.range);
+    result = co_await channel.land(landing_);
+  } while (result.ask_again);
+  co_return result;
 }
 
 void Client::tell_members(const std::string& peer, const Answer& answer, bool silent) {

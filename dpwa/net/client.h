@@ -78,6 +78,9 @@ class Client {
  private:
   boost::asio::awaitable<void> run_round(PullSpec spec);
   boost::asio::awaitable<void> attempt(PullEngine::Ask ask, const PullSpec& spec);
+  // Asks for the parameters and lands them in `mode`, if the engine wants them.
+  boost::asio::awaitable<PullResult> pull(PeerChannel& channel, PullRequest request,
+                                          LandingMode mode);
   void tell_members(const std::string& peer, const Answer& answer, bool silent);
   void take_up_members();  // peers that are new, have moved, are gone or are back
   void write_log();

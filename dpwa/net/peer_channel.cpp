@@ -25,7 +25,7 @@ PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress add
       address_(std::move(address)),
       congestion_control_(std::move(congestion_control)),
       stream_(io),
-      reader_(stream_, staging),
+      reader_(stream_, local.manifest, staging),
       same_host_(io, local, address_.name, same_host, reader_.payload()) {}
 
 void PeerChannel::begin() {
@@ -126,12 +126,19 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
   co_return result;
 }
 
-asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& landing) {
+asio::awaitable<void> PeerChannel::hear_out_news() {
+  const auto request_id = std::exchange(unanswered_news_, std::nullopt);
+  if (!request_id || !stream_.is_open()) co_return;
+  const auto unheard = co_await hear_of_members(*request_id);
+  if (unheard) hang_up();
+}
+
+asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
   PullResult result;
   begin();
+  unanswered_news_.reset();
   // A kept connection may have died unnoticed: the first failure on it costs one fresh try.
-  const bool kept = stream_.is_open();
-  for (int attempt = kept ? 0 : 1; attempt < 2; ++attempt) {
+  for (kept_ = stream_.is_open();; kept_ = false) {
     if (!stream_.is_open()) {
       const auto welcome = co_await shake_hands();
       if (!welcome) {
@@ -149,19 +156,17 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       if (broken) {
         result = failed(*broken);
         hang_up();
-        if (closed_) break;
+        if (closed_ || !kept_) break;
         continue;
       }
     }
     PullRequest asked = request;
     if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
-    PullRequest for_memory = asked;
-    auto from_memory = co_await same_host_.pull(std::move(for_memory), landing);
+    auto from_memory = co_await same_host_.ask(asked);
+    from_memory_ = from_memory.has_value();
     if (from_memory) {
-      if (told && stream_.is_open()) {
-        const auto unheard = co_await hear_of_members(news_id);
-        if (unheard) hang_up();
-      }
+      if (told) unanswered_news_ = news_id;
+      if (from_memory->failure) co_await hear_out_news();
       co_return std::move(*from_memory);
     }
     const std::uint32_t request_id = next_request_id_++;
@@ -184,16 +189,46 @@ asio::awaitable<PullResult> PeerChannel::pull(PullRequest request, Landing& land
       result = failed(*failure);
     } else {
       asked.unchecked_chunks = message.unchecked_chunks;
-      result = co_await reader_.receive(std::move(asked), request_id, landing);
+      result = co_await reader_.read_head(asked, request_id);
     }
     result.incarnation = incarnation_;
     if (!result.failure || declined_in_order(*result.failure)) {
       co_return result;  // the stream is whole
     }
     hang_up();
-    const bool broke_before_reply = result.failure == PeerFailure::unreachable && result.bytes == 0;
-    if (closed_ || !broke_before_reply) break;
+    if (closed_ || !kept_ || result.failure != PeerFailure::unreachable) break;
   }
+  co_return result;
+}
+
+asio::awaitable<PullResult> PeerChannel::land(Landing& landing) {
+  PullResult result;
+  if (from_memory_) {
+    result = co_await same_host_.land(landing);
+    co_await hear_out_news();
+    if (closed_) result.ask_again = false;
+    co_return result;
+  }
+  result = co_await reader_.land(landing);
+  result.incarnation = incarnation_;
+  if (result.failure) {
+    hang_up();
+    result.ask_again = kept_ && !closed_ && result.failure == PeerFailure::unreachable &&
+                       result.bytes == 0;  // it broke before the first chunk was there
+  }
+  co_return result;
+}
+
+asio::awaitable<PullResult> PeerChannel::decline(PeerFailure why) {
+  PullResult result;
+  if (from_memory_) {
+    result = co_await same_host_.decline(why);
+    co_await hear_out_news();
+    co_return result;
+  }
+  result = not_wanted(why, reader_.progress());
+  result.incarnation = incarnation_;
+  hang_up();  // the parameters are on their way
   co_return result;
 }
 

@@ -34,7 +34,12 @@ class PeerChannel {
   PeerChannel(boost::asio::io_context& io, LocalNode& local, PeerAddress address,
               std::string congestion_control, AlignedBuffer& staging, bool same_host);
 
-  boost::asio::awaitable<PullResult> pull(PullRequest request, Landing& landing);
+  // A pull: ask() until the head of the reply is there, then, without waiting for anything else,
+  // land() or decline(), whether the reply comes over TCP or TLS or from the peer's memory.
+  boost::asio::awaitable<PullResult> ask(PullRequest request);
+  boost::asio::awaitable<PullResult> land(Landing& landing);
+  // The parameters are not wanted for this reason: the result states it.
+  boost::asio::awaitable<PullResult> decline(PeerFailure why);
   // A fresh handshake: what the peer says of itself.
   struct Greeting {
     std::optional<PeerFailure> failure;
@@ -61,6 +66,7 @@ class PeerChannel {
   std::vector<std::byte> news(std::uint32_t request_id) const;
   // Reads the answer to news(). After a failure the stream may hold half of it.
   boost::asio::awaitable<std::optional<net::Failure>> hear_of_members(std::uint32_t request_id);
+  boost::asio::awaitable<void> hear_out_news();  // the answer to unanswered_news_
   bool exchanges() const;
 
   net::IoThread thread_;
@@ -72,8 +78,12 @@ class PeerChannel {
   same_host::Path same_host_;       // open only while stream_ is
   std::uint64_t incarnation_ = 0;   // of the peer, on this connection
   std::uint32_t capabilities_ = 0;  // likewise
-  bool more_wanted_ = false;        // of the peer's table
-  bool closed_ = false;             // by the caller, since it began what is under way
+  bool kept_ = false;               // the reply comes over a connection that was there before
+  bool from_memory_ = false;        // the reply comes from the peer's memory
+  // Request of news that went over TCP beside a pull from memory: read when that is over.
+  std::optional<std::uint32_t> unanswered_news_;
+  bool more_wanted_ = false;  // of the peer's table
+  bool closed_ = false;       // by the caller, since it began what is under way
   std::uint32_t next_request_id_ = 1;
 };
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,21 +26,20 @@ struct PullRequest {
   // The snapshot taken from it last: it need not send that again. Version 0 = none.
   std::uint64_t known_incarnation = 0;
   std::uint64_t known_version = 0;
-  // Asked once the head has arrived, before any parameters: a failure ends the pull.
-  std::function<std::optional<PeerFailure>(const Progress&)> judge;
-  // Called next: makes the landing ready for the parameters.
-  std::function<void()> begin_landing;
 };
 
-// What it came to.
+// The result of one half of a pull: of ask(), which reads the head of the reply, or of land(),
+// which reads the parameters.
 struct PullResult {
-  std::optional<PeerFailure> failure;  // none: the snapshot landed
+  std::optional<PeerFailure> failure;  // none: the head is there, or the snapshot has landed
   std::string detail;                  // one line on the failure, for the log
   Progress progress;                   // the peer's, once its reply was read
   std::uint64_t bytes = 0;             // of parameters received, as they travelled
   std::uint64_t incarnation = 0;       // of the peer on this connection; 0 = it did not greet us
   std::optional<wire::RejectCode> reject;  // when it answered REJECT
   bool same_host = false;                  // it landed from the peer's memory, not over TCP
+  // The parameters did not land, but another way to this peer is left: ask() again, at once.
+  bool ask_again = false;
 };
 
 PullResult failed(PeerFailure failure, std::string detail);

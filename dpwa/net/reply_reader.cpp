@@ -40,16 +40,15 @@ std::uint32_t ReplyReader::chunk_bytes() const {
   return static_cast<std::uint32_t>(payload().size());
 }
 
-asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint32_t request_id,
-                                                 Landing& landing) {
+asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uint32_t request_id) {
   const ByteRange asked = request.range;
   const auto window = staging_.bytes().subspan(lead_offset);  // lead and first payload
   // The first of several encoded chunks leaves room in the window, not to be filled by the second.
   const auto lead_and_chunk =
       asked.length <= chunk_bytes()
           ? window
-          : window.first(reply_lead_bytes + payload_bytes(landing.manifest(), request.codec,
-                                                          {asked.offset, chunk_bytes()}));
+          : window.first(reply_lead_bytes +
+                         payload_bytes(manifest_, request.codec, {asked.offset, chunk_bytes()}));
   const auto first = co_await stream_.read_some(lead_and_chunk, wire::header_bytes);
   if (!first) co_return failed(first.error());
   std::size_t buffered = *first;
@@ -90,8 +89,7 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
             " where " + words_for(asked, chunk_bytes(), request.codec) + " were asked for");
   }
   const std::uint64_t body_bytes = wire::snapshot_body_bytes(
-      asked.length, chunk_bytes(),
-      payload_bytes(landing.manifest(), request.codec, asked, chunk_bytes()));
+      asked.length, chunk_bytes(), payload_bytes(manifest_, request.codec, asked, chunk_bytes()));
   if (header->body_bytes != body_bytes) {
     co_return failed(PeerFailure::protocol, "sent a body of " + std::to_string(header->body_bytes) +
                                                 " bytes where " + std::to_string(body_bytes) +
@@ -100,25 +98,24 @@ asio::awaitable<PullResult> ReplyReader::receive(PullRequest request, std::uint3
   if (head->unchecked_chunks && !request.unchecked_chunks) {
     co_return failed(PeerFailure::protocol, "left out the checksums that were asked for");
   }
-  if (const auto verdict = request.judge ? request.judge(head->progress) : std::nullopt) {
-    co_return not_wanted(*verdict, head->progress);
-  }
-  if (request.begin_landing) request.begin_landing();
-  co_return co_await receive_chunks(*head, buffered, landing);
+  head_ = *head;
+  buffered_ = buffered - wire::header_bytes - wire::snapshot_head_bytes;
+  PullResult result;
+  result.progress = head_.progress;
+  co_return result;
 }
 
-asio::awaitable<PullResult> ReplyReader::receive_chunks(wire::SnapshotHead head,
-                                                        std::size_t buffered, Landing& landing) {
+asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
   const auto staging = staging_.bytes();
+  const wire::SnapshotHead head = head_;
   PullResult result;
   result.progress = head.progress;
   // `have` counts what has been read of the current chunk, its header included.
-  std::size_t have = buffered - wire::header_bytes - wire::snapshot_head_bytes;
+  std::size_t have = buffered_;
   for (std::uint64_t at = 0; at < head.length;) {
     const ByteRange part{head.offset + at,
                          std::min<std::uint64_t>(head.chunk_bytes, head.length - at)};
-    const auto expected =
-        static_cast<std::uint32_t>(payload_bytes(landing.manifest(), head.codec, part));
+    const auto expected = static_cast<std::uint32_t>(payload_bytes(manifest_, head.codec, part));
     const auto chunk = staging.subspan(payload_offset - wire::chunk_header_bytes,
                                        wire::chunk_header_bytes + expected);
     ChunkIntake intake(landing, head.codec, part, chunk.subspan(wire::chunk_header_bytes),

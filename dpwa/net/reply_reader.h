@@ -9,19 +9,24 @@
 #include "dpwa/net/stream.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
+#include "dpwa/snapshot/manifest.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
 
-// Reads the reply to one PULL: the head, then chunk after chunk, each checked and landed while it
-// is hot in cache. After a failure the stream may hold half a reply. Tx thread only.
+// Reads the reply to one PULL: read_head(), then either land(), which checks and lands chunk after
+// chunk while each is hot in cache, or nothing more, and the stream is closed. After a failure the
+// stream may hold half a reply. Tx thread only.
 class ReplyReader {
  public:
-  // `staging` holds one chunk at a time; it and the stream outlive the reader.
-  ReplyReader(net::Stream& stream, AlignedBuffer& staging) : stream_(stream), staging_(staging) {}
+  // `staging` holds one chunk at a time. It, the stream and the manifest outlive the reader.
+  ReplyReader(net::Stream& stream, const Manifest& manifest, AlignedBuffer& staging)
+      : stream_(stream), manifest_(manifest), staging_(staging) {}
 
-  boost::asio::awaitable<PullResult> receive(PullRequest request, std::uint32_t request_id,
-                                             Landing& landing);
+  boost::asio::awaitable<PullResult> read_head(PullRequest request, std::uint32_t request_id);
+  // At once after read_head(): the staging buffer already holds the first of the parameters.
+  boost::asio::awaitable<PullResult> land(Landing& landing);
+  const Progress& progress() const { return head_.progress; }  // in the head
   std::uint32_t chunk_bytes() const;  // that the staging buffer has room for
   // Where it has it; free between two replies.
   std::span<std::byte> payload() const;
@@ -33,11 +38,11 @@ class ReplyReader {
   static AlignedBuffer make_staging(std::size_t chunk_bytes);
 
  private:
-  boost::asio::awaitable<PullResult> receive_chunks(wire::SnapshotHead head, std::size_t buffered,
-                                                    Landing& landing);
-
   net::Stream& stream_;
+  const Manifest& manifest_;
   AlignedBuffer& staging_;
+  wire::SnapshotHead head_;   // of the reply that is being read
+  std::size_t buffered_ = 0;  // bytes of its chunks that came with the head
 };
 
 }  // namespace dpwa

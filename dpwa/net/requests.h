@@ -23,6 +23,10 @@ namespace dpwa::net {
 // close() and a broken connection end all of them. While a request is outstanding the stream is
 // read here; at any other time its owner may read from it and write to it. One thread; not to be
 // destroyed while a call is under way.
+//
+// Pulls do not use this (PeerChannel): an answer here is a frame that is read whole, by a coroutine
+// of its own that wakes the caller, while the parameters of a pull are landed part by part as they
+// arrive, by the coroutine that asked.
 class Requests {
  public:
   // Outstanding and given up together; one more is refused as busy.

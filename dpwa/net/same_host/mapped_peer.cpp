@@ -33,6 +33,7 @@ MappedPeer::MappedPeer(asio::io_context& io, LocalNode& local, std::string peer,
 
 void MappedPeer::close() {
   if (socket_) socket_->close();
+  lent_.reset();
   buffers_.clear();
 }
 
@@ -76,20 +77,40 @@ asio::awaitable<std::string> MappedPeer::shake_hands(std::uint64_t incarnation) 
   co_return std::string();
 }
 
-asio::awaitable<PullResult> MappedPeer::pull(PullRequest request, Landing& landing) {
-  busy_ = true;
-  PullResult result = co_await exchange(request, landing);
+PullResult MappedPeer::finish(PullResult result, bool whole) {
   busy_ = false;
   result.incarnation = incarnation_;
-  const bool judged = result.failure == PeerFailure::stale ||  // before it was read
-                      result.failure == PeerFailure::other_lineage;
-  const bool whole = !result.failure || declined_in_order(*result.failure) || judged;
   if (!whole) close();
   if (is_open()) watch();
-  co_return result;
+  return result;
 }
 
-asio::awaitable<PullResult> MappedPeer::exchange(const PullRequest& request, Landing& landing) {
+asio::awaitable<PullResult> MappedPeer::ask(PullRequest request) {
+  busy_ = true;
+  PullResult result = co_await exchange(request);
+  if (!result.failure) co_return result;
+  const bool whole = declined_in_order(*result.failure);
+  co_return finish(std::move(result), whole);
+}
+
+asio::awaitable<PullResult> MappedPeer::land(Landing& landing) {
+  if (!lent_) co_return failed(PeerFailure::unreachable, "the connection was closed");
+  Lent lent = std::move(*lent_);
+  lent_.reset();
+  PullResult result = co_await read(std::move(lent), landing);
+  if (!result.failure) co_await release(true);
+  const bool whole = !result.failure;
+  co_return finish(std::move(result), whole);
+}
+
+asio::awaitable<PullResult> MappedPeer::decline(PeerFailure why) {
+  PullResult result = not_wanted(why, lent_ ? lent_->reply.progress : Progress());
+  lent_.reset();
+  co_await release(false);
+  co_return finish(std::move(result), true);
+}
+
+asio::awaitable<PullResult> MappedPeer::exchange(const PullRequest& request) {
   wire::Pull message;
   message.codec = request.codec;
   message.chunk_bytes = static_cast<std::uint32_t>(payload_.size());
@@ -115,26 +136,22 @@ asio::awaitable<PullResult> MappedPeer::exchange(const PullRequest& request, Lan
     co_return declined(frame->header.type, frame->body);
   const auto reply = wire::decode_mapped(frame->body);
   if (!reply) co_return failed(reply.error());
-  co_return co_await read(request, *reply, std::move(descriptor), landing);
+  co_return take_over(request, *reply, std::move(descriptor));
 }
 
-asio::awaitable<PullResult> MappedPeer::read(const PullRequest& request, wire::Mapped reply,
-                                             FileDescriptor descriptor, Landing& landing) {
+PullResult MappedPeer::take_over(const PullRequest& request, const wire::Mapped& reply,
+                                 FileDescriptor descriptor) {
   const bool fits = ByteRange{reply.offset, reply.length} == request.range &&
                     request.range.end() <= local_.manifest.total_bytes();
-  if (!fits) co_return failed(PeerFailure::protocol, "handed over a range not asked for");
+  if (!fits) return failed(PeerFailure::protocol, "handed over a range not asked for");
   std::string why;
   auto memory = memory_of(reply, std::move(descriptor), why);
-  if (memory == nullptr) co_return failed(PeerFailure::protocol, why);
-  if (const auto verdict = request.judge ? request.judge(reply.progress) : std::nullopt) {
-    PullResult result = not_wanted(*verdict, reply.progress);
-    co_await release(false);
-    co_return result;
-  }
-  if (request.begin_landing) request.begin_landing();
-  PullResult result = co_await land(std::move(memory), reply, request.codec, landing);
-  if (!result.failure) co_await release(true);
-  co_return result;
+  if (memory == nullptr) return failed(PeerFailure::protocol, why);
+  lent_ = Lent{std::move(memory), reply, request.codec};
+  PullResult result;
+  result.progress = reply.progress;
+  result.incarnation = incarnation_;
+  return result;
 }
 
 std::shared_ptr<MemoryFile> MappedPeer::memory_of(const wire::Mapped& reply,
@@ -167,8 +184,8 @@ std::uint64_t MappedPeer::land_piece(const MemoryFile& memory, ByteRange piece, 
 
 // Lets the thread do its other work between two pieces; a deadline may close the connection there.
 // With a codec the pieces are the chunks of a reply over TCP, for its units depend on them.
-asio::awaitable<PullResult> MappedPeer::land(std::shared_ptr<MemoryFile> memory, wire::Mapped reply,
-                                             Codec codec, Landing& landing) {
+asio::awaitable<PullResult> MappedPeer::read(Lent lent, Landing& landing) {
+  const auto& [memory, reply, codec] = lent;
   PullResult result;
   result.progress = reply.progress;
   const ByteRange range{reply.offset, reply.length};

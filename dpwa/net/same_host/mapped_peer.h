@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,23 +31,34 @@ class MappedPeer {
 
   // Connects and shakes hands with the peer in its `incarnation`. Empty: done; else why not.
   boost::asio::awaitable<std::string> connect(Offer offer, std::uint64_t incarnation);
-  // As PeerChannel::pull, over an open connection. What lands is what would have over TCP: with a
-  // codec each chunk is encoded here, as the peer would, and taken in from there.
-  boost::asio::awaitable<PullResult> pull(PullRequest request, Landing& landing);
+  // As those of PeerChannel, over an open connection. What lands is what would have over TCP: with
+  // a codec each chunk is encoded here, as the peer would, and taken in from there.
+  boost::asio::awaitable<PullResult> ask(PullRequest request);
+  boost::asio::awaitable<PullResult> land(Landing& landing);
+  boost::asio::awaitable<PullResult> decline(PeerFailure why);
   bool is_open() const { return socket_ != nullptr && socket_->is_open(); }
   void close();
 
  private:
+  // Memory that the peer lends until release().
+  struct Lent {
+    std::shared_ptr<MemoryFile> memory;
+    wire::Mapped reply;
+    Codec codec = Codec::raw;
+  };
+
   boost::asio::awaitable<std::string> shake_hands(std::uint64_t incarnation);
-  boost::asio::awaitable<PullResult> exchange(const PullRequest& request, Landing& landing);
-  boost::asio::awaitable<PullResult> read(const PullRequest& request, wire::Mapped reply,
-                                          FileDescriptor descriptor, Landing& landing);
-  boost::asio::awaitable<PullResult> land(std::shared_ptr<MemoryFile> memory, wire::Mapped reply,
-                                          Codec codec, Landing& landing);
+  boost::asio::awaitable<PullResult> exchange(const PullRequest& request);
+  // The result of ask() by what the peer hands over; lent_ if that is sound.
+  PullResult take_over(const PullRequest& request, const wire::Mapped& reply,
+                       FileDescriptor descriptor);
+  boost::asio::awaitable<PullResult> read(Lent lent, Landing& landing);
   // Lands a part of the snapshot. The bytes that it would have taken over TCP.
   std::uint64_t land_piece(const MemoryFile& memory, ByteRange piece, Codec codec,
                            Landing& landing);
   boost::asio::awaitable<void> release(bool landed);
+  // The request is over; `whole`: the connection can take the next one.
+  PullResult finish(PullResult result, bool whole);
   // The memory that `reply` names; null: `why` says what is wrong with it.
   std::shared_ptr<MemoryFile> memory_of(const wire::Mapped& reply, FileDescriptor descriptor,
                                         std::string& why);
@@ -60,8 +72,9 @@ class MappedPeer {
   std::vector<std::shared_ptr<MemoryFile>> buffers_;  // by the peer's number of the buffer
   std::uint64_t incarnation_ = 0;                     // of the peer, on this connection
   std::uint32_t next_request_id_ = 1;
-  bool busy_ = false;      // a request is under way
-  bool watching_ = false;  // for the end of the connection
+  std::optional<Lent> lent_;  // from ask() until land() or decline()
+  bool busy_ = false;         // a request is under way
+  bool watching_ = false;     // for the end of the connection
 };
 
 }  // namespace dpwa::same_host

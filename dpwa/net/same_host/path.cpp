@@ -53,9 +53,22 @@ asio::awaitable<bool> Path::open() {
   co_return true;
 }
 
-asio::awaitable<std::optional<PullResult>> Path::pull(PullRequest request, Landing& landing) {
+bool Path::settles(const PullResult& result) {
+  // Taken back: too slow for the peer, as an answer over TCP would be.
+  const bool final_word =
+      closed_ || !result.failure || memory_.is_open() || result.failure == PeerFailure::timed_out;
+  if (final_word) return true;
+  const bool fresh_try = kept_ && result.failure == PeerFailure::unreachable;
+  kept_ = false;
+  if (fresh_try) return false;
+  if (result.failure == PeerFailure::protocol) ++local_.traffic.protocol_errors;
+  give_up(result.detail);
+  return false;
+}
+
+asio::awaitable<std::optional<PullResult>> Path::ask(PullRequest request) {
   std::optional<PullResult> result;
-  bool kept = memory_.is_open();  // it may have died unnoticed: that costs one fresh try
+  kept_ = memory_.is_open();
   while (true) {
     const bool ready = !closed_ && co_await open();
     if (closed_) {
@@ -63,18 +76,15 @@ asio::awaitable<std::optional<PullResult>> Path::pull(PullRequest request, Landi
       co_return result;
     }
     if (!ready) co_return std::nullopt;
-    PullRequest copy = request;
-    result = co_await memory_.pull(std::move(copy), landing);
-    // Taken back: too slow for the peer, as an answer over TCP would be.
-    const bool final_word = closed_ || !result->failure || memory_.is_open() ||
-                            result->failure == PeerFailure::timed_out;
-    if (final_word) co_return result;
-    if (!kept || result->failure != PeerFailure::unreachable) break;
-    kept = false;
+    result = co_await memory_.ask(request);
+    if (settles(*result)) co_return result;
   }
-  if (result->failure == PeerFailure::protocol) ++local_.traffic.protocol_errors;
-  give_up(result->detail);
-  co_return std::nullopt;
+}
+
+asio::awaitable<PullResult> Path::land(Landing& landing) {
+  PullResult result = co_await memory_.land(landing);
+  result.ask_again = !settles(result);
+  co_return result;
 }
 
 }  // namespace dpwa::same_host

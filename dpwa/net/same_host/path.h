@@ -29,8 +29,10 @@ class Path {
        std::span<std::byte> payload);
 
   void offered(const wire::Welcome& welcome);
-  // None: TCP is to be used.
-  boost::asio::awaitable<std::optional<PullResult>> pull(PullRequest request, Landing& landing);
+  // As those of PeerChannel. None: TCP is to be used.
+  boost::asio::awaitable<std::optional<PullResult>> ask(PullRequest request);
+  boost::asio::awaitable<PullResult> land(Landing& landing);
+  boost::asio::awaitable<PullResult> decline(PeerFailure why) { return memory_.decline(why); }
   bool in_use() const { return memory_.is_open(); }
   // As those of PeerChannel.
   void begin() { closed_ = false; }
@@ -39,6 +41,9 @@ class Path {
 
  private:
   boost::asio::awaitable<bool> open();
+  // Whether `result` is the answer. If not, asking again takes a new connection to the memory, or
+  // TCP.
+  bool settles(const PullResult& result);
   void give_up(const std::string& why);
 
   LocalNode& local_;
@@ -49,7 +54,8 @@ class Path {
   std::uint64_t incarnation_ = 0;  // of the peer that made it
   TimePoint retry_at_ = TimePoint::min();
   std::optional<Offer> announced_;  // in the log
-  bool closed_ = false;             // by the caller, since it began what is under way
+  bool kept_ = false;    // the connection was there before the pull: it may have died unnoticed
+  bool closed_ = false;  // by the caller, since it began what is under way
 };
 
 }  // namespace dpwa::same_host

@@ -51,13 +51,13 @@ class Steps {
 
   void begin(Operation operation) {
     if (operation == Operation::second_pull) {
-      start(channel_.pull(request(), landing_));
+      start(pull());
       run();
     }
     switch (operation) {
       case Operation::pull:
       case Operation::second_pull:
-        return start(channel_.pull(request(), landing_));
+        return start(pull());
       case Operation::greet:
         return start(channel_.greet());
       case Operation::exchange_members:
@@ -111,15 +111,18 @@ class Steps {
     co_return co_await channel_.exchange_members(true);
   }
 
-  PullRequest request() {
+  asio::awaitable<PullResult> pull() {
     PullRequest request;
     request.range = {0, local_.manifest.exchange_bytes()};
     request.deadline_ms = 20000;
-    request.begin_landing = [this] {
-      landing_.begin(LandingMode::values, local_.store.latest(),
-                     {0, local_.manifest.exchange_bytes()});
-    };
-    return request;
+    PullResult result;
+    do {
+      result = co_await channel_.ask(request);
+      if (result.failure) break;
+      landing_.begin(LandingMode::values, local_.store.latest(), request.range);
+      result = co_await channel_.land(landing_);
+    } while (result.ask_again);
+    co_return result;
   }
 
   asio::io_context io_;

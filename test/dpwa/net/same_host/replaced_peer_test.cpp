@@ -83,10 +83,12 @@ class LooseChannel {
     PullRequest request;
     request.range = {0, local_.manifest.total_bytes()};
     request.deadline_ms = 10000;
-    request.begin_landing = [this, range = request.range] {
-      landing_.begin(LandingMode::difference, local_.store.latest(), range);
-    };
-    result = co_await channel_->pull(std::move(request), landing_);
+    PullResult asked = co_await channel_->ask(request);
+    if (!asked.failure) {
+      landing_.begin(LandingMode::difference, local_.store.latest(), request.range);
+      asked = co_await channel_->land(landing_);
+    }
+    result = std::move(asked);
   }
 
   const std::string offer_;

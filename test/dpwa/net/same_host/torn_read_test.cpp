@@ -82,11 +82,11 @@ class Reader {
     request.range = {0, local_.manifest.total_bytes()};
     request.codec = codec_;
     request.deadline_ms = 10000;
-    request.begin_landing = [this, range = request.range] {
-      landing_.begin(LandingMode::difference, local_.store.latest(), range);
-      std::this_thread::sleep_for(pause_);
-    };
-    result = co_await channel_.pull(std::move(request), landing_);
+    result = co_await channel_.ask(request);
+    if (result.failure) co_return;
+    landing_.begin(LandingMode::difference, local_.store.latest(), request.range);
+    std::this_thread::sleep_for(pause_);
+    result = co_await channel_.land(landing_);
   }
 
   const Codec codec_;
