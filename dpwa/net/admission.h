@@ -1,6 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "dpwa/net/local_node.h"
 #include "dpwa/wire/messages.h"
@@ -15,4 +20,35 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalN
 wire::Reject model_reject(const LocalNode& local, const std::string& caller);
 wire::Reject model_reject(const LocalNode& local, const std::string& caller, const Manifest& there);
 
+// What a PULL is to be given: bytes `range` of a snapshot, which stays as it is while held.
+struct PullGrant {
+  std::shared_ptr<const Snapshot> snapshot;
+  wire::NodeState state = wire::NodeState::ready;  // of this node
+  ByteRange range;
+};
+
+// Why it is given nothing, on a connection that stays.
+struct PullRefusal {
+  wire::MessageType type = wire::MessageType::error;  // NOT_READY, NOT_MODIFIED, BUSY or ERROR
+  std::string reason;                                 // of ERROR
+};
+
+// The answer to a PULL, however the parameters travel. `busy`: as many replies as allowed are under
+// way. Any thread.
+std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const LocalNode& local,
+                                                  bool busy);
+
+std::vector<std::byte> encode(const PullRefusal& refusal, std::uint32_t request_id);
+
 }  // namespace dpwa
+
+namespace dpwa::net {
+
+// Whether a connection whose other end has proved `names` (none: no certificates in use) may be
+// that of node `name`. Pure.
+bool is_for(const std::optional<std::vector<std::string>>& names, const std::string& name);
+
+// The names for a log, however they came to be in a certificate.
+std::string words_for(const std::vector<std::string>& names);
+
+}  // namespace dpwa::net

@@ -18,8 +18,9 @@ class Security;
 
 namespace dpwa::net {
 
-// Deadlines are the caller's of these: it closes the stream, and they end with Failure::Kind::ended
-// instead of trying the next address. After a failure the stream is to be closed.
+// Make a connection ready for frames. The caller keeps the deadlines: it closes the stream, and
+// these end with Failure::Kind::ended instead of trying the next address. After a failure the
+// stream is to be closed.
 
 // Connects `socket` to the first address of `peer` that accepts. None: done.
 boost::asio::awaitable<std::optional<Failure>> connect(boost::asio::ip::tcp::socket& socket,
@@ -36,5 +37,12 @@ boost::asio::awaitable<std::optional<Failure>> secure(Stream& stream, const Peer
 boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
     Stream& stream, LocalNode& local, const PeerAddress& peer,
     const std::string& congestion_control, std::uint32_t request_id);
+
+// Makes a connection that came in ready for frames: the TLS handshake, or nothing when `security`
+// is null. A caller of the other kind is told at once: one without TLS by a REJECT, one with TLS,
+// where there is none, by an alert. A failure says what is wrong with the caller, who has been told
+// then; finish() gives it the time to hear it. One without words: it left without a byte.
+boost::asio::awaitable<std::optional<Failure>> secure_inbound(Stream& stream,
+                                                              const Security* security);
 
 }  // namespace dpwa::net

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "dpwa/net/chunk_intake.h"
+#include "dpwa/base/checksum.h"
+#include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/encoded_chunk.h"
+#include "interpolation/kernels/codec.h"
 
 namespace dpwa {
 
@@ -20,6 +22,57 @@ constexpr std::size_t lead_offset = payload_offset - ReplyReader::reply_lead_byt
 
 // Fewer bytes are not worth a turn of the reactor.
 constexpr std::size_t least_read_bytes = std::size_t{64} << 10;
+
+constexpr std::size_t part_bytes = std::size_t{8} << 10;
+constexpr std::size_t line_bytes = 64;  // no element crosses such a boundary
+
+// Takes in one chunk of a reply as it arrives: parts that fit into the first-level cache are read
+// for the checksum and landed at once, while the own parameters that they are compared with come
+// from memory. What has landed is of use only when checksum() proves right. An encoded chunk is
+// taken in when it is whole.
+class ChunkIntake {
+ public:
+  // `payload`: where the chunk arrives, all of it; outlives this. `checked`: it has a checksum.
+  ChunkIntake(Landing& landing, Codec codec, ByteRange chunk, std::span<const std::byte> payload,
+              bool checked);
+
+  // The first `bytes` of the payload are there, no fewer than at the last call.
+  void arrived(std::size_t bytes);
+  // Of the whole payload, once it has arrived; 0 for a chunk that is not checked.
+  std::uint32_t checksum() const { return checked_ ? checksum_.value() : 0; }
+
+ private:
+  Landing& landing_;
+  const Codec codec_;
+  const ByteRange chunk_;
+  const std::span<const std::byte> payload_;
+  const bool checked_;
+  std::size_t taken_ = 0;
+  Crc32c checksum_;
+};
+
+ChunkIntake::ChunkIntake(Landing& landing, Codec codec, ByteRange chunk,
+                         std::span<const std::byte> payload, bool checked)
+    : landing_(landing), codec_(codec), chunk_(chunk), payload_(payload), checked_(checked) {}
+
+void ChunkIntake::arrived(std::size_t bytes) {
+  const bool whole = bytes == payload_.size();
+  if (codec_ != Codec::raw) {
+    if (!whole || taken_ == bytes) return;
+    if (checked_) checksum_.update(payload_);
+    landing_.consume(codec_, chunk_, payload_);
+    taken_ = bytes;
+    return;
+  }
+  const std::size_t usable = whole ? bytes : bytes / line_bytes * line_bytes;
+  while (taken_ < usable) {
+    const auto part = payload_.subspan(taken_, std::min(part_bytes, usable - taken_));
+    landing_.prefetch({chunk_.offset + taken_, part.size()});
+    if (checked_) checksum_.update(part);
+    landing_.consume(chunk_.offset + taken_, part);
+    taken_ += part.size();
+  }
+}
 
 std::string words_for(ByteRange range, std::uint32_t chunk_bytes, Codec codec) {
   return std::to_string(range.length) + " bytes from byte " + std::to_string(range.offset) +

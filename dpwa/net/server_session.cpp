@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "dpwa/net/admission.h"
-#include "dpwa/net/certified.h"
-#include "dpwa/net/inbound.h"
+#include "dpwa/net/connect.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/node_handlers.h"
 

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <chrono>
 #include <optional>
 #include <utility>
 #include <variant>
 
+#include "dpwa/base/checksum.h"
+#include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/node_handlers.h"
-#include "dpwa/net/pull_admission.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 
 namespace dpwa {
@@ -17,6 +19,26 @@ namespace dpwa {
 namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 using wire::MessageType;
+
+ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Value> value,
+                           Codec codec, bool checksums, std::optional<StagingPool::Lease> staging)
+    : manifest_(manifest),
+      value_(std::move(value)),
+      codec_(codec),
+      checksums_(checksums),
+      staging_(std::move(staging)) {
+  assert(codec_ == Codec::raw || staging_);
+}
+
+ServedChunks::Chunk ServedChunks::get(ByteRange chunk) {
+  if (codec_ == Codec::raw) {
+    return {value_->bytes().subspan(chunk.offset, chunk.length),
+            checksums_ ? value_->chunk_checksum(chunk.offset, chunk.length) : 0};
+  }
+  const auto payload = staging_->bytes().first(payload_bytes(manifest_, codec_, chunk));
+  encode_chunk(manifest_, codec_, value_->bytes(), chunk, payload);
+  return {payload, checksums_ ? crc32c(payload) : 0};
+}
 
 std::vector<wire::TypeBound> SnapshotHandler::requests(const Requester&) const {
   return {{MessageType::pull, wire::max_body_bytes(MessageType::pull)}};

@@ -15,9 +15,9 @@
 
 #include "dpwa/base/threads.h"
 #include "dpwa/net/accept_loop.h"
+#include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/net/inbound.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/node/status_document.h"

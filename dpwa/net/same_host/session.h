@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/net/admission.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/pull_admission.h"
 #include "dpwa/net/request_rate.h"
 #include "dpwa/net/same_host/frame_socket.h"
 #include "dpwa/rules/readers.h"
