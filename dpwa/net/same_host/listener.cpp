@@ -13,12 +13,9 @@ namespace dpwa::same_host {
 namespace asio = boost::asio;
 using asio::local::stream_protocol;
 
-Listener::Listener(asio::io_context& io, LocalNode& local, const ServerOptions& options,
-                   const ServerEvents& events, Readers& readers, Report report)
-    : local_(local),
-      options_(options),
-      events_(events),
-      readers_(readers),
+Listener::Listener(asio::io_context& io, LocalNode& node, const ServerOptions& server_options,
+                   const ServerEvents& server_events, Readers& server_readers, Report report)
+    : SessionHost(node, server_options, server_events, server_readers),
       report_(std::move(report)),
       accepts_(
           io, [this](Socket socket) { admit(std::move(socket)); },
@@ -51,26 +48,31 @@ void Listener::serve() {
 
 void Listener::admit(Socket socket) {
   const bool ours = ipc::admits(socket.native_handle());
-  if (!ours || sessions_.size() >= options_.connections.in_all) {
-    ++local_.traffic.connections_refused;
+  if (!ours || sessions_.size() >= options.connections.in_all) {
+    ++local.traffic.connections_refused;
     const net::Failure failure(ours ? net::Failure::Kind::limit : net::Failure::Kind::user,
                                ours ? "more connections than transport.max_connections"
                                     : "refused a process of another user");
-    report_(failure, "same host");
+    report(failure, "same host");
     return;  // the socket closes here
   }
-  ++local_.traffic.connections_accepted;
-  sessions_.push_back(std::make_shared<Session>(std::move(socket), *this));
+  ++local.traffic.connections_accepted;
+  SessionHost& host = *this;
+  sessions_.push_back(std::make_shared<Session>(std::move(socket), host));
   sessions_.back()->start();
 }
 
 void Listener::forget(Session& session) {
   sessions_.remove_if([&](const auto& held) { return held.get() == &session; });
-  if (stopping_ && sessions_.empty()) drain_.cancel();  // nothing is left to wait for
+  if (stopping && sessions_.empty()) drain_.cancel();  // nothing is left to wait for
+}
+
+void Listener::report(const net::Failure& failure, const std::string& address) {
+  report_(failure, address);
 }
 
 void Listener::stop() {
-  stopping_ = true;
+  stopping = true;
   if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
   accepts_.stop();
   bool draining = false;
@@ -82,7 +84,7 @@ void Listener::stop() {
     }
   }
   if (!draining) return;
-  drain_.expires_after(options_.drain_time);
+  drain_.expires_after(options.drain_time);
   drain_.async_wait([this](const boost::system::error_code&) {
     for (const auto& session : sessions_) session->close();
   });

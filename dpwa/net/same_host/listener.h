@@ -12,23 +12,23 @@
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/failure.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/server.h"
+#include "dpwa/net/same_host/session.h"
+#include "dpwa/net/server_options.h"
+#include "dpwa/rules/readers.h"
 
 namespace dpwa::same_host {
-
-class Session;
 
 // The Rx side for peers of this host: a Unix socket in the abstract namespace, so nothing is left
 // behind however the process ends, where processes of the same user get the memory of the latest
 // snapshot itself. Owned by the Server, and used as it is: listen() before its thread starts, the
 // rest on that thread.
-class Listener {
+class Listener : private SessionHost {
  public:
   using Report = std::function<void(const net::Failure& failure, const std::string& address)>;
 
-  // `readers`: those of the server, of either path. All outlive this.
-  Listener(boost::asio::io_context& io, LocalNode& local, const ServerOptions& options,
-           const ServerEvents& events, Readers& readers, Report report);
+  // `server_readers`: those of the server, of either path. All outlive this.
+  Listener(boost::asio::io_context& io, LocalNode& node, const ServerOptions& server_options,
+           const ServerEvents& server_events, Readers& server_readers, Report report);
   ~Listener();
 
   bool listen();  // false, and logged, when the system does not allow it: nothing is offered then
@@ -37,21 +37,16 @@ class Listener {
   void stop();  // no new connections; leases get drain_time, idle connections none
 
  private:
-  friend class Session;
   using Socket = boost::asio::local::stream_protocol::socket;
   void admit(Socket socket);
-  void forget(Session& session);
+  void forget(Session& session) override;
+  void report(const net::Failure& failure, const std::string& address) override;
 
-  LocalNode& local_;
-  const ServerOptions& options_;
-  const ServerEvents& events_;
-  Readers& readers_;
   const Report report_;
   net::AcceptLoop<boost::asio::local::stream_protocol> accepts_;
   boost::asio::steady_timer drain_;
   std::string offer_;
   std::list<std::shared_ptr<Session>> sessions_;
-  bool stopping_ = false;
 };
 
 }  // namespace dpwa::same_host

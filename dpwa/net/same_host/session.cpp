@@ -8,7 +8,6 @@
 
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/same_host/listener.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -25,11 +24,11 @@ TimePoint after(Duration time) {
 
 }  // namespace
 
-Session::Session(asio::local::stream_protocol::socket socket, Listener& listener)
+Session::Session(asio::local::stream_protocol::socket socket, SessionHost& host)
     : socket_(std::move(socket)),
-      listener_(listener),
-      local_(listener.local_),
-      requests_(listener.options_.max_requests_per_second, socket_.socket().get_executor()) {}
+      host_(host),
+      local_(host.local),
+      requests_(host.options.max_requests_per_second, socket_.socket().get_executor()) {}
 
 void Session::close() {
   socket_.close();
@@ -40,9 +39,9 @@ void Session::start() {
   auto self = shared_from_this();
   asio::co_spawn(socket_.socket().get_executor(), run(), [self](std::exception_ptr failure) {
     self->close();
-    self->listener_.forget(*self);
+    self->host_.forget(*self);
     const auto why = net::internal_failure(std::move(failure));
-    if (why) self->listener_.report_(*why, self->peer_);
+    if (why) self->host_.report(*why, self->peer_);
   });
 }
 
@@ -53,13 +52,13 @@ Caller Session::caller() const {
 
 void Session::protocol_error(const std::string& what) {
   ++local_.traffic.protocol_errors;
-  listener_.report_({net::Failure::Kind::protocol, "connection closed: " + what}, peer_);
+  host_.report({net::Failure::Kind::protocol, "connection closed: " + what}, peer_);
 }
 
 asio::awaitable<void> Session::run() {
   {
     const net::Deadline deadline(socket_.socket().get_executor(),
-                                 after(listener_.options_.handshake_timeout), [this] { close(); });
+                                 after(host_.options.handshake_timeout), [this] { close(); });
     const bool admitted = co_await handshake();
     if (!admitted) {
       ++local_.traffic.connections_refused;
@@ -67,7 +66,7 @@ asio::awaitable<void> Session::run() {
     }
   }
   constexpr auto requests = net::types(MessageType::pull);
-  while (!listener_.stopping_) {
+  while (!host_.stopping) {
     auto request = co_await socket_.read_frame(requests);
     if (!request) {
       if (request.error().is_protocol()) protocol_error(request.error().detail);
@@ -101,8 +100,7 @@ asio::awaitable<bool> Session::handshake() {
     reject = wire::Reject{wire::RejectCode::model, "the models differ"};
   }
   if (reject) {
-    listener_.report_({net::Failure::Kind::rejected, "refused: " + reject->reason, reject->code},
-                      peer_);
+    host_.report({net::Failure::Kind::rejected, "refused: " + reject->reason, reject->code}, peer_);
     auto refusal = wire::encode(*reject, request_id);
     co_await send(std::move(refusal));
     co_return false;
@@ -124,7 +122,7 @@ asio::awaitable<bool> Session::answer(net::Frame request) {
     co_return false;
   }
   const std::uint32_t request_id = request.header.request_id;
-  const bool busy = !listener_.readers_.may_begin(caller(), after({}));
+  const bool busy = !host_.readers.may_begin(caller(), after({}));
   auto admission = examine_pull(*pull, local_, busy);
   if (const auto* refusal = std::get_if<PullRefusal>(&admission)) {
     auto frame = encode(*refusal, request_id);
@@ -149,19 +147,19 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
   auto frame = wire::encode(message, request_id);
 
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
-                                           listener_.options_.longest_reply(pull.full));
+                                           host_.options.longest_reply(pull.full));
   const net::Deadline deadline(socket_.socket().get_executor(), after(time), [this] {
     ++local_.traffic.same_host_leases_expired;
     close();
   });
   const Caller reader = caller();
-  listener_.readers_.begin(reader);
+  host_.readers.begin(reader);
   lending_ = true;
   bool whole = false;
   const net::OnExit over([this, &whole, &reader, begun = after({})] {
     lending_ = false;
     const TimePoint ended = after({});
-    listener_.readers_.end(reader, ended - begun, whole, ended);
+    host_.readers.end(reader, ended - begun, whole, ended);
   });
   const auto released = co_await lend_until_released(std::move(frame), descriptor);
   whole = released.has_value();
@@ -175,7 +173,7 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
     ++local_.traffic.same_host_served;
     local_.traffic.bytes_served +=
         payload_bytes(local_.manifest, pull.codec, grant.range, pull.chunk_bytes);
-    listener_.events_.on_served(peer_, message.progress, use_of(pull));
+    host_.events.on_served(peer_, message.progress, use_of(pull));
   }
   co_return true;
 }

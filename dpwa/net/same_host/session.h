@@ -9,15 +9,39 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/net/admission.h"
+#include "dpwa/net/failure.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/request_rate.h"
 #include "dpwa/net/same_host/frame_socket.h"
+#include "dpwa/net/server_options.h"
 #include "dpwa/rules/readers.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa::same_host {
 
-class Listener;
+class Session;
+
+// What the sessions of one listener share. Rx thread only; outlives them.
+class SessionHost {
+ public:
+  // `server_options` and `server_events` outlive this, and so do the rest.
+  SessionHost(LocalNode& node, const ServerOptions& server_options,
+              const ServerEvents& server_events, Readers& server_readers)
+      : local(node), options(server_options), events(server_events), readers(server_readers) {}
+
+  virtual void forget(Session& session) = 0;
+  // Warns, once a minute for each kind of failure and address.
+  virtual void report(const net::Failure& failure, const std::string& address) = 0;
+
+  LocalNode& local;
+  const ServerOptions& options;
+  const ServerEvents& events;
+  Readers& readers;  // of the server, over TCP and of memory together
+  bool stopping = false;
+
+ protected:
+  ~SessionHost() = default;
+};
 
 // One peer of this host: handshake under a deadline, then pulls, each answered with the memory of
 // the latest snapshot. The session holds that snapshot as the reader's lease until the reader
@@ -25,7 +49,7 @@ class Listener;
 // the buffer may be written again, and the reader finds out by the generation. Rx thread only.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(boost::asio::local::stream_protocol::socket socket, Listener& listener);
+  Session(boost::asio::local::stream_protocol::socket socket, SessionHost& host);
 
   void start();
   void close();
@@ -44,7 +68,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void protocol_error(const std::string& what);
 
   FrameSocket socket_;
-  Listener& listener_;
+  SessionHost& host_;
   LocalNode& local_;
   std::string peer_ = "a process of this host";  // its name, once known
   std::uint64_t handed_over_ = 0;                // bit b: buffer b was sent on this connection
