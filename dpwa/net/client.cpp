@@ -9,6 +9,8 @@
 
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
+#include "dpwa/net/peer_channels.h"
+#include "dpwa/net/visits.h"
 
 namespace dpwa {
 
@@ -60,9 +62,10 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
       local_(local),
       options_(std::move(options)),
       engine_(engine_options(options_), local.peers),
-      channels_(io, local, std::move(peers), options_.congestion_control, options_.chunk_bytes,
-                options_.same_host),
-      visits_(io, local, channels_, engine_, options_.now),
+      channels_(std::make_unique<PeerChannels>(io, local, std::move(peers),
+                                               options_.congestion_control, options_.chunk_bytes,
+                                               options_.same_host)),
+      visits_(std::make_unique<Visits>(io, local, *channels_, engine_, options_.now)),
       delay_(io),
       landing_(local.manifest, options_.allocate) {}
 
@@ -85,6 +88,10 @@ bool Client::begin(const PullSpec& spec) {
     });
   });
   return true;
+}
+
+bool Client::same_host(PeerId peer) const {
+  return channels_->same_host(peer);
 }
 
 bool Client::under_way() const {
@@ -110,7 +117,7 @@ void Client::deliver(Arrival arrival) {
 }
 
 void Client::round_failed() {
-  channels_.close();
+  channels_->close();
   landing_.release();
   Arrival nothing;
   nothing.outcome = Outcome::unreachable;
@@ -143,7 +150,7 @@ asio::awaitable<void> Client::run_round(PullSpec spec) {
 }
 
 asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec) {
-  const auto held = channels_.keep(ask.peer);
+  const auto held = channels_->keep(ask.peer);
   PeerChannel& channel = *held;
   const net::Deadline deadline(io_, SteadyClock::now() + ask.left, [&channel] { channel.close(); });
   const bool whole = spec.exchange.whole_model;
@@ -212,7 +219,7 @@ void Client::take_up_members() {
   const auto news = local_.members->since(members_version_);
   for (const auto& [peer, member] : news.members) {
     const bool another = engine_.take_up(peer, member);
-    channels_.take_up(peer, member.claim, another);
+    channels_->take_up(peer, member.claim, another);
   }
   members_version_ = news.version;
   write_log();
@@ -279,7 +286,7 @@ asio::awaitable<void> Client::greet_some(Greetings::Work work,
 }
 
 asio::awaitable<Greeted> Client::greet(PeerId peer, Duration timeout) {
-  const auto held = channels_.get(peer);
+  const auto held = channels_->get(peer);
   PeerChannel& channel = *held;
   const net::Deadline deadline(io_, SteadyClock::now() + timeout, [&channel] { channel.close(); });
   auto greeting = co_await channel.greet();
@@ -302,13 +309,13 @@ std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses
                                        Duration timeout) {
   return gather(addresses.size(), timeout, [=, this](Greetings::Work work) {
     asio::post(io_, [=, this, work = std::move(work)] {
-      visits_.visit_all(work, addresses, all, timeout);
+      visits_->visit_all(work, addresses, all, timeout);
     });
   });
 }
 
 void Client::begin_membership() {
-  visits_.begin();
+  visits_->begin();
 }
 
 void Client::stop() {
@@ -321,8 +328,8 @@ void Client::stop() {
   thread_.check();
   engine_.stop();
   delay_.cancel();
-  channels_.close();
-  visits_.stop();
+  channels_->close();
+  visits_->stop();
 }
 
 }  // namespace dpwa

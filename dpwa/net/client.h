@@ -17,12 +17,17 @@
 #include "dpwa/net/greetings.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/peer_channels.h"
+#include "dpwa/net/peer_address.h"
 #include "dpwa/net/pull_spec.h"
-#include "dpwa/net/visits.h"
 #include "dpwa/rules/options.h"
 
 namespace dpwa {
+
+class PeerChannel;
+class PeerChannels;
+class Visits;
+struct PullRequest;
+struct PullResult;
 
 struct ClientOptions : SocketOptions {
   std::size_t chunk_bytes = default_chunk_bytes;
@@ -37,9 +42,8 @@ struct ClientOptions : SocketOptions {
 };
 
 // The Tx side: performs what the pull engine decides. At most one pull is under way, from one peer
-// at a time;
-// the landing buffer belongs to the Tx thread from begin() until the arrival is taken, and to the
-// trainer from then until its next begin(). Lives on one io_context run by one thread.
+// at a time. The landing buffer belongs to the Tx thread from begin() until the arrival is taken,
+// and to the trainer from then until its next begin(). Lives on one io_context run by one thread.
 class Client {
  public:
   Client(boost::asio::io_context& io, LocalNode& local, std::vector<PeerAddress> peers,
@@ -50,30 +54,31 @@ class Client {
   bool begin(
       const PullSpec& spec);  // false while a pull is under way or an arrival has not been taken
   bool under_way() const;
-  // The arrival of the pull begun last, waiting for it up to `budget`; none: not there yet, or none
-  // begun.
+  // The arrival of the last pull, waiting for it up to `budget`. None: it is not there yet, or no
+  // pull was begun.
   std::optional<Arrival> take(Duration budget);
   const Landing& landing() const { return landing_; }
-  // Greets its peers, many at once and each under `timeout`: all but those that others have told of
-  // and that have not answered yet, of whom a few. One entry per PeerId; of a
-  // peer that was not asked, as the node stops, an empty one.
+  // Greets its peers, many at once and each under `timeout`. Of the peers that only others have
+  // told of, and that have not answered yet, it greets a few. One entry per PeerId: an empty one
+  // for a peer that was not asked, also because the node stops.
   std::vector<Greeted> greet_all(Duration timeout);
-  // Exchanges membership with whoever answers there, all at once and each under `timeout`, over
-  // connections of their own: to join by them (`all`: until every part of their table is known), or
-  // to take leave. One entry per address, likewise.
+  // Exchanges membership with the nodes at these addresses, all at once and each under `timeout`,
+  // over connections of their own: to join (`all`: until every part of their table is known), or to
+  // take leave. One entry per address, likewise.
   std::vector<Greeted> visit_all(const std::vector<PeerAddress>& addresses, bool all,
                                  Duration timeout);
-  // Why most peers refuse this node, once they do: its name is another's. Any thread.
+  // Set once most peers refuse this node because its name belongs to another node: the reason that
+  // they give. Any thread.
   std::optional<std::string> evicted() const;
 
   // --- Tx thread
-  void begin_membership();  // lets time pass for it, and looks after the dead, until stop()
+  void begin_membership();  // lets time pass for it and probes members, until stop()
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return engine_.table(); }
   const Firewall& firewall() const { return engine_.firewall(); }
   TimePoint now() const { return options_.now(); }
-  bool same_host(PeerId peer) const { return channels_.same_host(peer); }
-  void stop();  // ends a pull under way; every later begin() is refused
+  bool same_host(PeerId peer) const;  // how it is pulled from
+  void stop();                        // ends a pull under way; every later begin() is refused
 
  private:
   boost::asio::awaitable<void> run_round(PullSpec spec);
@@ -82,7 +87,7 @@ class Client {
   boost::asio::awaitable<PullResult> pull(PeerChannel& channel, PullRequest request,
                                           LandingMode mode);
   void tell_members(const std::string& peer, const Answer& answer, bool silent);
-  void take_up_members();  // peers that are new, have moved, are gone or are back
+  void take_up_members();  // peers that are new, moved, gone or back
   void write_log();
   // The answers of a call of the trainer, whose work is posted by `post`.
   std::vector<Greeted> gather(std::size_t size, Duration bound,
@@ -93,7 +98,7 @@ class Client {
   boost::asio::awaitable<Greeted> greet(PeerId peer, Duration timeout);
   bool stopped() const;
   void deliver(Arrival arrival);
-  void round_failed();  // by a defect: it ends without anything
+  void round_failed();  // by a defect: the round ends without a result
 
   boost::asio::io_context& io_;
   LocalNode& local_;
@@ -102,8 +107,8 @@ class Client {
   // Tx thread only
   net::IoThread thread_;
   PullEngine engine_;
-  PeerChannels channels_;
-  Visits visits_;
+  const std::unique_ptr<PeerChannels> channels_;
+  const std::unique_ptr<Visits> visits_;
   std::uint64_t members_version_ = 0;  // taken up
   boost::asio::steady_timer delay_;    // before a round
   Progress compared_;                  // of the own snapshot that the last landing compares with
