@@ -26,14 +26,14 @@ namespace dpwa::net {
 boost::asio::awaitable<std::optional<Failure>> connect(boost::asio::ip::tcp::socket& socket,
                                                        const PeerAddress& peer);
 
-// Proves who both ends are, as `security` (null: not at all) has it, on a stream that this end has
-// just connected to `peer`. None: done.
+// Authenticates both ends of a stream that this end has just connected to `peer`, by `security`
+// (null: not at all). None: done.
 boost::asio::awaitable<std::optional<Failure>> secure(Stream& stream, const PeerAddress& peer,
                                                       const Security* security);
 
 // Makes `stream` a connection to `peer`, ready for requests: connects, secures and introduces this
-// node by a HELLO of `request_id`. A peer without a name: whoever answers there. What the peer says
-// of itself.
+// node by a HELLO of `request_id`. A peer without a name stands for any node at its address. The
+// result: the WELCOME of the peer.
 boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
     Stream& stream, LocalNode& local, const PeerAddress& peer,
     const std::string& congestion_control, std::uint32_t request_id);

@@ -22,24 +22,25 @@ struct ConnectionFacts {
   bool of_file = false;
 };
 
-// The answer to a new connection: it is taken, perhaps in the place of an older one, or not.
+// The answer to a new connection: it is admitted, perhaps in place of an older one, or refused.
 struct ConnectionVerdict {
   bool admitted = true;
   std::optional<std::size_t> closes;  // index of the connection that makes room
-  std::string reason;                 // why it is not taken or what had to make room
+  std::string reason;                 // why it is refused, or what made room
 };
 
-// A new connection from `address`. Where a bound is reached, the handshake that has waited longest
-// makes room, of the addresses that have most of them: a flood of silent connections displaces
-// itself, for an honest handshake takes a few round trips. Where nobody shakes hands, the
-// connection that has been idle longest makes room, of those that are not of the file: whoever may
-// join may do so under many names. A node of the file never makes room. Where the bound of one
-// address is reached, the same among those of that address. Pure.
+// A new connection from `address`. If a bound is reached, a handshake makes room: the oldest one of
+// the addresses that have the most handshakes. An honest handshake takes a few round trips, so a
+// flood of silent connections displaces itself. If there is no handshake, the connection that has
+// been idle longest makes room. A node of the file never makes room, because other nodes may join
+// under many names. If the bound of one address is reached, the same rules hold among the
+// connections of that address. Pure.
 ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
                                      const std::string& address, const ConnectionLimits& limits);
 
-// The connection at `self` has introduced itself as `peer`. Beyond the bound the peer's own
-// connection that has been idle longest makes room; all replying: it is not taken. Pure.
+// The connection at `self` has introduced itself as `peer`. Beyond the bound, the connection of
+// this peer that has been idle longest makes room. If all of them are replying, the new one is
+// refused. Pure.
 ConnectionVerdict examine_introduction(std::span<const ConnectionFacts> present, std::size_t self,
                                        const std::string& peer, const ConnectionLimits& limits);
 

@@ -24,10 +24,10 @@ struct Greeted {
   bool asked = false;
 };
 
-// The answers to one call of Client::greet_all or visit_all. The trainer waits for them; they come
-// from the Tx thread, which may stop before all have come. So nothing is counted: each handler and
-// coroutine of the call holds a Work, and the last one that goes, however it goes, ends the wait.
-// An answer that comes later than that changes nothing that anybody reads.
+// The answers to one call of Client::greet_all or visit_all. The trainer waits for them. They come
+// from the Tx thread, which may stop before all answers are there, so answers are not counted. Each
+// handler and coroutine of the call holds a Work, and the wait ends when the last Work is
+// destroyed, for whatever reason. An answer after that is read by nobody.
 class Greetings {
  public:
   explicit Greetings(std::size_t size) : answers_(size) {}
@@ -38,7 +38,7 @@ class Greetings {
     return Work(greetings.get(), [greetings](Greetings*) { greetings->end(); });
   }
 
-  // Any thread. An index beyond the size is of a peer that came later, and is dropped.
+  // Any thread. An index beyond the size belongs to a peer that joined later: it is ignored.
   void put(std::size_t index, Greeted answer) {
     const MutexLock lock(mutex_);
     if (index < answers_.size()) answers_[index] = std::move(answer);

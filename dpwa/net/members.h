@@ -12,12 +12,12 @@
 
 namespace dpwa {
 
-// The membership of a node, shared by its threads: each call takes the time itself, and a lock for
-// as long as one message takes. The decisions are those of the engine; only what an address is good
-// for is known here: a loopback address is of use to nobody on another machine.
+// The membership of a node, shared by its threads. Each call reads the clock itself, and holds a
+// lock for as long as one message takes. The engine decides. This class only knows which addresses
+// are of use: a loopback address is of no use on another machine.
 class Members {
  public:
-  // Without exchanges: the names alone, as they are, and nobody may join.
+  // Without exchanges: the members are these names for good, and nobody may join.
   Members(const std::string& self, std::uint64_t incarnation,
           const std::vector<std::string>& peers);
   Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
@@ -42,9 +42,9 @@ class Members {
   void unlist(const std::string& name);
   void leave();
 
-  // Lets time pass; whom to ask beside the pulls.
+  // Lets time pass. The result: the members to ask beside the pulls.
   std::vector<MemberClaim> tick();
-  // Some of those that run: to tell them something at once.
+  // Some of the running members, to tell them something at once.
   std::vector<MemberClaim> some_running(std::size_t most);
 
   Membership::Admission admission(const std::string& name) const;

@@ -21,16 +21,16 @@
 
 namespace dpwa {
 
-// The one kept connection to a peer, for requests one at a time: connects and shakes hands when
-// needed, and closes after any failure, since the stream may then hold half a reply. A peer that
-// offers its memory to this host is pulled from that way while it works (same_host/path.h).
-// Deadlines are the caller's: it closes the channel, and the pending call returns without
-// connecting again, at whatever step that meets it. Tx thread only.
+// The one kept connection to a peer, for one request at a time. It connects and shakes hands when
+// needed, and closes after any failure, because the stream may then hold half a reply. If the peer
+// offers its memory to this host, pulls use that while it works (same_host/path.h). The caller
+// keeps the deadlines: it closes the channel, and the pending call returns at whatever step it is,
+// without connecting again. Tx thread only.
 class PeerChannel {
  public:
-  // An address without a name: whoever answers there. `staging` holds one reply chunk while it is
-  // hot in cache; shared by all channels of the thread.
-  // `same_host`: take up such offers.
+  // An address without a name stands for any node that answers there. `staging` holds one reply
+  // chunk while it is hot in cache. All channels of the thread share it. `same_host`: use offers of
+  // memory.
   PeerChannel(boost::asio::io_context& io, LocalNode& local, PeerAddress address,
               std::string congestion_control, AlignedBuffer& staging, bool same_host);
 
@@ -40,7 +40,7 @@ class PeerChannel {
   boost::asio::awaitable<PullResult> land(Landing& landing);
   // The parameters are not wanted for this reason: the result states it.
   boost::asio::awaitable<PullResult> decline(PeerFailure why);
-  // A fresh handshake: what the peer says of itself.
+  // A new handshake. The result: the WELCOME of the peer.
   struct Greeting {
     std::optional<PeerFailure> failure;
     std::string detail;
@@ -48,8 +48,8 @@ class PeerChannel {
     std::optional<wire::RejectCode> reject = std::nullopt;
   };
   boost::asio::awaitable<Greeting> greet();
-  // Tells the peer of the membership, and hears of it: until nothing more is wanted, or once. After
-  // greet(). A failure: it did not work out.
+  // Exchanges membership with the peer: once, or until its whole table is known (`all`). After
+  // greet().
   boost::asio::awaitable<Greeting> exchange_members(bool all);
   void close();  // ends what is under way
 

@@ -26,16 +26,16 @@ class PeerChannels {
   PeerChannels(boost::asio::io_context& io, LocalNode& local, std::vector<PeerAddress> listed,
                std::string congestion_control, std::size_t chunk_bytes, bool same_host);
 
-  // To be held while it is used: the place may pass to another peer meanwhile.
+  // Hold the result while it is used: the place may pass to another peer meanwhile.
   std::shared_ptr<PeerChannel> get(PeerId peer);
-  // The same, for a connection that is to be kept: the one used longest ago may be closed for it.
+  // The same, for a connection to keep. It may close the connection that was used longest ago.
   std::shared_ptr<PeerChannel> keep(PeerId peer);
-  // A connection of its own, whoever answers there; not one of the above.
+  // A separate connection, to whichever node answers there.
   PeerChannel apart(PeerAddress address);
-  // What the member table holds of `peer` has changed; `another`: it is another node than before.
+  // The entry of `peer` in the member table has changed. `another`: it is another node than before.
   void take_up(PeerId peer, const MemberClaim& claim, bool another);
   bool same_host(PeerId peer) const;
-  void close();  // all; what is under way there ends
+  void close();  // all channels; requests under way end
 
  private:
   PeerAddress address_of(PeerId peer) const;

@@ -9,7 +9,7 @@
 
 namespace dpwa::net {
 
-// Holds the requests of one connection to a rate: one that comes too soon waits. One thread.
+// Limits the rate of requests on one connection: a request that comes too soon waits. One thread.
 class RequestRate {
  public:
   // `per_second` 0: no bound.

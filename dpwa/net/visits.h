@@ -15,20 +15,20 @@
 
 namespace dpwa {
 
-// The exchanges of membership beside the pulls, each over a connection of its own: with those that
-// the membership wants asked twice a second, and with those that the trainer names. Tx thread only.
+// The exchanges of membership beside the pulls, each over a connection of its own. Twice a second
+// the membership names nodes to ask, and the trainer may name more. Tx thread only.
 class Visits {
  public:
-  // `engine` hears of peers that were reached; `now` is its time.
+  // `engine` is told of peers that were reached, at times of `now`.
   Visits(boost::asio::io_context& io, LocalNode& local, PeerChannels& channels, PullEngine& engine,
          TimeSource now);
 
-  void begin();  // lets time pass for the membership, and looks after the dead, until stop()
-  // Exchanges membership with whoever answers at each address, all at once and each under
-  // `timeout`; `all`: until every part of their table is known. The answers go to `work`.
+  void begin();  // lets time pass for the membership and probes members, until stop()
+  // Exchanges membership with the node at each address, all at once and each under `timeout`.
+  // `all`: until every part of their table is known. The answers go to `work`.
   void visit_all(const Greetings::Work& work, const std::vector<PeerAddress>& addresses, bool all,
                  Duration timeout);
-  void stop();  // ends those that are under way
+  void stop();  // ends the exchanges under way
 
  private:
   boost::asio::awaitable<void> run();

@@ -15,10 +15,10 @@ struct Offer {
 };
 
 std::string to_text(const Offer& offer);
-// None: not such a text, or names that no socket can have. Pure.
+// None: the text is not an offer, or its names are not valid. Pure.
 std::optional<Offer> parse_offer(const std::string& text);
 
-// Of this host; empty when it is not known, and then nothing is offered or taken.
+// Of this host. Empty when it is not known: then no memory is offered or used.
 const std::string& boot_id();
 // A socket name that nobody else has or can guess.
 std::string unique_socket_name();

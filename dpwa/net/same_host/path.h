@@ -17,9 +17,10 @@
 
 namespace dpwa::same_host {
 
-// When to pull from a peer through its memory: after it has offered that in its WELCOME, from the
-// same host, and unless it failed lately. Whatever goes wrong means TCP for the pull, and a
-// new try after some time or when the peer makes another offer (it has restarted). Tx thread only.
+// Decides when to pull from a peer through its memory: the peer has offered that in its WELCOME, is
+// on the same host, and the last try did not fail recently. After any failure the pull uses TCP,
+// and memory is tried again after some time, or when the peer makes another offer because it has
+// restarted. Tx thread only.
 class Path {
  public:
   static constexpr Duration pause_after_failure = std::chrono::seconds(30);
