@@ -6,9 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "adapters/accumulation.h"
-#include "adapters/place.h"
-#include "adapters/resume_state.h"
+#include "adapters/adapter_types.h"
 #include "dpwa/config/config.h"
 #include "dpwa/rules/step_report.h"
 

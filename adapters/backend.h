@@ -9,9 +9,9 @@
 
 namespace dpwa {
 
-// The one function of each back end that the factory calls; defined in backend.cpp of its folder,
-// or in absent.cpp where this build leaves the back end out, which throws ConfigError with the
-// reason.
+// The factory calls one function of each back end. It is defined beside the class of the adapter.
+// If this build leaves the back end out, it comes from absent.cpp.in and throws ConfigError with
+// the reason.
 std::unique_ptr<Adapter> make_gossip(const Config& config, torch::nn::Module& model);
 std::unique_ptr<Adapter> make_collective(const Config& config, torch::nn::Module& model);
 std::unique_ptr<Adapter> make_kvstore(const Config& config, torch::nn::Module& model);

@@ -42,13 +42,17 @@ if(DPWA_TORCH)
   endif()
 endif()
 
-# dpwa_backend(NAME SOURCE...): the sources of a back end in the folder NAME of adapters/, or its absent.cpp.
+# dpwa_backend(NAME SOURCE...): the sources of a back end in the folder NAME of adapters/, or a stub from
+# adapters/absent.cpp.in.
 function(dpwa_backend name)
   string(TOUPPER ${name} upper)
-  set(sources ${ARGN})
   if(DPWA_${upper}_ABSENT)
-    set(sources absent.cpp)
+    set(stub "${CMAKE_CURRENT_BINARY_DIR}/${name}_absent.cpp")
+    configure_file(absent.cpp.in "${stub}" @ONLY)
+    target_sources(dpwa_adapters PRIVATE "${stub}")
+    return()
   endif()
+  set(sources ${ARGN})
   list(TRANSFORM sources PREPEND ${name}/)
   target_sources(dpwa_adapters PRIVATE ${sources})
 endfunction()

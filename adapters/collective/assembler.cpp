@@ -5,10 +5,10 @@
 #include <stop_token>
 #include <utility>
 
-#include "adapters/collective/engine/leftovers.h"
+#include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
-#include "adapters/collective/sight_words.h"
+#include "adapters/collective/terms.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "adapters/adapter_types.h"
 #include "adapters/collective/assembler.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/membership_notes.h"
 #include "adapters/collective/patience.h"
 #include "adapters/collective/rank_watch.h"
 #include "adapters/collective/terms.h"
-#include "adapters/place.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_node.h"
 

@@ -9,7 +9,7 @@
 
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
-#include "adapters/collective/optimizer_state.h"
+#include "adapters/collective/state_sync.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/node/node.h"

@@ -11,12 +11,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/backend.h"
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/model_terms.h"
-#include "adapters/collective/optimizer_state.h"
-#include "adapters/collective/settings.h"
+#include "adapters/collective/state_sync.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
@@ -370,6 +370,10 @@ void CollectiveAdapter::restore(const ResumeState& state) {
   const auto incarnation = state.own.find("incarnation");
   if (gossip_ && lineage != state.own.end() && incarnation != state.own.end())
     gossip_->restore({clock_, lineage->second, incarnation->second});
+}
+
+std::unique_ptr<Adapter> make_collective(const Config& config, torch::nn::Module& model) {
+  return std::make_unique<CollectiveAdapter>(config, model);
 }
 
 }  // namespace dpwa

@@ -1,6 +1,6 @@
 #include "adapters/collective/distributed_optimizer.h"
 
-#include "adapters/collective/trained_parameters.h"
+#include "adapters/collective/model_terms.h"
 
 namespace dpwa {
 

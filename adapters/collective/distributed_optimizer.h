@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "adapters/accumulation.h"
+#include "adapters/adapter_types.h"
 #include "adapters/collective/collective.h"
 #include "adapters/collective/gradient_reducer.h"
 

@@ -14,13 +14,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "adapters/collective/await_work.h"
-#include "adapters/collective/backward_hooks.h"
-#include "adapters/collective/bucket_hook.h"
-#include "adapters/collective/buffer_exchange.h"
 #include "adapters/collective/c10d_reducer.h"
 #include "adapters/collective/communication_thread.h"
+#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/sum_in_halves.h"
+#include "adapters/collective/step_message.h"
 
 namespace dpwa::collective {
 namespace {

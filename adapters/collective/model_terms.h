@@ -1,7 +1,10 @@
 #pragma once
 
 #include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "adapters/collective/engine/signature.h"
@@ -15,5 +18,17 @@ std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model);
 // All of them as one number, for nodes that have not met yet: those that form a group compare each
 // tensor.
 Terms model_terms(const torch::nn::Module& model);
+
+// The parameters whose gradients travel, with their names: not the frozen ones, and one that is
+// registered twice (tied weights) under its first name.
+std::vector<std::pair<std::string, at::Tensor>> trained_parameters(torch::nn::Module& module);
+
+// Floating-point buffers: BatchNorm statistics and their like. Counters count the same steps on
+// every rank.
+std::vector<at::Tensor> shared_buffers(torch::nn::Module& module);
+
+// Class, learning rates and hyper-parameters of an optimizer. If they differed, the models would
+// drift apart.
+Signature optimizer_words(const torch::optim::Optimizer& optimizer);
 
 }  // namespace dpwa::collective

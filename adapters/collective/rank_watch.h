@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/lateness.h"
 #include "adapters/collective/membership_notes.h"
 #include "adapters/collective/patience.h"
 #include "dpwa/config/config.h"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,8 @@
 #include "dpwa/config/config.h"
 
 namespace dpwa::collective {
+
+struct Sight;
 
 // Settings that must be the same on all nodes of a group: name and text.
 using Terms = std::vector<std::pair<std::string, std::string>>;
@@ -21,5 +24,14 @@ std::string difference(const Terms& there, const Terms& here);
 // The same for the nodes in the file only: with other nodes, positions and ranks have another
 // meaning.
 std::string difference_of_files(const Terms& there, const Terms& here);
+
+// Nodes that keep the first group from forming, with reasons, as in "'w2' (not running)"; empty:
+// none.
+std::string missing_in(const std::vector<Sight>& sights);
+
+// A node with which the one at `self` can never form its first group, with the reason, as in
+// "'w2' differs: --seed: 1 there, 2 here"; empty: none among those that have answered. If a group
+// trains, only its members count, because it does not admit other nodes that answer.
+std::string stranger_in(const std::vector<Sight>& sights, std::size_t self);
 
 }  // namespace dpwa::collective

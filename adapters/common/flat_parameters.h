@@ -1,12 +1,15 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 #include <torch/nn/module.h>
 
+#include <optional>
 #include <vector>
 
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
+#include "interpolation/kernels/dtype.h"
 
 namespace dpwa {
 
@@ -47,5 +50,9 @@ class FlatParameters {
   std::vector<at::Tensor> regions_;
   std::vector<at::Tensor> tensors_;  // the module's own, in manifest order
 };
+
+// Element types of torch and of snapshots. None: a type that cannot be shared (complex, quantised).
+std::optional<DType> to_dtype(at::ScalarType type);
+at::ScalarType to_scalar_type(DType dtype);
 
 }  // namespace dpwa

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/backend.h"
 #include "adapters/gossip/device_parameters.h"
-#include "adapters/gossip/loss_reader.h"
 #include "dpwa/attach/attached_gossip.h"
 #include "dpwa/gossip/host_parameters.h"
 
@@ -127,6 +127,10 @@ void GossipAdapter::restore(const ResumeState& state) {
     return found == state.own.end() ? 0 : found->second;
   };
   gossip_->restore({state.clock, own(lineage), own(incarnation)});
+}
+
+std::unique_ptr<Adapter> make_gossip(const Config& config, torch::nn::Module& model) {
+  return std::make_unique<GossipAdapter>(config, model);
 }
 
 }  // namespace dpwa

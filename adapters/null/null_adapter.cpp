@@ -1,12 +1,40 @@
-#include "adapters/null/null_adapter.h"
-
 #include <torch/optim/optimizer.h>
 
+#include "adapters/adapter.h"
+#include "adapters/backend.h"
+#include "adapters/common/flat_parameters.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
 #include "dpwa/rules/clock.h"
 
 namespace dpwa {
+namespace {
+
+// One node alone: step() is optimizer.step(). The baseline of every comparison, and the back end of
+// a training program without a network.
+class NullAdapter : public Adapter {
+ public:
+  NullAdapter(const Config& config, torch::nn::Module& model)
+      : place_(place_in_file(config)), flat_(model) {}
+
+  void start() override {}
+  Place place() const override { return place_; }
+  StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  void update_send(const torch::Tensor& loss) override;
+  StepReport update_wait(const torch::Tensor& loss) override;
+  void reload(const Config& fresh) override;
+  FinishReport finish() override { return {}; }
+  void leave() override {}
+  ResumeState resume_state() const override { return state_; }
+  void restore(const ResumeState& state) override { state_ = state; }
+
+ private:
+  const Place place_;
+  FlatParameters flat_;
+  ResumeState state_;
+};
+
+}  // namespace
 
 StepReport NullAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
   update_send(loss);
@@ -28,6 +56,10 @@ StepReport NullAdapter::update_wait(const torch::Tensor&) {
 void NullAdapter::reload(const Config& fresh) {
   open_log(fresh).use();
   log(LogLevel::info, "config", "reloaded the log settings; nothing else applies to backend null");
+}
+
+std::unique_ptr<Adapter> make_null(const Config& config, torch::nn::Module& model) {
+  return std::make_unique<NullAdapter>(config, model);
 }
 
 }  // namespace dpwa

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "adapters/common/batch_norm.h"
-#include "adapters/parallel/training_modes.h"
+#include "adapters/parallel/saved_training.h"
 
 namespace dpwa {
 namespace {

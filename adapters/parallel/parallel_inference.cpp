@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/parallel/training_modes.h"
+#include "adapters/parallel/saved_training.h"
 
 namespace dpwa {
 namespace {

@@ -3,12 +3,37 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "adapters/parallel/training_modes.h"
-
 namespace dpwa {
+
+// Which parts of a module are in training mode: some may have been frozen by themselves. The module
+// may be on the stack.
+class TrainingModes {
+ public:
+  explicit TrainingModes(torch::nn::Module& module) {
+    for (const torch::nn::Module* one : parts_of(module)) modes_.push_back(one->is_training());
+  }
+
+  // To the same module, or one of the same structure.
+  void give_to(torch::nn::Module& module) const {
+    const auto parts = parts_of(module);
+    for (std::size_t i = 0; i < parts.size() && i < modes_.size(); ++i)
+      if (parts[i]->is_training() != modes_[i]) parts[i]->train(modes_[i]);
+  }
+
+ private:
+  // From the outside to the inside, as train() of a part sets the parts in it as well.
+  static std::vector<torch::nn::Module*> parts_of(torch::nn::Module& module) {
+    std::vector<torch::nn::Module*> parts{&module};
+    for (const auto& one : module.modules(/*include_self=*/false)) parts.push_back(one.get());
+    return parts;
+  }
+
+  std::vector<bool> modes_;
+};
 
 // Saves all state that training steps change, to restore it bit by bit: parameters, gradients,
 // buffers, training modes, the optimizer's options and state, and the random generators of LibTorch

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "adapters/resume_state.h"
+#include "adapters/adapter_types.h"
 
 namespace dpwa::train {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "adapters/place.h"
+#include "adapters/adapter_types.h"
 #include "dpwa/parallel/shared_cursor.h"
 #include "examples/train/plan.h"
 #include "examples/train/run_state.h"

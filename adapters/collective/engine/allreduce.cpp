@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "adapters/collective/engine/agreement.h"
-#include "adapters/collective/engine/bounded_wait.h"
+#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/engine/tensor_form.h"

@@ -1,6 +1,5 @@
 #include "adapters/collective/engine/engine.h"
 
-#include "adapters/collective/engine/engines.h"
 #include "adapters/collective/engine/error.h"
 
 namespace dpwa::collective {

@@ -83,3 +83,20 @@ std::vector<EngineSupport> known_engines();
 std::unique_ptr<Engine> make_engine(EngineKind kind);
 
 }  // namespace dpwa::collective
+
+// What each engine's source defines; CMake takes the stub NAME_absent.cpp where the engine cannot
+// be built. absent(): why; empty where the engine is there. make(): null where it is not.
+namespace dpwa::collective::gloo_engine {
+std::string absent();
+std::unique_ptr<Engine> make();
+}  // namespace dpwa::collective::gloo_engine
+
+namespace dpwa::collective::nccl_engine {
+std::string absent();
+std::unique_ptr<Engine> make();
+}  // namespace dpwa::collective::nccl_engine
+
+namespace dpwa::collective::mpi_engine {
+std::string absent();
+std::unique_ptr<Engine> make();
+}  // namespace dpwa::collective::mpi_engine

@@ -1,17 +1,23 @@
 #include "adapters/collective/engine/exchange.h"
 
+#include <chrono>
+#include <exception>
+#include <optional>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "adapters/collective/engine/bounded_wait.h"
+#include "adapters/collective/engine/process_group.h"
 
 namespace dpwa::collective {
-
 namespace {
 
 // Called on the back end itself: c10d::ProcessGroup's names for these change between versions.
 c10::intrusive_ptr<c10d::Backend> backend_of(const ProcessGroup& group, const at::Tensor& tensor) {
   return group.c10d()->getBackend(tensor.device().type());
 }
+
+constexpr std::chrono::milliseconds slice_of_a_wait(20);
+constexpr std::chrono::milliseconds patience_with_a_broken_group(60);
 
 }  // namespace
 
@@ -25,6 +31,46 @@ void exchange_rows(const ProcessGroup& group, at::Tensor into, at::Tensor from,
                    std::vector<std::int64_t> received, std::vector<std::int64_t> sent) {
   bounded_wait(group, backend_of(group, from)->alltoall_base(into, from, received, sent),
                {into, from});
+}
+
+void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work>& work,
+                  const std::vector<at::Tensor>& tensors) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> broken_since;
+  while (true) {
+    const bool completed = work->isCompleted();
+    try {
+      work->wait(slice_of_a_wait);
+      return;
+    } catch (...) {
+      // Of one that had not completed before, this may be the end of the slice alone.
+      if (completed) throw;
+    }
+    if (work->isCompleted() || !group.broken()) continue;
+    const auto now = Clock::now();
+    if (!broken_since) broken_since = now;
+    if (now - *broken_since < patience_with_a_broken_group) continue;
+    finish_aside([tensors, work] {
+      try {
+        work->wait();
+      } catch (const std::exception&) {
+        // As expected.
+      }
+    });
+    throw CollectiveError(Failure::lost, "waiting", group.engine(), "the group is broken");
+  }
+}
+
+std::optional<CollectiveError> await_work(const ProcessGroup& group,
+                                          const c10::intrusive_ptr<c10d::Work>& work,
+                                          const std::string& what,
+                                          const std::vector<at::Tensor>& tensors) {
+  try {
+    bounded_wait(group, work, tensors);
+    return std::nullopt;
+  } catch (...) {
+    return group.error(what);
+  }
 }
 
 }  // namespace dpwa::collective

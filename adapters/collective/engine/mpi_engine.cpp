@@ -3,10 +3,9 @@
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "adapters/collective/engine/engines.h"
+#include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/mpi_group.h"
-#include "adapters/collective/engine/mpi_thread.h"
 
 namespace dpwa::collective::mpi_engine {
 

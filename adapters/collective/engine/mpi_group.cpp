@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/collective/engine/mpi_thread.h"
-
 namespace dpwa::collective {
 
 // One operation, which ends once: by its call or by abort().

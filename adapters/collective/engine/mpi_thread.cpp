@@ -1,4 +1,4 @@
-#include "adapters/collective/engine/mpi_thread.h"
+#include "adapters/collective/engine/mpi_group.h"
 
 #include <mpi.h>
 

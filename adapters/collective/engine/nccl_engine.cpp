@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
-#include "adapters/collective/engine/engines.h"
+#include "adapters/collective/engine/engine.h"
 
 namespace dpwa::collective::nccl_engine {
 

@@ -15,7 +15,6 @@
 #include <numeric>
 
 #include "adapters/collective/engine/agreement.h"
-#include "adapters/collective/engine/bounded_wait.h"
 #include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/engine/tensor_form.h"

@@ -1,17 +1,19 @@
 #include "adapters/collective/engine/process_group.h"
 
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <csignal>
+#include <list>
+#include <memory>
 #include <mutex>
+#include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
-#include "adapters/collective/engine/admission.h"
-#include "adapters/collective/engine/ignore_sigpipe.h"
-#include "adapters/collective/engine/leftovers.h"
+#include "adapters/collective/engine/rendezvous.h"
 
 namespace dpwa::collective {
-
 namespace {
 
 const std::string forming = "forming a group";
@@ -44,6 +46,41 @@ void attempt(Attempt& attempt, const Engine& engine, const c10::intrusive_ptr<c1
   attempt.done = true;
   attempt.changed.notify_all();
 }
+
+constexpr std::chrono::seconds patience_at_the_end(2);
+constexpr std::chrono::milliseconds between_looks(5);
+
+class Leftovers {
+ public:
+  // What is stuck in the engine, as after a wake-up that was lost, ends with the process.
+  ~Leftovers() {
+    const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
+    for (Aside& aside : threads_) {
+      while (!aside.done->load() && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(between_looks);
+      if (!aside.done->load()) aside.thread.detach();
+    }
+  }
+
+  void run(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    threads_.remove_if([](const Aside& aside) { return aside.done->load(); });
+    auto done = std::make_shared<std::atomic<bool>>(false);
+    threads_.push_back({done, std::jthread([work = std::move(work), done]() mutable {
+                          work();
+                          work = nullptr;
+                          done->store(true);
+                        })});
+  }
+
+ private:
+  struct Aside {
+    std::shared_ptr<std::atomic<bool>> done;
+    std::jthread thread;
+  };
+  std::mutex mutex_;
+  std::list<Aside> threads_;  // guarded by mutex_
+};
 
 }  // namespace
 
@@ -138,6 +175,19 @@ void ProcessGroup::run(const std::string& what, const std::function<void()>& ope
   } catch (...) {
     throw error(what);
   }
+}
+
+void finish_aside(std::function<void()> work) {
+  static Leftovers leftovers;
+  leftovers.run(std::move(work));
+}
+
+void ignore_sigpipe() {
+  struct sigaction now {};
+  if (sigaction(SIGPIPE, nullptr, &now) != 0) return;
+  if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
+  now.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &now, nullptr);
 }
 
 }  // namespace dpwa::collective

@@ -81,4 +81,14 @@ class ProcessGroup {
   std::shared_ptr<const std::atomic<bool>> broken_;  // set by the engine
 };
 
+// Runs `work` on a thread of its own, for what may take a while and nobody waits for: the end of a
+// failed group, the attempt to form one that was given up. The end of the program waits for
+// it, two seconds at most.
+// Any thread; `work` must not throw.
+void finish_aside(std::function<void()> work);
+
+// A write to a peer that has gone would end the process: ignores SIGPIPE unless the program has
+// chosen what it does. Any thread.
+void ignore_sigpipe();
+
 }  // namespace dpwa::collective

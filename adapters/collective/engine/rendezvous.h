@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stop_token>
 #include <string>
+
+#include "adapters/collective/engine/engine.h"
 
 namespace c10d {
 class Store;
@@ -54,5 +57,13 @@ class Rendezvous {
 // The numeric address from which this machine talks to `host`: the one by which peers on that side
 // reach it. Sends nothing. Throws CollectiveError for a host that has no address or no route.
 std::string address_towards(const std::string& host);
+
+// Before any connection is made: waits in the store until every rank has come, exactly once, with
+// the same size, epoch and engine. A member that does not fit fails all of them with one sentence,
+// where an engine would wait or mix up its connections. Throws CollectiveError: usage for members
+// that do not fit; timeout, with the ranks that have not come; lost when the store's host goes;
+// cancelled when `stop` is requested.
+void admit(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
+           const std::string& engine, const std::stop_token& stop);
 
 }  // namespace dpwa::collective

@@ -5,7 +5,7 @@
 #include <csignal>
 
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/ignore_sigpipe.h"
+#include "adapters/collective/engine/process_group.h"
 #include "test/adapters/collective/ranks.h"
 #include "test/adapters/doctest_with_torch.h"
 

@@ -1,4 +1,4 @@
-#include "adapters/collective/lateness.h"
+#include "adapters/collective/patience.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "adapters/collective/sight_words.h"
+#include "adapters/collective/next_group.h"
 
 namespace dpwa::collective {
 
