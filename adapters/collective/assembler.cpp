@@ -9,6 +9,7 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/terms.h"
+#include "dpwa/base/mutex.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 
@@ -42,11 +43,11 @@ struct Assembler::Attempt {
   NextGroup next;
   bool newcomer = false;
   std::stop_source stop;
-  std::mutex mutex;
-  std::uint16_t store_port = 0;  // guarded by mutex, as all below
-  bool done = false;
-  std::unique_ptr<ProcessGroup> group;  // null: it failed
-  std::string problem;
+  Mutex mutex;
+  std::uint16_t store_port DPWA_GUARDED_BY(mutex) = 0;
+  bool done DPWA_GUARDED_BY(mutex) = false;
+  std::unique_ptr<ProcessGroup> group DPWA_GUARDED_BY(mutex);  // null: it failed
+  std::string problem DPWA_GUARDED_BY(mutex);
 
   void run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
            const std::string& host_address);
@@ -60,11 +61,11 @@ void Assembler::Attempt::run(const std::shared_ptr<const Engine>& engine, GroupO
   try {
     if (engine->has_members()) {
       store = Rendezvous::none();
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       store_port = 1;  // any: nobody dials it
     } else if (next.step == NextGroup::Step::host) {
       store = Rendezvous::listen(options.own_address, options.form_timeout);
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       store_port = store->port();
     } else {
       store = Rendezvous::connect(host_address, next.port, options.form_timeout);
@@ -77,7 +78,7 @@ void Assembler::Attempt::run(const std::shared_ptr<const Engine>& engine, GroupO
   }
   const bool formed = result != nullptr;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     group = std::move(result);
     problem = why;
     done = true;
@@ -98,7 +99,7 @@ Assembler::Assembler(const Config& config, LocalNode& local, NoticeBoard& board,
 
 Assembler::~Assembler() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
@@ -107,7 +108,7 @@ Assembler::~Assembler() {
 }
 
 void Assembler::seek(bool admits) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   board_.change([](GroupNotes& notes) { notes.seeks = true; });
   task_ = Task::seek;
   admits_ = admits;
@@ -119,45 +120,45 @@ void Assembler::seek(bool admits) {
 }
 
 void Assembler::admit() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (task_ != Task::rest) return;
   task_ = Task::admit;
   changed_.notify_all();
 }
 
 void Assembler::rest() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (task_ == Task::admit && !formed_) task_ = Task::rest;
 }
 
 bool Assembler::hosts_admission() const {
   const auto members = board_.read().formed.members;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return task_ == Task::admit && !members.empty() && members.front().place == config_.self_index();
 }
 
 bool Assembler::newcomers_wait() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return newcomers_wait_;
 }
 
 std::uint64_t Assembler::formed() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return formed_ ? formed_->membership.epoch : 0;
 }
 
 std::string Assembler::minority() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return minority_;
 }
 
 std::string Assembler::stranger() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stranger_;
 }
 
 std::string Assembler::problem() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (missing_.empty()) return problem_;
   return problem_ + (problem_.empty() ? "" : "; ") + "missing: " + missing_;
 }
@@ -165,12 +166,14 @@ std::string Assembler::problem() const {
 std::optional<Assembler::Formed> Assembler::take(Duration limit,
                                                  const std::function<bool()>& given_up) {
   const auto until = SteadyClock::now() + limit;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!formed_ && SteadyClock::now() < until) {
     lock.unlock();
     if (given_up()) return std::nullopt;
     lock.lock();
-    changed_.wait_for(lock, 20ms, [this] { return formed_.has_value(); });
+    const auto next_look = SteadyClock::now() + 20ms;
+    while (!formed_ && changed_.wait_until(lock, next_look)) {
+    }
   }
   if (!formed_) return std::nullopt;
   task_ = Task::rest;
@@ -181,7 +184,7 @@ std::optional<Assembler::Formed> Assembler::take(Duration limit,
 // A group beside the one that trains, which not all have come into: the newcomer has gone again.
 void Assembler::drop_untaken() {
   std::optional<Formed> dropped;  // ends outside of the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!formed_ || task_ != Task::admit) return;
   const bool late = SteadyClock::now() - formed_at_ > patience_with_the_untaken;
   if (!late && !formed_->group->broken()) return;
@@ -189,11 +192,11 @@ void Assembler::drop_untaken() {
   task_ = Task::rest;
   newcomers_wait_ = false;
   failed_ = std::max(failed_, dropped->membership.epoch);
-  board_.change([this](GroupNotes& notes) { notes.formed = before_; });
+  board_.change([&before = before_](GroupNotes& notes) { notes.formed = before; });
 }
 
 void Assembler::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Task last = Task::rest;
   Duration pause = first_pause;
   while (!ends_) {
@@ -213,7 +216,9 @@ void Assembler::work() {
     Duration wait = task == Task::rest ? Duration(between_looks_for_newcomers) : pause;
     pause = std::min<Duration>(pause * 3 / 2, longest_pause);
     if (attempt_) wait = pause = pause_of_an_attempt;
-    changed_.wait_for(lock, wait, [&] { return ends_ || (formed_ ? Task::rest : task_) != task; });
+    const auto wakes = SteadyClock::now() + wait;
+    while (!ends_ && (formed_ ? Task::rest : task_) == task && changed_.wait_until(lock, wakes)) {
+    }
   }
 }
 
@@ -226,7 +231,7 @@ void Assembler::look_for_newcomers() {
   const auto sights = lookout_.look();
   tell_of_strangers(sights);
   const bool wait = has_newcomers(sights, config_.self_index());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   newcomers_wait_ = wait && task_ == Task::rest && !formed_;
 }
 
@@ -253,7 +258,7 @@ void Assembler::look_for_group(Task task, bool admits) {
   const std::size_t self = config_.self_index();
   const NextGroup next = next_group(sights, self, admits, failed_);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (task_ != task) return;
     minority_ = next.step == NextGroup::Step::minority ? next.why : "";
     missing_ = missing_in(sights);
@@ -334,7 +339,7 @@ void Assembler::harvest() {
   std::unique_ptr<ProcessGroup> group;
   std::string problem;
   {
-    const std::lock_guard lock(attempt_->mutex);
+    const MutexLock lock(attempt_->mutex);
     if (attempt_->store_port != 0 && board_.read().store_port != attempt_->store_port) {
       board_.change([port = attempt_->store_port](GroupNotes& notes) { notes.store_port = port; });
     }
@@ -350,13 +355,13 @@ void Assembler::harvest() {
     log(LogLevel::debug, "collective",
         "group " + std::to_string(membership.epoch) + " of " + names_of(config_, membership) +
             " did not form: " + problem);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     problem_ = problem;
     return;
   }
-  const std::lock_guard lock(mutex_);
-  board_.change([&](GroupNotes& notes) {
-    before_ = notes.formed;
+  const MutexLock lock(mutex_);
+  board_.change([&, &before = before_](GroupNotes& notes) {
+    before = notes.formed;
     notes.formed = membership;
     notes.seeks = false;
     notes.lost.clear();

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,6 +11,7 @@
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/lookout.h"
 #include "adapters/collective/next_group.h"
+#include "dpwa/base/mutex.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_node.h"
 
@@ -82,19 +81,19 @@ class Assembler {
   TimePoint looked_{};                     // of the thread
   std::map<std::string, TimePoint> told_;  // of the thread: when nodes were named as strangers
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  Task task_ = Task::rest;  // guarded by mutex_, as all below
-  bool admits_ = false;
-  bool ends_ = false;
-  bool newcomers_wait_ = false;
-  std::optional<Formed> formed_;
-  TimePoint formed_at_{};
-  Membership before_;  // the group of before
-  std::string minority_;
-  std::string stranger_;
-  std::string problem_;
-  std::string missing_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  Task task_ DPWA_GUARDED_BY(mutex_) = Task::rest;
+  bool admits_ DPWA_GUARDED_BY(mutex_) = false;
+  bool ends_ DPWA_GUARDED_BY(mutex_) = false;
+  bool newcomers_wait_ DPWA_GUARDED_BY(mutex_) = false;
+  std::optional<Formed> formed_ DPWA_GUARDED_BY(mutex_);
+  TimePoint formed_at_ DPWA_GUARDED_BY(mutex_){};
+  Membership before_ DPWA_GUARDED_BY(mutex_);  // the previous group
+  std::string minority_ DPWA_GUARDED_BY(mutex_);
+  std::string stranger_ DPWA_GUARDED_BY(mutex_);
+  std::string problem_ DPWA_GUARDED_BY(mutex_);
+  std::string missing_ DPWA_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

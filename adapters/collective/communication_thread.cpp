@@ -8,7 +8,7 @@ CommunicationThread::CommunicationThread() : thread_([this] { work(); }) {}
 
 CommunicationThread::~CommunicationThread() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ends_ = true;
     tasks_.clear();
   }
@@ -18,7 +18,7 @@ CommunicationThread::~CommunicationThread() {
 
 void CommunicationThread::run(std::function<void()> task) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (failure_) return;
     tasks_.push_back(std::move(task));
   }
@@ -26,15 +26,15 @@ void CommunicationThread::run(std::function<void()> task) {
 }
 
 void CommunicationThread::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return tasks_.empty() && !busy_; });
+  MutexLock lock(mutex_);
+  while (!tasks_.empty() || busy_) changed_.wait(lock);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void CommunicationThread::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+    while (!ends_ && tasks_.empty()) changed_.wait(lock);
     if (ends_) return;
     const auto task = std::move(tasks_.front());
     tasks_.pop_front();

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "dpwa/base/mutex.h"
 
 namespace dpwa::collective {
 
@@ -24,12 +24,12 @@ class CommunicationThread {
  private:
   void work();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;  // guarded by mutex_, as all below
-  bool busy_ = false;
-  bool ends_ = false;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<std::function<void()>> tasks_ DPWA_GUARDED_BY(mutex_);
+  bool busy_ DPWA_GUARDED_BY(mutex_) = false;
+  bool ends_ DPWA_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ DPWA_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -114,12 +114,12 @@ Json to_json(const GroupNotes& notes, std::size_t own_place) {
 }
 
 GroupNotes NoticeBoard::read() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 
 void NoticeBoard::change(const std::function<void(GroupNotes&)>& change) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   change(current_);
   notes_.set("collective", to_json(current_, own_place_).dump());
 }

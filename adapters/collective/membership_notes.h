@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "adapters/collective/terms.h"
+#include "dpwa/base/mutex.h"
 #include "dpwa/net/status_notes.h"
 
 namespace dpwa::collective {
@@ -70,8 +70,8 @@ class NoticeBoard {
  private:
   StatusNotes& notes_;
   const std::size_t own_place_;
-  mutable std::mutex mutex_;
-  GroupNotes current_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  GroupNotes current_ DPWA_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpwa::collective

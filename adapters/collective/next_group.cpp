@@ -8,7 +8,7 @@ namespace {
 using Reach = Sight::Reach;
 using Step = NextGroup::Step;
 
-enum class Condition {
+enum class Presence {
   here,     // answers, and comes into the next group
   ended,    // the process is no more: it is in no other group either
   unknown,  // given up, but it may be alive, and with others
@@ -65,7 +65,7 @@ class Decider {
       return answers(sight) && !over(sight) && !sight.notes.seeks && sight.notes.formed == vote;
     });
     return formed && std::ranges::all_of(vote.members, [this](const Membership::Member& member) {
-             return condition(member) == Condition::here;
+             return presence(member) == Presence::here;
            });
   }
 
@@ -104,16 +104,16 @@ class Decider {
     return false;
   }
 
-  Condition condition(const Membership::Member& member) const {
-    if (member.place >= sights_.size()) return Condition::ended;
+  Presence presence(const Membership::Member& member) const {
+    if (member.place >= sights_.size()) return Presence::ended;
     const Sight& sight = sights_[member.place];
-    if (is_self(member.place, member.incarnation)) return Condition::here;
-    if (sight.reach == Reach::refused) return Condition::ended;
+    if (is_self(member.place, member.incarnation)) return Presence::here;
+    if (sight.reach == Reach::refused) return Presence::ended;
     if (answers(sight)) {
-      if (sight.incarnation != member.incarnation || over(sight)) return Condition::ended;
-      return is_given_up(member.place) ? Condition::unknown : Condition::here;
+      if (sight.incarnation != member.incarnation || over(sight)) return Presence::ended;
+      return is_given_up(member.place) ? Presence::unknown : Presence::here;
     }
-    return sight.given_up || is_given_up(member.place) ? Condition::unknown : Condition::awaited;
+    return sight.given_up || is_given_up(member.place) ? Presence::unknown : Presence::awaited;
   }
 
   static bool in(const std::vector<Membership::Member>& members, std::size_t place) {
@@ -128,7 +128,7 @@ class Decider {
     for (const auto& member : group.members) {
       const bool counts =
           in(present, member.place) && sights_[member.place].incarnation == member.incarnation;
-      if (!counts && (condition(member) == Condition::ended || is_without(member, group))) continue;
+      if (!counts && (presence(member) == Presence::ended || is_without(member, group))) continue;
       if (here + unknown == 0) lowest = counts;
       (counts ? here : unknown) += 1;
     }
@@ -139,7 +139,7 @@ class Decider {
   // as a newcomer whose host has ended.
   bool is_without(const Membership::Member& member, const Membership& group) const {
     const Sight& sight = sights_[member.place];
-    return condition(member) == Condition::here && sight.notes.formed.epoch < group.epoch &&
+    return presence(member) == Presence::here && sight.notes.formed.epoch < group.epoch &&
            sight.notes.seeks && sight.notes.formed.epoch == 0;
   }
 
@@ -207,13 +207,13 @@ class Decider {
     std::vector<Membership::Member> here;
     std::string missing;
     for (const auto& member : last_.members) {
-      const Condition now = condition(member);
-      if (now == Condition::awaited) return {};
-      if (now == Condition::here) {
+      const Presence now = presence(member);
+      if (now == Presence::awaited) return {};
+      if (now == Presence::here) {
         here.push_back(member);
       } else {
         missing += (missing.empty() ? "'" : ", '") + sights_[member.place].name + "'";
-        missing += now == Condition::ended ? " (has ended)" : " (not in reach)";
+        missing += now == Presence::ended ? " (has ended)" : " (not in reach)";
       }
     }
     if (is_given_up(self_)) return {};  // the others go on without this one, then it comes anew

@@ -41,24 +41,24 @@ Duration Patience::usual(const Window& window) {
 }
 
 void Patience::waited(Duration time) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   add(waits_, time);
 }
 
 void Patience::answered(Duration time) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   add(answers_, time);
 }
 
 Duration Patience::before_looking() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (waits_.size() < enough) return 1s;
   return std::clamp<Duration>(usual(waits_), 100ms, 2s);
 }
 
 Duration Patience::before_lost() const {
   if (lost_after_ > Duration::zero()) return lost_after_;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (answers_.empty()) return 2s;
   return std::clamp<Duration>(10 * usual(answers_), 2s, 30s);
 }

@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "dpwa/base/mutex.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa::collective {
@@ -31,9 +31,9 @@ class Patience {
   static Duration usual(const Window& window);
 
   const Duration lost_after_;
-  mutable std::mutex mutex_;
-  Window waits_;  // guarded by mutex_, as the other
-  Window answers_;
+  mutable Mutex mutex_;
+  Window waits_ DPWA_GUARDED_BY(mutex_);
+  Window answers_ DPWA_GUARDED_BY(mutex_);
 };
 
 // Decides when a rank that the others wait for is named in the log, and when it is lost. Pure; time

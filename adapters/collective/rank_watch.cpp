@@ -44,7 +44,7 @@ RankWatch::RankWatch(const Config& config, LocalNode& local, NoticeBoard& board,
   }
   thread_ = start_background_thread([this] {
     work();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   });
 }
@@ -55,13 +55,13 @@ RankWatch::~RankWatch() {
 }
 
 bool RankWatch::stopped() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_;
 }
 
 void RankWatch::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ends_) return;
     ends_ = true;
   }
@@ -74,30 +74,32 @@ void RankWatch::stop() {
 }
 
 void RankWatch::begin_wait(const std::string& what) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   since_ = SteadyClock::now();
   if (!begun_) begun_ = since_;
   what_ = what;
 }
 
 void RankWatch::end_wait() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (begun_) patience_.waited(SteadyClock::now() - *begun_);
   begun_.reset();
   since_.reset();
 }
 
 std::string RankWatch::lost() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_;
 }
 
 void RankWatch::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::optional<TimePoint> looked_at;  // the wait that was looked at last
   bool noted = false;
   while (!ends_) {
-    changed_.wait_for(lock, between_questions, [this] { return ends_; });
+    const auto next_question = SteadyClock::now() + between_questions;
+    while (!ends_ && changed_.wait_until(lock, next_question)) {
+    }
     if (ends_) return;
     const auto since = since_;
     const Duration waited = since ? SteadyClock::now() - *since : Duration::zero();
@@ -135,7 +137,7 @@ void RankWatch::look(const std::string& what, Duration waited) {
     if (!view.waits) late.push_back(view.name);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!ends_) {
       board_.change([&](GroupNotes& notes) {
         notes.exchange = what;
@@ -151,7 +153,7 @@ void RankWatch::look(const std::string& what, Duration waited) {
   }
   if (verdict.lost.empty()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!since_ || ends_) return;  // it has come meanwhile
     lost_ = "'" + verdict.lost + "' " + verdict.why;
   }

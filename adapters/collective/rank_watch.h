@@ -1,8 +1,6 @@
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -11,6 +9,7 @@
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/membership_notes.h"
 #include "adapters/collective/patience.h"
+#include "dpwa/base/mutex.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_node.h"
 
@@ -52,14 +51,14 @@ class RankWatch {
   const Membership membership_;
   std::vector<std::size_t> others_;  // places of the other members
   Lateness lateness_;                // of the thread
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<TimePoint> since_;  // guarded by mutex_, as all below
-  std::optional<TimePoint> begun_;  // of the first wait since end_wait()
-  std::string what_;
-  std::string lost_;
-  bool ends_ = false;
-  bool ended_ = false;
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::optional<TimePoint> since_ DPWA_GUARDED_BY(mutex_);
+  std::optional<TimePoint> begun_ DPWA_GUARDED_BY(mutex_);  // of the first wait since end_wait()
+  std::string what_ DPWA_GUARDED_BY(mutex_);
+  std::string lost_ DPWA_GUARDED_BY(mutex_);
+  bool ends_ DPWA_GUARDED_BY(mutex_) = false;
+  bool ended_ DPWA_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

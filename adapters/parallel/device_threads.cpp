@@ -13,7 +13,7 @@ DeviceThreads::DeviceThreads(std::size_t devices) : jobs_(devices) {
 
 DeviceThreads::~DeviceThreads() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
@@ -21,12 +21,13 @@ DeviceThreads::~DeviceThreads() {
 }
 
 void DeviceThreads::work(std::size_t device) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return ends_ || jobs_[device]; });
+    while (!ends_ && !jobs_[device]) changed_.wait(lock);
     if (!jobs_[device]) return;
+    const Job& job = jobs_[device];  // nobody else changes it until it has run
     lock.unlock();
-    jobs_[device]();
+    job();
     lock.lock();
     jobs_[device] = nullptr;
     changed_.notify_all();
@@ -35,15 +36,15 @@ void DeviceThreads::work(std::size_t device) {
 
 void DeviceThreads::begin(std::size_t device, Job job) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     jobs_[device] = std::move(job);
   }
   changed_.notify_all();
 }
 
 void DeviceThreads::wait(std::size_t device) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !jobs_[device]; });
+  MutexLock lock(mutex_);
+  while (jobs_[device]) changed_.wait(lock);
 }
 
 void DeviceThreads::at_once(std::size_t devices, const std::function<void(std::size_t)>& job) {

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "dpwa/base/mutex.h"
 
 namespace dpwa {
 
@@ -34,10 +34,10 @@ class DeviceThreads {
   void begin(std::size_t device, Job job);
   void wait(std::size_t device);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Job> jobs_;  // by device; empty: none. Guarded by mutex_, as is ends_
-  bool ends_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<Job> jobs_ DPWA_GUARDED_BY(mutex_);  // by device; empty: none
+  bool ends_ DPWA_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "adapters/parallel/saved_training.h"
+#include "dpwa/base/mutex.h"
 
 namespace dpwa {
 namespace {
@@ -38,36 +38,43 @@ class Parts {
   // Works on one after the other until there are none left, or a thread has failed.
   void work_off(const std::function<void(std::size_t)>& work) {
     const c10::InferenceMode inference;
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (next_ < count_ && !stopped_) {
       const std::size_t part = next_++;
       lock.unlock();
+      std::exception_ptr failure;
       try {
         work(part);
-        lock.lock();
-        if (!go_on_(++done_)) stopped_ = true;
       } catch (...) {
-        if (!lock.owns_lock()) lock.lock();
-        stopped_ = true;
-        if (!failure_) failure_ = std::current_exception();
+        failure = std::current_exception();
       }
+      lock.lock();
+      try {
+        if (!failure && !go_on_(++done_)) stopped_ = true;
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      if (!failure) continue;
+      stopped_ = true;
+      if (!failure_) failure_ = failure;
     }
   }
 
   bool finish() const {
+    const MutexLock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     return done_ == count_;
   }
-  std::mutex& mutex() { return mutex_; }
+  Mutex& mutex() { return mutex_; }
 
  private:
   const std::size_t count_;
   const std::function<bool(std::size_t)>& go_on_;
-  std::mutex mutex_;
-  std::size_t next_ = 0;  // guarded by mutex_, as all below
-  std::size_t done_ = 0;
-  bool stopped_ = false;
-  std::exception_ptr failure_;
+  mutable Mutex mutex_;
+  std::size_t next_ DPWA_GUARDED_BY(mutex_) = 0;
+  std::size_t done_ DPWA_GUARDED_BY(mutex_) = 0;
+  bool stopped_ DPWA_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ DPWA_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -87,7 +94,7 @@ bool infer_parts(torch::nn::Module& module, std::size_t parts,
   for (std::size_t i = 0; i < std::min(options.threads, parts); ++i) {
     threads.emplace_back([&] {
       {
-        const std::scoped_lock lock(waiting.mutex());
+        const MutexLock lock(waiting.mutex());
         at::set_num_threads(1);
       }
       waiting.work_off(work);

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -54,6 +53,7 @@ class Store {
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "adapters/collective/engine/engine.h"
+#include "dpwa/base/mutex.h"
 
 namespace dpwa::collective::gloo_engine {
 
@@ -76,7 +76,7 @@ class PassingStore final : public c10d::Store {
   // Every use after it throws.
   void let_go() {
     c10::intrusive_ptr<c10d::Store> last;  // ends outside of the lock
-    const std::lock_guard lock(target_->mutex);
+    const MutexLock lock(target_->mutex);
     last.swap(target_->store);
   }
 
@@ -108,13 +108,13 @@ class PassingStore final : public c10d::Store {
 
  private:
   struct Target {  // of all clones
-    std::mutex mutex;
-    c10::intrusive_ptr<c10d::Store> store;  // guarded by mutex
+    Mutex mutex;
+    c10::intrusive_ptr<c10d::Store> store DPWA_GUARDED_BY(mutex);
   };
   explicit PassingStore(std::shared_ptr<Target> target) : target_(std::move(target)) {}
 
   c10::intrusive_ptr<c10d::Store> target() const {
-    const std::lock_guard lock(target_->mutex);
+    const MutexLock lock(target_->mutex);
     if (!target_->store) throw std::runtime_error("the store of a group that has formed was used");
     return target_->store;
   }
@@ -199,7 +199,7 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
 
   // Closes all connections, once; `news` for those who watch this member.
   void end(std::int64_t news) {
-    const std::lock_guard lock(ending_);
+    const MutexLock lock(ending_);
     if (ended_) return;
     ended_ = true;
     if (news >= 0) lost_ = news;
@@ -225,9 +225,9 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
 
   const std::function<void()> on_broken_;
   std::atomic<std::int64_t> lost_ = unknown;
-  std::mutex ending_;
-  bool ended_ = false;                                      // guarded by ending_
-  std::vector<c10::intrusive_ptr<c10d::Work>> unanswered_;  // guarded by ending_
+  Mutex ending_;
+  bool ended_ DPWA_GUARDED_BY(ending_) = false;
+  std::vector<c10::intrusive_ptr<c10d::Work>> unanswered_ DPWA_GUARDED_BY(ending_);
   std::vector<std::thread> watchers_;
 };
 

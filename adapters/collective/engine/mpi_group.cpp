@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/base/mutex.h"
+
 namespace dpwa::collective {
 
 // One operation, which ends once: by its call or by abort().
@@ -126,10 +128,10 @@ std::exception_ptr left() {
 
 struct MpiGroup::Shared {
   MPI_Comm comm = MPI_COMM_NULL;
-  std::mutex mutex;
-  bool ended = false;                              // guarded by mutex, as all below
-  bool calls = false;                              // MPI is in an operation of this group
-  std::list<c10::intrusive_ptr<MpiWork>> pending;  // queued or under way
+  Mutex mutex;
+  bool ended DPWA_GUARDED_BY(mutex) = false;
+  bool calls DPWA_GUARDED_BY(mutex) = false;  // MPI is in an operation of this group
+  std::list<c10::intrusive_ptr<MpiWork>> pending DPWA_GUARDED_BY(mutex);  // queued or under way
 };
 
 MpiGroup::MpiGroup(int rank, int size, std::function<void()> on_broken)
@@ -156,7 +158,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::start(c10d::OpType type, std::vector<at
   if (timeout <= kNoTimeout) timeout = timeout_;
   auto work = c10::make_intrusive<MpiWork>(getRank(), type, std::move(results), timeout);
   {
-    const std::lock_guard lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     if (shared_->ended) {
       work->end(left());
       return work;
@@ -165,7 +167,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::start(c10d::OpType type, std::vector<at
   }
   MpiThread::instance().run([shared = shared_, work, call = std::move(call)]() mutable {
     {
-      const std::lock_guard lock(shared->mutex);
+      const MutexLock lock(shared->mutex);
       if (shared->ended) return;
       shared->calls = true;
     }
@@ -177,7 +179,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::start(c10d::OpType type, std::vector<at
     }
     call = nullptr;
     {
-      const std::lock_guard lock(shared->mutex);
+      const MutexLock lock(shared->mutex);
       shared->calls = false;
       shared->pending.remove(work);
     }
@@ -242,7 +244,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::barrier(const c10d::BarrierOptions& opt
 void MpiGroup::abort() {
   std::list<c10::intrusive_ptr<MpiWork>> given_up;
   {
-    const std::lock_guard lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     if (std::exchange(shared_->ended, true)) return;
     given_up.swap(shared_->pending);
     if (shared_->calls) MpiThread::instance().give_up();
@@ -253,7 +255,7 @@ void MpiGroup::abort() {
 
 void MpiGroup::shutdown() {
   {
-    const std::lock_guard lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     if (std::exchange(shared_->ended, true)) return;
   }
   MpiThread::instance().run([shared = shared_] { MPI_Comm_free(&shared->comm); });

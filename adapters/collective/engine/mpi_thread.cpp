@@ -1,14 +1,13 @@
 #include "adapters/collective/engine/mpi_group.h"
+#include "dpwa/base/mutex.h"
 
 #include <mpi.h>
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -49,12 +48,12 @@ void require_success(int code) {
 }
 
 struct MpiThread::State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::function<void()>> work;  // guarded by mutex, as all below
-  bool ends = false;
-  bool given_up = false;
-  bool done = false;
+  Mutex mutex;
+  Condition changed;
+  std::deque<std::function<void()>> work DPWA_GUARDED_BY(mutex);
+  bool ends DPWA_GUARDED_BY(mutex) = false;
+  bool given_up DPWA_GUARDED_BY(mutex) = false;
+  bool done DPWA_GUARDED_BY(mutex) = false;
 };
 
 MpiThread& MpiThread::instance() {
@@ -69,9 +68,9 @@ MpiThread& MpiThread::instance() {
 MpiThread::MpiThread() : state_(new State) {
   for (const auto& [name, value] : settings) setenv(name, value, /*overwrite=*/0);
   std::thread([state = state_] {
-    std::unique_lock lock(state->mutex);
+    MutexLock lock(state->mutex);
     for (;;) {
-      state->changed.wait(lock, [state] { return state->ends || !state->work.empty(); });
+      while (!state->ends && state->work.empty()) state->changed.wait(lock);
       if (state->work.empty()) break;
       auto work = std::move(state->work.front());
       state->work.pop_front();
@@ -101,33 +100,35 @@ MpiThread::MpiThread() : state_(new State) {
     } catch (...) {
       problem = std::current_exception();
     }
-    const std::lock_guard lock(state->mutex);
+    const MutexLock lock(state->mutex);
     begun = true;
     state->changed.notify_all();
   });
-  std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [&] { return begun; });
+  MutexLock lock(state_->mutex);
+  while (!begun) state_->changed.wait(lock);
   if (problem) std::rethrow_exception(problem);
 }
 
 void MpiThread::run(std::function<void()> work) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->work.push_back(std::move(work));
   state_->changed.notify_all();
 }
 
 void MpiThread::give_up() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->given_up = true;
 }
 
 void MpiThread::end() {
-  std::unique_lock lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   if (state_->given_up) return;
   state_->work.emplace_back([] { MPI_Finalize(); });
   state_->ends = true;
   state_->changed.notify_all();
-  state_->changed.wait_for(lock, patience_at_the_end, [this] { return state_->done; });
+  const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
+  while (!state_->done && state_->changed.wait_until(lock, until)) {
+  }
 }
 
 }  // namespace dpwa::collective

@@ -2,16 +2,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <utility>
 
 #include "adapters/collective/engine/rendezvous.h"
+#include "dpwa/base/mutex.h"
 
 namespace dpwa::collective {
 namespace {
@@ -20,11 +19,11 @@ const std::string forming = "forming a group";
 
 // What the thread that forms and the one that waits for it share.
 struct Attempt {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  bool done = false;
-  Connection connection;
-  std::exception_ptr problem;
+  Mutex mutex;
+  Condition changed;
+  bool done DPWA_GUARDED_BY(mutex) = false;
+  Connection connection DPWA_GUARDED_BY(mutex);
+  std::exception_ptr problem DPWA_GUARDED_BY(mutex);
 };
 
 void attempt(Attempt& attempt, const Engine& engine, const c10::intrusive_ptr<c10d::Store>& store,
@@ -40,7 +39,7 @@ void attempt(Attempt& attempt, const Engine& engine, const c10::intrusive_ptr<c1
   } catch (...) {
     problem = std::current_exception();
   }
-  const std::lock_guard lock(attempt.mutex);
+  const MutexLock lock(attempt.mutex);
   attempt.connection = std::move(connection);
   attempt.problem = problem;
   attempt.done = true;
@@ -63,7 +62,7 @@ class Leftovers {
   }
 
   void run(std::function<void()> work) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     threads_.remove_if([](const Aside& aside) { return aside.done->load(); });
     auto done = std::make_shared<std::atomic<bool>>(false);
     threads_.push_back({done, std::jthread([work = std::move(work), done]() mutable {
@@ -78,8 +77,8 @@ class Leftovers {
     std::shared_ptr<std::atomic<bool>> done;
     std::jthread thread;
   };
-  std::mutex mutex_;
-  std::list<Aside> threads_;  // guarded by mutex_
+  Mutex mutex_;
+  std::list<Aside> threads_ DPWA_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -101,8 +100,12 @@ std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> e
   });
   Connection connection;
   {
-    std::unique_lock lock(shared->mutex);
-    shared->changed.wait(lock, stop, [&] { return shared->done; });
+    const std::stop_callback wake(stop, [&shared] {
+      const MutexLock lock(shared->mutex);
+      shared->changed.notify_all();
+    });
+    MutexLock lock(shared->mutex);  // ends before `wake`, which may wait for it
+    while (!shared->done && !stop.stop_requested()) shared->changed.wait(lock);
     if (!shared->done) {
       throw CollectiveError(Failure::cancelled, forming, engine->name(), "given up");
     }
