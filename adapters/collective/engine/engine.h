@@ -26,26 +26,26 @@ struct GroupOptions {
   int size = 1;
   // Counts the groups of a run: members of different epochs never form one group.
   std::uint64_t epoch = 0;
-  // A hash of who is to be in it: members that were told of different ones never form one either.
+  // A hash of the members: processes that were given different members never form one group either.
   std::uint64_t members = 0;
-  // By rank, for messages: what the program calls the members. Empty: they have ranks alone.
+  // By rank, for messages: the program's names of the members. Empty: they have only ranks.
   std::vector<std::string> names;
-  // Where this node listens for its peers: the host name or address by which they reach it. No
-  // environment variable and no interface is asked.
+  // Where this node listens for its peers: the host name or address that they use. Neither
+  // environment variables nor interfaces are looked at.
   std::string own_address = "127.0.0.1";
   // How long forming waits for the last member and for all connections.
   std::chrono::milliseconds form_timeout{30'000};
   // How long an operation waits for one message of a peer before it fails.
   std::chrono::milliseconds timeout{300'000};
-  // Called once, on a thread of the engine, when the group is of no further use: a member has gone
-  // or has aborted, this one included. Returns soon, calls nothing of the group, throws nothing.
+  // Called once, on a thread of the engine, when the group is broken: a member, perhaps this one,
+  // has ended or aborted. It must return soon, must not call the group, and must not throw.
   std::function<void()> on_broken;
 };
 
 // A group as an engine has connected it.
 struct Connection {
-  // abort() ends the operations under way, from any thread, within milliseconds where the engine
-  // can, and lets the others know; shutdown() leaves in order.
+  // abort() ends the operations under way, from any thread, within milliseconds if the engine can,
+  // and informs the others; shutdown() leaves in order.
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   // The rank whose end broke the group, as far as this member knows. Any thread, while `group`
   // lives.
@@ -54,17 +54,17 @@ struct Connection {
   std::function<void(int)> abandon{};
 };
 
-// What moves the bytes of the operations: a c10d back end. Stateless; any thread.
+// A c10d back end, which carries out the operations. Stateless; any thread.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual const std::string& name() const = 0;
-  // Whether a launcher has brought the members together already: form() then needs no store.
+  // Whether a launcher has already connected the members: form() then needs no store.
   virtual bool has_members() const { return false; }
   // How the engine is set up, for the log; empty: there is nothing to say.
   virtual std::string setting() const { return {}; }
-  // Connects this member with the `size - 1` others that call it with the same store. Throws what
-  // c10d throws: call it through ProcessGroup::form.
+  // Connects this member with the `size - 1` others that call it with the same store. Exceptions of
+  // c10d pass through, so call it through ProcessGroup::form.
   virtual Connection form(const c10::intrusive_ptr<c10d::Store>& store,
                           const GroupOptions& options) const = 0;
 };
@@ -75,17 +75,17 @@ struct EngineSupport {
   std::string absent;  // why this build has none; empty: it has one
 };
 
-// Every engine that dpwa knows, with what this build has.
+// Every engine that dpwa knows, and whether this build has it.
 std::vector<EngineSupport> known_engines();
 
-// Throws CollectiveError (usage) for an engine that this build lacks; it says why, and which there
-// are.
+// Throws CollectiveError (usage) for an engine that this build lacks, with the reason and the
+// engines that it has.
 std::unique_ptr<Engine> make_engine(EngineKind kind);
 
 }  // namespace dpwa::collective
 
-// What each engine's source defines; CMake takes the stub NAME_absent.cpp where the engine cannot
-// be built. absent(): why; empty where the engine is there. make(): null where it is not.
+// Each engine's source defines these functions. If an engine cannot be built, they come from
+// absent.cpp.in. absent(): the reason; empty: the engine is there. make(): null if it is absent.
 namespace dpwa::collective::gloo_engine {
 std::string absent();
 std::unique_ptr<Engine> make();

@@ -6,11 +6,11 @@
 
 namespace dpwa::collective {
 
-// What kind of thing went wrong, for the caller that decides what to do about it.
+// The kind of a failure, for callers that decide how to continue.
 enum class Failure {
-  lost,       // a connection of the group broke, or the group was aborted: it is of no further use
+  lost,       // a connection of the group broke, or the group was aborted: the group is useless
   timeout,    // a member has not come in time: the same
-  mismatch,   // the members called different operations or with other tensors: the group lives on
+  mismatch,   // members called different operations, or with other tensors: the group can continue
   usage,      // an argument that no group could serve, such as an engine that is not in this build
   cancelled,  // the caller asked to stop forming a group
 };
@@ -33,8 +33,8 @@ class CollectiveError : public std::runtime_error {
   std::string reason_;
 };
 
-// What an engine threw, as ours: source paths, advice and call stacks of the engine are left out.
-// An error that is ours already stays as it is.
+// An exception of an engine as a CollectiveError, without the engine's source paths, advice and
+// call stacks. A CollectiveError is returned unchanged.
 CollectiveError translate(const std::exception_ptr& thrown, const std::string& operation,
                           const std::string& engine);
 

@@ -17,8 +17,8 @@ class Work;
 
 namespace dpwa::collective {
 
-// The two exchanges of c10d that the other operations are made of, blocking, on contiguous tensors.
-// They throw what c10d throws: call them in ProcessGroup::run.
+// The two blocking exchanges of c10d from which the other operations are built. Tensors are
+// contiguous. Exceptions of c10d pass through, so call them in ProcessGroup::run.
 
 // Fills `all` with everybody's `own`, in the order of ranks; `own` has the same size everywhere.
 void gather_equal(const ProcessGroup& group, at::Tensor all, at::Tensor own);
@@ -28,17 +28,17 @@ void gather_equal(const ProcessGroup& group, at::Tensor all, at::Tensor own);
 void exchange_rows(const ProcessGroup& group, at::Tensor into, at::Tensor from,
                    std::vector<std::int64_t> received = {}, std::vector<std::int64_t> sent = {});
 
-// Waits until an operation of the group has ended; throws what it failed with: call it in
-// ProcessGroup::run. After it nothing writes into its tensors. A group that is broken ends its
-// operations within milliseconds, but Gloo may lose the wake-up of a send; such an operation is
-// left to itself after a moment, with `tensors`, which it may still use.
+// Waits until an operation of the group has ended, and throws its failure; call it in
+// ProcessGroup::run. Afterwards nothing writes into its tensors. A broken group ends its operations
+// within milliseconds, but Gloo may lose the wake-up of a send. After a moment such an operation is
+// left running in the background, and keeps `tensors`, which it may still use.
 void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work>& work,
                   const std::vector<at::Tensor>& tensors);
 
-// Waits until an operation of the group has ended, failed or not: after this nothing writes into
-// its tensors. A group that is broken ends its operations within milliseconds, but Gloo may lose
-// the wake-up of a send; such an operation is left to itself after a moment, with `tensors`, which
-// it may still use. Empty: it succeeded. `what`: for the message of a failure.
+// The same, but returns the failure instead of throwing it. Empty: the operation succeeded.
+// `what`: the name of the operation in the message of a failure. Call it outside of
+// ProcessGroup::run. Afterwards nothing writes into the tensors of the operation, except when it
+// was left running in the background, as above.
 std::optional<CollectiveError> await_work(const ProcessGroup& group,
                                           const c10::intrusive_ptr<c10d::Work>& work,
                                           const std::string& what,

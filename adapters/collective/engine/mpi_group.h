@@ -12,15 +12,15 @@
 
 namespace dpwa::collective {
 
-// MPI in this process: begun once, used by one thread of its own, which also ends it. Kept until
-// the process ends.
+// MPI in this process: initialised once, used by one thread of its own, which also finalises it.
+// Lives until the process ends.
 //
-// Functions in the order of run(); each may block for as long as the other processes take. One that
-// never returns, as when another process has died, keeps the thread for good: the process then ends
-// without MPI_Finalize, which mpirun takes for a failure, as it is one.
+// Runs the functions in the order of run(). Each may block as long as the other processes take. If
+// one never returns, because another process has died, the thread stays blocked. The process then
+// ends without MPI_Finalize, and mpirun reports a failure.
 class MpiThread {
  public:
-  // Begins MPI at the first call. Throws std::runtime_error where that fails.
+  // Initialises MPI at the first call. Throws std::runtime_error if that fails.
   static MpiThread& instance();
 
   int rank() const { return rank_; }
@@ -30,7 +30,7 @@ class MpiThread {
 
   // Queues `work`, which throws nothing. Any thread.
   void run(std::function<void()> work);
-  // From here on MPI is not ended in order. Any thread.
+  // MPI will not be finalised. Any thread.
   void give_up();
 
  private:
@@ -44,16 +44,16 @@ class MpiThread {
   std::string setting_;
 };
 
-// Throws std::runtime_error with MPI's words for a code that is none of success.
+// Throws std::runtime_error with MPI's message for a code other than success.
 void require_success(int code);
 
 class MpiWork;
 
-// A c10d back end over MPI, of all processes that mpirun has started: the operations that this
-// layer and c10d::Reducer call, on contiguous tensors in host memory. LibTorch's wheels carry none.
-//
-// Operations are blocking calls of MPI, one after the other on the thread of MpiThread: its
-// all-reduce algorithms are not those of the calls that return at once.
+// A c10d back end over MPI for all processes that mpirun has started. It has the operations that
+// this layer and c10d::Reducer call, for contiguous tensors in host memory. LibTorch's wheels have
+// no such back end. Operations are blocking calls of MPI, one after the other on the thread of
+// MpiThread, because MPI's all-reduce algorithms are not available in its calls that return at
+// once.
 class MpiGroup final : public c10d::Backend {
  public:
   // All processes call it in the same order. `on_broken`: see GroupOptions. Blocks; throws
@@ -76,8 +76,8 @@ class MpiGroup final : public c10d::Backend {
                                                const c10d::AllToAllOptions& options) override;
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
 
-  // Ends all operations under way with an error here. MPI cannot take back the one that it is in,
-  // nor tell the others: they find out by themselves.
+  // Ends all operations under way with an error on this node. MPI can neither cancel the current
+  // one nor inform the others; they notice it by themselves.
   void abort() override;
   void shutdown() override;
 

@@ -20,7 +20,7 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// An operation under way. Movable. The tensors that were given stay as they were.
+// An operation under way. Movable. The given tensors are not changed.
 class Handle {
  public:
   struct State;
@@ -37,13 +37,13 @@ class Handle {
   std::unique_ptr<State> state_;
 };
 
-// The operations that a user of Horovod looks for, over one group. Members call the same operations
-// in the same order; tensors of another shape or type, other options, or an argument that one
-// member has wrong are one CollectiveError (mismatch) with the same sentence on every member, and
-// the group goes on; see ReduceOptions::check. Everything else that fails is `lost` or `timeout`,
-// after which the group is of no use.
+// The operations of Horovod over one group. Members call the same operations in the same order.
+// Different shapes, types or options, or a wrong argument of one member, are a CollectiveError
+// (mismatch) with the same sentence on every member, and the group can continue (see
+// ReduceOptions::check). Every other failure is `lost` or `timeout`; after it the group is
+// useless.
 //
-// Tensors may have gradients, strides and any dense type; results have none of the former.
+// Tensors may have gradients, strides and any dense type; results have no gradients or strides.
 // `group` outlives this. One thread at a time.
 class Operations {
  public:
@@ -54,40 +54,40 @@ class Operations {
   // Several tensors in one message per type.
   std::vector<at::Tensor> grouped_allreduce(const std::vector<NamedTensor>& tensors,
                                             const ReduceOptions& options = {});
-  // Returns once the members agree and the message is on its way; with a compression, when it has
+  // Returns once the members agree and the message is on its way; with a compression, once it has
   // arrived.
   Handle allreduce_async(const std::vector<NamedTensor>& tensors,
                          const ReduceOptions& options = {});
 
-  // The members' tensors below one another, in the order of ranks. They differ in the first
-  // dimension at most; a scalar counts as one row.
+  // The members' tensors, concatenated in the order of ranks. Their shapes may differ only in the
+  // first dimension; a scalar counts as one row.
   at::Tensor allgather(const NamedTensor& tensor);
 
   // Fills `tensor` with that of `root`.
   void broadcast(const NamedTensor& tensor, int root = 0);
 
-  // Reduces, and keeps of the result this member's share of the rows: shares differ by one row at
-  // most, the first ranks have the larger ones.
+  // Reduces, and returns this member's share of the rows of the result. Shares differ by one row at
+  // most; the first ranks have the larger ones.
   at::Tensor reducescatter(const NamedTensor& tensor, const ReduceOptions& options = {});
 
-  // Sends splits[r] rows to rank r, without splits the same number to each; the rows that came, in
-  // the order of ranks, and how many from each.
+  // Sends splits[r] rows to rank r; without splits, the same number to each. Returns the received
+  // rows in the order of ranks, and the number of rows from each.
   std::pair<at::Tensor, std::vector<std::int64_t>> alltoall(
       const NamedTensor& tensor, const std::vector<std::int64_t>& splits = {});
 
   // Returns once all members have called it.
   void barrier();
 
-  // For a member that has no work any more: until all have called it, takes part in what the others
-  // call, with zeros in an allreduce (in min and max it has no say; an average counts all members),
-  // no rows in an allgather, and what it hears in a broadcast is dropped. Reducescatter, alltoall
-  // and a broadcast from a member that has joined are a mismatch on all; after that it may be
-  // called again. The others need ReduceOptions::check. Returns the rank that was the last to join,
-  // the lowest of several.
+  // For a member that has no more work. Until all have called it, it takes part in the operations
+  // of the others: with zeros in an allreduce (it does not count in min and max, but does in an
+  // average), without rows in an allgather, and it drops what a broadcast brings. Reducescatter,
+  // alltoall and a broadcast from a joined member are a mismatch on all members; after that it may
+  // be called again. The others need ReduceOptions::check. Returns the rank that joined last, the
+  // lowest of several.
   int join();
 
  private:
-  // An allreduce that the members have agreed on, or do not ask about.
+  // An allreduce on which the members have agreed, or which they do not compare.
   Handle launch(const std::vector<NamedTensor>& tensors, const ReduceOptions& options);
   void answer(const std::string& text, const std::vector<std::int64_t>& payloads);
   at::Tensor gather_rows(const std::string& title, const at::Tensor& own,

@@ -21,19 +21,19 @@ namespace dpwa::collective {
 // This node's place in one group of one epoch. Operations are called by one thread at a time, in
 // the same order by all members. abort() and aborted() by any thread.
 //
-// A group whose member dies is of no further use: operations fail, at the latest after the timeout
-// of the group. Abort it, destroy it, form the next one.
+// A group is useless after a member has died: its operations fail, at the latest after the timeout
+// of the group. Abort it, destroy it, and form the next one.
 class ProcessGroup {
  public:
-  // Blocks until all members have come and are connected. Ignores SIGPIPE where the program has no
-  // handler for it. Throws CollectiveError: see admit(); cancelled, at once, when `stop` is
-  // requested: what of the attempt cannot be stopped ends aside, at the latest after form_timeout.
+  // Blocks until all members have come and are connected. Ignores SIGPIPE if the program has no
+  // handler for it. Throws CollectiveError: see admit(). When `stop` is requested it throws at once
+  // (cancelled); the rest of the attempt ends in the background, at most form_timeout later.
   static std::unique_ptr<ProcessGroup> form(std::shared_ptr<const Engine> engine,
                                             const Rendezvous& rendezvous,
                                             const GroupOptions& options,
                                             const std::stop_token& stop = {});
-  // Aborts unless it was left; never waits for a member. What remains of the connections ends
-  // aside.
+  // Aborts unless the group was left; never waits for a member. The connections are closed in the
+  // background.
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -51,21 +51,21 @@ class ProcessGroup {
   // Ends all operations under way with an error, here and at the other members, within
   // milliseconds. Every later operation fails. Never throws.
   void abort() noexcept;
-  // The same, as this rank is lost: where the engine can, the others hear of it.
+  // The same, because `rank` is lost. The others are told, if the engine can do that.
   void abandon(int rank) noexcept;
   bool aborted() const { return aborted_.load(); }
   // Whether it is of no further use: aborted here, or broken by the end of another member.
   bool broken() const { return aborted() || broken_->load(); }
-  // The rank whose end broke the group, as far as this member has heard: of several that ended at
-  // once any one; none where a member has aborted. A hint for messages: it may come some
-  // milliseconds after the first error, or never.
+  // The rank whose end broke the group, as far as this member knows. If several ended at once, any
+  // of them; none if a member has aborted. A hint for messages: it may arrive some milliseconds
+  // after the first error, or never.
   std::optional<int> lost_rank() const { return connection_.lost_rank(); }
 
-  // Leaves in order: waits, at most `limit`, until all members call it; then what the others still
-  // have to read arrives. After this the group can only be destroyed. Never throws.
+  // Leaves in order: waits, at most `limit`, until all members call it, so that the others still
+  // receive their data. After this the group can only be destroyed. Never throws.
   void leave(std::chrono::milliseconds limit) noexcept;
 
-  // Runs `operation`; what it throws becomes a CollectiveError under the name `what`.
+  // Runs `operation`, and converts its exceptions to a CollectiveError with the name `what`.
   void run(const std::string& what, const std::function<void()>& operation) const;
   // The current exception as a CollectiveError; says so when the group was aborted.
   CollectiveError error(const std::string& what) const;
@@ -81,14 +81,14 @@ class ProcessGroup {
   std::shared_ptr<const std::atomic<bool>> broken_;  // set by the engine
 };
 
-// Runs `work` on a thread of its own, for what may take a while and nobody waits for: the end of a
-// failed group, the attempt to form one that was given up. The end of the program waits for
-// it, two seconds at most.
+// Runs `work` on a thread of its own. For slow work whose result is not needed, such as the end of
+// a failed group, or an attempt to form a group that was given up. The end of the program waits
+// for it, two seconds at most.
 // Any thread; `work` must not throw.
 void finish_aside(std::function<void()> work);
 
-// A write to a peer that has gone would end the process: ignores SIGPIPE unless the program has
-// chosen what it does. Any thread.
+// Ignores SIGPIPE unless the program handles it, because a write to a peer that has ended would
+// otherwise end the process. Any thread.
 void ignore_sigpipe();
 
 }  // namespace dpwa::collective

@@ -8,9 +8,9 @@ namespace dpwa::collective {
 
 enum class Reduction { average, sum, min, max };
 
-// What travels of floating-point tensors. fp16 and bf16: half the bytes of float32; the sum itself
-// is taken in float32. fp16 travels with a common power of two, so that no finite value overflows:
-// sum_in_halves.h.
+// The form in which floating-point tensors travel. fp16 and bf16: half the bytes of float32; sums
+// are computed in float32. fp16 travels with a common power of two, so that no finite value
+// overflows (sum_in_halves.h).
 enum class Compression { none, fp16, bf16 };
 
 struct ReduceOptions {
@@ -18,22 +18,22 @@ struct ReduceOptions {
   double prescale = 1;   // multiplies every member's tensor before the reduction
   double postscale = 1;  // multiplies the result
   Compression compression = Compression::none;
-  // Whether the members first compare what they are about to do, at the price of one small
-  // exchange. Without it members that differ get an error of the engine, wrong sums, or wait for
-  // the timeout. The same on all.
+  // Whether the members first compare the operation, which costs one small exchange. Without it,
+  // members that differ get an error of the engine or wrong sums, or wait for the timeout. The same
+  // on all members.
   bool check = true;
 };
 
 const char* name_of(Reduction reduction);
 const char* name_of(Compression compression);
 
-// What members compare of the options: "average prescale 1 postscale 0.5 compression none". Numbers
-// are exact.
+// The text of the options that members compare: "average prescale 1 postscale 0.5 compression
+// none". Numbers are exact.
 std::string text_of(const ReduceOptions& options);
 // Its counterpart. Throws std::invalid_argument.
 ReduceOptions reduce_options_of(const std::string& text);
 
-// Why a tensor of this type cannot be reduced like that; empty: it can.
+// The reason why a tensor of this type cannot be reduced with these options; empty: it can.
 std::string reduction_problem(const at::Tensor& tensor, const ReduceOptions& options);
 
 }  // namespace dpwa::collective

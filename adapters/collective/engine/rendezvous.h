@@ -15,18 +15,18 @@ class Store;
 
 namespace dpwa::collective {
 
-// Where the members of one group find one another: a c10d::TCPStore, made anew for every epoch, on
-// a free port of its host. Needed only while the group forms. TCPStore asks nobody who they are:
-// whoever reaches the port can read and write it, so it listens on the one address that was named.
+// The meeting point of the members of one group: a c10d::TCPStore, created for every epoch, on a
+// free port of its host. Needed only while the group forms. TCPStore has no authentication: any
+// process that reaches the port can read and write it, so it listens only on the given address.
 //
-// One thread. The destructor of a host ends the store for all: leave() before.
+// One thread. The destructor of a host ends the store for all, so call leave() first.
 class Rendezvous {
  public:
   // Hosts the store on `host`, a name or address of this machine, at `port`; 0: a free one. Throws
-  // CollectiveError where nothing can listen there.
+  // CollectiveError if nothing can listen there.
   static Rendezvous listen(const std::string& host, std::chrono::milliseconds timeout,
                            std::uint16_t port = 0);
-  // A client of the store at `host`. Throws CollectiveError where none answers within `timeout`.
+  // A client of the store at `host`. Throws CollectiveError if none answers within `timeout`.
   static Rendezvous connect(const std::string& host, std::uint16_t port,
                             std::chrono::milliseconds timeout);
   // No store, for an engine whose members have met already.
@@ -40,8 +40,8 @@ class Rendezvous {
   bool hosts() const { return hosts_; }
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }
 
-  // Says that this node needs the store no longer. A client returns at once. The host waits until
-  // `others` clients have left too; false where some have not within `limit`. Never throws.
+  // States that this node no longer needs the store. A client returns at once. The host waits until
+  // `others` clients have left too; false if some have not within `limit`. Never throws.
   bool leave(int others, std::chrono::milliseconds limit) noexcept;
 
  private:
@@ -54,15 +54,15 @@ class Rendezvous {
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-// The numeric address from which this machine talks to `host`: the one by which peers on that side
-// reach it. Sends nothing. Throws CollectiveError for a host that has no address or no route.
+// The numeric address that this machine uses to talk to `host`; peers on that side reach it there.
+// Sends nothing. Throws CollectiveError for a host that has no address or no route.
 std::string address_towards(const std::string& host);
 
-// Before any connection is made: waits in the store until every rank has come, exactly once, with
-// the same size, epoch and engine. A member that does not fit fails all of them with one sentence,
-// where an engine would wait or mix up its connections. Throws CollectiveError: usage for members
-// that do not fit; timeout, with the ranks that have not come; lost when the store's host goes;
-// cancelled when `stop` is requested.
+// Called before any connection is made. Waits at the store until every rank has come exactly once,
+// with the same size, epoch and engine. If a member does not fit, all members fail with the same
+// sentence; without this check an engine would wait or mix up its connections. Throws
+// CollectiveError: usage if a member does not fit; timeout, with the missing ranks; lost when the
+// host of the store ends; cancelled when `stop` is requested.
 void admit(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
            const std::string& engine, const std::stop_token& stop);
 

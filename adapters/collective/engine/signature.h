@@ -7,7 +7,7 @@
 
 namespace dpwa::collective {
 
-// What one member is about to do, as text, for comparison with the others: the operation with its
+// The next operation of one member as text, to be compared with the others: the operation with its
 // options, then one entry per tensor. Pure.
 struct Signature {
   struct Entry {
@@ -16,20 +16,20 @@ struct Signature {
   };
   std::string operation;  // such as "allreduce average"
   std::vector<Entry> entries;
-  std::string problem;  // an argument that only this member has wrong: every member fails of it
+  std::string problem;  // a wrong argument of this member alone: every member fails with it
 
   // One line for the operation, one per entry, one for the problem. Line ends in names are spaces.
   std::string text() const;
 };
 
-// 64 bits of a text: members of equal hash are taken to agree.
+// 64 bits of a text. Members with equal hashes are assumed to agree.
 std::uint64_t hash_of(const std::string& text);
 
 // "2 ('w3')", where `names` has one for the rank; else "2".
 std::string shown_rank(std::size_t rank, const std::vector<std::string>& names);
 
-// Why the members' texts, by rank, do not fit together: names the ranks and what each has. None
-// where they do. `names`: of the members by rank; may be empty.
+// The reason why the members' texts do not match, with the ranks and their texts. None if they
+// match. `texts` and `names` are by rank; `names` may be empty.
 std::optional<std::string> disagreement(const std::vector<std::string>& texts,
                                         const std::vector<std::string>& names = {});
 

@@ -26,9 +26,9 @@ class ListeningSocket {
   std::string address_;
 };
 
-// While it lives, this thread asks no name server. LibTorch looks up the name of every address that
-// its store connects to, for messages that nobody sees; where no name server answers that takes
-// many seconds. Names of /etc/hosts are still found.
+// As long as it lives, this thread asks no name server. LibTorch looks up the name of every address
+// to which its store connects, for messages that are not shown. If no name server answers, this
+// takes many seconds. Names of /etc/hosts are still found.
 class WithoutNameServers {
  public:
   WithoutNameServers();
@@ -40,8 +40,8 @@ class WithoutNameServers {
   int servers_;
 };
 
-// Returns once something accepts a connection at `host`:`port`: at which address of `host`, as a
-// number. Throws std::runtime_error with the last reason when nothing does within `limit`.
+// Waits until something accepts a connection at `host`:`port`. Returns the numeric address that
+// did. Throws std::runtime_error with the last reason if nothing does within `limit`.
 std::string await_listener(const std::string& host, std::uint16_t port,
                            std::chrono::milliseconds limit);
 

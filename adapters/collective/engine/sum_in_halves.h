@@ -7,15 +7,15 @@
 
 namespace dpwa::collective {
 
-// Replaces `flat` (float32, one axis) by `scale` times its sum over all members, of which halves
-// alone travel: an all-to-all gives each member one part of everybody's tensor, it adds them up in
-// float32, rounds once, and an all-gather spreads the parts. All members end with the same bits.
-// Blocks. Throws what c10d throws: call it in ProcessGroup::run. `compression` is not none. When it
-// throws, `flat` holds nothing of use.
+// Replaces `flat` (float32, one axis) by `scale` times its sum over all members. Only halves
+// travel: an all-to-all gives each member one part of every tensor. It adds them in float32 and
+// rounds once, and an all-gather distributes the parts. All members get the same bits.
+// Blocks. Exceptions of c10d pass through, so call it in ProcessGroup::run. `compression` is not
+// none. After an exception the content of `flat` is undefined.
 void sum_in_halves(const ProcessGroup& group, at::Tensor& flat, Compression compression,
                    double scale);
 
-// Halves that stand for `values` times 2^exponent.
+// Half-precision numbers; each represents its value times 2^exponent.
 //
 // fp16 holds 6e-8 to 65504, gradients may be smaller and larger. So fp16 travels with a power of
 // two that brings the largest finite value near the top of that range: no finite value overflows,
