@@ -14,10 +14,10 @@ namespace dpwa {
 namespace {
 
 constexpr std::array<BackendInfo, 4> all = {{
-    {Backend::gossip, "gossip", DPWA_GOSSIP_ABSENT},
-    {Backend::collective, "collective", DPWA_COLLECTIVE_ABSENT},
-    {Backend::kvstore, "kvstore", DPWA_KVSTORE_ABSENT},
-    {Backend::null, "null", ""},
+    {Backend::gossip, DPWA_GOSSIP_ABSENT},
+    {Backend::collective, DPWA_COLLECTIVE_ABSENT},
+    {Backend::kvstore, DPWA_KVSTORE_ABSENT},
+    {Backend::null, ""},
 }};
 
 // The engines of backend collective, except `auto`, which means gloo.
@@ -67,7 +67,8 @@ const BackendInfo& backend_info(Backend backend) {
 std::string available_backends() {
   std::string names;
   for (const BackendInfo& info : all) {
-    if (info.absent.empty()) names.append(names.empty() ? "" : ", ").append(info.name);
+    if (info.absent.empty())
+      names.append(names.empty() ? "" : ", ").append(config::name_of(info.backend));
   }
   return names;
 }
@@ -77,7 +78,7 @@ void require_backend(const Config& config) {
   if (!info.absent.empty()) {
     config::Locations(shown_file(config))
         .fail_at(config.backend_line, "backend",
-                 config::shown(std::string(info.name)) + ' ' + std::string(info.absent) +
+                 config::shown(config::name_of(info.backend)) + ' ' + std::string(info.absent) +
                      "; accepted: " + available_backends());
   }
   if (config.backend != Backend::collective) return;

@@ -11,7 +11,6 @@ namespace dpwa {
 // A back end that a cluster file may name, and whether this build has it.
 struct BackendInfo {
   Backend backend;
-  std::string_view name;    // in the cluster file
   std::string_view absent;  // why this build lacks it; empty: it has it
 };
 

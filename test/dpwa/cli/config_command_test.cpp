@@ -2,6 +2,7 @@
 
 #include "dpwa/config/backends.h"
 #include "dpwa/config/keys.h"
+#include "dpwa/config/names.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/scratch_file.h"
 
@@ -76,7 +77,7 @@ TEST_CASE("config check warns of a congestion control that is not this host's") 
 TEST_CASE("a back end that this build does not have is refused by whatever would run it") {
   for (const BackendInfo& info : backends()) {
     if (info.absent.empty()) continue;
-    const std::string name(info.name);
+    const std::string name = config::name_of(info.backend);
     const ScratchFile file(
         "nodes: [{name: w1, port: 24000}]\ngossip: {daemon: true}\nbackend: " + name + "\n");
     const std::string path = file.path().string();

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "dpwa/config/names.h"
+
 using namespace dpwa;
 
 TEST_CASE("the table of back ends has every one, in the order of the enumeration") {
@@ -9,9 +11,9 @@ TEST_CASE("the table of back ends has every one, in the order of the enumeration
   for (const BackendInfo& info : backends()) {
     CHECK(static_cast<std::size_t>(info.backend) == index++);
     CHECK(&backend_info(info.backend) == &info);
-    const Config config =
-        parse_cluster("nodes: [{name: w1, port: 24000}]\nbackend: " + std::string(info.name) + "\n",
-                      "cluster.yaml");
+    const Config config = parse_cluster("nodes: [{name: w1, port: 24000}]\nbackend: " +
+                                            std::string(config::name_of(info.backend)) + "\n",
+                                        "cluster.yaml");
     CHECK(config.backend == info.backend);
   }
   CHECK(index == 4);
@@ -26,13 +28,14 @@ TEST_CASE("a back end that the build lacks is refused with the reason and those 
     config.backend_line = 3;
     if (info.absent.empty()) {
       CHECK_NOTHROW(require_backend(config));
-      CHECK(available_backends().find(info.name) != std::string::npos);
+      CHECK(available_backends().find(config::name_of(info.backend)) != std::string::npos);
     } else {
-      CHECK_THROWS_WITH_AS(require_backend(config),
-                           ("some/cluster.yaml:3: backend: '" + std::string(info.name) + "' " +
-                            std::string(info.absent) + "; accepted: " + available_backends())
-                               .c_str(),
-                           ConfigError);
+      CHECK_THROWS_WITH_AS(
+          require_backend(config),
+          ("some/cluster.yaml:3: backend: '" + std::string(config::name_of(info.backend)) + "' " +
+           std::string(info.absent) + "; accepted: " + available_backends())
+              .c_str(),
+          ConfigError);
     }
   }
 }
