@@ -38,7 +38,7 @@ std::string names_of(const Config& config, const Membership& membership) {
 
 }  // namespace
 
-// One try to form a group, on a thread that nobody waits for.
+// One attempt to form a group, on a thread that is never waited for.
 struct Assembler::Attempt {
   NextGroup next;
   bool newcomer = false;
@@ -62,7 +62,7 @@ void Assembler::Attempt::run(const std::shared_ptr<const Engine>& engine, GroupO
     if (engine->has_members()) {
       store = Rendezvous::none();
       const MutexLock lock(mutex);
-      store_port = 1;  // any: nobody dials it
+      store_port = 1;  // any number: nothing connects to it
     } else if (next.step == NextGroup::Step::host) {
       store = Rendezvous::listen(options.own_address, options.form_timeout);
       const MutexLock lock(mutex);
@@ -181,7 +181,7 @@ std::optional<Assembler::Formed> Assembler::take(Duration limit,
   return std::exchange(formed_, std::nullopt);
 }
 
-// A group beside the one that trains, which not all have come into: the newcomer has gone again.
+// Drops a new group that not all members have entered, because the new node has left again.
 void Assembler::drop_untaken() {
   std::optional<Formed> dropped;  // ends outside of the lock
   const MutexLock lock(mutex_);
@@ -222,7 +222,7 @@ void Assembler::work() {
   }
 }
 
-// By the first member alone, and only where somebody is missing.
+// Only the first member does this, and only when a node is missing.
 void Assembler::look_for_newcomers() {
   const GroupNotes notes = board_.read();
   const auto& members = notes.formed.members;
@@ -263,7 +263,7 @@ void Assembler::look_for_group(Task task, bool admits) {
     minority_ = next.step == NextGroup::Step::minority ? next.why : "";
     missing_ = missing_in(sights);
     stranger_ = stranger_in(sights, self);
-    // Nobody is left to admit.
+    // There is no node left to admit.
     const auto& members = sights[self].notes.formed.members;
     const bool host = !members.empty() && members.front().place == self;
     if (task == Task::admit && host && next.step == NextGroup::Step::wait) task_ = Task::rest;
@@ -274,7 +274,7 @@ void Assembler::look_for_group(Task task, bool admits) {
   harvest();
 }
 
-// Whether nobody hosts any more what this node is about to join.
+// Whether the group that this node is about to join has no host any more.
 bool Assembler::attempt_is_idle(const std::vector<Sight>& sights) const {
   const Sight& host = sights[attempt_->next.host];
   if (attempt_->next.host == config_.self_index()) return true;
@@ -303,9 +303,9 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
     options.names.push_back(config_.nodes[member.place].name);
   options.own_address = addresses_of(config_.nodes[self]).front();
   options.form_timeout = limit_of_an_attempt;
-  // Whether a rank that is late is lost is for the watch to say (lateness.h).
+  // The watch decides whether a late rank is lost (Lateness in patience.h).
   options.timeout = std::chrono::hours(24);
-  // From here on this node may be in that group, whatever it hears.
+  // From here on this node may be in that group, whatever happens.
   board_.change([&](GroupNotes& notes) {
     notes.vote = next.group;
     notes.store_port = 0;
@@ -333,7 +333,7 @@ void Assembler::drop_attempt() {
   board_.change([](GroupNotes& notes) { notes.store_port = 0; });
 }
 
-// Takes what the attempt has come to.
+// Takes the result of the attempt.
 void Assembler::harvest() {
   if (!attempt_) return;
   std::unique_ptr<ProcessGroup> group;

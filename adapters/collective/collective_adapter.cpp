@@ -31,8 +31,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto between_notes = std::chrono::milliseconds(100);
 
-// In the number that goes with every step: the epoch of the next group, where it has formed for
-// this node, above one bit: newcomers wait.
+// The number that goes with every step. The lowest bit: new nodes wait. Above it: the epoch of the
+// next group, if it has formed for this node.
 constexpr std::uint32_t newcomers_bit = 1;
 constexpr std::uint64_t epoch_mask = (1U << 24) - 1;
 
@@ -145,8 +145,8 @@ void CollectiveAdapter::average_gradients() {
   if (is_running() && !apart_ && !exchanged_) end_exchange();
 }
 
-// The backward pass has made the exchange; a step without one sends zeros, so that nobody waits.
-// Where it failed, the next group makes it again, unless one of its members has the result.
+// The backward pass has made the exchange; a step without one sends zeros, so that no node waits.
+// If the exchange failed, the next group repeats it, unless one of its members has the result.
 void CollectiveAdapter::end_exchange() {
   flat_.check();
   const bool nothing = !reducer_->done();
@@ -196,7 +196,7 @@ StepReport CollectiveAdapter::step(torch::optim::Optimizer& optimizer, const tor
   update_send(loss);
   optimizer_ = &optimizer;
   if (phase_ == Phase::running && !apart_ && !taken_over_) compare();
-  // What was taken over has this step in it; a node that was told to stop meanwhile ends before it.
+  // The new state includes this step. A node that was told to stop meanwhile ends before it.
   const bool ended = ran && phase_ == Phase::left;
   if (!taken_over_ && !ended) optimizer.step();
   report_.made = !ended;
@@ -210,8 +210,8 @@ void CollectiveAdapter::compare() {
     compare_optimizers();
   } catch (const CollectiveError& error) {
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(error)) give_up(error);
-    // The next exchange finds out that a node is lost. This one cannot step with what it has not
-    // got, and takes over the state then.
+    // The next exchange will find that a node is lost. This node cannot step without the result,
+    // and takes over the state later.
     if (awaits_optimizer_) {
       has_state_ = false;
       taken_over_ = true;
@@ -222,8 +222,8 @@ void CollectiveAdapter::compare() {
   cohort_->watch().end_wait();
 }
 
-// One that comes with another optimizer ends; those that go on hear of it by the next exchange. At
-// the start of a run all end. One that has not made a step yet has none to compare.
+// A new node with a different optimizer ends; the others notice it in the next exchange. At the
+// start of a run all nodes end. A node without a step so far has no optimizer to compare.
 void CollectiveAdapter::compare_optimizers() {
   constexpr std::int64_t none = 0;
   collective::ProcessGroup& group = cohort_->group();
@@ -285,7 +285,7 @@ void CollectiveAdapter::between_steps() {
       collective::Operations(group).broadcast({"the state of the program", shared_state_}, source_);
     } catch (const CollectiveError& error) {
       if (!may_go_on(error)) give_up(error);
-      return;  // the next exchange finds out
+      return;  // the next exchange will find it
     }
   }
   if (!tally_ || config_.collective.on_lost_rank == OnLostRank::stop) return;
@@ -313,7 +313,7 @@ void CollectiveAdapter::between_steps() {
 void CollectiveAdapter::take_in_newcomers() {
   auto formed = cohort_->assembler().take(Duration::zero(), [] { return false; });
   reducer_.reset();
-  // What the others still have to read of the last exchange arrives.
+  // Lets the others receive the rest of the last exchange.
   cohort_->group().leave(collective::leave_limit);
   drop_group();
   try {

@@ -1,4 +1,4 @@
-// Of CollectiveAdapter: how it ends.
+// CollectiveAdapter: how it ends.
 #include <ATen/core/grad_mode.h>
 
 #include <stdexcept>
@@ -27,8 +27,8 @@ FinishReport CollectiveAdapter::finish() {
   return finished_;
 }
 
-// Goes on without a batch until no member has one; then all hold the model of those that were last
-// at work, and leave together.
+// Continues without batches until no member has one. Then all take the model of a member that was
+// at work last, and leave together.
 void CollectiveAdapter::run_out() {
   while (phase_ == Phase::running && !apart_) {
     reducer_->contribute_nothing(/*joined=*/true);
@@ -81,7 +81,7 @@ void CollectiveAdapter::leave() {
   reducer_.reset();
   if (cohort_) {
     cohort_->note_left();
-    // All leave after the same step, and one may still read what this one has sent.
+    // All leave after the same step, and one may still be receiving from this node.
     if (stopping_ && cohort_->together() && !cohort_->group().broken())
       cohort_->group().leave(collective::leave_limit);
     cohort_.reset();

@@ -1,4 +1,4 @@
-// Of CollectiveAdapter: how it comes into groups and what it does without one.
+// CollectiveAdapter: how it enters groups, and what it does without one.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -22,7 +22,7 @@ using Steady = std::chrono::steady_clock;
 using collective::Standing;
 
 constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
-// What this node says of itself, before it ends.
+// For the last notes of this node, before it ends.
 constexpr auto for_the_others_to_see = std::chrono::milliseconds(500);
 
 std::string at_clock(double clock) {
@@ -49,7 +49,7 @@ collective::ReducerOptions reducer_options(const CollectiveConfig& config) {
 
 }  // namespace
 
-// Every few seconds, whom it waits for.
+// Logs every few seconds for which nodes this one waits.
 void CollectiveAdapter::tell_wait() {
   const TimePoint now = Steady::now();
   if (now - told_wait_ < between_words_on_a_wait) return;
@@ -82,9 +82,9 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
       enter(std::move(*formed));
       return;
     } catch (const CollectiveError& error) {
-      // All have the same line, and one may still read it.
+      // All have the same error, and a node may still be reading it.
       if (!may_go_on(error)) cohort_->group().leave(collective::leave_limit);
-      // One that dies while all compare their models comes again, or is missed the next time.
+      // A node that died during the comparison of models comes again, or is missing next time.
       if (!may_go_on(error) || Steady::now() >= until) give_up(error);
       drop_group();
       cohort_->forget();
@@ -92,8 +92,8 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
   }
 }
 
-// All members compare what they train; then those that are behind take over the state of the one
-// that is not.
+// All members compare their models. Then those that are behind take over the state of a member that
+// is not.
 void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   const bool newcomer = formed.newcomer;
   Standing standing = apart_ ? Standing::apart : Standing::member;
@@ -118,9 +118,9 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   if (plan.newcomers && shared_state_.defined())
     collective::Operations(group).broadcast({"the state of the program", shared_state_},
                                             plan.source);
-  // Not before the next step that all make: the program sets learning rates before it.
+  // In the next step of all members, because the program sets learning rates before a step.
   optimizer_from_.reset();
-  // At the start of a run, of checkpoints at one clock too: they may be of nodes that trained
+  // At the start of a run also for checkpoints with the same clock: their nodes may have trained
   // apart.
   const bool resumed = plan.fresh && plan.clock > 0;
   if (plan.any_behind() || resumed) optimizer_from_ = plan.source;
@@ -151,7 +151,7 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   cohort_->note_apart(false);
   source_ = plan.source;
   resync_ = !plan.fresh;
-  // One that is a step behind makes the step that the others make again, at its old place.
+  // A member that is a step behind makes, at its old place, the step that the others repeat.
   if (newcomer) place_ = cohort_->place();
   tally_.reset();
   std::string names;

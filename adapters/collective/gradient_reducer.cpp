@@ -75,7 +75,7 @@ class GradientReducer::State {
   const ReducerOptions options_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
-  std::unordered_map<const void*, std::size_t> places_;  // of parameters, by their implementation
+  std::unordered_map<const void*, std::size_t> places_;  // of the parameters, by TensorImpl
   std::unique_ptr<BackwardHooks> hooks_;
   std::unique_ptr<c10d::Reducer> reducer_;
   std::unique_ptr<CommunicationThread> thread_;  // with a compression
@@ -113,7 +113,7 @@ GradientReducer::State::State(std::vector<std::pair<std::string, at::Tensor>> pa
   fired_.resize(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     places_[parameters_[i].unsafeGetTensorImpl()] = i;
-  // Before those of the Reducer, which stand behind them on the same nodes.
+  // Made before the hooks of the Reducer, which come later on the same nodes.
   hooks_ = std::make_unique<BackwardHooks>(
       parameters_, [this](std::size_t i) { fired(i); }, [this] { require_no_second_pass(); });
   group.run("preparing buckets", [&] {
@@ -130,7 +130,7 @@ GradientReducer::State::~State() {
   try {
     if (reducer_) reducer_->remove_autograd_hooks();
   } catch (const std::exception&) {
-    // Nothing is left that could call it.
+    // Nothing can call it any more.
   }
 }
 
@@ -171,8 +171,8 @@ void GradientReducer::State::complete() {
   if (!told_) tell();  // no bucket was launched
 }
 
-// With the last bucket, when it is known which parameters were used, and before it: behind it, the
-// message would wait until one of the engine's threads has carried a bucket.
+// Sent just before the last bucket, when the used parameters are known. Behind that bucket it would
+// wait until a thread of the engine has transferred the bucket.
 void GradientReducer::State::tell() {
   told_ = true;
   const at::NoGradGuard no_grad;
@@ -253,10 +253,10 @@ void GradientReducer::State::wait_for_all() {
   if (error_) return;
   buffers_.take(group_);
   const double total = message_.samples() / unit_;
-  write_gradients(total > 0 ? total : 1);  // nobody had a batch: zeros
+  write_gradients(total > 0 ? total : 1);  // no member had a batch: zeros
 }
 
-// Not before all have arrived: until then .grad is what this member would repeat the step with.
+// Called once all have arrived. Until then this member may need .grad to repeat the step.
 void GradientReducer::State::write_gradients(double total) {
   const auto divisor = at::scalar_tensor(total, at::kDouble);
   for (const Flight& flight : flights_) {
@@ -297,8 +297,8 @@ void GradientReducer::State::repeat(const std::vector<bool>& used) {
   exchange_without_backward(used);
 }
 
-// c10d's Reducer works inside of a backward pass alone: this is one that uses no parameter, and
-// sends what is in .grad.
+// c10d's Reducer works only inside a backward pass. This pass uses no parameter, and sends the
+// content of .grad.
 void GradientReducer::State::exchange_without_backward(const std::vector<bool>& used) {
   const at::AutoGradMode enabled(true);
   auto nothing = at::ones({1});
@@ -331,7 +331,7 @@ std::optional<GradientReducer::Result> GradientReducer::State::end_step() {
     try {
       reducer_->rebuild_buckets();
     } catch (...) {
-      unusable_ = group_.error("preparing buckets");  // the next step says so
+      unusable_ = group_.error("preparing buckets");  // reported by the next step
     }
   }
   result.tally = tally;

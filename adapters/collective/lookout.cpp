@@ -58,7 +58,7 @@ void Lookout::see(Memory& memory, const std::string& json, const std::string& er
     memory.refused_before = false;
     return;
   }
-  // Refused twice: a connection may be refused once while a machine is short of something.
+  // Refused twice: a single refusal may come from a machine that is short of resources.
   const bool refused = error.find("refused") != std::string::npos;
   sight.reach = refused && memory.refused_before ? Sight::Reach::refused : Sight::Reach::silent;
   memory.refused_before = refused;

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What others wrote: anything that does not fit is as if it were not there.
+// Input from other nodes: a value of a wrong type counts as missing.
 template <typename Value>
 Value value_in(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -30,7 +30,7 @@ Json membership_json(const Membership& membership) {
   return {{"epoch", membership.epoch}, {"members", std::move(members)}};
 }
 
-// So that counting on from what a peer says never overflows.
+// Prevents an overflow when this node counts on from the epoch of a peer.
 constexpr std::uint64_t largest_epoch = std::uint64_t{1} << 48;
 
 Membership membership_in(const Json& object, const char* key, std::size_t nodes) {

@@ -40,7 +40,7 @@ class Decider {
                          sight.differs.empty();
       if (!comes || sight.notes.formed.epoch > last_.epoch) continue;
       const bool ours = last_.includes(place, sight.incarnation);
-      // A member that has missed a group of ours knows by itself that it comes anew.
+      // A member that has missed one of our groups treats itself as a new node.
       if (!ours) found.push_back({place, sight.incarnation});
     }
     return found;
@@ -85,9 +85,9 @@ class Decider {
     return sight.notes.formed.epoch > last_.epoch && !includes_self(sight.notes.formed);
   }
 
-  // Given up by this node or another one that is here. Where two have given up each other, as when
-  // the link between them is cut, the word of the lower place counts. Not one that looks for a
-  // group again, as after it was frozen.
+  // Given up by this node or another one that is here. If two nodes have given up each other, for
+  // instance because the link between them is cut, the one with the lower place decides. A node
+  // that looks for a group again, for instance after it was frozen, does not count as given up.
   bool is_given_up(std::size_t place) const {
     if (answers(sights_[place]) && sights_[place].notes.seeks) return false;
     const auto says = [this](std::size_t speaker, std::size_t of) {
@@ -135,8 +135,8 @@ class Decider {
     return here > unknown || (here == unknown && lowest);
   }
 
-  // A member that says itself that the group has not formed for it, and does not try to any more,
-  // as a newcomer whose host has ended.
+  // A member that states that the group has not formed for it and that has stopped trying, such as
+  // a new node whose host has ended.
   bool is_without(const Membership::Member& member, const Membership& group) const {
     const Sight& sight = sights_[member.place];
     return presence(member) == Presence::here && sight.notes.formed.epoch < group.epoch &&
@@ -160,7 +160,7 @@ class Decider {
     return newest;
   }
 
-  // Hosts a group of these; the same one as before while it stands.
+  // Hosts a group of these members; the same one as before while it is valid.
   NextGroup host(std::vector<Membership::Member> members) const {
     std::ranges::sort(members, {}, &Membership::Member::place);
     const Membership& vote = own().vote;
@@ -170,7 +170,7 @@ class Decider {
     return next;
   }
 
-  // What the node at `host` has opened, if this node is to be in it.
+  // Follows to the store that the node at `host` has opened, if this node belongs to its group.
   NextGroup follow(std::size_t host) const {
     const Sight& sight = sights_[host];
     const Membership& vote = sight.notes.vote;
@@ -216,7 +216,7 @@ class Decider {
         missing += now == Presence::ended ? " (has ended)" : " (not in reach)";
       }
     }
-    if (is_given_up(self_)) return {};  // the others go on without this one, then it comes anew
+    if (is_given_up(self_)) return {};  // the others continue without it; it comes back as new
     if (!may_be(here)) {
       return {Step::minority,
               {},
@@ -233,7 +233,7 @@ class Decider {
     return host(std::move(here));
   }
 
-  // Between two steps of a group that is whole.
+  // Between two steps of a complete group.
   NextGroup admit() const {
     if (own().formed.members.empty()) return {};
     std::vector<Membership::Member> all = own().formed.members;

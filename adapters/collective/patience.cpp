@@ -87,7 +87,7 @@ Lateness::Verdict Lateness::judge(const std::vector<View>& views, Duration waite
         lose(view, "answers, but has not come for " + seconds(waited));
       continue;
     }
-    // Refused twice: a connection may be refused once while a machine is short of something.
+    // Refused twice: a single refusal may come from a machine that is short of resources.
     if (view.refused) {
       refused.push_back(view.name);
       if (std::ranges::find(refused_, view.name) != refused_.end())

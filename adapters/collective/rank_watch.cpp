@@ -105,7 +105,7 @@ void RankWatch::work() {
     const Duration waited = since ? SteadyClock::now() - *since : Duration::zero();
     const bool looks =
         since && waited >= std::max<Duration>(patience_.before_looking(), shortest_before_looking);
-    // Told before the others look at this node, which they do when it looks at them.
+    // Noted before this node asks the others, because they then ask it, too.
     const bool waits = since.has_value();
     const std::string what = what_;
     if (waits != noted) {  // not once it is stopped: the next watch has its own
@@ -154,7 +154,7 @@ void RankWatch::look(const std::string& what, Duration waited) {
   if (verdict.lost.empty()) return;
   {
     const MutexLock lock(mutex_);
-    if (!since_ || ends_) return;  // it has come meanwhile
+    if (!since_ || ends_) return;  // the exchange has ended meanwhile
     lost_ = "'" + verdict.lost + "' " + verdict.why;
   }
   const auto lost = std::ranges::find(views, verdict.lost, &Lateness::View::name);

@@ -74,7 +74,7 @@ bool measure(Module& module, std::vector<std::unique_ptr<MeasuredLayer>>& layers
   return true;
 }
 
-// Restores the mode of each module, not that of the root alone.
+// Restores the mode of each module, not only that of the root.
 class Modes {
  public:
   explicit Modes(const std::vector<Module*>& modules) {

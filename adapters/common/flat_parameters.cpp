@@ -48,7 +48,7 @@ TensorSpec describe_one(const ModuleTensor& named) {
   return spec;
 }
 
-// Two tensors over one piece of memory would come apart in silence.
+// Two tensors that share memory would silently become separate.
 void refuse_shared_memory(const std::vector<ModuleTensor>& all) {
   struct Extent {
     const std::byte* begin;
@@ -95,13 +95,13 @@ std::vector<ModuleTensor> tensors_of(const torch::nn::Module& module) {
     add(name, owner.named_buffers(/*recurse=*/false));
   };
   add_own("", module);
-  // Of the children alone: a module on the stack has no shared pointer to name itself by.
+  // Only the children: a module on the stack has no shared pointer to itself.
   for (const auto& child : module.named_modules("", /*include_self=*/false))
     add_own(child.key(), *child.value());
   return all;
 }
 
-// What a manifest says of each. Throws std::invalid_argument that names the tensor: none at all;
+// The manifest's entry for each. Throws std::invalid_argument that names the tensor: none at all;
 // sparse, complex, quantised or without memory; not on one device; or two over the same memory.
 std::vector<TensorSpec> describe(const std::vector<ModuleTensor>& tensors) {
   if (tensors.empty()) throw std::invalid_argument("the model has no parameters to share");

@@ -118,8 +118,8 @@ std::function<double()> read_later(const at::Tensor& loss, at::Device device) {
     const double value = loss.item<double>();
     return [value] { return value; };
   }
-  // Queued on the training stream before the snapshot's copy: complete when that is. Cast on the
-  // device: a copy that converts goes through pageable memory and waits for the device.
+  // Queued on the training stream before the copy of the snapshot, so complete when that is. Cast
+  // on the device, because a converting copy uses pageable memory and waits for the device.
   at::Tensor host = at::empty({}, at::TensorOptions(at::kFloat).pinned_memory(true));
   host.copy_(loss.detach().reshape({}).to(at::kFloat), /*non_blocking=*/true);
   return [host] { return static_cast<double>(*host.const_data_ptr<float>()); };

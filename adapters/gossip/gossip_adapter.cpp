@@ -81,8 +81,8 @@ void GossipAdapter::update_send(const torch::Tensor& loss) {
   }
 }
 
-// A loss that has been sent is known when the snapshot is; another one on a device is waited for,
-// when something is to be blended.
+// A loss that was sent is known together with the snapshot. Another loss on a device is waited for
+// if there is something to blend.
 StepReport GossipAdapter::update_wait(const torch::Tensor& loss) {
   if (is_running()) {
     const torch::Tensor sent = std::exchange(sent_loss_, torch::Tensor());
@@ -120,7 +120,7 @@ ResumeState GossipAdapter::resume_state() const {
   return {state.clock, {{lineage, state.lineage}, {incarnation, state.incarnation}}};
 }
 
-// A checkpoint of another back end has a clock alone: its weights descend from nobody's here.
+// A checkpoint of another back end has only a clock: its weights have no lineage here.
 void GossipAdapter::restore(const ResumeState& state) {
   const auto own = [&state](const char* name) {
     const auto found = state.own.find(name);

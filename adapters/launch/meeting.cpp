@@ -49,8 +49,8 @@ void await_name(const std::string& host, const Deadline& deadline) {
   }
 }
 
-// Where rank 0 hosts the meeting: at the address that its host's name stands for. Many a host knows
-// its own name by a loopback address, which the other hosts cannot reach.
+// Where rank 0 hosts the meeting: at the address of its host name. Many hosts resolve their own
+// name to a loopback address, which the other hosts cannot reach.
 std::string listening_host(const LaunchPlace& place) {
   const std::string& host = place.meeting_host;
   if (place.one_host || host == "localhost") return host;

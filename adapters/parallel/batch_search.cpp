@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::uint64_t beyond = 1ULL << 53;  // what any option allows
 
-// Memory has to grow by so much before a line through the measurements tells anything; and to
-// a part of the budget, as small batches may be computed in another way than large ones.
+// Memory has to grow by this much before a line through the measurements is useful, and to a part
+// of the budget, because small batches may be computed differently from large ones.
 constexpr double telling_growth = 64.0 * (1 << 20);
 constexpr double telling_part = 1.0 / 8;
 
-// Puts all back when it goes.
+// Restores everything at its end.
 class Trial {
  public:
   explicit Trial(const SavedTraining& saved) : saved_(saved) {}

@@ -16,7 +16,7 @@
 
 namespace dpwa {
 
-// What DeviceReplicas does, whatever the class of the model; see there.
+// The part of DeviceReplicas that does not depend on the class of the model.
 class ReplicaGroup {
  public:
   using LossOf = std::function<at::Tensor(std::size_t device, const ItemRange& part)>;
@@ -53,9 +53,9 @@ class ReplicaGroup {
   DeviceThreads threads_;
 };
 
-// Several devices of one process train one model, each on its share of every batch, as DataParallel
-// does. The program's model is that of the first device; on the others there are replicas of it, on
-// threads of their own. On the CPU replicas share the memory of the weights; on a GPU they get a
+// Several devices of one process train one model, each on its share of every batch, as in
+// DataParallel. The first device uses the program's model. Each other device has a replica of it
+// and a thread of its own. On the CPU replicas share the memory of the weights; on a GPU they get a
 // copy in every step.
 //
 //   dpwa::DeviceReplicas<Net> replicas(*model, {c10::kCPU, c10::kCPU}, [] { return make_net(); });
@@ -65,20 +65,20 @@ class ReplicaGroup {
 //   });
 //   loss.backward();
 //
-// loss() computes the gradients of all devices and their mean, device k with the weight b_k / B;
-// backward() then brings that mean to .grad of the model, through its hooks: it can be scaled,
-// accumulated and averaged over the network as a gradient that the model alone has computed.
-// Parameters that no device used get none.
+// loss() computes the gradients of all devices and their mean; device k has the weight b_k / B.
+// backward() then writes that mean to .grad of the model, through its hooks. So it can be scaled,
+// accumulated and averaged over the network like a gradient that the model has computed alone.
+// Parameters that no device used get no gradient.
 //
-// As few devices work as finish a batch as soon as all would (device_shares), none with less than
-// two samples where the model has BatchNorm; each of them normalises with the statistics of its own
-// share. Buffers such as running statistics are those of the first device.
+// Uses as few devices as finish a batch as fast as all would (device_shares). With BatchNorm every
+// device gets at least two samples, and normalises with the statistics of its own share. Buffers,
+// such as running statistics, are those of the first device.
 //
-// Forward passes that draw random numbers, as for dropout, run one after the other where CPU
-// devices share a generator, so that a run can be repeated; the first one always does, to see.
+// If CPU devices share a random generator, forward passes that use it (dropout) run one after the
+// other, so that a run can be repeated. The first pass always does, to find out.
 //
-// The model and what `loss_of` uses outlive this; one (training) thread calls it. The model may be
-// given to make_adapter before or after.
+// The model and everything that `loss_of` uses must outlive this object. One (training) thread. The
+// model may be given to make_adapter before or after.
 template <typename Model>
 class DeviceReplicas {
  public:
@@ -86,8 +86,8 @@ class DeviceReplicas {
   // Called on several threads at once.
   using LossOf = std::function<at::Tensor(Model& model, c10::Device device, const ItemRange& part)>;
 
-  // `devices`: at least one; the first is that of `model`. `make` gives a model of the same shape,
-  // with whatever weights. Throws std::invalid_argument when it does not.
+  // `devices`: at least one; the first is that of `model`. `make` returns a model of that shape,
+  // with any weights. Throws std::invalid_argument if the shape differs.
   DeviceReplicas(Model& model, const std::vector<c10::Device>& devices,
                  const std::function<std::shared_ptr<Model>()>& make)
       : model_(model),
@@ -117,7 +117,7 @@ class DeviceReplicas {
   ReplicaGroup group_;
 };
 
-// While it lives, what is drawn from the CPU's default generator does not count.
+// Restores the state of the CPU's default random generator at its end.
 class KeptGenerator {
  public:
   KeptGenerator();

@@ -25,7 +25,7 @@ void DeviceThreads::work(std::size_t device) {
   while (true) {
     while (!ends_ && !jobs_[device]) changed_.wait(lock);
     if (!jobs_[device]) return;
-    const Job& job = jobs_[device];  // nobody else changes it until it has run
+    const Job& job = jobs_[device];  // unchanged until it has run
     lock.unlock();
     job();
     lock.lock();

@@ -11,8 +11,8 @@
 
 namespace dpwa {
 
-// One thread for each device of a process; that of device 0 is the caller's. They live as long as
-// this does, so that what a thread sets up for itself is set up once. One caller.
+// One thread for each device of a process; device 0 uses the caller's thread. The threads live as
+// long as this object, so that their thread-local set-up happens once. One caller.
 class DeviceThreads {
  public:
   explicit DeviceThreads(std::size_t devices);

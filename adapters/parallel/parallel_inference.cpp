@@ -35,7 +35,7 @@ class Parts {
   Parts(std::size_t count, const std::function<bool(std::size_t)>& go_on)
       : count_(count), go_on_(go_on) {}
 
-  // Works on one after the other until there are none left, or a thread has failed.
+  // Processes one part after the other until none is left or a thread has failed.
   void work_off(const std::function<void(std::size_t)>& work) {
     const c10::InferenceMode inference;
     MutexLock lock(mutex_);
@@ -88,7 +88,7 @@ bool infer_parts(torch::nn::Module& module, std::size_t parts,
     waiting.work_off(work);
     return waiting.finish();
   }
-  // The number of compute threads is one of the process and one of each thread, set together.
+  // Setting the number of compute threads sets that of the process and that of the thread.
   const int compute_threads = at::get_num_threads();
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < std::min(options.threads, parts); ++i) {

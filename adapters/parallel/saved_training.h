@@ -9,8 +9,8 @@
 
 namespace dpwa {
 
-// Which parts of a module are in training mode: some may have been frozen by themselves. The module
-// may be on the stack.
+// The training mode of each part of a module, because parts may have been frozen separately. The
+// module may be on the stack.
 class TrainingModes {
  public:
   explicit TrainingModes(torch::nn::Module& module) {
@@ -25,7 +25,7 @@ class TrainingModes {
   }
 
  private:
-  // From the outside to the inside, as train() of a part sets the parts in it as well.
+  // Outer parts first, because train() of a part also sets the parts in it.
   static std::vector<torch::nn::Module*> parts_of(torch::nn::Module& module) {
     std::vector<torch::nn::Module*> parts{&module};
     for (const auto& one : module.modules(/*include_self=*/false)) parts.push_back(one.get());

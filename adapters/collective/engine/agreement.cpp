@@ -39,7 +39,7 @@ std::vector<std::string> texts_of_all(const ProcessGroup& group, const std::stri
 
 constexpr std::int64_t at_work = -1;
 
-// What all members are about to do.
+// The next operations of all members.
 struct Announcements {
   std::vector<std::int64_t> hashes, lengths, payloads;
   std::vector<std::int64_t> joined;  // how often each has answered since it joined, or at_work
@@ -80,7 +80,7 @@ Announcements announce(const ProcessGroup& group, const std::string& text, std::
   return announced;
 }
 
-// Those that have joined do what the first one at work does.
+// Joined members take part in the operation of the first member at work.
 std::vector<std::string> texts_of(const ProcessGroup& group, const Announcements& announced,
                                   const std::string& text) {
   auto texts = texts_of_all(group, text, announced.lengths);
@@ -99,7 +99,7 @@ std::vector<std::int64_t> agree(const ProcessGroup& group, const Signature& mine
   std::optional<std::string> problem;
   group.run(mine.operation, [&] {
     announced = announce(group, text, payload, at_work);
-    // With a problem of its own a member has a text that no other has, unless all have the same.
+    // A member with a problem of its own has a text that differs, unless all have the same problem.
     if (!announced.same() || announced.some_joined() || !mine.problem.empty())
       problem = disagreement(texts_of(group, announced, text), group.names());
   });

@@ -70,7 +70,7 @@ std::vector<Fused> fuse(const std::vector<NamedTensor>& tensors, const ReduceOpt
     for (const auto k : one.members) {
       parts.push_back(tensors[k].tensor.detach().reshape({-1}).to(one.type));
     }
-    one.flat = at::cat(parts);  // a copy: the tensors that were given stay as they are
+    one.flat = at::cat(parts);  // a copy, so that the given tensors do not change
     if (options.prescale != 1) one.flat.mul_(options.prescale);
   }
   return fused;

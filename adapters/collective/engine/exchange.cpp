@@ -11,7 +11,7 @@
 namespace dpwa::collective {
 namespace {
 
-// Called on the back end itself: c10d::ProcessGroup's names for these change between versions.
+// Calls go to the back end itself, because names in c10d::ProcessGroup change between versions.
 c10::intrusive_ptr<c10d::Backend> backend_of(const ProcessGroup& group, const at::Tensor& tensor) {
   return group.c10d()->getBackend(tensor.device().type());
 }
@@ -43,7 +43,7 @@ void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work
       work->wait(slice_of_a_wait);
       return;
     } catch (...) {
-      // Of one that had not completed before, this may be the end of the slice alone.
+      // If it had not completed before, this may be only the end of the slice.
       if (completed) throw;
     }
     if (work->isCompleted() || !group.broken()) continue;

@@ -1,7 +1,7 @@
-// c10d::ProcessGroupGloo of LibTorch's wheels, which carry its header and the code of Gloo, but not
-// the headers of Gloo that it includes. What it needs of them is declared here; CMake makes the
-// five header files as empty ones, for this file alone. Everything else is held by pointer, so
-// these declarations need not match Gloo's layout.
+// c10d::ProcessGroupGloo of LibTorch's wheels. They have its header and the code of Gloo, but not
+// the headers of Gloo that it includes. The necessary parts of these are declared here, and CMake
+// creates five empty header files for this source. Everything else is held by pointer, so these
+// declarations need not match Gloo's layout.
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -73,7 +73,7 @@ class PassingStore final : public c10d::Store {
     target_->store = std::move(store);
   }
 
-  // Every use after it throws.
+  // Every later use throws.
   void let_go() {
     c10::intrusive_ptr<c10d::Store> last;  // ends outside of the lock
     const MutexLock lock(target_->mutex);
@@ -132,8 +132,8 @@ constexpr std::int64_t unknown = -2;
 
 constexpr std::chrono::hours for_ever(24 * 365);
 
-// The peers that hear of a rank's end from it are so many ranks after it. One would do, but the
-// news would go around a large group one rank at a time.
+// A rank informs the peers at these distances of its end. One peer would be enough, but then the
+// news would travel through a large group one rank at a time.
 std::vector<int> watch_distances(int size) {
   const int far = static_cast<int>(std::ceil(std::sqrt(size)));
   if (size < 2) return {};
@@ -143,12 +143,12 @@ std::vector<int> watch_distances(int size) {
 // Adds to c10d's Gloo what it lacks for groups whose members die.
 //
 // abort(): in c10d's Gloo it does nothing. A receive that times out, however, makes Gloo close
-// every connection of the group with an error, which ends all that waits. So each member posts one
-// receive per peer that nobody answers, and abort() gives them one millisecond.
+// every connection of the group with an error, which ends all waits. So each member posts one
+// receive per peer that is never answered, and abort() gives them one millisecond.
 //
-// Hearing of the end of others: an operation notices only the connections that it waits for just
-// then. So each member waits for a farewell of one or two peers, and aborts when that says that a
-// rank was lost, or when the connection breaks without one. It passes the news on.
+// Noticing the end of others: an operation notices only the connections that it is waiting for. So
+// each member waits for a farewell of one or two peers. It aborts if the farewell states that a
+// rank was lost, or if the connection breaks without a farewell, and informs its own peers.
 class GlooGroup final : public c10d::ProcessGroupGloo {
  public:
   GlooGroup(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
@@ -197,7 +197,7 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
     if (news != in_order) end(news);
   }
 
-  // Closes all connections, once; `news` for those who watch this member.
+  // Closes all connections, once, and sends `news` to the peers that watch this member.
   void end(std::int64_t news) {
     const MutexLock lock(ending_);
     if (ended_) return;
@@ -209,14 +209,14 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
         send(list, (getRank() + distance) % getSize(), farewell_tag)
             ->wait(std::chrono::milliseconds(5));
       } catch (const std::exception&) {
-        // That one has gone, or does not read.
+        // That peer has ended, or does not receive.
       }
     }
     for (const auto& receive : unanswered_) {
       try {
         receive->wait(std::chrono::milliseconds(1));
       } catch (const std::exception&) {
-        // The timeout that was wanted, or a connection that had broken before.
+        // The intended timeout, or a connection that had broken before.
       }
     }
     unanswered_.clear();

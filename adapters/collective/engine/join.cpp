@@ -23,7 +23,7 @@ struct Announcement {
   std::vector<NamedTensor> tensors;
 };
 
-// Throws CollectiveError where a tensor cannot be made here.
+// Throws CollectiveError if a tensor cannot be made here.
 Announcement parse(const std::string& text, const ProcessGroup& group) {
   std::istringstream lines(text);
   Announcement announcement;
@@ -46,7 +46,7 @@ double extreme(Reduction reduction) {
   return static_cast<double>(reduction == Reduction::min ? Limits::max() : Limits::lowest());
 }
 
-// What has no say in a minimum or maximum.
+// The value that does not count in a minimum or maximum.
 at::Tensor neutral(const at::Tensor& like, Reduction reduction) {
   if (reduction != Reduction::min && reduction != Reduction::max) return like;
   const bool least = reduction == Reduction::min;

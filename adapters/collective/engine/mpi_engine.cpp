@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* name = "mpi";
 
-// MPI would make a group of one of a process that no mpirun has started.
+// Without mpirun, MPI would form a group of this process alone.
 bool started_by_mpirun() {
   constexpr std::array<const char*, 3> signs{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
   for (const char* sign : signs) {

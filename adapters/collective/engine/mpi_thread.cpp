@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::chrono::seconds patience_at_the_end(5);
 
-// Open MPI takes its settings from the environment when it begins; what the user has set stands.
-// Its own choice of an algorithm is the slower one for messages of the size of buckets.
+// Open MPI reads its settings from the environment at its start; settings of the user are kept. Its
+// default choice of an algorithm is slower for messages of the size of buckets.
 struct Setting {
   const char* name;
   const char* value;

@@ -1,4 +1,4 @@
-// Built where LibTorch has NCCL alone.
+// Built only if LibTorch has NCCL.
 #include <memory>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -11,8 +11,8 @@ namespace dpwa::collective::nccl_engine {
 
 namespace {
 
-// A group of two back ends: NCCL for tensors on GPUs, Gloo for what is in host memory, as the
-// comparisons before an operation, and for hearing of the end of others.
+// A group of two back ends: NCCL for tensors on GPUs; Gloo for host memory, such as the comparisons
+// before an operation, and for noticing the end of others.
 class NcclEngine final : public Engine {
  public:
   explicit NcclEngine(std::unique_ptr<Engine> gloo) : gloo_(std::move(gloo)) {}

@@ -17,7 +17,7 @@ namespace {
 
 const std::string forming = "forming a group";
 
-// What the thread that forms and the one that waits for it share.
+// Shared by the thread that forms the group and the thread that waits for it.
 struct Attempt {
   Mutex mutex;
   Condition changed;
@@ -51,7 +51,7 @@ constexpr std::chrono::milliseconds between_looks(5);
 
 class Leftovers {
  public:
-  // What is stuck in the engine, as after a wake-up that was lost, ends with the process.
+  // Work that is stuck in the engine, after a lost wake-up, ends with the process.
   ~Leftovers() {
     const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
     for (Aside& aside : threads_) {
@@ -143,7 +143,7 @@ void ProcessGroup::abort() noexcept {
   try {
     connection_.group->abort();
   } catch (const std::exception&) {
-    // An engine that cannot abort: its timeout ends what is under way.
+    // The engine cannot abort: its timeout ends the operations under way.
   }
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* left_key = "dpwa/left";
 
-// TCPStore on a numeric address, without the look-up of its name and the warning that this fails.
+// TCPStore on a numeric address, without a look-up of its name and the warning if that fails.
 c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& address,
                                               const c10d::TCPStoreOptions& options) {
   static constexpr int error_level = 2;
@@ -47,7 +47,7 @@ c10d::TCPStoreOptions options_for(std::uint16_t port, std::chrono::milliseconds 
   return options;
 }
 
-// Keys of the store. outcome: "ok" once all have come, or what is wrong; the first word stands.
+// Keys of the store. outcome: "ok" once all have come, or the problem; the first value is kept.
 constexpr const char* outcome_key = "dpwa/outcome";
 constexpr const char* terms_key = "dpwa/terms";
 constexpr const char* arrived_key = "dpwa/arrived";
@@ -89,8 +89,8 @@ std::string problem_of(c10d::Store& store, const GroupOptions& options, const st
   return {};
 }
 
-// The outcome, once there is one. Asks again and again: a wait that ends without one would make the
-// store's client write to stderr, and could not be stopped.
+// The outcome, once there is one. It polls, because a wait that times out would make the store's
+// client write to stderr, and could not be stopped.
 std::optional<std::string> outcome_of(c10d::Store& store, std::chrono::milliseconds limit,
                                       const std::stop_token& stop) {
   constexpr std::chrono::milliseconds longest_pause(20);
@@ -140,7 +140,7 @@ Rendezvous Rendezvous::connect(const std::string& host, std::uint16_t port,
                                std::chrono::milliseconds timeout) {
   const std::string what = "meeting at " + host + ":" + std::to_string(port);
   try {
-    // The store's own client would try with long pauses, and log each attempt.
+    // The store's own client would pause long between attempts, and log each of them.
     const auto address = await_listener(host, port, timeout);
     return {host, port, false, make_store(address, options_for(port, timeout))};
   } catch (const std::runtime_error& error) {
@@ -164,7 +164,7 @@ bool Rendezvous::leave(int others, std::chrono::milliseconds limit) noexcept {
     }
     return true;
   } catch (const std::exception&) {
-    return false;  // the host has gone: nothing to keep it for
+    return false;  // the host has ended
   }
 }
 

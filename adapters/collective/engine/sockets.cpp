@@ -89,7 +89,7 @@ ListeningSocket::~ListeningSocket() {
 
 namespace {
 
-// 0, or why no connection came about before the deadline.
+// 0, or the reason why there was no connection before the deadline.
 int try_to_connect(const addrinfo& to, std::chrono::steady_clock::time_point deadline) {
   const int fd = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;

@@ -45,7 +45,7 @@ double power_of_two(int exponent) {
   return std::ldexp(1.0, exponent);
 }
 
-// A row of halves, and its exponent as one half more: small whole numbers are exact in both types.
+// A row of halves, with its exponent as one more half: small integers are exact in both types.
 int exponent_of(const at::Tensor& row) {
   return static_cast<int>(row.select(0, row.numel() - 1).item<float>());
 }
