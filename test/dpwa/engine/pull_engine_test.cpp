@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <set>
@@ -11,96 +10,16 @@
 #include <variant>
 #include <vector>
 
+#include "test/dpwa/engine/pull_driver.h"
+
 namespace dpwa {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::uint64_t lineage = 5;
-
-Progress progress(std::uint64_t version, double clock = 1) {
-  Progress progress;
-  progress.version = version;
-  progress.lineage = lineage;
-  progress.clock = clock;
-  return progress;
-}
-
-PullEngineOptions options() {
-  PullEngineOptions options;
-  options.firewall.distance = DistancePolicy::warn;
-  return options;
-}
-
-// An engine and what a test does with it: the part of the thread with the sockets.
-struct Driver {
-  explicit Driver(std::vector<std::string> names = {"w1"},
-                  const PullEngineOptions& chosen = options())
-      : engine(chosen, names) {}
-
-  PullEngine::Action next() { return engine.next(own.clock, now); }
-  // Whom it asks, or the end of the round.
-  std::optional<PullEngine::Ask> ask() {
-    auto action = next();
-    if (const auto* asked = std::get_if<PullEngine::Ask>(&action)) return *asked;
-    arrival = std::get<Arrival>(action);
-    return std::nullopt;
-  }
-  // The current peer sends a snapshot, which lands `distance` away unless the head is refused.
-  PullEngine::Settled sends(const Progress& theirs, double distance = 0, std::uint64_t process = 1,
-                            bool may_overflow = false) {
-    Answer answer;
-    answer.incarnation = process;
-    answer.progress = theirs;
-    answer.failure = engine.head(theirs, own.lineage, now);
-    if (!answer.failure) {
-      answer.bytes = 64;
-      const auto scale = engine.landed(answer, {distance * distance, std::isfinite(distance)}, own);
-      may_overflow = scale && may_overflow;
-    }
-    return engine.settle(answer, false, may_overflow, now);
-  }
-  PullEngine::Settled fails(PeerFailure failure, bool late = false, std::uint64_t process = 0) {
-    Answer answer;
-    answer.failure = failure;
-    answer.incarnation = process;
-    return engine.settle(answer, late, false, now);
-  }
-  // A round with one peer that sends this.
-  Outcome round(const RoundSpec& spec, const Progress& theirs, double distance = 0) {
-    engine.begin(spec);
-    while (ask()) sends(theirs, distance);
-    return arrival.outcome;
-  }
-  std::vector<std::string> lines(LogEntry::Weight weight) {
-    std::vector<std::string> lines;
-    for (const LogEntry& entry : engine.take_log()) {
-      if (entry.weight == weight) lines.push_back(entry.text);
-    }
-    return lines;
-  }
-
-  PullEngine engine;
-  TimePoint now{1h};
-  Progress own = progress(1);
-  Arrival arrival;
-};
-
-RoundSpec of_peer(PeerId peer, const Exchange& exchange = pull_and_blend) {
-  RoundSpec spec;
-  spec.peer = peer;
-  spec.exchange = exchange;
-  return spec;
-}
-
-Member member(const std::string& name, MemberStatus status = MemberStatus::alive,
-              bool reached = true) {
-  Member member;
-  member.claim.name = name;
-  member.claim.status = status;
-  member.reached = reached;
-  return member;
-}
+using testing::measuring;
+using testing::of_peer;
+using testing::progress;
+using Driver = testing::PullDriver;
 
 }  // namespace
 
@@ -254,7 +173,7 @@ TEST_CASE("a caller in a peer's name does not make a version of it be taken twic
 }
 
 TEST_CASE("a stale peer gives nothing, loses no score, and is not credited with success") {
-  PullEngineOptions chosen = options();
+  PullEngineOptions chosen = measuring();
   chosen.staleness.max_staleness = 5;
   Driver driver({"w1", "w2"}, chosen);
   driver.own = progress(1, 10);
@@ -278,7 +197,7 @@ TEST_CASE("a stale peer gives nothing, loses no score, and is not credited with 
 }
 
 TEST_CASE("a peer that has nothing new is passed over, then stale, and blended when it goes on") {
-  PullEngineOptions chosen = options();
+  PullEngineOptions chosen = measuring();
   chosen.staleness.max_frozen = 200ms;
   Driver driver({"w1"}, chosen);
   CHECK(driver.round(of_peer(0), progress(1, 3)) == Outcome::mixed);
@@ -297,7 +216,7 @@ TEST_CASE("a peer that has nothing new is passed over, then stale, and blended w
 }
 
 TEST_CASE("a peer whose clock stands still is blended for a while and then no more") {
-  PullEngineOptions chosen = options();
+  PullEngineOptions chosen = measuring();
   chosen.staleness.max_frozen = 200ms;
   Driver driver({"w1"}, chosen);
   for (std::uint64_t version = 1; version <= 9; ++version) {
@@ -349,81 +268,10 @@ TEST_CASE("a blend that might overflow is refused") {
 }
 
 TEST_CASE("the first peer to be heard is measured and not yet blended where distances act") {
-  PullEngineOptions chosen;
-  chosen.firewall.distance = DistancePolicy::clip;
-  Driver driver({"w1", "w2"}, chosen);
+  Driver driver({"w1", "w2"}, measuring(DistancePolicy::clip));
   CHECK(driver.round(of_peer(0), progress(1), 1) == Outcome::skipped);
   CHECK(driver.round(of_peer(1), progress(1), 1) == Outcome::mixed);
   CHECK(driver.round(of_peer(0), progress(1), 1) == Outcome::mixed);
-}
-
-TEST_CASE("most of the cluster file's nodes that run must refuse the name before a node ends") {
-  Driver driver({"w1", "w2", "w3"});
-  const std::vector<PeerId> seeds{0, 1, 2};
-  const auto refused_by = [&driver](PeerId peer) {
-    driver.engine.begin(of_peer(peer));
-    REQUIRE(driver.ask());
-    Answer answer;
-    answer.failure = PeerFailure::rejected;
-    answer.refuses_name = true;
-    driver.engine.settle(answer, false, false, driver.now);
-    CHECK_FALSE(driver.ask());
-  };
-  refused_by(0);
-  CHECK_FALSE(driver.engine.evicted_by(seeds));
-  CHECK(driver.engine.evicted_by({0}));
-  CHECK_FALSE(driver.engine.evicted_by({0, 1}));
-  refused_by(1);
-  CHECK(driver.engine.evicted_by(seeds));
-  driver.round(of_peer(0), progress(1));  // it has answered since
-  CHECK_FALSE(driver.engine.evicted_by(seeds));
-}
-
-TEST_CASE(
-    "members that join are asked once they are vouched for, and what is told of them is news") {
-  Driver driver({"w1"});
-  const auto lines = [&driver] { return driver.lines(LogEntry::Weight::info); };
-  CHECK_FALSE(driver.engine.take_up(0, member("w1")));
-  CHECK(lines().empty());  // the file names it
-  CHECK(driver.engine.take_up(1, member("w2", MemberStatus::alive, /*reached=*/false)));
-  CHECK(driver.engine.table().at(1).out);
-  CHECK(lines().empty());
-  CHECK_FALSE(driver.engine.take_up(1, member("w2")));
-  CHECK_FALSE(driver.engine.table().at(1).out);
-  CHECK(lines() == std::vector<std::string>{"'w2' joined"});
-  CHECK_FALSE(driver.engine.take_up(1, member("w2")));
-  CHECK(lines().empty());
-  driver.engine.take_up(1, member("w2", MemberStatus::dead));
-  CHECK(lines() ==
-        std::vector<std::string>{"'w2' is gone: it is not pulled from until it is back"});
-  driver.engine.take_up(1, member("w2"));
-  CHECK(lines() == std::vector<std::string>{"'w2' is there"});
-}
-
-TEST_CASE("another node in a peer's place inherits nothing of it") {
-  Driver driver({"w1"});
-  driver.round(of_peer(0), progress(7));
-  CHECK(driver.engine.take_up(0, member("w9")));
-  CHECK(driver.engine.table().at(0).pulls_ok == 0);
-  driver.engine.begin(of_peer(0));
-  const auto ask = driver.ask();
-  REQUIRE(ask);
-  CHECK(ask->known_version == 0);
-  CHECK_FALSE(driver.sends(progress(7)).failure);
-}
-
-TEST_CASE("all that are vouched for are greeted in order, and eight strangers at most") {
-  Driver driver({"w1"});
-  std::vector<Member> members{member("w1"), member("", MemberStatus::alive, false)};
-  for (int i = 0; i < 20; ++i)
-    members.push_back(member("s" + std::to_string(i), MemberStatus::alive, false));
-  members.push_back(member("w2"));
-  const auto greeted = driver.engine.to_greet(members);
-  REQUIRE(greeted.size() == 10);
-  CHECK(greeted[0] == 0);
-  CHECK(greeted[1] == 22);
-  CHECK(std::set<PeerId>(greeted.begin(), greeted.end()).size() == 10);
-  CHECK_FALSE(std::ranges::count(greeted, PeerId{1}));
 }
 
 }  // namespace dpwa
