@@ -5,10 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "dpwa/rules/outcome.h"
-#include "dpwa/rules/pull_round.h"
 #include "interpolation/guarded.h"
 #include "interpolation/registry.h"
+#include "test/dpwa/engine/pull_driver.h"
 
 namespace dpwa::testing {
 namespace {
@@ -18,25 +17,29 @@ using namespace std::chrono_literals;
 constexpr std::size_t dimensions = 32;
 constexpr auto step = 20ms;
 
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
+double squared_distance(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t d = 0; d < dimensions; ++d) sum += std::pow(a[d] - b[d], 2);
-  return std::sqrt(sum);
+  return sum;
+}
+
+bool tells_of_distance(const LogEntry& entry) {
+  return entry.weight == LogEntry::Weight::warn && !entry.key.ends_with("quarantine") &&
+         entry.text.find("sent parameters") != std::string::npos;
 }
 
 }  // namespace
 
 ByzantineCluster::ByzantineCluster(std::size_t honest, DistancePolicy policy)
     : honest_(honest), now_(TimePoint() + 1h) {
-  FirewallOptions options;
-  options.distance = policy;
+  PullEngineOptions options = measuring(policy);
   for (std::size_t i = 0; i < honest; ++i) {
     TrainerState state({}, GuardedInterpolation(interpolation_registry().make("constant", {}), 0.5),
                        random_);
     state.replace(0, 1);
+    options.seed = derive_seed(7, {i});
     nodes_.push_back({Vector(dimensions, 0.0), std::move(state),
-                      PeerTable(std::vector<std::string>(honest, "peer"), {}, {}),
-                      Firewall(options, honest)});
+                      PullEngine(options, std::vector<std::string>(honest, "peer"))});
   }
 }
 
@@ -47,6 +50,7 @@ void ByzantineCluster::begin_at(double value) {
 void ByzantineCluster::run(int rounds, double lie) {
   for (int round = 0; round < rounds; ++round) {
     now_ += step;
+    ++round_;
     for (std::size_t i = 0; i < honest_; ++i) {
       if (frozen_.contains(i)) continue;
       nodes_[i].state.publish();
@@ -54,7 +58,10 @@ void ByzantineCluster::run(int rounds, double lie) {
         value += 0.1 * (optimum_ - value) + random_.normal(0, 0.05);
     }
     std::vector<Snapshot> snapshots;
-    for (const Node& node : nodes_) snapshots.push_back({node.values, node.state.progress()});
+    for (const Node& node : nodes_) {
+      snapshots.push_back({node.values, node.state.progress()});
+      snapshots.back().progress.version = round_;
+    }
     snapshots.push_back(snapshots.front());
     for (double& value : snapshots.back().values) value *= lie;
     for (std::size_t i = 0; i < honest_; ++i) {
@@ -65,56 +72,33 @@ void ByzantineCluster::run(int rounds, double lie) {
 
 void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snapshots) {
   Node& node = nodes_[index];
-  PullRound round;
-  round.begin(now_, 1s);
-  while (const auto peer = round.next_peer(node.table, now_, random_)) {
-    const std::size_t owner = *peer < index ? *peer : *peer + 1;
-    if (frozen_.contains(owner)) {
-      round.failed(node.table, PeerFailure::unreachable, now_, random_);
-      continue;
-    }
-    const Vector& theirs = snapshots[owner].values;
-    const double clock_gap = snapshots[owner].progress.clock - node.state.clock();
-    const double away = distance(theirs, node.values);
-    const auto verdict = node.firewall.judge(*peer, 0, away, clock_gap);
-    reports_ += verdict.reported ? 1 : 0;
-    if (verdict.unproven) {
-      round.failed(node.table, PeerFailure::unproven, now_, random_);
-      continue;
-    }
-    if (verdict.refused) {
-      const auto until = node.firewall.failed(*peer, PeerFailure::distant, now_);
-      if (until) node.table.hold(*peer, *until);
-      round.failed(node.table, PeerFailure::distant, now_, random_);
-      continue;
-    }
-    const auto until = node.firewall.succeeded(*peer, verdict, now_);
-    if (until) node.table.hold(*peer, *until);
-    round.succeeded(node.table, {}, now_);
-    blend(node, snapshots[owner], away * away, verdict.scale);
-  }
+  RoundSpec spec;
+  spec.timeout = 1s;
+  const auto offer_of = [&](const PullEngine::Ask& ask) {
+    const std::size_t owner = node_of(index, ask.peer);
+    Offer offer;
+    if (frozen_.contains(owner)) offer.failure = PeerFailure::unreachable;
+    offer.progress = snapshots[owner].progress;
+    offer.squared_distance = squared_distance(snapshots[owner].values, node.values);
+    return offer;
+  };
+  const Arrival arrival = run_round(node.engine, spec, node.state.progress(), now_, offer_of);
+  for (const LogEntry& entry : node.engine.take_log()) reports_ += tells_of_distance(entry) ? 1 : 0;
+  if (node.state.absorb(arrival, {}, now_) == Absorbed::blend)
+    blend(node, snapshots[node_of(index, *arrival.peer)], arrival);
+  node.state.end_step(false, Duration::zero());
 }
 
-void ByzantineCluster::blend(Node& node, const Snapshot& peer, double squared_distance,
-                             double scale) {
-  Arrival arrival;
-  arrival.outcome = Outcome::mixed;
-  arrival.progress = peer.progress;
-  arrival.own = node.state.progress();
-  arrival.stats.squared_distance = squared_distance;
-  arrival.factor_scale = scale;
-  if (node.state.absorb(arrival, {}, now_) == Absorbed::blend) {
-    const double factor = node.state.blend(arrival, 1);
-    for (std::size_t d = 0; d < dimensions; ++d)
-      node.values[d] += factor * (peer.values[d] - node.values[d]);
-  }
-  node.state.end_step(false, Duration::zero());
+void ByzantineCluster::blend(Node& node, const Snapshot& peer, const Arrival& arrival) {
+  const double factor = node.state.blend(arrival, 1);
+  for (std::size_t d = 0; d < dimensions; ++d)
+    node.values[d] += factor * (peer.values[d] - node.values[d]);
 }
 
 double ByzantineCluster::error() const {
   double sum = 0;
   for (const Node& node : nodes_)
-    sum += std::pow(distance(node.values, Vector(dimensions, optimum_)), 2);
+    sum += squared_distance(node.values, Vector(dimensions, optimum_));
   return std::sqrt(sum / static_cast<double>(honest_));
 }
 
@@ -125,19 +109,21 @@ double ByzantineCluster::consensus_distance() const {
       mean[d] += node.values[d] / static_cast<double>(honest_);
   }
   double sum = 0;
-  for (const Node& node : nodes_) sum += std::pow(distance(node.values, mean), 2);
+  for (const Node& node : nodes_) sum += squared_distance(node.values, mean);
   return std::sqrt(sum / static_cast<double>(honest_));
 }
 
 std::size_t ByzantineCluster::quarantining_the_liar() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      nodes_, [this](const Node& node) { return node.firewall.record(liar()).quarantines > 0; }));
+  return static_cast<std::size_t>(std::ranges::count_if(nodes_, [this](const Node& node) {
+    return node.engine.firewall().record(liar()).quarantines > 0;
+  }));
 }
 
 std::uint64_t ByzantineCluster::quarantines_of_honest_nodes() const {
   std::uint64_t sum = 0;
   for (const Node& node : nodes_) {
-    for (PeerId peer = 0; peer < liar(); ++peer) sum += node.firewall.record(peer).quarantines;
+    for (PeerId peer = 0; peer < liar(); ++peer)
+      sum += node.engine.firewall().record(peer).quarantines;
   }
   return sum;
 }

@@ -6,15 +6,14 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "dpwa/engine/pull_engine.h"
 #include "dpwa/engine/trainer_state.h"
-#include "dpwa/rules/firewall.h"
-#include "dpwa/rules/peer_table.h"
-#include "dpwa/rules/progress.h"
 
 namespace dpwa::testing {
 
-// Honest nodes that descend towards an optimum with noise and average in rounds, and a last one
-// that answers with lies: the very objects that a real node decides with, on a virtual clock.
+// Honest nodes that descend towards an optimum with noise and average in rounds, and a last node
+// that answers with lies. Each honest node drives the TrainerState and the PullEngine of the real
+// node, on a virtual clock.
 class ByzantineCluster {
  public:
   ByzantineCluster(std::size_t honest, DistancePolicy policy);
@@ -24,16 +23,17 @@ class ByzantineCluster {
   // Every coordinate of what the nodes train for; 1 at first.
   void set_optimum(double value) { optimum_ = value; }
   double optimum() const { return optimum_; }
-  // These honest nodes stand still and reach nobody, nor does anybody reach them.
+  // These honest nodes do not train, reach no other node, and no other node reaches them.
   void set_frozen(std::set<std::size_t> nodes) { frozen_ = std::move(nodes); }
 
-  // `lie`: the liar's answer is so many times what the first node has; 1 is an honest answer.
+  // `lie`: the liar sends the values of the first node times this; 1 is an honest answer.
   void run(int rounds, double lie);
 
-  double error() const;  // root mean square over the nodes of the distance to what they train for
+  // Of the distances between the nodes and the optimum: the root mean square.
+  double error() const;
   double consensus_distance() const;
   std::size_t quarantining_the_liar() const;
-  // Distances that were worth a line in an honest node's log.
+  // Warnings about distances in the logs of the honest nodes.
   std::uint64_t reports() const { return reports_; }
   std::uint64_t quarantines_of_honest_nodes() const;
 
@@ -42,22 +42,22 @@ class ByzantineCluster {
   struct Node {
     Vector values;
     TrainerState state;
-    PeerTable table;
-    Firewall firewall;
+    PullEngine engine;
   };
 
-  PeerId liar() const { return static_cast<PeerId>(honest_ - 1); }  // as every honest node counts
   struct Snapshot {
     Vector values;
     Progress progress;
   };
-  void blend(Node& node, const Snapshot& peer, double squared_distance, double scale);
+  PeerId liar() const { return static_cast<PeerId>(honest_ - 1); }  // for every honest node
   void pull(std::size_t index, const std::vector<Snapshot>& snapshots);
+  void blend(Node& node, const Snapshot& peer, const Arrival& arrival);
 
   const std::size_t honest_;
   double optimum_ = 1;
   std::set<std::size_t> frozen_;
   std::uint64_t reports_ = 0;
+  std::uint64_t round_ = 0;
   std::vector<Node> nodes_;
   Random random_{7};
   TimePoint now_;

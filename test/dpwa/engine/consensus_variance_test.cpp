@@ -2,14 +2,13 @@
 
 #include <cmath>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "dpwa/base/random.h"
 #include "dpwa/engine/pull_engine.h"
+#include "test/dpwa/engine/pull_driver.h"
 
 using namespace std::chrono_literals;
-using dpwa::Answer;
 using dpwa::Progress;
 using dpwa::PullEngine;
 using dpwa::Random;
@@ -52,13 +51,10 @@ Vectors pull_round(const Vectors& before, Engines& engines, double factor) {
   ++engines.progress.version;
   for (std::size_t i = 0; i < before.size(); ++i) {
     PullEngine& engine = engines.nodes[i];
-    engine.begin({});
-    const std::size_t id = std::get<PullEngine::Ask>(engine.next(0, now)).peer;
-    Answer answer;
-    answer.progress = engines.progress;
-    engine.landed(answer, {}, engines.progress);
-    engine.settle(answer, false, false, now);
-    const auto& peer = before[id < i ? id : id + 1];
+    const auto arrival = dpwa::testing::run_round(
+        engine, {}, engines.progress, now,
+        [&](const PullEngine::Ask&) { return dpwa::testing::Offer{.progress = engines.progress}; });
+    const auto& peer = before[dpwa::testing::node_of(i, *arrival.peer)];
     for (std::size_t d = 0; d < dimensions; ++d) {
       after[i][d] += factor * (peer[d] - before[i][d]);
     }

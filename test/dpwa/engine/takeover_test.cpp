@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "dpwa/engine/pull_engine.h"
 #include "dpwa/engine/trainer_state.h"
-#include "dpwa/rules/peer_table.h"
-#include "dpwa/rules/pull_round.h"
 #include "interpolation/registry.h"
+#include "test/dpwa/engine/pull_driver.h"
 
 using namespace std::chrono_literals;
 using namespace dpwa;
 
 namespace {
 
-// Nodes of one cluster file that train in lockstep, each with a TrainerState and a model of one
-// parameter, on a virtual clock. A snapshot may be replaced by a lie.
+// Nodes of one cluster file that train in lockstep on a virtual clock. Each node has a
+// TrainerState, a PullEngine and a model of one parameter. A snapshot may be replaced by a lie.
 class LineageCluster {
  public:
   explicit LineageCluster(std::size_t count) {
@@ -37,12 +37,12 @@ class LineageCluster {
                          GuardedInterpolation(interpolation_registry().make("constant", {}), 0.5),
                          random_);
       state.replace(0, 7);
-      nodes_.push_back({std::move(state),
-                        PeerTable(std::vector<std::string>(count - 1, "peer"), {}, {}),
-                        std::vector<std::uint64_t>(count),
-                        {},
-                        {},
-                        0});
+      std::vector<std::string> peers;
+      for (std::size_t other = 0; other < count; ++other)
+        if (other != i) peers.push_back(name_of(other));
+      PullEngineOptions pulls = dpwa::testing::measuring(DistancePolicy::off);
+      pulls.seed = derive_seed(5, {i});
+      nodes_.push_back({std::move(state), PullEngine(pulls, peers), {}, {}, 0});
     }
   }
 
@@ -71,9 +71,9 @@ class LineageCluster {
     const Absorbed what = node.state.absorb(arrival, others, now_);
     if (what == Absorbed::blend) {
       const double factor = node.state.blend(arrival, 1);
-      node.weights += factor * (source_->weights - node.weights);
+      node.weights += factor * (source(index, arrival).weights - node.weights);
     } else if (what == Absorbed::adopt) {
-      node.weights = source_->weights;
+      node.weights = source(index, arrival).weights;
       node.state.take_over(arrival, now_);
     }
     for (const TrainerLine& line : node.state.take_lines())
@@ -92,8 +92,7 @@ class LineageCluster {
  private:
   struct Node {
     TrainerState state;
-    PeerTable table;
-    std::vector<std::uint64_t> seen;  // versions, by node
+    PullEngine engine;
     std::map<std::string, GivenWeights, std::less<>> given;
     Progress snapshot;
     double weights;
@@ -101,42 +100,30 @@ class LineageCluster {
 
   static std::string name_of(std::size_t index) { return "w" + std::to_string(index + 1); }
 
+  const Node& source(std::size_t index, const Arrival& arrival) const {
+    return nodes_[dpwa::testing::node_of(index, *arrival.peer)];
+  }
+
   Arrival round(std::size_t index, std::optional<PeerId> adopt_from) {
     Node& node = nodes_[index];
-    Arrival arrival;
-    arrival.full = adopt_from.has_value();
-    arrival.own = node.state.progress();
-    PullRound round;
-    round.begin(now_, 1s, adopt_from);
-    while (const auto peer = round.next_peer(node.table, now_, random_)) {
-      const std::size_t owner = *peer < index ? *peer : *peer + 1;
-      Node& other = nodes_[owner];
-      arrival.peer = *peer;
-      arrival.peer_name = name_of(owner);
-      arrival.progress = other.snapshot;
-      if (!adopt_from && node.seen[owner] == other.snapshot.version) {
-        round.failed(node.table, PeerFailure::unchanged, now_, random_);
-      } else if (!adopt_from && other.snapshot.lineage != node.state.lineage()) {
-        arrival.other_lineages.push_back({*peer, arrival.peer_name, other.snapshot});
-        round.failed(node.table, PeerFailure::other_lineage, now_, random_);
-      } else {
-        node.seen[owner] = other.snapshot.version;
-        source_ = &other;
-        if (adopt_from)
-          other.given.insert_or_assign(name_of(index), GivenWeights{now_, other.snapshot.lineage});
-        if (!adopt_from) node.table.shares_lineage(*peer);
-        round.succeeded(node.table, other.snapshot, now_);
-      }
-    }
-    arrival.outcome = round.outcome();
-    return arrival;
+    RoundSpec spec;
+    if (adopt_from) spec = dpwa::testing::of_peer(*adopt_from, take_over);
+    return dpwa::testing::run_round(
+        node.engine, spec, node.state.progress(), now_, [&](const PullEngine::Ask& ask) {
+          Node& other = nodes_[dpwa::testing::node_of(index, ask.peer)];
+          if (adopt_from)
+            other.given.insert_or_assign(name_of(index),
+                                         GivenWeights{now_, other.snapshot.lineage});
+          dpwa::testing::Offer offer;
+          offer.progress = other.snapshot;
+          return offer;
+        });
   }
 
   std::vector<Node> nodes_;
   Surroundings others_;
   Random random_{5};
   TimePoint now_{1h};
-  const Node* source_ = nullptr;  // of what was pulled last
   int takeovers_ = 0;
 };
 
