@@ -22,7 +22,7 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/log/log.h"
-#include "dpwa/rules/clock.h"
+#include "dpwa/rules/progress.h"
 
 namespace dpwa {
 namespace {

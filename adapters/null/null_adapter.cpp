@@ -5,7 +5,7 @@
 #include "adapters/common/flat_parameters.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
-#include "dpwa/rules/clock.h"
+#include "dpwa/rules/progress.h"
 
 namespace dpwa {
 namespace {

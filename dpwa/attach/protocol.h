@@ -5,7 +5,7 @@
 #include <string>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/gossip/gossip_state.h"
+#include "dpwa/gossip/gossip_session.h"
 #include "dpwa/rules/step_report.h"
 
 // What a trainer and its node process say to each other: where they meet, and JSON in the messages

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/rules/firewall_options.h"
 #include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/options.h"
 #include "interpolation/interpolation.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "dpwa/rules/lower_median.h"
+#include "dpwa/rules/distance_bound.h"
 
 namespace dpwa {
 namespace {

@@ -13,7 +13,7 @@
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/start_comparison.h"
 #include "dpwa/engine/trainer_line.h"
-#include "dpwa/rules/firewall_options.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/start_rule.h"
 
 namespace dpwa {

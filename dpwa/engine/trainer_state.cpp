@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "dpwa/rules/clock.h"
+#include "dpwa/rules/progress.h"
 
 namespace dpwa {
 namespace {

@@ -9,12 +9,11 @@
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/engine/arrival.h"
-#include "dpwa/engine/lineage_watch.h"
 #include "dpwa/engine/trainer_line.h"
-#include "dpwa/rules/alone_watch.h"
+#include "dpwa/rules/lineage.h"
 #include "dpwa/rules/progress.h"
-#include "dpwa/rules/step_interval.h"
 #include "dpwa/rules/step_report.h"
+#include "dpwa/rules/trainer_watches.h"
 #include "interpolation/guarded.h"
 
 namespace dpwa {

@@ -15,7 +15,6 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/engine/arrival.h"
-#include "dpwa/engine/lineage_watch.h"
 #include "dpwa/engine/trainer_state.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/gossip/model_passes.h"
@@ -24,6 +23,7 @@
 #include "dpwa/log/log_limiter.h"
 #include "dpwa/net/served_for.h"
 #include "dpwa/node/node.h"
+#include "dpwa/rules/lineage.h"
 #include "dpwa/snapshot/byte_range.h"
 
 namespace dpwa {

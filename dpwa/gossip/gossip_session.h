@@ -1,12 +1,19 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "dpwa/config/config.h"
-#include "dpwa/gossip/gossip_state.h"
 #include "dpwa/rules/step_report.h"
 
 namespace dpwa {
+
+// What a gossip node keeps over a restart, beside its parameters.
+struct GossipState {
+  double clock = 0;
+  std::uint64_t lineage = 0;      // descent of the weights; 0 = none yet
+  std::uint64_t incarnation = 0;  // of the process that wrote it
+};
 
 // One training process in gossip averaging, wherever its network side runs: in the process itself
 // (Gossip) or in a node process of the same host (attach/AttachedGossip). One (trainer) thread.

@@ -2,7 +2,6 @@
 
 #include "dpwa/gossip/parallel_pass.h"
 #include "dpwa/gossip/parameters.h"
-#include "dpwa/gossip/sharing_choice.h"
 
 namespace dpwa {
 

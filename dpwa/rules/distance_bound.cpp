@@ -5,8 +5,6 @@
 #include <cmath>
 #include <span>
 
-#include "dpwa/rules/lower_median.h"
-
 namespace dpwa {
 
 DistanceBound::DistanceBound(double multiple, std::size_t samples, std::size_t peers)

@@ -1,13 +1,23 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "dpwa/rules/per_peer.h"
 
 namespace dpwa {
+
+// Of two in the middle the lower: of two distances, the nearer one. Reorders `values`, of which
+// there is at least one.
+inline double lower_median(std::span<double> values) {
+  const auto median = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), median, values.end());
+  return *median;
+}
 
 // How far away a peer's parameters may be: tau of ClippedGossip (He, Karimireddy, Jaggi 2022),
 // taken as a multiple of the median of recent distances. No peer holds more than its share of the

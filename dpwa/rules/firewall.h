@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dpwa/rules/distance_bound.h"
-#include "dpwa/rules/firewall_options.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/outliers.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/per_peer.h"

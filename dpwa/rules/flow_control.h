@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "dpwa/base/random.h"
+#include "dpwa/base/time.h"
+
 namespace dpwa {
 
 // Scores of peers, with the constants of the original dpwa (loudinthecloud/dpwa), where only
@@ -22,6 +25,15 @@ struct FlowControl {
   double after_time(double score, double seconds) const {
     return std::max(score, std::min(initial, score + recovery_per_second * std::max(seconds, 0.0)));
   }
+};
+
+// Exponential back-off with jitter. `failures` counts the failures in a row, 1 for the first.
+struct Backoff {
+  Duration initial = std::chrono::milliseconds(100);
+  Duration max = std::chrono::seconds(5);
+  double jitter = 0.5;  // the delay is drawn from [1 - jitter, 1 + jitter] times the nominal one
+
+  Duration delay(unsigned failures, Random& random) const;
 };
 
 }  // namespace dpwa

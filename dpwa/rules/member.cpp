@@ -1,5 +1,6 @@
 #include "dpwa/rules/member.h"
 
+#include <bit>
 #include <tuple>
 
 #include "dpwa/base/random.h"
@@ -15,6 +16,37 @@ bool supersedes(const MemberClaim& claim, const MemberClaim& held) {
 
 std::uint64_t digest_of(const MemberClaim& claim) {
   return derive_seed(hash_of(claim.name), {claim.incarnation, claim.refutation});
+}
+
+void MemberNews::add(std::size_t member) {
+  remove(member);
+  if (member >= told_.size()) told_.resize(member + 1, -1);
+  told_[member] = 0;
+  order_.emplace(0, member);
+}
+
+void MemberNews::remove(std::size_t member) {
+  if (member >= told_.size() || told_[member] < 0) return;
+  order_.erase({static_cast<unsigned>(told_[member]), member});
+  told_[member] = -1;
+}
+
+std::vector<std::size_t> MemberNews::take(std::size_t most, unsigned limit) {
+  std::vector<std::size_t> taken;
+  for (auto it = order_.begin(); it != order_.end() && taken.size() < most; ++it)
+    taken.push_back(it->second);
+  for (const std::size_t member : taken) {
+    const auto times = static_cast<unsigned>(told_[member]) + 1;
+    remove(member);
+    if (times >= limit) continue;
+    told_[member] = static_cast<int>(times);
+    order_.emplace(times, member);
+  }
+  return taken;
+}
+
+unsigned MemberNews::limit(std::size_t nodes) {
+  return 2 * static_cast<unsigned>(std::bit_width(nodes)) + 2;
 }
 
 }  // namespace dpwa

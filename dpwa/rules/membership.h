@@ -11,7 +11,6 @@
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/member.h"
-#include "dpwa/rules/member_news.h"
 #include "dpwa/rules/options.h"
 #include "dpwa/rules/peer_table.h"
 

@@ -1,9 +1,11 @@
-// What of Membership concerns the messages: what there is to send, and what of one is taken in.
+// The part of Membership about other nodes: what a message to them holds, what is taken from one,
+// and which of them are asked beside the pulls.
 
 #include <algorithm>
 #include <utility>
 
 #include "dpwa/rules/membership.h"
+#include "dpwa/rules/sample.h"
 
 namespace dpwa {
 
@@ -83,6 +85,39 @@ bool Membership::merge_answer(const std::string& from, std::uint64_t incarnation
   merge(from, incarnation, exchange, now);
   differed_ = exchange.digest != digest();
   return differed_ && std::size_t{part_} * part_size < exchange.total;
+}
+
+std::optional<PeerId> Membership::to_probe(Random& random) const {
+  Sample<PeerId> silent(1, random);
+  Sample<PeerId> doubtful(1, random);
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
+    if (member.claim.name.empty() || !member.vouched_for()) continue;
+    const MemberStatus status = member.status();
+    const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
+    if (gone) silent.offer(place);
+    if (runs(status) && member.failures > 0) doubtful.offer(place);
+  }
+  const auto& chosen = doubtful.values().empty() ? silent.values() : doubtful.values();
+  return chosen.empty() ? std::nullopt : std::optional(chosen.front());
+}
+
+std::vector<PeerId> Membership::to_meet(std::size_t most, TimePoint now, Random& random) const {
+  Sample<PeerId> chosen(most, random);
+  Sample<PeerId> again(1, random);
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
+    const bool strange = !member.claim.name.empty() && !member.vouched_for();
+    if (!strange || member.claim.addresses.empty() || member.meet_at > now) continue;
+    if (member.meet_at != TimePoint::min()) {
+      if (member.status() != MemberStatus::left) again.offer(place);
+    } else if (runs(member.status())) {
+      chosen.offer(place);
+    }
+  }
+  std::vector<PeerId> places = chosen.values();
+  places.insert(places.end(), again.values().begin(), again.values().end());
+  return places;
 }
 
 }  // namespace dpwa

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "dpwa/rules/highest_draw.h"
 #include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/sample.h"
 
 namespace dpwa {
 namespace {

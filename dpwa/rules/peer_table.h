@@ -10,7 +10,6 @@
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/answer_time.h"
-#include "dpwa/rules/backoff.h"
 #include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/peer_names.h"
 #include "dpwa/rules/per_peer.h"
@@ -77,7 +76,7 @@ struct PeerRecord {
 // Memory grows with the peers that this node has had to do with: the others have the initial
 // record, and names may be shared with the tables of other nodes. Nor does a choice look at every
 // peer: most have the initial score and wait for nothing, so their highest draw is drawn at once
-// (highest_draw.h), and only those that failed lately, wait or rest are looked at one by one.
+// (sample.h), and only those that failed lately, wait or rest are looked at one by one.
 // Time does not go backwards. Pure: time and randomness are arguments. One owner, one thread.
 class PeerTable {
  public:

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "dpwa/base/time.h"
-#include "dpwa/rules/firewall_options.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/per_peer.h"
 
 namespace dpwa {

@@ -1,12 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
+#include <thread>
+#include <vector>
 
 namespace dpwa::test {
 
 // Runs body(0) to body(count - 1) at once, each on a thread of its own, as processes would.
 // Rethrows the first failure once all are done.
-void at_once(std::size_t count, const std::function<void(std::size_t)>& body);
+inline void at_once(std::size_t count, const std::function<void(std::size_t)>& body) {
+  std::vector<std::exception_ptr> failures(count);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        body(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
 
 }  // namespace dpwa::test

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "dpwa/rules/clock.h"
+#include "dpwa/rules/progress.h"
 
 namespace dpwa::testing {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
-#include "dpwa/rules/clock.h"
+#include "dpwa/rules/progress.h"
 
 using namespace std::chrono_literals;
 using dpwa::adopts;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "dpwa/rules/member_news.h"
-
 namespace dpwa {
 namespace {
 

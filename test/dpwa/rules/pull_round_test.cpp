@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <string_view>
 #include <vector>
+
+#include "dpwa/rules/outcome.h"
 
 using namespace std::chrono_literals;
 using dpwa::Backoff;
@@ -166,4 +169,15 @@ TEST_CASE_FIXTURE(Fixture, "a new round forgets the one before") {
     round.failed(table, PeerFailure::busy, start + 1s, random);
   }
   CHECK(asked.size() == table.size());
+}
+
+TEST_CASE("every outcome has a name of its own") {
+  std::set<std::string_view> names;
+  for (const Outcome outcome : {Outcome::skipped, Outcome::pending, Outcome::mixed,
+                                Outcome::timed_out, Outcome::unreachable, Outcome::busy,
+                                Outcome::not_ready, Outcome::stale, Outcome::rejected}) {
+    names.insert(to_string(outcome));
+  }
+  CHECK(names.size() == 9);
+  CHECK(names.count("unknown") == 0);
 }

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "dpwa/rules/clock.h"
+#include "dpwa/rules/progress.h"
 
 using namespace std::chrono_literals;
 using dpwa::StalenessGuard;

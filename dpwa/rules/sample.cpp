@@ -1,4 +1,4 @@
-#include "dpwa/rules/highest_draw.h"
+#include "dpwa/rules/sample.h"
 
 namespace dpwa {
 namespace {

@@ -1,4 +1,4 @@
-#include "dpwa/rules/clock.h"
+#include "dpwa/rules/progress.h"
 
 #include <doctest/doctest.h>
 

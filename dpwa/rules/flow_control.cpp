@@ -1,4 +1,4 @@
-#include "dpwa/rules/backoff.h"
+#include "dpwa/rules/flow_control.h"
 
 #include <algorithm>
 
