@@ -35,7 +35,7 @@ struct NodeEntry {
 enum class Backend { gossip, collective, kvstore, null };
 enum class BlendMode { delta, lerp };
 
-struct GossipConfig : StalenessOptions {
+struct GossipConfig : StalenessOptions, StartOptions {
   double pull_probability = 1.0;                      // of beginning a pull at a step, [0, 1]
   Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
   Duration step_budget{};  // longest wait of step() for the network; 0 = never wait
@@ -45,8 +45,6 @@ struct GossipConfig : StalenessOptions {
   bool daemon = false;  // the network side is a process of its own: `dpwa node`
   // Seed of the choice of peers and blocks and of the moments of pulls; none: taken from the clock.
   std::optional<std::uint64_t> seed;
-  Duration start_wait = std::chrono::milliseconds(10000);  // longest wait at start for the others
-  std::uint32_t min_nodes = 1;  // fewer at the start, or in the final average, are an error
   Duration finish_wait =
       std::chrono::milliseconds(10000);  // longest wait at the end for the others
   FlowControl flow_control;
@@ -93,11 +91,10 @@ struct SecurityConfig {
   std::string key;       // and its private key
 };
 
-struct TransportConfig : ServingOptions {
+struct TransportConfig : ServingOptions, ChunkOptions {
   Codec encoding = Codec::raw;      // in which peers are asked for their parameters
   int congestion_control_line = 0;  // where the cluster file names it; 0 = nowhere
-  std::uint32_t chunk_bytes = default_chunk_bytes;
-  bool checksum = true;  // of chunks; false: none between nodes that both say so
+  bool checksum = true;             // of chunks; false: none between nodes that both say so
 };
 
 struct LogConfig {

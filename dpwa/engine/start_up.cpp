@@ -128,7 +128,7 @@ StartDecision StartUp::decision(TimePoint now) const {
 }
 
 void StartUp::give_up_if_refused(TimePoint now) {
-  const bool waited = elapsed(now) >= options_.rule.wait;
+  const bool waited = elapsed(now) >= options_.rule.start_wait;
   bool refused = false;
   for (const Seen& node : seen_) {
     if (!node.peer) continue;
@@ -160,7 +160,7 @@ void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
   const bool refused = std::ranges::all_of(answers, [](const PeerAnswer& seed) {
     return seed.failure == PeerFailure::rejected && !seed.refuses_name;
   });
-  if (refused || elapsed(now) >= options_.rule.wait) {
+  if (refused || elapsed(now) >= options_.rule.start_wait) {
     failure_ = "node '" + options_.name + "' cannot join by " + options_.join_by + ": " +
                (name_refused_ ? refusal_ : why);
     return;
@@ -190,7 +190,7 @@ void StartUp::look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoin
     return;
   }
   if (!name_refused_) name_refused_ = now;
-  if (elapsed(now) < options_.rule.wait && 2 * refused <= answers.size()) return;
+  if (elapsed(now) < options_.rule.start_wait && 2 * refused <= answers.size()) return;
   if (now - *name_refused_ < patience) return;
   failure_ = "node '" + options_.name + "' was refused: " + refusal_;
 }
@@ -279,8 +279,9 @@ std::optional<StartUp::Action> StartUp::take(TimePoint now) {
     return std::nullopt;
   }
   if (const auto source = comparison.source()) {
-    const Duration left = (best_trains_ ? options_.rule.limit : options_.rule.wait) - elapsed(now);
-    const Duration longest = std::max(options_.timeout, options_.rule.wait);
+    const Duration left =
+        (best_trains_ ? options_.rule.limit : options_.rule.start_wait) - elapsed(now);
+    const Duration longest = std::max(options_.timeout, options_.rule.start_wait);
     return Pull{*source, std::clamp<Duration>(left / 2, options_.timeout, longest)};
   }
   if (comparison.publishes()) return Publish{clock_, lineage_};
@@ -310,7 +311,7 @@ void StartUp::count(PeerId peer, TakeOver outcome, TimePoint now) {
   if (outcome == TakeOver::failed) ++memory.failed_pulls;
   if (outcome != TakeOver::busy) return;
   if (!memory.busy) memory.busy = now;
-  if (now - *memory.busy < options_.rule.wait / 8) return;
+  if (now - *memory.busy < options_.rule.start_wait / 8) return;
   ++memory.failed_pulls;
   memory.busy = now;
 }

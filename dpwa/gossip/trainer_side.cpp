@@ -254,9 +254,8 @@ void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, Ti
   options.joins = config.is_joiner();
   for (const NodeEntry& node : config.join)
     options.join_by += (options.join_by.empty() ? "" : ", ") + text_of(node);
-  options.rule.wait = config.gossip.start_wait;
+  static_cast<StartOptions&>(options.rule) = config.gossip;
   options.rule.limit = 2 * config.gossip.start_wait + 4 * config.gossip.timeout;
-  options.rule.min_nodes = config.gossip.min_nodes;
   options.rule.may_bring = !options.joins;  // one that joins has come for the weights of others
   options.timeout = config.gossip.timeout;
   options.blocks = static_cast<unsigned>(side.blocks.size());

@@ -29,8 +29,7 @@ class Visits;
 struct PullRequest;
 struct PullResult;
 
-struct ClientOptions : SocketOptions {
-  std::size_t chunk_bytes = default_chunk_bytes;
+struct ClientOptions : SocketOptions, ChunkOptions {
   FlowControl flow_control;
   Backoff backoff;
   StalenessOptions staleness;

@@ -93,7 +93,7 @@ ServerOptions server_options(const Config& config) {
 ClientOptions client_options(const Config& config, const Node::Options& node) {
   ClientOptions options;
   static_cast<SocketOptions&>(options) = config.transport;
-  options.chunk_bytes = config.transport.chunk_bytes;
+  static_cast<ChunkOptions&>(options) = config.transport;
   options.flow_control = config.gossip.flow_control;
   options.staleness = config.gossip;
   options.firewall = config.gossip.firewall;

@@ -47,8 +47,15 @@ struct ServingOptions : SocketOptions {
   std::uint32_t max_replies = 64;                 // snapshots being sent at once; above: BUSY
 };
 
-// The unit of a reply, with a checksum of its own.
-inline constexpr std::uint32_t default_chunk_bytes = 512 * 1024;
+// Of what a reply consists of.
+struct ChunkOptions {
+  std::uint32_t chunk_bytes = 512 * 1024;  // a unit with a checksum of its own
+};
+
+struct StartOptions {
+  Duration start_wait = std::chrono::seconds(10);  // longest wait for other nodes, from start() on
+  std::uint32_t min_nodes = 1;                     // that must run, this one included
+};
 
 // What becomes of a peer's parameters that are much further away than usual.
 enum class DistancePolicy {

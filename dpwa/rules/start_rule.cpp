@@ -134,7 +134,7 @@ StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self
                            const std::optional<StartWeights>& own, Duration elapsed,
                            const StartRuleOptions& options) {
   const Survey survey(nodes, self, own, options);
-  const bool over = elapsed >= options.wait;
+  const bool over = elapsed >= options.start_wait;
   const bool pulls = elapsed < options.limit;
   StartDecision begin{StartAction::begin, 0};
   if (survey.running() < options.min_nodes)
@@ -150,7 +150,7 @@ StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self
   if (!own) {
     const int earlier = survey.earlier();
     const bool due = (all_answered && earlier == 0) ||
-                     elapsed >= time_to_bring(earlier, nodes.size(), options.wait);
+                     elapsed >= time_to_bring(earlier, nodes.size(), options.start_wait);
     if (options.may_bring) return {due ? StartAction::bring : StartAction::wait, 0};
     return {over ? StartAction::give_up : StartAction::wait, 0};
   }

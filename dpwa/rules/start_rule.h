@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/rules/options.h"
 
 namespace dpwa {
 
@@ -56,12 +57,10 @@ struct StartDecision {
   std::size_t peer = 0;  // node index, with pull_from
 };
 
-struct StartRuleOptions {
-  Duration wait = std::chrono::seconds(10);   // longest wait for other nodes, from start() on
+struct StartRuleOptions : StartOptions {
   Duration limit = std::chrono::seconds(20);  // no pull is begun after it
   unsigned failed_pulls = 3;  // after so many failed pulls a node counts as unreachable
   unsigned taken_over = 3;    // after so many takeovers in one start its weights are left alone
-  std::size_t min_nodes = 1;  // that must run when this one begins, itself included
   bool may_bring = true;      // false: a node that joins comes for the weights of others
 };
 
@@ -78,13 +77,13 @@ struct StartRuleOptions {
 //   - The common weights are those of the highest clock; at equal clocks those of the smallest
 //     lineage. A node that has none, or others, or is more than one behind, takes them over.
 //   - Nobody has weights: the first node in file order that runs brings its own, at once when
-//     every other node of the file has answered, else after half of `wait`. Those behind it bring
-//     theirs shortly after that, one after the other, in case it never does.
+//     every other node of the file has answered, else after half of `start_wait`. Those behind it
+//     bring theirs shortly after that, one after the other, in case it never does.
 //   - A node begins when every other node of the file has answered and has the common weights, and
-//     in any case after `wait`.
-// So no peer keeps a node from beginning for longer than `wait` by what it says and does not do,
-// nor for longer than `limit` by full pulls that bring nothing.
-// Pure: `elapsed` is the time since start() was called. `own`: none = no common weights yet.
+//     in any case after `start_wait`.
+// So no peer keeps a node from beginning for longer than `start_wait` by what it says and does not
+// do, nor for longer than `limit` by full pulls that bring nothing. Pure: `elapsed` is the time
+// since start() was called. `own`: none = no common weights yet.
 StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self,
                            const std::optional<StartWeights>& own, Duration elapsed,
                            const StartRuleOptions& options);

@@ -38,7 +38,7 @@ Own resumed(double clock, std::uint64_t lineage = 1) {
 
 StartDecision decide(const std::vector<StartView>& nodes, std::size_t self, Duration elapsed = 0ns,
                      const Own& own = none) {
-  return decide_start(nodes, self, own, elapsed, {.wait = 10s, .limit = 20s});
+  return decide_start(nodes, self, own, elapsed, {});
 }
 StartAction action(const std::vector<StartView>& nodes, std::size_t self, Duration elapsed = 0ns,
                    const Own& own = none) {
@@ -223,7 +223,8 @@ TEST_CASE("of resumed nodes the one that is ahead waits until the others have ca
 }
 
 TEST_CASE("a node that joins never brings weights, and gives up after the wait") {
-  StartRuleOptions options{.wait = 10s, .limit = 20s, .may_bring = false};
+  StartRuleOptions options;
+  options.may_bring = false;
   const std::vector<StartView> nodes{joining, unknown};
   CHECK(decide_start(nodes, 1, none, 10s - 1ns, options).action == StartAction::wait);
   CHECK(decide_start(nodes, 1, none, 10s, options).action == StartAction::give_up);
@@ -232,7 +233,8 @@ TEST_CASE("a node that joins never brings weights, and gives up after the wait")
 }
 
 TEST_CASE("with fewer nodes than are demanded a node waits, and then gives up") {
-  StartRuleOptions options{.wait = 10s, .limit = 20s, .min_nodes = 3};
+  StartRuleOptions options;
+  options.min_nodes = 3;
   const auto at = [&](Duration elapsed, const StartView& third) {
     return decide_start({unknown, waiting(0), third}, 0, taken(0), elapsed, options).action;
   };
