@@ -9,7 +9,6 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/terms.h"
-#include "dpwa/base/mutex.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 

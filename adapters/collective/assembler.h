@@ -11,7 +11,7 @@
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/lookout.h"
 #include "adapters/collective/next_group.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_node.h"
 

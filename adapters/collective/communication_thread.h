@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa::collective {
 

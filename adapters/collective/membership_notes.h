@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "adapters/collective/terms.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/net/status_notes.h"
 
 namespace dpwa::collective {

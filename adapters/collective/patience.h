@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa::collective {

@@ -9,7 +9,7 @@
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/membership_notes.h"
 #include "adapters/collective/patience.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_node.h"
 

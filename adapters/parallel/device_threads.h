@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "adapters/parallel/saved_training.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa {
 namespace {

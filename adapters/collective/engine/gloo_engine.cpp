@@ -53,7 +53,7 @@ class Store {
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "adapters/collective/engine/engine.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa::collective::gloo_engine {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa::collective {
 

@@ -1,5 +1,5 @@
 #include "adapters/collective/engine/mpi_group.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 #include <mpi.h>
 

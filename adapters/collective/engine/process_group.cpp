@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "adapters/collective/engine/rendezvous.h"
-#include "dpwa/base/mutex.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa::collective {
 namespace {
