@@ -15,6 +15,7 @@
 #include "dpwa/ipc/unix_socket.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
+#include "dpwa/node/node.h"
 #include "dpwa/node/waiting_node.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/frame.h"

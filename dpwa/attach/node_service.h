@@ -8,7 +8,7 @@
 #include <string>
 
 #include "dpwa/config/config.h"
-#include "dpwa/gossip/gossip_state.h"
+#include "dpwa/gossip/gossip_session.h"
 #include "dpwa/ipc/message_socket.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/memory_file.h"

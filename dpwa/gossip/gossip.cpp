@@ -8,7 +8,12 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/gossip/pull_blocks.h"
+#include "dpwa/gossip/trainer_side.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/client.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/served_for.h"
+#include "dpwa/node/node.h"
 #include "interpolation/guarded.h"
 #include "interpolation/registry.h"
 

@@ -19,14 +19,15 @@
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/gossip/model_passes.h"
 #include "dpwa/gossip/parameters.h"
-#include "dpwa/gossip/trainer_side.h"
 #include "dpwa/log/log_limiter.h"
-#include "dpwa/net/served_for.h"
-#include "dpwa/node/node.h"
 #include "dpwa/rules/lineage.h"
 #include "dpwa/snapshot/byte_range.h"
 
 namespace dpwa {
+
+class Node;
+enum class ServedFor;
+struct TrainerSide;
 
 // The trainer's side of gossip averaging: owns the node and the passes over the parameters, and
 // does what TrainerState, StartUp and FinalAverage (dpwa/engine) decide. Free of torch; used by the

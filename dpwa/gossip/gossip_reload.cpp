@@ -7,6 +7,7 @@
 #include "dpwa/config/reload.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/log/log.h"
+#include "dpwa/node/node.h"
 
 namespace dpwa {
 namespace {

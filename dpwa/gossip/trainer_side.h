@@ -2,25 +2,32 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
-#include "dpwa/config/config.h"
+#include "dpwa/engine/arrival.h"
+#include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/trainer_line.h"
-#include "dpwa/engine/trainer_state.h"
-#include "dpwa/gossip/model_passes.h"
-#include "dpwa/gossip/parameters.h"
-#include "dpwa/node/node.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/rules/step_report.h"
 #include "dpwa/snapshot/byte_range.h"
 
 namespace dpwa {
 
-// What the trainer thread acts on, between two steps: the parts of a Gossip.
+class ModelPasses;
+class Node;
+class Parameters;
+class Random;
+class TrainerState;
+struct Config;
+struct Greeted;
+struct Member;
+struct PullSpec;
+
+// What the trainer thread acts on between two steps: the parts of a Gossip.
 struct TrainerSide {
   const Config& config;
   Parameters& parameters;
@@ -29,17 +36,26 @@ struct TrainerSide {
   TrainerState& state;
   Node& node;
   ModelPasses& passes;
-  const TimeSource& now;  // that `state` goes by
+  const TimeSource& now;  // the clock of `state`
 
-  Progress progress() const;     // of now, but for version and loss
-  bool publish_now(bool final);  // waits for the copy and for a free buffer
+  Progress progress() const;        // of now, without version and loss
+  bool publish_now(bool final);     // waits for the copy and for a free buffer
+  std::vector<PeerAnswer> greet();  // all peers
+  // A whole round outside of the steps; none: it could not begin, or did not end in time.
+  std::optional<Arrival> pull(const PullSpec& spec);
 };
 
-// Performs what StartUp asks for, until the node may begin. `resumed`: the parameters are those of
-// a checkpoint. Throws std::runtime_error with one line when this node cannot begin.
+// What the greeted nodes answered; `members` is the member table, by place.
+std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,
+                                   const std::vector<Member>& members);
+
+// Performs the actions of StartUp until the node may begin (start_driver.cpp). `resumed`: the
+// parameters are those of a checkpoint. Throws std::runtime_error with one line when this node
+// cannot begin.
 void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, TimePoint begun);
 
-// Performs what FinalAverage asks for. `served_final`: the peers that hold the own final snapshot.
+// Performs the actions of FinalAverage (final_average_driver.cpp). `served_final`: the peers that
+// have the own final snapshot.
 FinishReport run_final_average(TrainerSide& side,
                                const std::function<std::set<std::string>()>& served_final);
 

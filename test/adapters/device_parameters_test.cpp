@@ -12,6 +12,7 @@
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/net/free_ports.h"
+#include "dpwa/node/node.h"
 #include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/vector_cluster.h"

@@ -11,6 +11,7 @@
 
 #include "dpwa/cli/text_table.h"
 #include "dpwa/net/free_ports.h"
+#include "dpwa/node/node.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"

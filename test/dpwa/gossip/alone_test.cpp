@@ -5,6 +5,7 @@
 #include <map>
 
 #include "dpwa/net/free_ports.h"
+#include "dpwa/node/node.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"

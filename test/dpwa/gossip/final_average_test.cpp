@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "dpwa/node/node.h"
 #include "test/support/at_once.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "dpwa/net/free_ports.h"
+#include "dpwa/node/node.h"
 #include "test/support/at_once.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"

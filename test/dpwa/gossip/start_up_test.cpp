@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "dpwa/net/free_ports.h"
+#include "dpwa/node/node.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/endian/conversion.hpp>
 
+#include "dpwa/net/client.h"
+#include "dpwa/node/node.h"
 #include "test/dpwa/net/one_peer.h"
 #include "test/dpwa/net/served_node.h"
 

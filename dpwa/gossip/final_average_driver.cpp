@@ -1,0 +1,147 @@
+// The end of a node: performs on the trainer thread what FinalAverage decides.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "dpwa/config/config.h"
+#include "dpwa/engine/final_average.h"
+#include "dpwa/engine/trainer_state.h"
+#include "dpwa/gossip/blend_regions.h"
+#include "dpwa/gossip/parameters.h"
+#include "dpwa/gossip/trainer_side.h"
+#include "dpwa/net/client.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/node/node.h"
+
+namespace dpwa {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+double squared_distance(const Manifest& manifest, std::span<std::byte> scratch,
+                        std::span<const std::byte> a, std::span<const std::byte> b) {
+  double sum = 0;
+  for (const Region& region : manifest.regions()) {
+    if (region.rule != BlendRule::interpolate) continue;
+    const auto of = [&region](auto span) { return span.subspan(region.offset, region.bytes); };
+    sum += kernels::land_difference(region.dtype, of(scratch), of(a), of(b)).squared_distance;
+  }
+  return sum;
+}
+
+// Performs each action, and tells FinalAverage the result.
+class FinalAverageDriver {
+ public:
+  FinalAverageDriver(TrainerSide& side, FinalAverage& average) : side_(side), average_(average) {}
+
+  // The report, at the end.
+  using Over = std::optional<FinishReport>;
+  Over operator()(const FinalAverage::Drain& drain) {
+    Client& client = side_.node.client();
+    while (client.under_way() && SteadyClock::now() < drain.until)
+      client.take(side_.config.gossip.timeout);
+    client.take(Duration::zero());
+    return {};
+  }
+  Over operator()(const FinalAverage::Publish&) {
+    const bool done = side_.publish_now(true);
+    if (done) side_.node.local().state = wire::NodeState::finished;
+    average_.published(done, SteadyClock::now());
+    return {};
+  }
+  Over operator()(const FinalAverage::Greet&) {
+    average_.greeted(side_.greet(), SteadyClock::now());
+    return {};
+  }
+  Over operator()(const FinalAverage::TakeBuffer&) {
+    if (!own_) own_ = side_.node.local().store.latest();
+    auto buffer = side_.node.local().store.begin();
+    const bool done = buffer.has_value();
+    if (done) buffers_.push_back(std::move(*buffer));
+    average_.took_buffer(done, SteadyClock::now());
+    return {};
+  }
+  Over operator()(const FinalAverage::Pull& pull) {
+    PullSpec spec = full_pull(pull.peer, pull.timeout);
+    spec.exchange = fold_into_average;
+    const auto arrival = side_.pull(spec);
+    const bool landed = arrival && arrival->outcome == Outcome::mixed;
+    average_.pulled(landed ? std::optional(arrival->progress) : std::nullopt,
+                    arrival && arrival->outcome == Outcome::busy, SteadyClock::now());
+    return {};
+  }
+  Over operator()(const FinalAverage::Fold& fold) {
+    const Manifest& manifest = side_.parameters.manifest();
+    const auto model = fold.own ? own_->bytes() : side_.node.client().landing().bytes();
+    if (fold.count == 1) {
+      std::ranges::copy(model, buffers_[0].bytes().begin());
+      return {};
+    }
+    blend_regions(manifest, {0, manifest.exchange_bytes()}, buffers_[0].bytes(), model,
+                  LandingMode::values, 1.0 / static_cast<double>(fold.count));
+    take_larger_counters(manifest, buffers_[0].bytes(), model);
+    return {};
+  }
+  Over operator()(const FinalAverage::Replace& replace) {
+    double distance = std::numeric_limits<double>::quiet_NaN();
+    if (replace.measures) {
+      distance = std::sqrt(squared_distance(side_.parameters.manifest(), buffers_[1].bytes(),
+                                            buffers_[0].bytes(), own_->bytes()));
+    }
+    side_.parameters.assign(buffers_[0].bytes());
+    buffers_.clear();
+    own_.reset();
+    average_.replaced(distance);
+    return {};
+  }
+  Over operator()(const FinalAverage::Wait& wait) {
+    std::this_thread::sleep_for(wait.time);
+    return {};
+  }
+  Over operator()(const FinalAverage::Done& done) { return done.report; }
+
+ private:
+  TrainerSide& side_;
+  FinalAverage& average_;
+  std::shared_ptr<const Snapshot> own_;
+  std::vector<SnapshotStore::Writer> buffers_;  // for the mean, then for the difference to it
+};
+
+}  // namespace
+
+FinishReport run_final_average(TrainerSide& side,
+                               const std::function<std::set<std::string>()>& served_final) {
+  const Config& config = side.config;
+  FinalAverageOptions options;
+  options.name = config.self;
+  options.position = config.self_index();
+  options.file_peers = Node::file_indices(config).size();
+  options.joins = config.is_joiner();
+  options.min_nodes = config.gossip.min_nodes;
+  options.averages = config.gossip.final_average;
+  options.timeout = config.gossip.timeout;
+  options.finish_wait = config.gossip.finish_wait;
+  options.lineage = side.state.lineage();
+  const TimePoint begun = SteadyClock::now();
+  std::optional<TimePoint> alone_since = side.state.alone_since();
+  if (alone_since) alone_since = begun - (side.now() - *alone_since);
+  FinalAverage average(std::move(options), begun, alone_since);
+  FinalAverageDriver driver(side, average);
+  std::optional<FinishReport> report;
+  while (!report) {
+    const FinalAverage::Action action = average.next(SteadyClock::now(), served_final());
+    log_lines(average.take_lines());
+    report = std::visit(driver, action);
+  }
+  return *report;
+}
+
+}  // namespace dpwa

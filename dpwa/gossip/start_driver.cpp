@@ -1,0 +1,138 @@
+// The start of a node: performs on the trainer thread what StartUp decides.
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "dpwa/config/config.h"
+#include "dpwa/engine/start_up.h"
+#include "dpwa/engine/trainer_state.h"
+#include "dpwa/gossip/parameters.h"
+#include "dpwa/gossip/trainer_side.h"
+#include "dpwa/log/log.h"
+#include "dpwa/net/client.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/node/node.h"
+
+namespace dpwa {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+std::string text_of(const NodeEntry& place) {
+  return place.host + ":" + std::to_string(place.port);
+}
+
+// Performs each action, and tells StartUp the result.
+class StartDriver {
+ public:
+  StartDriver(TrainerSide& side, StartUp& start) : side_(side), start_(start) {}
+
+  // Whether the node may begin.
+  bool operator()(const StartUp::Visit&) {
+    std::vector<PeerAddress> addresses;
+    for (const NodeEntry& node : side_.config.join)
+      addresses.push_back({"", node.addresses, node.port});
+    const auto visited = side_.node.client().visit_all(
+        addresses, true, std::max<Duration>(side_.config.gossip.timeout, std::chrono::seconds(1)));
+    for (const Greeted& seed : visited)
+      if (!seed.failure) side_.node.local().members->keep(seed.welcome.node);
+    start_.visited(answers_of(visited, {}), SteadyClock::now());
+    return false;
+  }
+  bool operator()(const StartUp::Greet&) {
+    const auto answers = side_.greet();
+    for (const PeerAnswer& answer : answers) {
+      if (!answer.failure && answer.seed && answer.lineage != 0)
+        side_.state.lineages().hear(answer.name, {answer.lineage, answer.clock}, true);
+    }
+    start_.greeted(answers, SteadyClock::now());
+    return false;
+  }
+  bool operator()(const StartUp::Publish& publish) {
+    side_.state.replace(publish.clock, publish.lineage);
+    start_.published(side_.publish_now(false));
+    return false;
+  }
+  bool operator()(const StartUp::Pull& pull) {
+    const PullSpec spec = full_pull(pull.peer, pull.timeout);
+    const auto arrival = side_.pull(spec);
+    const Outcome outcome = arrival ? arrival->outcome : Outcome::timed_out;
+    const Progress progress = arrival ? arrival->progress : Progress{};
+    TakeOver result = TakeOver::failed;
+    if (outcome == Outcome::busy || outcome == Outcome::not_ready) result = TakeOver::busy;
+    if (outcome == Outcome::mixed) {
+      result = TakeOver::taken;
+      side_.parameters.assign(side_.node.client().landing().bytes());
+      side_.state.replace(progress.clock, progress.lineage);
+      log(LogLevel::info, "gossip",
+          "took over the weights of '" + arrival->peer_name + "' at clock " +
+              std::to_string(progress.clock));
+    }
+    start_.pulled(result, progress.clock, progress.lineage, SteadyClock::now());
+    return false;
+  }
+  bool operator()(const StartUp::Measure& measure) {
+    PullSpec spec;
+    spec.exchange = compare_only;
+    spec.peer = measure.peer;
+    if (side_.blocks.size() > 1) {
+      spec.block = measure.block;
+      spec.range = side_.blocks[measure.block];
+    }
+    spec.timeout = side_.config.gossip.timeout;
+    const auto arrival = side_.pull(spec);
+    const bool compares = arrival && arrival->outcome == Outcome::mixed &&
+                          arrival->progress.lineage == side_.state.lineage();
+    start_.measured(compares ? std::optional(arrival->stats.squared_distance) : std::nullopt);
+    return false;
+  }
+  bool operator()(const StartUp::Wait& wait) {
+    std::this_thread::sleep_for(wait.time);
+    return false;
+  }
+  bool operator()(const StartUp::Begin&) { return true; }
+  bool operator()(const StartUp::Fail& fail) { throw std::runtime_error(fail.line); }
+
+ private:
+  TrainerSide& side_;
+  StartUp& start_;
+};
+
+}  // namespace
+
+void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, TimePoint begun) {
+  const Config& config = side.config;
+  StartUpOptions options;
+  options.name = config.self;
+  options.position = config.self_index();
+  options.file_peers = Node::file_indices(config).size();
+  options.joins = config.is_joiner();
+  for (const NodeEntry& node : config.join)
+    options.join_by += (options.join_by.empty() ? "" : ", ") + text_of(node);
+  static_cast<StartOptions&>(options.rule) = config.gossip;
+  options.rule.limit = 2 * config.gossip.start_wait + 4 * config.gossip.timeout;
+  options.rule.may_bring = !options.joins;  // one that joins has come for the weights of others
+  options.timeout = config.gossip.timeout;
+  options.blocks = static_cast<unsigned>(side.blocks.size());
+  options.firewall = config.gossip.firewall;
+  options.new_lineage = new_lineage;
+  options.weights = {side.state.clock(), side.state.lineage(), resumed};
+  StartUp start(std::move(options), begun);
+  StartDriver driver(side, start);
+  bool begins = false;
+  while (!begins) {
+    const StartUp::Action action = start.next(SteadyClock::now(), side.random);
+    log_lines(start.take_lines());
+    begins = std::visit(driver, action);
+  }
+  side.node.local().state = wire::NodeState::ready;
+  log(LogLevel::info, "gossip", "ready at clock " + std::to_string(side.state.clock()));
+}
+
+}  // namespace dpwa
