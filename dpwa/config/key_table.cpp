@@ -13,8 +13,8 @@ Key nodes_key() {
   key.name = "nodes";
   key.accepted = "a list, at least one entry";
   key.reference =
-      "the nodes, [below](#nodes); the only key that must be there, and left out where a "
-      "[launcher](LAUNCHERS.md) gives the nodes";
+      "the nodes, [below](#nodes); the only required key, left out where a "
+      "[launcher](LAUNCHERS.md) provides the nodes";
   key.read = [](const Field& field, Config& config) { read_nodes(field, config.nodes); };
   key.print = [](const Config&) { return std::nullopt; };
   key.copy = [](const Config& from, Config& to) { to.nodes = from.nodes; };
@@ -30,16 +30,16 @@ KeySection top_level() {
           in.key("cluster", &Config::cluster, cluster_name(),
                  "nodes of another cluster are refused"),
           nodes_key(),
-          in.key("backend", &Config::backend, backend(),
-                 "gossip | collective (synchronous all-reduce) | null (one node); kvstore: a later "
-                 "version",
-                 {.reference = "what `make_adapter` makes: gossip averaging, [synchronous data "
-                               "parallel](COLLECTIVE.md), or one node without a network. `dpwa "
-                               "--version` names those of the build",
-                  .accepted = "`gossip`, `collective`, `null`; `kvstore`, and what the build "
-                              "leaves out, are refused by `dpwa config check`, `dpwa node` and "
-                              "trainers",
-                  .line = &line_at<&Config::backend_line>}),
+          in.key(
+              "backend", &Config::backend, backend(),
+              "gossip | collective (synchronous all-reduce) | null (one node); kvstore: a later "
+              "version",
+              {.reference = "what `make_adapter` makes: gossip averaging, [synchronous data "
+                            "parallel](COLLECTIVE.md), or one node without a network. `dpwa "
+                            "--version` lists the back ends of the build",
+               .accepted = "`gossip`, `collective`, `null`; `dpwa config check`, `dpwa node` and "
+                           "trainers refuse `kvstore` and back ends that the build leaves out",
+               .line = &line_at<&Config::backend_line>}),
       }};
 }
 
@@ -48,58 +48,58 @@ KeySection collective_keys() {
   const auto bytes = size(0, std::int64_t{1} << 30, "a size of at most 1GiB");
   return {
       .path = "collective",
-      .above = {"Of backend collective alone. Gradients travel in buckets; sizes of 0: a bucket "
-                "for each parameter."},
+      .above = {"Only for backend collective. Gradients travel in buckets; size 0: one bucket per "
+                "parameter."},
       .keys =
           {
-              in.key("engine", &CollectiveConfig::engine, choice(engine_words),
-                     "auto | gloo | nccl | mpi",
-                     {.reference =
-                          "what moves the gradients; `auto` is `gloo` for models in host memory. "
-                          "[`mpi`](LAUNCHERS.md#engine-mpi) is for processes of mpirun and "
-                          "`on_lost_rank: stop`, in builds that found MPI; `nccl` is only in "
-                          "builds whose LibTorch has NCCL, and was never run"}),
+              in.key(
+                  "engine", &CollectiveConfig::engine, choice(engine_words),
+                  "auto | gloo | nccl | mpi",
+                  {.reference =
+                       "the library that transfers the gradients; `auto` is `gloo` for models in "
+                       "host memory. [`mpi`](LAUNCHERS.md#engine-mpi) is for processes started by "
+                       "mpirun with `on_lost_rank: stop`, in builds that found MPI; `nccl` exists "
+                       "only in builds whose LibTorch has NCCL, and was never run"}),
               in.key("first_bucket_bytes", &CollectiveConfig::first_bucket_bytes, bytes,
-                     "the bucket that is full first",
-                     {.reference = "gradients travel in buckets, while the backward pass still "
-                                   "runs: the size of the one that is full first; 0 = a bucket "
-                                   "for each parameter"}),
-              in.key("bucket_bytes", &CollectiveConfig::bucket_bytes, bytes, "the others",
-                     {.reference = "of the others"}),
+                     "size of the bucket that fills first",
+                     {.reference =
+                          "gradients travel in buckets while the backward pass still runs; this is "
+                          "the size of the bucket that fills first. 0 = one bucket per parameter"}),
+              in.key("bucket_bytes", &CollectiveConfig::bucket_bytes, bytes,
+                     "size of the other buckets", {.reference = "size of the other buckets"}),
               in.key("compression", &CollectiveConfig::compression, choice(compression_words),
-                     "none | fp16 | bf16: of what travels; sums are fp32",
-                     {.reference = "of what travels; sums are taken in fp32"}),
+                     "none | fp16 | bf16: format on the wire; sums are fp32",
+                     {.reference = "format on the wire; sums are taken in fp32"}),
               in.key("average_buffers", &CollectiveConfig::average_buffers, boolean(),
-                     "BatchNorm statistics: false: those of the first node at work; true: the mean",
-                     {.reference = "BatchNorm statistics: the mean over all nodes, or those of "
-                                   "the first node that is at work"}),
+                     "BatchNorm statistics: true: the mean; false: those of the first node at work",
+                     {.reference = "BatchNorm statistics: `true`: the mean over all nodes; "
+                                   "`false`: those of the first node at work"}),
               in.key("plaintext", &CollectiveConfig::plaintext, boolean(),
-                     "true: gradients may travel unencrypted beside psk or mtls",
-                     {.reference = "gradients may travel unencrypted where `security.mode` is "
+                     "true: gradients may travel unencrypted even with psk or mtls",
+                     {.reference = "gradients may travel unencrypted even where `security.mode` is "
                                    "`psk` or `mtls`"}),
               in.key("start_wait_ms", &CollectiveConfig::start_wait, duration_above_0(),
-                     "longest wait at the start until all nodes are there",
-                     {.reference = "the longest wait at the start until all nodes of the file "
-                                   "are there"}),
+                     "longest wait at the start for all nodes",
+                     {.reference = "the longest wait at the start for all nodes of the file"}),
               in.key("hung_after_ms", &CollectiveConfig::hung_after, duration_from_0(),
-                     "a node that answers and is late for so long is lost; 0 = never",
-                     {.reference = "a node whose network thread answers, but that is late for so "
-                                   "long, is lost; 0 = never"}),
+                     "a node that answers but is late for this long counts as lost; 0 = never",
+                     {.reference = "a node whose network thread answers, but which is late for "
+                                   "this long, counts as lost; 0 = never"}),
               in.key("stall_warn_ms", &CollectiveConfig::stall_warn, duration_from_0(),
-                     "a node that is late for so long is named in the log; 0 = never"),
-              in.key("lost_after_ms", &CollectiveConfig::lost_after, duration_from_0(),
-                     "a node whose network thread is silent for so long is lost; 0 = learned from "
-                     "the run",
-                     {.reference = "a node whose network thread does not answer for so long is "
-                                   "lost; 0: learned from the arrivals of this run"}),
+                     "a node that is late for this long is named in the log; 0 = never"),
+              in.key(
+                  "lost_after_ms", &CollectiveConfig::lost_after, duration_from_0(),
+                  "a node whose network thread is silent for this long counts as lost; 0 = learned "
+                  "from the run",
+                  {.reference = "a node whose network thread does not answer for this long counts "
+                                "as lost; 0 = the limit is learned from the arrivals of this run"}),
               in.key("on_lost_rank", &CollectiveConfig::on_lost_rank, choice(on_lost_rank_words),
-                     "stop | shrink | gossip: what the others do without it",
-                     {.reference = "what the others do when a node is lost "
+                     "stop | shrink | gossip: what the other nodes do when one is lost",
+                     {.reference = "what the other nodes do when one is lost "
                                    "([COLLECTIVE.md](COLLECTIVE.md#when-a-node-is-lost))"}),
               in.key("minority", &CollectiveConfig::minority, choice(minority_words),
-                     "stop | gossip: what a part without the majority of the group does",
-                     {.reference = "what a part does that has not the majority of the last "
-                                   "group"}),
+                     "stop | gossip: what nodes without the majority of the group do",
+                     {.reference = "what nodes that lack the majority of the last group do"}),
           },
       .check = [](const Section& section, const Config& config) {
         if (config.collective.engine == CollectiveEngine::mpi &&
@@ -134,19 +134,21 @@ KeySection security_keys() {
       .accepted = "{mode: insecure | psk | mtls}",
       .keys = {
           in.key("mode", &SecurityConfig::mode, none_or(one_of({"insecure", "psk", "mtls"})),
-                 "`insecure`: plain TCP, on purpose; whoever reaches the port can read the model "
-                 "and send parameters; not needed on loopback. `psk`: TLS 1.3 with one key for the "
-                 "cluster. `mtls`: TLS 1.3 with a certificate for each node"),
+                 "`insecure`: plain TCP; anyone who reaches the port can read the model and send "
+                 "parameters; not needed on loopback. `psk`: TLS 1.3 with one key for the cluster. "
+                 "`mtls`: TLS 1.3 with a certificate for each node"),
           in.key("key_file", &SecurityConfig::key_file, secret_path(),
-                 "of `psk`, required: the file with the cluster's key", {.mode = "psk"}),
+                 "required for `psk`: the file with the cluster's key", {.mode = "psk"}),
           in.key("ca", &SecurityConfig::ca, secret_path(),
-                 "of `mtls`, required: the authorities in PEM by which certificates are checked",
+                 "required for `mtls`: the authorities, in PEM, against which certificates are "
+                 "checked",
                  {.mode = "mtls"}),
-          in.key("cert", &SecurityConfig::cert, secret_path(),
-                 "of `mtls`, required: the certificate of this node in PEM, intermediates after it",
-                 {.mode = "mtls"}),
+          in.key(
+              "cert", &SecurityConfig::cert, secret_path(),
+              "required for `mtls`: the certificate of this node in PEM, followed by intermediates",
+              {.mode = "mtls"}),
           in.key("key", &SecurityConfig::key, secret_path(),
-                 "of `mtls`, required: its private key in PEM, without a passphrase",
+                 "required for `mtls`: the private key of this node in PEM, without a passphrase",
                  {.mode = "mtls"}),
       }};
 }
@@ -161,52 +163,54 @@ KeySection transport_keys() {
           in.key("same_host", &TransportConfig::same_host, choice(same_host_words),
                  "auto: nodes of one user and machine read each other's memory; off: TCP always",
                  {.reference = "`auto`: nodes of one user on one machine read each other's "
-                               "snapshots from memory, and talk TCP where they cannot; `off`: TCP "
-                               "always, and plain memory"}),
+                               "snapshots from shared memory, and use TCP where they cannot; "
+                               "`off`: TCP always, and plain memory"}),
           in.key("encoding", &TransportConfig::encoding, choice(encoding_words),
-                 "fp32 | fp16 | bf16 | int8: of parameters on the wire",
-                 {.reference = "in what form peers are asked for their parameters; `fp32`: as "
-                               "they are in memory; the others: less traffic for a [bounded "
-                               "error](ENCODINGS.md). Between nodes that read each other's memory "
-                               "(`same_host`) the reader rounds alike, so one host shows what a "
-                               "network would"}),
+                 "fp32 | fp16 | bf16 | int8: format of parameters on the wire",
+                 {.reference =
+                      "the format in which this node asks peers for their parameters. `fp32`: as "
+                      "they are in memory; the others: less traffic for a [bounded "
+                      "error](ENCODINGS.md). A node that reads a peer's memory (`same_host`) "
+                      "rounds in the same way, so a run on one host shows what a network would"}),
           in.key("congestion_control", &TransportConfig::congestion_control, congestion_control(),
                  "auto: reno on loopback, else the system's own; or a name such as cubic, bbr",
-                 {.reference = "`auto`: reno on loopback, else the system's own. A node whose "
-                               "host has no such name does not start; `dpwa config check`, which "
-                               "may run on another host, warns",
+                 {.reference = "`auto`: reno on loopback, else the system's own. A node whose host "
+                               "lacks the named algorithm does not start; `dpwa config check` only "
+                               "warns, because it may run on another host",
                   .line = &line_at<&Config::transport, &TransportConfig::congestion_control_line>}),
           in.key("chunk_bytes", &TransportConfig::chunk_bytes,
                  size(4 * 1024, 16 * 1024 * 1024, "a multiple of 64 from 4KiB to 16MiB", 64),
-                 "checksummed unit of a reply; a multiple of 64 from 4KiB to 16MiB",
-                 {.reference = "the unit of a reply that has a checksum of its own"}),
-          in.key("checksum", &TransportConfig::checksum, choice(on_off_words),
-                 "of chunks of parameters; off: none, for links that keep bytes whole",
-                 {.reference = "`off`: chunks of parameters travel without their CRC32C between "
-                               "nodes that both say so; for links that are trusted to keep bytes "
-                               "whole, such as loopback. Heads and all other messages keep "
-                               "theirs"}),
-          limits.key("max_connections", &ConnectionLimits::in_all, count, "inbound, at once",
-                     {.reference = "inbound, at once; one more closes the oldest that has not "
-                                   "introduced itself, or is closed"}),
+                 "size of the checksummed chunks of a reply; a multiple of 64 from 4KiB to 16MiB",
+                 {.reference = "size of the chunks of a reply; each chunk has its own checksum"}),
+          in.key(
+              "checksum", &TransportConfig::checksum, choice(on_off_words),
+              "CRC32C of chunks of parameters; off: none, for links trusted to keep bytes intact",
+              {.reference = "`off`: chunks of parameters travel without their CRC32C between nodes "
+                            "that both set it; for links trusted to keep bytes intact, such as "
+                            "loopback. Heads and all other messages keep their checksum"}),
+          limits.key("max_connections", &ConnectionLimits::in_all, count,
+                     "inbound connections at once",
+                     {.reference = "inbound connections at once; a further one closes the oldest "
+                                   "that has not introduced itself, or else is closed itself"}),
           limits.key("max_connections_per_address", &ConnectionLimits::per_address, count, "",
-                     {.reference = "the same for one address; raise it where more nodes share a "
-                                   "host"}),
-          limits.key("max_connections_per_peer", &ConnectionLimits::per_peer, count,
-                     "one more closes the one that has been idle longest",
-                     {.reference = "of one name and address (`mtls`: of one name); one more closes "
-                                   "the one that has been idle longest. The observers (`dpwa "
-                                   "status`) of an address count as one peer, with four times as "
-                                   "many"}),
+                     {.reference = "inbound connections at once from one address; raise it where "
+                                   "more nodes share a host"}),
+          limits.key(
+              "max_connections_per_peer", &ConnectionLimits::per_peer, count,
+              "a further one closes the one that has been idle longest",
+              {.reference =
+                   "connections at once of one name and address (`mtls`: of one name); a further "
+                   "one closes the one that has been idle longest. The observers (`dpwa status`) "
+                   "of an address count as one peer with four times this limit"}),
           in.key("max_replies", &TransportConfig::max_replies, count,
-                 "snapshots being sent at once; the next one is told to come back",
-                 {.reference = "snapshots being sent at once, three quarters of them to one "
-                               "address and two to one peer; one more caller is told to ask "
-                               "somebody else"}),
+                 "snapshots sent at once; a further caller is told to come back",
+                 {.reference =
+                      "snapshots sent at once, of which at most three quarters to one address and "
+                      "two to one peer; a further caller is told to ask another node"}),
           in.key("max_requests_per_second", &TransportConfig::max_requests_per_second,
                  whole(0, 1'000'000, "a rate"),
-                 "on one connection; what is beyond waits; 0: no bound",
-                 {.reference = "on one connection; a request beyond waits. 0 = no bound"}),
+                 "on one connection; further requests wait; 0 = no bound",
+                 {.reference = "on one connection; further requests wait. 0 = no bound"}),
       }};
 }
 
