@@ -224,7 +224,7 @@ void NodeService::stay_visible() {
   } catch (const std::exception& error) {
     if (not_visible_ != error.what())
       log(LogLevel::warn, "node",
-          std::string("does not answer dpwa status until it can: ") + error.what());
+          std::string("this node does not answer dpwa status yet: ") + error.what());
     not_visible_ = error.what();
   }
 }

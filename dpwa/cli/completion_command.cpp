@@ -176,11 +176,11 @@ std::string zsh_script(const CLI::App& app) {
 void add_completion_command(CLI::App& parent, CommandContext& context) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = parent.add_subcommand(
-      "completion", "Print the completion of these programs for a shell: bash or zsh");
+      "completion", "Print the shell completion of these programs for bash or zsh");
   command->add_option("SHELL", *shell, "bash or zsh")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh"}));
-  command->footer("Put it to use in this shell: source <(dpwa completion bash)");
+  command->footer("To use it in this shell: source <(dpwa completion bash)");
   command->callback([shell, &parent, &context] {
     context.out << (*shell == "zsh" ? zsh_script(parent) : script(parent));
   });

@@ -32,7 +32,7 @@ void check(const CheckOptions& options, CommandContext& context) {
   context.out << to_yaml(config);
   // The file may be meant for another host, so this is no error here.
   if (const auto problem = congestion_control_problem(config))
-    context.err << "warning: " << *problem << " (a node that is started here refuses it)\n";
+    context.err << "warning: " << *problem << " (a node started on this host refuses it)\n";
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
   if (config.nodes.empty()) {
     context.err << "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)";
@@ -52,7 +52,7 @@ void add_config_check_command(CLI::App& parent, CommandContext& context) {
       "check", "Validate a cluster file and print the effective configuration as YAML");
   command->add_option("FILE", options->file, "The cluster file")->required();
   command->add_option("--name", options->name,
-                      "Check as this node, with the DPWA_* variables that are set");
+                      "Check as this node, with the DPWA_* variables of the environment");
   command->callback([options, &context] { check(*options, context); });
 }
 
@@ -162,10 +162,10 @@ void print_reference(std::ostream& out) {
 
 void add_config_keys_command(CLI::App& parent, CommandContext& context) {
   auto markdown = std::make_shared<bool>(false);
-  CLI::App* command = parent.add_subcommand(
-      "keys",
-      "List the keys of a cluster file: default, what is accepted, and whether a node that "
-      "runs takes a new value over (SIGHUP)");
+  CLI::App* command =
+      parent.add_subcommand("keys",
+                            "List the keys of a cluster file: default, accepted values, and "
+                            "whether a running node takes a new value over (SIGHUP)");
   command->add_flag("--markdown", *markdown,
                     "Print the tables of docs/CONFIGURATION.md, which say what each key means");
   command->callback([markdown, &context] {
@@ -180,7 +180,7 @@ void add_config_keys_command(CLI::App& parent, CommandContext& context) {
 }  // namespace
 
 void add_config_command(CLI::App& parent, CommandContext& context) {
-  CLI::App* command = parent.add_subcommand("config", "Look into a cluster file");
+  CLI::App* command = parent.add_subcommand("config", "Check and inspect a cluster file");
   command->require_subcommand(1);
   add_config_check_command(*command, context);
   add_config_keys_command(*command, context);

@@ -87,7 +87,7 @@ NodeEntry resolve_host(const std::string& host, const std::string& option) {
   }
   if (config::is_wildcard(resolved.addresses.front())) {
     throw CLI::ValidationError(
-        option, config::shown(host) + " is no address that peers can dial" + accepted);
+        option, config::shown(host) + " is not an address that peers can dial" + accepted);
   }
   NodeEntry node;
   node.host = host;
@@ -177,10 +177,10 @@ void explain_ports(const Plan& planned, CommandContext& context) {
   if (wanted.port > last_ephemeral_port || planned.last_port < first_ephemeral_port) return;
   const unsigned count = planned.last_port - wanted.port + 1;
   context.err << "warning: ports " << wanted.port << " to " << planned.last_port
-              << " reach into those that Linux gives to outgoing connections ("
+              << " overlap the range that Linux assigns to outgoing connections ("
               << first_ephemeral_port << " to " << last_ephemeral_port
-              << "), where a node may find its own taken; --port " << first_ephemeral_port - count
-              << " or lower avoids it\n";
+              << "), so a node may find its port in use; --port " << first_ephemeral_port - count
+              << " or lower avoids this\n";
 }
 
 void init(const InitOptions& options, CommandContext& context) {
@@ -207,7 +207,7 @@ void init(const InitOptions& options, CommandContext& context) {
   }
   explain_ports(planned, context);
   if (wanted.psk) {
-    context.err << "the nodes need the key that the file names: dpwa keygen makes it\n";
+    context.err << "the nodes need the key file that this file names; make it with dpwa keygen\n";
   }
   if (wanted.insecure) {
     context.err
@@ -223,29 +223,31 @@ void init(const InitOptions& options, CommandContext& context) {
 void add_init_command(CLI::App& parent, CommandContext& context) {
   auto options = std::make_shared<InitOptions>();
   CLI::App* command = parent.add_subcommand("init", "Write an annotated cluster file");
-  CLI::Option* nodes =
-      command->add_option("--nodes", options->nodes, "Number of nodes; with --hosts: one for each")
-          ->check(CLI::Range(1U, most_nodes))
-          ->capture_default_str();
+  CLI::Option* nodes = command
+                           ->add_option("--nodes", options->nodes,
+                                        "Number of nodes; default with --hosts: one for each host")
+                           ->check(CLI::Range(1U, most_nodes))
+                           ->capture_default_str();
   CLI::Option* host =
       command->add_option("--host", options->host, "Host of every node")->capture_default_str();
   command
       ->add_option("--hosts", options->hosts,
-                   "Hosts, separated by commas: the nodes are dealt out to them in turn")
+                   "Hosts, separated by commas; the nodes are assigned to them in turn")
       ->allow_extra_args(false)
       ->type_name("HOST,...")
       ->excludes(host);
-  CLI::Option* port = command
-                          ->add_option("--port", options->port,
-                                       "Port of the first node of each host; its others follow")
-                          ->check(CLI::Range(1U, 65535U))
-                          ->capture_default_str();
+  CLI::Option* port =
+      command
+          ->add_option("--port", options->port,
+                       "Port of the first node of each host; its other nodes have the next ports")
+          ->check(CLI::Range(1U, 65535U))
+          ->capture_default_str();
   command->add_option("-o,--output", options->file, "File to write, - for standard output")
       ->capture_default_str();
   command->add_option("--security", options->security, "security.mode of the nodes")
       ->check(CLI::IsMember({"insecure", "psk"}))
       ->capture_default_str();
-  command->add_flag("--force", options->force, "Replace the file when it exists");
+  command->add_flag("--force", options->force, "Replace the file if it exists");
   command->callback([options, nodes, port, &context] {
     options->nodes_given = nodes->count() > 0;
     options->port_given = port->count() > 0;

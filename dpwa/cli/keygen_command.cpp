@@ -27,7 +27,7 @@ Keys keys_in(const std::string& file) {
 Keys two_keys_in(const std::string& file) {
   Keys keys = keys_in(file);
   if (keys.size() != most_keys)
-    throw std::runtime_error(file + ": holds one key only; dpwa keygen --add brings a second");
+    throw std::runtime_error(file + ": holds only one key; add a second with dpwa keygen --add");
   return keys;
 }
 
@@ -39,13 +39,14 @@ void create(const std::string& file, CommandContext& context) {
                                          "' exists and is never replaced; accepted: another file "
                                          "(or --add, to change the key of this one)");
   }
-  context.err << "wrote " << file << ": the key of a cluster, for its nodes alone (mode 0600)\n";
+  context.err << "wrote " << file << ": the key of a cluster, only for its nodes (mode 0600)\n";
 }
 
 void add(const std::string& file, CommandContext& context) {
   Keys keys = keys_in(file);
   if (keys.size() == most_keys)
-    throw std::runtime_error(file + ": holds two keys already; --promote or --retire goes on");
+    throw std::runtime_error(file +
+                             ": holds two keys already; continue with --promote or --retire");
   keys.push_back(new_key());
   replace_private_file(file, key_file_text(keys));
   context.err << "added a second key to " << file
@@ -67,7 +68,7 @@ void retire(const std::string& file, CommandContext& context) {
   keys.pop_back();
   replace_private_file(file, key_file_text(keys));
   context.err << "the second key of " << file
-              << " is gone: give the file to every node and let it reload\n";
+              << " is removed: give the file to every node and let it reload\n";
 }
 
 void keygen(const KeygenOptions& options, CommandContext& context) {

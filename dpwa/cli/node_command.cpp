@@ -56,7 +56,7 @@ void add_node_command(CLI::App& parent, CommandContext& context) {
   CLI::App* command = parent.add_subcommand(
       "node",
       "Run the network side of a node for training processes that come and go (gossip: {daemon: "
-      "true}), until SIGTERM or SIGINT; SIGHUP reads the file again");
+      "true}), until SIGTERM or SIGINT; SIGHUP makes it read the file again");
   command->add_option("--config", options->file, "The cluster file")->required()->type_name("FILE");
   command->add_option("--name", options->name, "The node (default: DPWA_NAME)");
   command->add_option("--join", options->join,

@@ -46,7 +46,7 @@ bool holds_in_quarantine(const Json& document, const std::string& name) {
 std::string problem_of(const NodeStatus& node, std::span<const NodeStatus> all) {
   if (std::string absence = absence_of(node); !absence.empty()) return absence;
   const std::string state = raw_text(node.document, "state");
-  if (state == "-") return "answers with no status";
+  if (state == "-") return "answers, but without a status";
   if (state == "stale") return "its trainer is gone";
   if (is_alone(node.document)) return "reaches none of its peers";
   std::string by;
@@ -118,7 +118,7 @@ void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
   for (const NodeStatus& node : nodes)
     most = std::max(most, count_in(node.document, "members_unverified"));
   if (most == 0) return;
-  out << "and up to " << most << " unverified members: others tell of them, and they have not "
+  out << "and up to " << most << " unverified members: other nodes report them, but they have not "
       << "answered at their address\n";
 }
 

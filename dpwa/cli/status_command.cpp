@@ -200,7 +200,7 @@ class FileOnce : public CLI::Formatter {
 void add_status_command(CLI::App& parent, CommandContext& context) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command =
-      parent.add_subcommand("status", "Ask every node of a cluster file how it is doing");
+      parent.add_subcommand("status", "Show the state of every node of a cluster file");
   command->formatter(std::make_shared<FileOnce>());
   command->add_option("FILE,--config", options->file, "The cluster file")
       ->required()
@@ -211,11 +211,11 @@ void add_status_command(CLI::App& parent, CommandContext& context) {
   CLI::Option* json =
       command->add_flag("--json", options->json, "Print one JSON document instead of a table");
   CLI::Option* check = command->add_flag("--check", options->check,
-                                         "Say on standard error which nodes of the file are "
-                                         "missing or failing, and exit with 1 if any");
+                                         "List the nodes of the file that are missing or failing "
+                                         "on standard error, and exit with 1 if there are any");
   command
       ->add_flag("--watch{2}", options->watch_seconds,
-                 "Ask again every 2 s, or with --watch=SECONDS every so many, until Ctrl-C")
+                 "Repeat every 2 s, or every SECONDS with --watch=SECONDS, until Ctrl-C")
       ->check(CLI::Range(1U, 3600U))
       ->excludes(json)
       ->excludes(check);

@@ -105,17 +105,17 @@ std::string read_cluster_text(const std::filesystem::path& file, const Locations
         !has_writer && waited ? 0 : events_within(descriptor.get(), std::min(longest, left));
     ended = (events & POLLHUP) != 0 && (events & POLLIN) == 0;
     if (events == 0 && has_writer && left < longest) {
-      locations.fail("", "is not written to its end within " +
+      locations.fail("", "was not completely written within " +
                              std::to_string(patience.for_all.count()) + " ms" + accepted);
     }
     if (events == 0 && has_writer) {
-      locations.fail("", "is not written to its end: nothing has come for " +
+      locations.fail("", "was not completely written: nothing has arrived for " +
                              std::to_string(longest.count()) + " ms" + accepted);
     }
     if (events == 0 && waited) {
       const std::string so_long =
           longest.count() == 0 ? "" : " for " + std::to_string(longest.count()) + " ms";
-      locations.fail("", "is a pipe that nobody has opened to write it" + so_long + accepted);
+      locations.fail("", "is a pipe that no process has opened for writing" + so_long + accepted);
     }
     waited = waited || !has_writer;
   }

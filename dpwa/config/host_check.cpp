@@ -44,7 +44,7 @@ std::string congestion_control_refusal(const std::string& name, int error,
   }
   std::vector<std::string> known = available;
   known.insert(known.begin(), "auto");
-  return shown(name) + " is no congestion control of this host," + suggestion(name, known) +
+  return shown(name) + " is not a congestion control of this host," + suggestion(name, known) +
          " accepted: " + joined(known);
 }
 

@@ -72,7 +72,7 @@ NodeEntry parse(const std::string& text) {
   const char* digits = colon == std::string::npos ? end : text.data() + colon + 1;
   const auto [read, error] = std::from_chars(digits, end, entry.port);
   if (entry.host.empty() || error != std::errc{} || read != end || entry.port == 0) {
-    refuse(text, "does not say where a node listens; accepted: HOST:PORT, such as 10.0.0.1:7001");
+    refuse(text, "is not the address of a node; accepted: HOST:PORT, such as 10.0.0.1:7001");
   }
   return entry;
 }
@@ -181,8 +181,8 @@ void add_joiner(Config& config, const std::string& name, Locations& locations) {
   const char* port = std::getenv("DPWA_PORT");
   if (port == nullptr || *port == '\0') {
     throw ConfigError(locations.file() + ": nodes: " + shown(name) +
-                      " is not in the file, which says where a node listens; accepted: DPWA_PORT "
-                      "(and DPWA_HOST) in the environment, or a node of the file");
+                      " is not in the file, so its address is unknown; accepted: DPWA_PORT (and "
+                      "DPWA_HOST) in the environment, or a node of the file");
   }
   const Field field(locations, "--name", 0, YAML::Node(name));
   NodeEntry self;

@@ -110,7 +110,7 @@ void reload_or_keep(const std::function<void()>& reload) noexcept {
       log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
     }
   } catch (...) {  // no memory for the line either
-    log(LogLevel::error, "config", "not reloaded: no memory");
+    log(LogLevel::error, "config", "not reloaded: out of memory");
   }
 }
 

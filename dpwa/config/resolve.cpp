@@ -121,11 +121,10 @@ void resolve_nodes(Config& config, const Locations& locations) {
     NodeEntry& node = config.nodes[i];
     node.addresses = resolved(resolver, node.host, node_key(i, "host"), locations);
     if (std::any_of(node.addresses.begin(), node.addresses.end(), is_wildcard)) {
-      locations.fail(node_key(i, "host"),
-                     shown(node.host) +
-                         " is no address that peers can dial; accepted: the address of "
-                         "the machine (and bind: " +
-                         node.host + " to listen everywhere)");
+      locations.fail(node_key(i, "host"), shown(node.host) +
+                                              " is not an address that peers can dial; accepted: "
+                                              "the address of the machine (and bind: " +
+                                              node.host + " to listen everywhere)");
     }
     const std::string bind_key = node_key(i, node.bind.empty() ? "host" : "bind");
     node.bind_address = resolved(resolver, node.bind_host(), bind_key, locations).front();

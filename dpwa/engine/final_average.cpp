@@ -89,7 +89,7 @@ void FinalAverage::report_on(FinishReport report, std::size_t known, const std::
   report.enough = report.participants >= options_.min_nodes;
   std::string text = "final average over " + std::to_string(report.participants) + " of " +
                      std::to_string(known) + " nodes" + why;
-  if (!report.enough) text += "; gossip.min_nodes asks for " + std::to_string(options_.min_nodes);
+  if (!report.enough) text += "; gossip.min_nodes requires " + std::to_string(options_.min_nodes);
   const bool all = report.participants >= known && report.enough;
   lines_.push_back({!all, text});
   report_ = report;

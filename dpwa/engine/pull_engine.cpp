@@ -25,10 +25,10 @@ bool is_out(const Member& member) {
 }
 
 std::string words_for(double distance, double bound) {
-  if (std::isinf(distance)) return "sent parameters that are too far away for a number";
+  if (std::isinf(distance)) return "sent parameters whose distance is too large for a number";
   char text[96];
-  std::snprintf(text, sizeof text, "sent parameters %.3g away, where the bound is %.3g", distance,
-                bound);
+  std::snprintf(text, sizeof text, "sent parameters at distance %.3g, where the bound is %.3g",
+                distance, bound);
   return text;
 }
 
@@ -158,7 +158,7 @@ void PullEngine::judge_distance(Answer& answer) {
                  : firewall_.judge(peer, block(), distance_, clock_gap);
   if (verdict_.unproven && spec_.exchange.blends) {
     fail(answer, PeerFailure::unproven,
-         "is the first to be heard, so that its distance tells nothing yet");
+         "is the first peer heard, so its distance cannot be judged yet");
   } else if (verdict_.refused) {
     fail(answer, PeerFailure::distant, words_for(distance_, verdict_.bound));
   }
@@ -171,14 +171,15 @@ PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overfl
   const Progress& known = table_.at(peer).progress;
   if (answer.failure == PeerFailure::unchanged && !known.final && spec_.exchange.fresh_only &&
       !fresh(peer, known, now)) {
-    fail(answer, PeerFailure::stale, "has stood still at clock " + std::to_string(known.clock));
+    fail(answer, PeerFailure::stale,
+         "has not advanced beyond clock " + std::to_string(known.clock));
   }
   if (!answer.failure && may_overflow) {
     verdict_.reported = true;
     fail(answer, PeerFailure::distant,
          "sent parameters so far away that a blend might overflow float16");
   } else if (!answer.failure && verdict_.beyond && verdict_.reported) {
-    const char* consequence = verdict_.scale < 1 ? "clipped" : "blended all the same";
+    const char* consequence = verdict_.scale < 1 ? "clipped" : "blended nevertheless";
     warn(peer, "distance",
          "'" + name + "' " + words_for(distance_, verdict_.bound) + ": " + consequence);
   }

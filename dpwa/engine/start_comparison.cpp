@@ -13,8 +13,8 @@ namespace {
 std::string distance_words(double distance, double usual) {
   char text[96];
   std::snprintf(text, sizeof text,
-                "these weights are %.3g away from most others, where %.3g is usual", distance,
-                usual);
+                "these weights are at distance %.3g from most others, where %.3g is usual",
+                distance, usual);
   return text;
 }
 

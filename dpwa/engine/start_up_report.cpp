@@ -33,7 +33,7 @@ void StartUp::warn_of_many() {
   const std::size_t nodes = options_.file_peers + 1;
   if (nodes < many_nodes) return;
   lines_.push_back({true, "the start and the final average greet all " + std::to_string(nodes) +
-                              " nodes of the file, which takes long"});
+                              " nodes of the file, which takes a long time"});
 }
 
 void StartUp::announce_waiting(TimePoint now) {
@@ -65,7 +65,7 @@ std::string StartUp::shortfall(TimePoint now) const {
                      " (gossip.start_wait_ms) ";
   if (static_cast<std::size_t>(running) >= options_.rule.min_nodes)
     return text + "no node has given it weights to begin with";
-  text += "it is one of " + std::to_string(running) + " nodes, and gossip.min_nodes asks for " +
+  text += "it is one of " + std::to_string(running) + " nodes, and gossip.min_nodes requires " +
           std::to_string(options_.rule.min_nodes);
   const std::string absent = names_of(seen_, [](PeerStart state) { return !answered(state); });
   return absent.empty() ? text : text + "; not there: " + absent;

@@ -186,7 +186,8 @@ void Gossip::begin_pull() {
 
 void Gossip::update_send(const std::function<double()>& loss) {
   if (const auto why = node_->client().evicted()) {
-    throw std::runtime_error("node '" + config_.self + "' ends, as most nodes refuse it: " + *why);
+    throw std::runtime_error("node '" + config_.self +
+                             "' ends because most nodes refuse it: " + *why);
   }
   const auto arrival = node_->client().take(Duration::zero());
   if (arrival) {

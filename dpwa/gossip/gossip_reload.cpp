@@ -66,7 +66,7 @@ void Gossip::reload_security() {
       log(LogLevel::info, "config", "reloaded: the files of the security section");
     }
   } catch (const std::bad_alloc&) {
-    log(LogLevel::error, "config", "the keys stay as they were: no memory");
+    log(LogLevel::error, "config", "the keys stay as they were: out of memory");
   }
 }
 

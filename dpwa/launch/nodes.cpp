@@ -53,7 +53,7 @@ Arrival arrival_from(const std::string& text) {
     if (arrival.host.empty() || arrival.port == 0) throw std::runtime_error("no address");
     return arrival;
   } catch (const std::exception&) {
-    throw std::runtime_error("a process has told an address that this version does not read");
+    throw std::runtime_error("a process has sent an address that this version cannot read");
   }
 }
 
@@ -73,7 +73,8 @@ std::vector<NodeEntry> settle(const std::vector<Arrival>& arrivals) {
     node.port = arrival.port;
     if (several_hosts && is_local(arrival)) {
       if (outer.empty())
-        throw std::runtime_error("no address is known by which the others reach " + node.name +
+        throw std::runtime_error("no address is known at which the other processes reach " +
+                                 node.name +
                                  "; accepted: DPWA_HOST in its environment, or MASTER_ADDR as "
                                  "the address of its host");
       node.host = outer;

@@ -32,7 +32,7 @@ asio::awaitable<IoResult<Frame>> read_frame(ByteSource& stream, TypeSet expected
   if (header->body_bytes > most_bytes) {
     Failure failure(Failure::Kind::protocol, "a message of " + std::to_string(header->body_bytes) +
                                                  " bytes, where " + std::to_string(most_bytes) +
-                                                 " are the most");
+                                                 " are allowed");
     co_return failure;
   }
   // Memory follows the bytes that have arrived, not the length that was announced.

@@ -31,7 +31,7 @@ void report(const std::exception& defect, LogLimiter& limiter) {
   const auto held_back = limiter.pass(what, std::chrono::steady_clock::now());
   if (held_back) {
     log(LogLevel::error, "net",
-        "a network handler failed and was given up: " + what + since_words(*held_back));
+        "a network handler failed and was abandoned: " + what + since_words(*held_back));
   }
 }
 

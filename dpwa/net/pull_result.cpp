@@ -22,7 +22,7 @@ PullResult failed(const net::Failure& failure) {
 PullResult not_wanted(PeerFailure why, const Progress& progress) {
   PullResult result = why == PeerFailure::other_lineage
                           ? failed(why, "descends from other initial weights")
-                          : failed(why, "is too far behind or stands still, at clock " +
+                          : failed(why, "is too far behind, or its clock does not advance: clock " +
                                             std::to_string(progress.clock));
   result.progress = progress;
   return result;

@@ -127,7 +127,7 @@ asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uin
   }
   const auto body = window.subspan(wire::header_bytes, wanted - wire::header_bytes);
   if (!is_snapshot && buffered > wanted) {
-    co_return failed(PeerFailure::protocol, "sent bytes that nobody asked for");
+    co_return failed(PeerFailure::protocol, "sent bytes that were not asked for");
   }
   if (!is_snapshot) co_return declined(header->type, body);
 
@@ -146,7 +146,7 @@ asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uin
   if (header->body_bytes != body_bytes) {
     co_return failed(PeerFailure::protocol, "sent a body of " + std::to_string(header->body_bytes) +
                                                 " bytes where " + std::to_string(body_bytes) +
-                                                " were to come");
+                                                " were expected");
   }
   if (head->unchecked_chunks && !request.unchecked_chunks) {
     co_return failed(PeerFailure::protocol, "left out the checksums that were asked for");

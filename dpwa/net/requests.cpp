@@ -28,8 +28,7 @@ asio::awaitable<IoResult<Frame>> Requests::ask(std::uint32_t id, std::vector<std
                                                TimePoint deadline) {
   const std::shared_ptr<State> state = state_;
   if (state->waiting.size() >= max_outstanding || state->waiting.contains(id)) {
-    Failure busy(Failure::Kind::busy,
-                 "as many requests are outstanding as one connection may have");
+    Failure busy(Failure::Kind::busy, "too many requests are outstanding on this connection");
     co_return busy;
   }
   const auto request = std::make_shared<Request>(state->stream->get_executor(), deadline);
@@ -70,7 +69,7 @@ asio::awaitable<void> Requests::read_answers(std::shared_ptr<State> state) {
     }
     const auto asked = state->waiting.find(answer->header.request_id);
     if (asked == state->waiting.end()) {
-      end_all(*state, Failure(Failure::Kind::protocol, "answered a request that was not made"));
+      end_all(*state, Failure(Failure::Kind::protocol, "answered a request that was never made"));
       co_return;
     }
     const auto request = asked->second;

@@ -98,9 +98,10 @@ asio::awaitable<void> ServerSession::run() {
     }
     if (failure) {
       if (deadline.expired()) {
-        failure->detail = "took too long over its TLS handshake";
+        failure->detail = "did not finish its TLS handshake in time";
       } else if (facts_.phase == ConnectionFacts::Phase::closing) {
-        failure->detail = "made room for another, before its TLS handshake was over";
+        failure->detail =
+            "was closed before its TLS handshake ended, to make room for another connection";
       }
       turned_away(*failure);
       co_await stream_.finish();

@@ -72,7 +72,7 @@ Failure tls_failure(const TlsMoment& moment, unsigned long error) {
   if (moment.established) {
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
       return not_accepted("shows no certificate");
-    return {Failure::Kind::protocol, "sent what is no valid TLS record: " + words};
+    return {Failure::Kind::protocol, "sent an invalid TLS record: " + words};
   }
   if (const std::string fault = key_fault(moment, reason); !fault.empty())
     return not_accepted(fault);

@@ -42,7 +42,7 @@ std::string_view without_blanks(std::string_view text) {
 FileResult<Key> parse_key(std::string_view text) {
   const bool is_hexadecimal =
       std::ranges::all_of(text, [](char c) { return value_of(c).has_value(); });
-  if (!is_hexadecimal) return std::string("is no key");
+  if (!is_hexadecimal) return std::string("is not a key");
   if (text.size() != digits) {
     return std::string(text.size() < digits ? "is too short" : "is too long") + ": a key of " +
            std::to_string(text.size()) + " digits";
@@ -53,7 +53,7 @@ FileResult<Key> parse_key(std::string_view text) {
         static_cast<unsigned char>(*value_of(text[2 * i]) << 4 | *value_of(text[2 * i + 1]));
   }
   if (std::ranges::all_of(key.bytes, [](unsigned char byte) { return byte == 0; }))
-    return std::string("is no secret: all its digits are zero");
+    return std::string("is not a secret: all its digits are zero");
   return key;
 }
 

@@ -24,7 +24,7 @@ class BufferRefused : public std::bad_alloc {
  public:
   explicit BufferRefused(std::size_t bytes) {
     std::snprintf(text_.data(), text_.size(),
-                  "no memory for a buffer of %.1f MiB; a node needs five times the size of its "
+                  "out of memory for a buffer of %.1f MiB; a node needs five times the size of its "
                   "parameters",
                   static_cast<double>(bytes) / (1 << 20));
   }

@@ -42,7 +42,7 @@ void check(std::size_t index, const TensorSpec& tensor) {
       refuse(index, tensor.name, "is not floating-point and cannot be interpolated");
     case BlendRule::maximum:
       if (!is_floating_point(tensor.dtype) && tensor.dtype != DType::boolean) return;
-      refuse(index, tensor.name, "is no integer and cannot follow the maximum rule");
+      refuse(index, tensor.name, "is not an integer and cannot follow the maximum rule");
     case BlendRule::carry:
       return;
   }
@@ -151,7 +151,7 @@ Manifest::Manifest(std::vector<TensorSpec> tensors) : tensors_(std::move(tensors
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const TensorSpec& tensor = tensors_[i];
     check(i, tensor);
-    if (!names.insert(tensor.name).second) refuse(i, tensor.name, "bears the name of another one");
+    if (!names.insert(tensor.name).second) refuse(i, tensor.name, "has the name of another one");
     const std::uint64_t bytes = checked_bytes(i, tensor);
     sum += bytes;
     if (sum > max_snapshot_bytes) refuse(i, tensor.name, "brings the model above 2^48 bytes");

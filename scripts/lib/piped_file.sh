@@ -24,11 +24,11 @@ uptime_cs() {
 # has a writer. TOTAL and IDLE: time since the beginning and since the last bytes, in hundredths of a second.
 pipe_complaint() {
   if [[ $1 == no ]]; then
-    (($2 < 200)) || echo 'is a pipe that nobody has opened to write it for 2 s'
+    (($2 < 200)) || echo 'is a pipe that no process has opened for writing for 2 s'
   elif (($2 >= 6000)); then
-    echo 'is not written to its end within 60 s'
+    echo 'was not completely written within 60 s'
   elif (($3 >= 1000)); then
-    echo 'is not written to its end: nothing has come for 10 s'
+    echo 'was not completely written: nothing has arrived for 10 s'
   fi
 }
 

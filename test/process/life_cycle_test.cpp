@@ -90,8 +90,9 @@ TEST_CASE(
   REQUIRE(::mkfifo(run.file().c_str(), 0600) == 0);
   run.process("w1").signal(SIGHUP);
   // How long it waited is in the line.
-  CHECK(holds_in_time(
-      [&] { return said(run, "w1", "is a pipe that nobody has opened to write it; accepted: "); }));
+  CHECK(holds_in_time([&] {
+    return said(run, "w1", "is a pipe that no process has opened for writing; accepted: ");
+  }));
   const FileDescriptor silent(::open(run.file().c_str(), O_RDWR | O_CLOEXEC));
   run.process("w1").signal(SIGHUP);
   CHECK(holds_in_time([&] { return said(run, "w1", " 50 ms; accepted: "); }));
@@ -211,7 +212,7 @@ TEST_CASE("a node that is refused its memory says how much, and nothing is left 
   run.start("w1", {"--elements", "1099511627776"});
   CHECK(run.wait("w1") == 1);
   INFO(run.log("w1"));
-  CHECK(said(run, "w1", "no memory"));
+  CHECK(said(run, "w1", "out of memory"));
 }
 
 }  // namespace dpwa

@@ -51,9 +51,9 @@ class Piped(Scripts):
 
     def test_a_pipe_has_the_patience_that_the_programs_have(self) -> None:
         """Two seconds for somebody to write it, ten for the next bytes, a minute in all."""
-        nobody = "is a pipe that nobody has opened to write it for 2 s"
-        still = "is not written to its end: nothing has come for 10 s"
-        late = "is not written to its end within 60 s"
+        nobody = "is a pipe that no process has opened for writing for 2 s"
+        still = "was not completely written: nothing has arrived for 10 s"
+        late = "was not completely written within 60 s"
         for opened, total, idle, complaint in (("no", 199, 199, ""), ("no", 200, 200, nobody), ("yes", 999, 999, ""),
                                                ("yes", 1000, 1000, still), ("yes", 5999, 999, ""),
                                                ("yes", 6000, 5, late)):
@@ -65,7 +65,7 @@ class Piped(Scripts):
         done = self.call("run.sh", str(self.folder / "pipe"), "--run-dir", str(self.run_dir))
         self.assertEqual(done.returncode, 2)
         self.assertEqual(len(done.stderr.splitlines()), 1)
-        self.assertIn("is a pipe that nobody has opened to write it for 2 s; accepted: a cluster file", done.stderr)
+        self.assertIn("is a pipe that no process has opened for writing for 2 s; accepted: a cluster file", done.stderr)
         self.assertFalse(self.run_dir.exists())
 
     def test_a_named_pipe_is_read_to_the_end_of_its_writer_and_no_further_than_a_file_may_be(self) -> None:

@@ -164,7 +164,7 @@ std::shared_ptr<MemoryFile> MappedPeer::memory_of(const wire::Mapped& reply,
     if (!opened) why = opened.error();
     memory = opened ? std::move(*opened) : nullptr;
   } else if (memory == nullptr) {
-    why = "named memory that it has not sent";
+    why = "referred to memory that it has not sent";
   }
   return memory;
 }

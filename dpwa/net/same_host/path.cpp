@@ -34,7 +34,7 @@ void Path::offered(const wire::Welcome& welcome) {
 void Path::give_up(const std::string& why) {
   memory_.close();
   retry_at_ = SteadyClock::now() + pause_after_failure;
-  log(LogLevel::debug, "tx", "'" + peer_ + "' over TCP, not through its memory: " + why);
+  log(LogLevel::debug, "tx", "'" + peer_ + "' is read over TCP, not from its memory: " + why);
 }
 
 asio::awaitable<bool> Path::open() {

@@ -69,8 +69,8 @@ TEST_CASE("config check warns of a congestion control that is not this host's") 
   const CliResult result = run_cli({"config", "check", file.path().string()});
   CHECK(result.exit_code == 0);
   CHECK(result.err.starts_with("warning: " + file.path().string() +
-                               ":2: transport.congestion_control: 'renoo' is no congestion control "
-                               "of this host, did you mean 'reno'? accepted: auto, "));
+                               ":2: transport.congestion_control: 'renoo' is not a congestion "
+                               "control of this host, did you mean 'reno'? accepted: auto, "));
   CHECK(result.err.find("\nok: ") != std::string::npos);
 }
 

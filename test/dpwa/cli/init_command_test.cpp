@@ -111,9 +111,10 @@ TEST_CASE("init warns of ports that an outgoing connection may hold") {
   };
   CHECK(said("32764", "4").empty());
   CHECK(said("61000", "4").empty());
-  CHECK(said("32765", "4") ==
-        "warning: ports 32765 to 32768 reach into those that Linux gives to outgoing connections "
-        "(32768 to 60999), where a node may find its own taken; --port 32764 or lower avoids it\n");
+  CHECK(
+      said("32765", "4") ==
+      "warning: ports 32765 to 32768 overlap the range that Linux assigns to outgoing connections "
+      "(32768 to 60999), so a node may find its port in use; --port 32764 or lower avoids this\n");
   CHECK(said("60999", "2").starts_with("warning: "));
 }
 
@@ -164,7 +165,8 @@ TEST_CASE("init with psk names the key file, wherever the nodes are") {
   for (const char* host : {"127.0.0.1", "203.0.113.7"}) {
     const CliResult result = run_cli({"init", "--security", "psk", "--host", host, "-o", "-"});
     CHECK(result.exit_code == 0);
-    CHECK(result.err == "the nodes need the key that the file names: dpwa keygen makes it\n");
+    CHECK(result.err ==
+          "the nodes need the key file that this file names; make it with dpwa keygen\n");
     const ScratchFile file(result.out);
     const Config config = load_cluster(file.path());
     CHECK(config.security.mode == "psk");
@@ -183,7 +185,7 @@ TEST_CASE("init refuses hosts and ports that cannot work") {
     return result.err;
   };
   CHECK(error({"--host", "a b"}).find("'a b' is not a host") != std::string::npos);
-  CHECK(error({"--host", "0.0.0.0"}).find("no address that peers can dial") != std::string::npos);
+  CHECK(error({"--host", "0.0.0.0"}).find("not an address that peers can dial") != std::string::npos);
   CHECK(error({"--host", "no-such-host.invalid"}).find("cannot be resolved") != std::string::npos);
   CHECK(error({"--port", "65534", "--nodes", "3"}).find("reach port 65536") != std::string::npos);
   CHECK(error({"--port", "65534", "--nodes", "3"}).find("accepted: a port up to 32765 ") !=

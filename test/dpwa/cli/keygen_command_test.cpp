@@ -41,7 +41,7 @@ struct KeyFolder {
 TEST_CASE_FIXTURE(KeyFolder, "keygen writes one key for its owner alone and does not show it") {
   CHECK(made.exit_code == 0);
   CHECK(made.out.empty());
-  CHECK(made.err == "wrote " + file + ": the key of a cluster, for its nodes alone (mode 0600)\n");
+  CHECK(made.err == "wrote " + file + ": the key of a cluster, only for its nodes (mode 0600)\n");
   CHECK(keys().size() == 1);
   CHECK(mode() == 0600);
   CHECK(text().starts_with("# dpwa cluster key: keep it secret."));
@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(KeyFolder, "a step that does not fit the file is refused and c
     const CliResult result = run_cli({"keygen", step, file});
     CHECK(result.exit_code == 1);
     CHECK(result.err ==
-          "dpwa: " + file + ": holds one key only; dpwa keygen --add brings a second\n");
+          "dpwa: " + file + ": holds only one key; add a second with dpwa keygen --add\n");
   }
   CHECK(run_cli({"keygen", "--add", file}).exit_code == 0);
   const std::string before = text();

@@ -45,7 +45,7 @@ TEST_CASE("a check names every way in which a node can fail") {
       {"j", "h:1", "dead", "no answer in time", cli::Json::object()}};
   CHECK(cli::status_problems(nodes) ==
         std::vector<std::string>{"b: reaches none of its peers", "c: in quarantine at a",
-                                 "e: its trainer is gone", "h: answers with no status",
+                                 "e: its trainer is gone", "h: answers, but without a status",
                                  "j: no answer: no answer in time"});
   CHECK(cli::status_problems({}).empty());
 }

@@ -254,9 +254,8 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
           {"nodes:\n  - {name: a, port: 1}\n  - {name: b, port: 2}\n  - {name: a, port: 3}\n",
            "5: nodes[2].name: 'a' is already the name of nodes[0]; accepted: a name of its own"},
           {"nodes:\n  - {name: a, host: 0.0.0.0, port: 1}\n",
-           "3: nodes[0].host: '0.0.0.0' is no address that peers can dial; accepted: the address "
-           "of the "
-           "machine (and bind: 0.0.0.0 to listen everywhere)"},
+           "3: nodes[0].host: '0.0.0.0' is not an address that peers can dial; accepted: the "
+           "address of the machine (and bind: 0.0.0.0 to listen everywhere)"},
           {"nodes:\n  - {name: a, host: \"\", port: 1}\n",
            "3: nodes[0].host: '' is not a host; accepted: an IP address or a host name"},
       },

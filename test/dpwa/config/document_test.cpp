@@ -49,8 +49,8 @@ void write_all(int descriptor, const std::string& words) {
 
 TEST_CASE_FIXTURE(NamedPipe, "a pipe that nobody writes is refused after a while") {
   CHECK(error(brief) == path.string() +
-                            ": is a pipe that nobody has opened to write it for 20 ms; accepted: a "
-                            "cluster file, or a pipe that is being written");
+                            ": is a pipe that no process has opened for writing for 20 ms; "
+                            "accepted: a cluster file, or a pipe that is being written");
 }
 
 TEST_CASE_FIXTURE(NamedPipe,
@@ -58,10 +58,10 @@ TEST_CASE_FIXTURE(NamedPipe,
   const FileDescriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   REQUIRE(writer.valid());
   CHECK(error(brief) == path.string() +
-                            ": is not written to its end: nothing has come for 20 ms; accepted: a "
-                            "cluster file, or a pipe that is being written");
+                            ": was not completely written: nothing has arrived for 20 ms; "
+                            "accepted: a cluster file, or a pipe that is being written");
   write_all(writer.get(), text);
-  CHECK(error(brief).find("is not written to its end") != std::string::npos);
+  CHECK(error(brief).find("was not completely written") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(NamedPipe, "a pipe is waited for no longer than it may take altogether") {
@@ -70,8 +70,8 @@ TEST_CASE_FIXTURE(NamedPipe, "a pipe is waited for no longer than it may take al
   write_all(writer.get(), text);
   CHECK(error({milliseconds(60'000), milliseconds(60'000), milliseconds(20)}) ==
         path.string() +
-            ": is not written to its end within 20 ms; accepted: a cluster file, or a pipe that is "
-            "being written");
+            ": was not completely written within 20 ms; accepted: a cluster file, or a pipe that "
+            "is being written");
 }
 
 TEST_CASE_FIXTURE(NamedPipe, "a reload waits for no writer, and hardly for a silent one") {
@@ -84,11 +84,11 @@ TEST_CASE_FIXTURE(NamedPipe, "a reload waits for no writer, and hardly for a sil
     return "none";
   };
   CHECK(error() == path.string() +
-                       ": is a pipe that nobody has opened to write it; accepted: a cluster file, "
-                       "or a pipe that is being written");
+                       ": is a pipe that no process has opened for writing; accepted: a cluster "
+                       "file, or a pipe that is being written");
   const FileDescriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   REQUIRE(writer.valid());
-  CHECK(error().starts_with(path.string() + ": is not written to its end"));
+  CHECK(error().starts_with(path.string() + ": was not completely written"));
   CHECK(error().find(" 50 ms; accepted: ") != std::string::npos);
 }
 

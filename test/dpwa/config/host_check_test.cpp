@@ -20,9 +20,9 @@ Config config_with(const std::string& congestion_control) {
 TEST_CASE("a congestion control that this host has not is refused where a node starts") {
   const auto problem = congestion_control_problem(config_with("renoo"));
   REQUIRE(problem.has_value());
-  CHECK(problem->starts_with(
-      "c.yaml:3: transport.congestion_control: 'renoo' is no congestion control of this host, did "
-      "you mean 'reno'? accepted: auto, "));
+  CHECK(
+      problem->starts_with("c.yaml:3: transport.congestion_control: 'renoo' is not a congestion "
+                           "control of this host, did you mean 'reno'? accepted: auto, "));
   CHECK_THROWS_AS(check_host(config_with("renoo")), ConfigError);
 }
 
@@ -32,10 +32,9 @@ TEST_CASE("auto and what every Linux has are accepted") {
 }
 
 TEST_CASE("the refusal of a congestion control says what the host would accept") {
-  CHECK(
-      config::congestion_control_refusal("cubik", ENOENT, {"reno", "cubic"}, {"reno"}) ==
-      "'cubik' is no congestion control of this host, did you mean 'cubic'? accepted: auto, reno, "
-      "cubic");
+  CHECK(config::congestion_control_refusal("cubik", ENOENT, {"reno", "cubic"}, {"reno"}) ==
+        "'cubik' is not a congestion control of this host, did you mean 'cubic'? accepted: auto, "
+        "reno, cubic");
   CHECK(config::congestion_control_refusal("bbr", EPERM, {"reno", "bbr"}, {"reno"}) ==
         "'bbr' is not allowed on this host; accepted: auto, or one of reno (root adds to "
         "net.ipv4.tcp_allowed_congestion_control)");

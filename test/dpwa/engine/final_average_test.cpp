@@ -228,7 +228,7 @@ TEST_CASE("an average over fewer nodes than gossip.min_nodes is reported as not 
   node.options.min_nodes = 2;
   const FinishReport report = node.run();
   CHECK_FALSE(report.enough);
-  CHECK(node.lines.back() == "final average over 1 of 2 nodes; gossip.min_nodes asks for 2");
+  CHECK(node.lines.back() == "final average over 1 of 2 nodes; gossip.min_nodes requires 2");
 }
 
 TEST_CASE("a node that ends alone says for how long, and without an average it only publishes") {

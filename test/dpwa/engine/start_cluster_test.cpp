@@ -217,9 +217,9 @@ TEST_CASE("with fewer nodes than gossip.min_nodes a node does not begin, and say
   options.rule.min_nodes = 2;
   StartingCluster cluster(nodes, 1, options);
   cluster.run(11s);
-  CHECK(cluster.nodes()[0].failure.ends_with(
-      "(gossip.start_wait_ms) it is one of 1 nodes, and gossip.min_nodes asks for 2; not there: "
-      "'w2', 'w3'"));
+  CHECK(
+      cluster.nodes()[0].failure.ends_with("(gossip.start_wait_ms) it is one of 1 nodes, and "
+                                           "gossip.min_nodes requires 2; not there: 'w2', 'w3'"));
 }
 
 TEST_CASE("a node that is alone says so at its start") {

@@ -57,8 +57,8 @@ TEST_CASE("an address that nobody else can know is an error that says what to se
   Arrival given = at("node9", "127.0.0.1");
   given.host_given = true;
   CHECK_THROWS_WITH(settle({at("127.0.0.1"), given}),
-                    "no address is known by which the others reach rank0; accepted: DPWA_HOST in "
-                    "its environment, or MASTER_ADDR as the address of its host");
+                    "no address is known at which the other processes reach rank0; accepted: "
+                    "DPWA_HOST in its environment, or MASTER_ADDR as the address of its host");
 }
 
 TEST_CASE("processes that were bound to processors of their own have these as cores") {

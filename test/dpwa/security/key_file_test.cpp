@@ -49,11 +49,11 @@ TEST_CASE(
         std::string("k:2: is too short: a key of 62 digits") + accepted);
   CHECK(error_of(std::string(66, 'a')) ==
         std::string("k:1: is too long: a key of 66 digits") + accepted);
-  CHECK(error_of("secret words") == std::string("k:1: is no key") + accepted);
-  CHECK(error_of(std::string(63, 'a') + "g") == std::string("k:1: is no key") + accepted);
-  CHECK(error_of(std::string(64, '\0')) == std::string("k:1: is no key") + accepted);
+  CHECK(error_of("secret words") == std::string("k:1: is not a key") + accepted);
+  CHECK(error_of(std::string(63, 'a') + "g") == std::string("k:1: is not a key") + accepted);
+  CHECK(error_of(std::string(64, '\0')) == std::string("k:1: is not a key") + accepted);
   CHECK(error_of(digits + "\n" + std::string(64, '0')) ==
-        std::string("k:2: is no secret: all its digits are zero") + accepted);
+        std::string("k:2: is not a secret: all its digits are zero") + accepted);
   CHECK(error_of(std::string(63, '0') + "1") == "none");
   CHECK(error_of(digits + "\n" + digits) == std::string("k:2: is the same key again") + accepted);
   CHECK(error_of(digits + "\n" + other + "\n" + std::string(64, '1')) ==

@@ -101,7 +101,7 @@ TEST_CASE("the fingerprint of a known model never changes") {
 TEST_CASE("a bad tensor is refused by number and name") {
   CHECK(refusal({weight("a", {1}), weight("", {1})}) == "tensor 1 has no name");
   CHECK(refusal({weight("a", {1}), weight("a", {2})}) ==
-        "tensor 1 'a' bears the name of another one");
+        "tensor 1 'a' has the name of another one");
   CHECK(refusal({weight(std::string(256, 'x'), {1})}).find("more than 255 bytes") !=
         std::string::npos);
   CHECK(refusal({weight("a\n", {1})}) ==
@@ -114,7 +114,7 @@ TEST_CASE("a bad tensor is refused by number and name") {
   CHECK(refusal({weight("a", {1}, DType::int32)}) ==
         "tensor 0 'a' is not floating-point and cannot be interpolated");
   CHECK(refusal({weight("a", {1}, DType::float32, BlendRule::maximum)}) ==
-        "tensor 0 'a' is no integer and cannot follow the maximum rule");
+        "tensor 0 'a' is not an integer and cannot follow the maximum rule");
 }
 
 TEST_CASE("sizes beyond the bound are refused, never wrapped") {
