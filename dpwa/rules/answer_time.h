@@ -21,12 +21,12 @@ struct AnswerTime {
 
 // An answer this many times as slow as those of the other peers is late.
 constexpr int late_multiple = 8;
-// What is faster than this share of the timeout is never late: a peer of another host or region is
-// many times as slow as one of the same rack, and must be asked as often.
+// An answer faster than this share of the timeout is never late: a peer in another region is many
+// times slower than one in the same rack, and must be asked as often.
 constexpr int late_share = 16;
 
-// Of two in the middle the higher: where half of the others are near, the far half is not late.
-// Reorders `times`, of which there is at least one.
+// The median; of an even number the higher of the two in the middle, so that the far half is not
+// late when half of the others are near. Reorders `times`, which must not be empty.
 inline Duration upper_median(std::span<Duration> times) {
   const auto median = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), median, times.end());
@@ -54,9 +54,9 @@ inline bool is_slower(const AnswerTime& answer, std::span<Duration> others) {
   return !others.empty() && answer.took / 2 > upper_median(others);
 }
 
-// For how long a peer that is slower than others is left alone after a late answer, of which
-// `lately` were among its last eight answers: 8 times as long as it took, then 16, then 32. So it
-// holds up no more than a ninth of the pulls from its first late answer on, and is still asked.
+// How long a peer that is slower than others is not asked after a late answer, when `lately` of its
+// last eight answers were late: 8 times as long as the answer took, then 16, then 32 times. So it
+// delays at most a ninth of the pulls from its first late answer on, and is still asked.
 inline Duration rest_after(Duration took, unsigned lately) {
   return took * 8 * (1 << std::min(lately > 0 ? lately - 1 : 0, 2U));
 }

@@ -34,7 +34,7 @@ std::optional<double> DistanceBound::first_bound() const {
   return first_multiple * multiple_ * lower_median(distances);
 }
 
-// Nothing where that is one peer, which might be the liar, nor where it is too large for a number.
+// No bound from a single peer, which might be the liar, nor from a distance too large for a number.
 std::optional<double> DistanceBound::last_of_most_peers(double bound) const {
   const auto counts = [this](const Last& last) {
     return last.was_near && count_ - last.number <= max_age;

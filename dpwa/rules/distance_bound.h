@@ -11,8 +11,8 @@
 
 namespace dpwa {
 
-// Of two in the middle the lower: of two distances, the nearer one. Reorders `values`, of which
-// there is at least one.
+// The median; of an even number of values the lower of the two in the middle. Reorders `values`,
+// which must not be empty.
 inline double lower_median(std::span<double> values) {
   const auto median = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), median, values.end());
@@ -20,27 +20,28 @@ inline double lower_median(std::span<double> values) {
 }
 
 // How far away a peer's parameters may be: tau of ClippedGossip (He, Karimireddy, Jaggi 2022),
-// taken as a multiple of the median of recent distances. No peer holds more than its share of the
-// samples, and one beyond the bound counts as the bound, so it takes half of the samples to move
-// it: liars that are fewer than half of the peers cannot, while honest distances that grow are
-// followed within half a window.
+// taken as a multiple of the median of recent distances. Each peer has at most its share of the
+// samples, and a distance beyond the bound enters the window as the bound. So only half of the
+// samples can move the bound: liars that are fewer than half of the peers cannot, while the bound
+// follows growing honest distances within half a window.
 //
-// A node that was apart from the others for long need not wait so long: where more than half of the
-// peers, and at least two, last came from beyond the bound, it is this node that is far away, and
-// the median of what each of them last came with, which is no further than an honest one, takes the
-// place of the window's. Only those count that have been within the bound. A process that has begun
-// anew may have begun with a liar's weights: it counts as near until it has been near again.
+// A node that was separated from the others for a long time recovers faster. When the last
+// distances of more than half of the peers, and of at least two, are beyond the bound, this node
+// itself is far away. Then the median of the peers' last distances, which is no larger than an
+// honest one, replaces the median of the window. Only peers that have been within the bound count.
+// A restarted process may have begun with a liar's weights: it counts as near until it has been
+// near again.
 //
-// Before there are enough samples, a wider bound holds as soon as two peers have been heard: so
-// many times as wide, as distances grow fast in the first steps, from the lower median of what each
-// of them last came with. One peer alone says nothing: it may be the liar. Pure; one owner, one
-// thread.
+// Before there are enough samples, a wider bound holds as soon as two peers have been heard:
+// `first_multiple` times as wide, because distances grow fast in the first steps, and based on the
+// lower median of the peers' last distances. A single peer gives no bound: it may be the liar.
+// Pure; one owner, one thread.
 class DistanceBound {
  public:
   static constexpr std::size_t window = 32;
-  // A sample counts for so many later ones: peers that have left do not count for ever.
+  // A sample is dropped after this many later ones, so that peers that have left stop counting.
   static constexpr std::uint64_t max_age = 8 * window;
-  // The first bound, in later ones.
+  // The first bound, as a multiple of the later one.
   static constexpr double first_multiple = 5;
 
   // `samples`: how many are needed before there is more than a first bound, at most `window`.
@@ -49,13 +50,13 @@ class DistanceBound {
   void set_peers(std::size_t peers);
 
   std::optional<double> get() const;
-  // There are enough samples, so that it is not the first one.
+  // There are enough samples: the first, wider bound no longer applies.
   bool settled() const { return samples_.size() >= needed_; }
-  // That there is none yet is because no other peer has been heard, of which there are some.
+  // There is no bound yet only because a second peer has not been heard, although there are others.
   bool waits_for_another() const { return peers_ > 1 && !get(); }
-  // The bound that this distance is held against; it counts for later ones. One that is zero (two
-  // nodes that have not trained since they met) or NaN (the own parameters are not finite) says
-  // nothing and is left out.
+  // Returns the bound for this distance; the distance then counts for later bounds. A distance of
+  // zero (two nodes that have not trained since they met) or NaN (the own parameters are not
+  // finite) is left out.
   std::optional<double> observe(PeerId peer, double distance);
   // The peer is another process than before.
   void restarted(PeerId peer);
@@ -69,7 +70,7 @@ class DistanceBound {
     std::uint64_t number;
   };
 
-  // What a peer last came with; that too is old after `max_age` samples.
+  // The last distance of a peer; it expires after `max_age` samples too.
   struct Last {
     double distance = 0;
     std::uint64_t number = 0;
@@ -78,7 +79,7 @@ class DistanceBound {
   };
 
   std::optional<double> first_bound() const;
-  // The median of what the peers last came with, where most of that is beyond `bound`.
+  // The median of the peers' last distances, when most of them are beyond `bound`.
   std::optional<double> last_of_most_peers(double bound) const;
 
   const double multiple_;

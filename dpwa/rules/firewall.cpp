@@ -7,8 +7,9 @@
 namespace dpwa {
 namespace {
 
-// What leaves a peer out of the final average, in bounds. One that finishes later has trained on
-// alone, after the others stopped: it is further away than honest nodes ever are while they train.
+// The distance, as a multiple of the bound, from which a peer is left out of the final average. A
+// peer that finishes later has trained alone after the others stopped, so it is farther away than
+// honest nodes ever are while they train.
 constexpr double final_bounds = 15;
 
 }  // namespace
@@ -68,7 +69,7 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance, do
   if (options_.distance == DistancePolicy::off) return verdict;
   while (bounds_.size() <= block)
     bounds_.emplace_back(options_.distance_multiple, options_.distance_samples, peers_);
-  // Until then, only what is gross is beyond the bound.
+  // Until then, only a gross distance is beyond the bound.
   const double gross = bounds_[block].settled() ? gross_bounds : 1;
   verdict.bound = bounds_[block].observe(peer, distance).value_or(0);
   verdict.beyond = verdict.bound > 0 && distance > verdict.bound;

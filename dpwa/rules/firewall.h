@@ -14,7 +14,7 @@
 
 namespace dpwa {
 
-// What is to become of parameters at a given distance.
+// What happens to parameters at a given distance.
 struct DistanceVerdict {
   double bound = 0;       // tau; 0 while there is none
   double scale = 1;       // of the interpolation factor: tau / distance when clipped
@@ -27,21 +27,21 @@ struct DistanceVerdict {
 
 // The last decision before a peer's parameters touch the model (docs/FIREWALL.md): whether they are
 // too far away, and which peers are to be left alone. Whether they are finite and how far away they
-// are is known from the pass that landed them. What is kept grows with the peers that
-// something came from. Pure: time is an argument. One owner, one thread.
+// are is known from the pass that landed them. Memory grows with the peers that have sent
+// something. Pure: time is an argument. One owner, one thread.
 class Firewall {
  public:
-  // So many times the bound is gross, which honest nodes hardly ever are: an offence, and what
-  // leaves a peer out of the final average, for which all nodes should keep to the same
-  // participants.
+  // A distance of this many times the bound is gross. Honest nodes hardly ever reach it, so it
+  // counts as an offence. It also leaves a peer out of the final average, for which all nodes
+  // should have the same participants.
   static constexpr double gross_bounds = DistanceBound::first_multiple;
   // Gross distances in a row, of a peer that does not come nearer, that are worth a line.
   static constexpr unsigned reported_after = 3;
   // The same, and for an offence too, while an unusual gap between the clocks explains the
   // distance: one of the two stood still, or the peer lies about its clock.
   static constexpr unsigned explained_until = 8;
-  // The least that a quarantine lasts, in snapshots that land: where steps take seconds,
-  // quarantines of seconds would keep nobody out.
+  // The shortest quarantine, in snapshots that land: where steps take seconds, a quarantine of
+  // seconds would have no effect.
   static constexpr int quarantine_landings = 20;
 
   Firewall(const FirewallOptions& options, std::size_t peers);
@@ -49,24 +49,24 @@ class Firewall {
   // A place for one more peer, or for another than before.
   void put(PeerId peer);
 
-  // The peer is another process than that of which something was blended: it may have begun with
-  // anything.
+  // The peer is a new process, not the one whose parameters were blended: it may have begun with
+  // any weights.
   void restarted(PeerId peer);
 
-  // Of block `block` of the model (0 when it travels whole), 0 to 63; each has distances of its
-  // own. Counts, and goes into the window. A distance that is too large for a number is refused
-  // under every policy: a blend might overflow. `clock_gap`: in steps, of the peer's snapshot and
-  // the own one.
+  // Judges a distance of block `block` (0 to 63; 0 when the model travels whole); each block has
+  // its own distances. The distance enters the window. A distance that is too large for a number is
+  // refused under every policy: a blend might overflow. `clock_gap`: in steps, of the peer's
+  // snapshot and the own one.
   DistanceVerdict judge(PeerId peer, unsigned block, double distance, double clock_gap = 0);
   // Of the whole model, for the final average; never clipped.
   DistanceVerdict judge_final(double distance);
-  // The own parameters were replaced: what was usual before says nothing now.
+  // The own parameters were replaced: earlier distances mean nothing now.
   void replaced();
 
   // A pull brought something to blend, or failed. Offences are parameters that are not finite,
   // bytes that break the protocol, and a gross distance, clipped or refused, while those of most
-  // other peers are within the bound: where many seem far away, it is this node that is. Until when
-  // to leave the peer alone, if it is to be.
+  // other peers are within the bound: where many seem far away, it is this node that is. Returns
+  // until when the peer must not be asked, if it is in quarantine.
   std::optional<TimePoint> succeeded(PeerId peer, const DistanceVerdict& verdict, TimePoint now);
   std::optional<TimePoint> failed(PeerId peer, PeerFailure failure, TimePoint now);
 

@@ -17,7 +17,7 @@ struct FlowControl {
   double max = 1000;
   double on_success = 10;
   double on_failure = -100;
-  double recovery_per_second = 10;  // what time forgives after a failure; 0 = nothing
+  double recovery_per_second = 10;  // regained after failures; 0 = none
 
   double after_success(double score) const { return std::clamp(score + on_success, min, max); }
   double after_failure(double score) const { return std::clamp(score + on_failure, min, max); }

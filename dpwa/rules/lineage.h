@@ -38,7 +38,8 @@ struct LineageReport {
 // Whether a node that trains gives up its weights for those of `peer`: towards the lineage that
 // more of the answering nodes of the file report, at equal counts that of the higher clock, then
 // the smaller one. `others`: all but this node, `peer` included. `own_counts`: this node is of the
-// file. A node that has not been heard yet counts for the own lineage, unless `heard_enough`.
+// file. A node that has not been heard yet counts towards this node's own lineage, unless
+// `heard_enough`.
 bool yields(const Progress& own, const Progress& peer, std::span<const LineageReport> others,
             bool own_counts, bool heard_enough);
 
@@ -72,9 +73,9 @@ struct Surroundings {
   std::map<std::string, GivenWeights, std::less<>> given;  // by name
 };
 
-// What the other nodes said of their lineage last, and whether to take over the weights of one of
-// them while training: yields() and TakeoverLimit, with what they go by. Pure: time is an argument.
-// One owner, one thread.
+// What the other nodes last reported of their lineage, and whether to take over the weights of one
+// of them while training: yields() and TakeoverLimit with the state that they need. Pure: time is
+// an argument. One owner, one thread.
 class LineageWatch {
  public:
   // `of_file`: this node is of the cluster file. Nodes of the file are remembered, and of others as

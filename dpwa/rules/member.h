@@ -10,8 +10,8 @@
 
 namespace dpwa {
 
-// What is held of a node of the cluster. The values travel on the wire, and order claims of one
-// process: never renumber.
+// The status of a node of the cluster. The values travel on the wire and order the claims of one
+// process: never renumber them.
 enum class MemberStatus : std::uint8_t {
   alive = 1,
   suspect = 2,  // several pulls in a row brought no answer
@@ -43,7 +43,7 @@ struct MemberClaim {
   std::vector<std::string> addresses;  // numeric, in the order to dial
   std::uint16_t port = 0;
   std::uint64_t incarnation = 0;  // of the process; 0 = never heard of
-  std::uint32_t refutation = 0;   // raised by the process itself, to refute what is said of it
+  std::uint32_t refutation = 0;   // raised by the process itself, to refute claims about it
   MemberStatus status = MemberStatus::alive;
 
   bool operator==(const MemberClaim&) const = default;
@@ -57,14 +57,14 @@ struct MemberExchange {
   std::vector<MemberClaim> claims;  // the sender's of itself first
 };
 
-// Whether `claim` is news to one who holds `held` of the same name: the later process wins, then
-// the later refutation, then the graver status (SWIM: Das, Gupta, Motivala 2002). A total order of
-// what is claimed, so nodes that have heard the same claims hold the same one, in whatever order
-// they came.
+// Whether `claim` is news to a node that holds `held` of the same name: the later process wins,
+// then the later refutation, then the graver status (SWIM: Das, Gupta, Motivala 2002). This is a
+// total order of claims, so nodes that have heard the same claims hold the same one, in whatever
+// order they arrived.
 bool supersedes(const MemberClaim& claim, const MemberClaim& held);
 
-// What it adds to the digest of a table: the exclusive or of these is the same for two tables with
-// the same running processes. Not cryptographic.
+// A member's part of the digest of a table. The digest is the exclusive or of these parts, so it is
+// the same for two tables with the same running processes. Not cryptographic.
 std::uint64_t digest_of(const MemberClaim& claim);
 
 // Which members there is something to tell of. Each is told a bounded number of times, those told

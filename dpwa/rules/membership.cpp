@@ -47,7 +47,8 @@ void Membership::note_seed_addresses(const MemberClaim& seed) {
   add_addresses(seed_addresses_, seed);
 }
 
-// Two nodes cannot listen there; such a claim has others dial one that they know, under new names.
+// Two nodes cannot listen at one address; such a claim would make others dial a known node under
+// new names.
 bool Membership::at_address_of_seed(const MemberClaim& claim) const {
   return std::ranges::any_of(claim.addresses, [&](const std::string& address) {
     const auto found = seed_addresses_.find(place_of(address, claim.port));
@@ -65,14 +66,15 @@ const Member* Membership::member(const std::string& name) const {
   return place ? &members_[*place] : nullptr;
 }
 
-// Keeps the digest. What was never heard of is in nobody's.
+// Updates the digest. A node that was never heard of is in no node's digest.
 void Membership::count(const MemberClaim& claim, int by) {
   if (claim.incarnation == 0 || !runs(claim.status)) return;
   digest_ ^= digest_of(claim);
   running_ = by > 0 ? running_ + 1 : running_ - 1;
 }
 
-// A process listens where it answers, and moves only once it answers there no more.
+// A process listens where it answers; it is believed to have moved only once it no longer answers
+// there.
 bool Membership::may_move(const Member& member, const MemberClaim& told) {
   return !same_address(told, member.claim) && !member.seed && !member.answers;
 }
@@ -91,7 +93,7 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
   const MemberStatus before = member.status();
   const bool another = told.incarnation != member.claim.incarnation;
   const bool moved = !another && may_move(member, told);
-  // What is far ahead of its own word was made up.
+  // A refutation far ahead of the process's own was made up.
   const bool lied_about =
       !another && member.claim.refutation > told.refutation + max_refutation_jump;
   const bool news = another || lied_about || supersedes(told, member.claim);
@@ -123,7 +125,7 @@ void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
   if (claim.name == self_.name) return hear_of_self(claim, now);
   const auto known = find(claim.name);
   if (!known) {
-    // What has been forgotten stays so: only those that run are learnt of.
+    // Forgotten members stay forgotten: the node learns only of running ones.
     if (!options_.open || !runs(claim.status) || at_address_of_seed(claim)) return;
     if (const auto place = place_for(claim.name, false)) hold(*place, claim, now);
     return;
@@ -148,8 +150,8 @@ void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
   hold(*known, believed, now);
 }
 
-// A process that is said to be gone raises its refutation above what was said: not so often that
-// somebody who says it without pause could use up all of them.
+// A process that is reported gone raises its refutation above the report, but not so often that a
+// node that repeats the report without pause could use up all refutations.
 void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
   if (claim.incarnation > self_.incarnation) {
     contested_by_ = std::max(contested_by_, claim.incarnation);
@@ -199,7 +201,7 @@ void Membership::failed(const std::string& name, TimePoint now) {
   if (!place) return;
   Member& member = members_[*place];
   member.answers = false;
-  // Each wrong suspicion doubles what the next one takes.
+  // Each wrong suspicion doubles the failures that the next one takes.
   const unsigned needed =
       member.vouched_for() ? options_.suspect_after << std::min(member.refutations, 4U) : 1;
   if (!member.vouched_for())

@@ -22,7 +22,7 @@ struct Member {
   TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
   TimePoint changed = TimePoint::min();    // since when `claim` is held
   TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
-  bool reached = false;                    // it has answered this node, at the address that is held
+  bool reached = false;                    // it has answered this node at the address held here
   bool met = false;                        // it has answered this node, wherever
   bool answers = false;                    // the same of the last time that it was asked
   bool told = false;                       // its process has told this node itself where it listens
@@ -33,29 +33,31 @@ struct Member {
   TimePoint meet_at = TimePoint::min();  // not asked before, while only others vouch for it
   unsigned refutations = 0;              // of suspicions by this node, that were wrong
 
-  // What to go by: what came to this node itself weighs more than what is claimed.
+  // The status to act on: what this node observed itself counts more than claims.
   MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }
-  // More than a tale of others, who may invent names: one to pull from, and to count with.
+  // Known from more than the reports of others, which may invent names: a node to pull from and to
+  // count.
   bool vouched_for() const { return seed || reached; }
 };
 
 // Who is in the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), where the pulls
-// of gossip averaging are the probes and what it spreads travels with them; from Lifeguard (Dadgar,
-// Phillips, Currey 2018) that a suspect is the first to hear of it, and that a node that was wrong
-// about a peer takes longer to suspect it again. Beyond both: the dead are asked now and then and
-// tables are compared, so that two halves of a split network find each other again.
+// of gossip averaging are the probes and what it spreads travels with them; Two rules are from
+// Lifeguard (Dadgar, Phillips, Currey 2018): a suspect is told of the suspicion first, and a node
+// that was wrong about a peer takes longer to suspect it again. Beyond both, dead nodes are asked
+// now and then and tables are compared, so that two halves of a split network find each other
+// again.
 //
-// A place (PeerId) keeps its member until that is forgotten; seeds come first and keep theirs. The
-// table is bounded: where it is full the dead make room, then those that nobody but others has
-// spoken of. Pure: time and randomness are arguments. One owner, one thread.
+// A place (PeerId) keeps its member until the member is forgotten; seeds come first and keep their
+// places. The table is bounded: when it is full, dead members make room first, then members known
+// only from reports of others. Pure: time and randomness are arguments. One owner, one thread.
 class Membership {
  public:
   static constexpr std::size_t max_news = 32;  // in one exchange
   static constexpr std::size_t part_size = 64;
   static constexpr std::size_t max_changes = 1024;  // remembered
   static constexpr std::size_t max_claims = 2 + max_news + part_size;
-  // A process raises its refutation by one at a time. By hearsay it is not believed to be further
-  // than this ahead of what it said itself, and one more for every second since.
+  // A process raises its refutation by one at a time. A reported refutation is believed only up to
+  // this far ahead of the last one from the process itself, plus one for every second since.
   static constexpr std::uint32_t max_refutation_jump = 64;
   static constexpr Duration refutation_pause = std::chrono::milliseconds(100);
   static constexpr std::uint32_t max_refutation = 1U << 31;  // that a message carries
@@ -88,8 +90,8 @@ class Membership {
   void tick(TimePoint now);
   // Makes it a seed: it was named as one to join by.
   void keep(const std::string& name);
-  // The cluster file now lists this node, at this address; or lists one no longer, which then is
-  // one that joined, or nobody where nobody may.
+  // The cluster file now lists this node, at this address; or it no longer lists a node, which then
+  // counts as one that joined, or is removed when joining is closed.
   void list(const MemberClaim& seed, TimePoint now);
   void unlist(const std::string& name);
   // The own node leaves: every exchange says so from now on.
@@ -98,8 +100,8 @@ class Membership {
   // Whom to ask beside the pulls: one that has just failed, to know soon; else one of the dead, or
   // of the seeds that left, to look whether it is back.
   std::optional<PeerId> to_probe(Random& random) const;
-  // Of those that run and were not reached yet, as nobody but others vouches for them: up to `most`
-  // that were never asked, and one whose pause is over.
+  // Running members that are known only from reports and were not reached yet: up to `most` that
+  // were never asked, and one whose pause is over.
   std::vector<PeerId> to_meet(std::size_t most, TimePoint now, Random& random) const;
 
   enum class Admission { known, may_join, closed, full };
@@ -111,7 +113,8 @@ class Membership {
   const Member* member(const std::string& name) const;  // null: none has that name
   std::size_t running() const { return running_; }      // alive or suspect, the own node not
   std::uint64_t digest() const { return digest_ ^ digest_of(self_); }
-  // Grows with every change of a name, an address, a status() or who vouches for it.
+  // Grows with every change of a name, an address, a status() or the source that vouches for a
+  // member.
   std::uint64_t version() const { return version_; }
   // The places that have changed since then, in their order: all of them after more changes than
   // are remembered.

@@ -1,5 +1,5 @@
-// The part of Membership about other nodes: what a message to them holds, what is taken from one,
-// and which of them are asked beside the pulls.
+// The part of Membership that concerns other nodes: the contents of a message to them, what is
+// accepted from one, and which nodes are asked besides the pulls.
 
 #include <algorithm>
 #include <utility>
@@ -25,7 +25,7 @@ MemberExchange Membership::begin(const std::string& to) {
   exchange.digest = digest();
   exchange.claims.push_back(self_);
   if (self_told_ < MemberNews::limit(running_ + 1)) ++self_told_;
-  // What is said of the one that this goes to: it is the one to refute it.
+  // The claim about the receiver: only the receiver can refute it.
   const auto place = find(to);
   if (place && members_[*place].claim.incarnation != 0 &&
       members_[*place].claim.status != MemberStatus::alive) {

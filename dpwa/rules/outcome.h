@@ -6,7 +6,7 @@ namespace dpwa {
 
 // What became of a pull, as the trainer and the metrics see it.
 enum class Outcome {
-  skipped,      // nothing to blend: no pull by chance, no peer to ask, or none with anything new
+  skipped,      // nothing to blend: no pull drawn, no peer to ask, or none with anything new
   pending,      // a pull is under way and will be blended at a later step
   mixed,        // a peer's parameters were blended in
   timed_out,    // no peer answered in full before the deadline

@@ -37,8 +37,8 @@ class Outliers {
 };
 
 // Notices when nothing has been pulled for much longer than usual: one pull of a stopped peer may
-// take its whole deadline. Meanwhile all nodes have moved, so what was near before says nothing.
-// Pure: time is an argument; one owner, one thread.
+// take its whole deadline. Meanwhile all nodes have moved, so earlier distances mean nothing. Pure:
+// time is an argument; one owner, one thread.
 class Lulls {
  public:
   // A snapshot has landed; whether a lull lies before it.
@@ -65,9 +65,9 @@ class Lulls {
   TimePoint last_{};
 };
 
-// How far apart the clocks of this node and each peer are, in steps. A gap that is much larger than
-// usual explains a distance: one of the two stood still. But clocks are claims. Pure; one owner,
-// one thread.
+// How far apart the clocks of this node and each peer are, in steps. A gap much larger than usual
+// explains a large distance: one of the two nodes stood still. But clocks are only claims. Pure;
+// one owner, one thread.
 class ClockGaps {
  public:
   // Of a snapshot that was near.

@@ -37,7 +37,7 @@ void PeerTable::unwatch(PeerId peer) {
   if (records_.find(peer) != nullptr) std::erase(watched_, records_.position(peer));
 }
 
-// Those that are ordinary again need no watching.
+// Peers that are ordinary again need no watching.
 void PeerTable::settle(TimePoint now) {
   std::erase_if(watched_, [&](std::uint32_t position) {
     const auto& [peer, record] = records_.entries()[position];
@@ -90,8 +90,9 @@ bool PeerTable::tried_soon(const PeerRecord& record, TimePoint now) const {
   return now >= record.failed_at + cut_off_delay(*record.last_failure);
 }
 
-// However many peers there are, no more than 100 tries a second in all. A silent peer costs its try
-// the whole deadline, and a trainer with a step budget waits for it: that is asked more rarely.
+// At most 100 attempts a second in all, however many peers there are. An attempt at a silent peer
+// takes the whole deadline, and a trainer with a step budget waits for it, so silent peers are
+// asked more rarely.
 Duration PeerTable::cut_off_delay(PeerFailure failure) const {
   const Duration shared = std::chrono::milliseconds(10) * size();
   const int share = failure == PeerFailure::timed_out ? 5 : 1;

@@ -40,11 +40,11 @@ class PeerNames {
   PeerNames(std::shared_ptr<const ClusterNames> names, std::size_t own_rank);
 
   std::size_t size() const { return size_; }
-  // Empty: nobody has that place.
+  // Empty: no peer has that place.
   const std::string& at(PeerId peer) const;
   // Of two places with the same name, the one that was put last.
   std::optional<PeerId> find(const std::string& name) const;
-  // The place is that of `name` from now on; it may lie beyond the last one.
+  // Gives the place to `name`; the place may lie beyond the last one.
   void put(PeerId peer, const std::string& name);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 // declined before.
 constexpr Duration declined_delay = std::chrono::milliseconds(50);
 
-// So many failures in a row mean that a peer is down, not just unreliable.
+// This many failures in a row mean that a peer is down, not just unreliable.
 constexpr unsigned down_failures = 3;
 
 // Between two times that a peer regains its score because it was reached beside the pulls: one that
@@ -185,7 +185,8 @@ void PeerTable::returned(PeerId peer, std::uint64_t incarnation) {
   if (incarnation == 0 && records_.find(peer) == nullptr) return;
   PeerRecord& record = this->record(peer);
   if (incarnation > record.incarnation) {
-    // What the last process did says nothing of the new one; its snapshots count anew as well.
+    // The history of the last process does not apply to the new one, whose snapshots also count
+    // from the start.
     if (record.incarnation != 0) record.progress = {};
     record.answer_time.reset();
     record.snapshot_time.reset();

@@ -17,7 +17,7 @@
 
 namespace dpwa {
 
-// Why an attempt to pull from a peer gave nothing.
+// Why an attempt to pull from a peer brought nothing.
 enum class PeerFailure : std::uint8_t {
   timed_out,      // silent, stalled or trickling until the deadline
   unreachable,    // connection refused or broken
@@ -29,7 +29,7 @@ enum class PeerFailure : std::uint8_t {
   unusable,       // sent parameters that are not finite
   distant,        // sent parameters that are much too far away (firewall.h): no score lost
   other_lineage,  // sent parameters that descend from other initial weights: no score lost
-  unproven,       // sent parameters before another peer's tell what is usual: not counted as failed
+  unproven,       // sent parameters before the usual distance is known: not counted as failed
   unchanged,      // has published nothing since we last took its parameters: not counted as failed
 };
 
@@ -69,23 +69,23 @@ struct PeerRecord {
 };
 
 // Everything a node knows of its peers, and the choice among them: argmax(score +
-// uniform{10..1000}) as in the original dpwa, over the peers that are not waiting for a retry.
-// Nobody is removed for ever: a failed peer backs off, regains score with time, and is used again
-// as before as soon as it answers or calls us (`returned`).
+// uniform{10..1000}) as in the original dpwa, over the peers that are not waiting for a retry. No
+// peer is removed for ever: a failed peer backs off, regains score with time, and is used as before
+// as soon as it answers or calls this node (`returned`).
 //
-// Memory grows with the peers that this node has had to do with: the others have the initial
-// record, and names may be shared with the tables of other nodes. Nor does a choice look at every
-// peer: most have the initial score and wait for nothing, so their highest draw is drawn at once
-// (sample.h), and only those that failed lately, wait or rest are looked at one by one.
-// Time does not go backwards. Pure: time and randomness are arguments. One owner, one thread.
+// Memory grows with the peers that this node has dealt with: all others share the initial record,
+// and names may be shared with the tables of other nodes. A choice does not look at every peer
+// either: most have the initial score and no pause, so the highest of their draws is drawn at once
+// (sample.h), and only peers that failed lately, back off or rest are looked at one by one. Time
+// does not go backwards. Pure: time and randomness are arguments. One owner, one thread.
 class PeerTable {
  public:
   PeerTable(std::vector<std::string> names, FlowControl flow_control, Backoff backoff);
   PeerTable(PeerNames names, FlowControl flow_control, Backoff backoff);
 
   // The peer to ask next, or none when every peer is excluded or backing off. Ties break at random.
-  // While no peer is known to answer, back-offs are short: nothing is gained by sparing the others,
-  // and what cut this node off may be over at any time.
+  // While no peer is known to answer, back-offs are short: sparing the peers gains nothing, and the
+  // cause that cut this node off may end at any time.
   std::optional<PeerId> choose(std::span<const PeerId> excluded, TimePoint now,
                                Random& random) const;
 
@@ -118,21 +118,21 @@ class PeerTable {
   // score starts afresh if it seemed down, once until it answers again: a peer that can call but
   // not be reached, or is always too slow, must not win favour by calling. An older one is ignored.
   void returned(PeerId peer, std::uint64_t incarnation);
-  // What the peer said of itself when we called it. Believed even if it is lower: a caller may have
-  // used its name, or its wall clock was set back before it was restarted.
+  // The incarnation that the peer stated when this node called it. It is believed even if it is
+  // lower: a caller may have used its name, or its wall clock was set back before a restart.
   void introduced(PeerId peer, std::uint64_t incarnation);
-  // We reached it beside the pulls, and it answered: what made them fail may be over. Its score
-  // starts afresh, at most every 4 s, and more rarely the longer it gives nothing all the same.
+  // The peer answered this node outside of the pulls, so the cause of failed pulls may be over. Its
+  // score starts afresh, at most every 4 s, and more rarely the longer its pulls bring nothing.
   void reached(PeerId peer, std::uint64_t incarnation, TimePoint now);
 
   // No peer has answered its last pull, and there are some: they fail, are dead or have left.
   bool nobody_answers() const;
-  // What they failed by last, each kind once; for one that is gone and never gave anything,
-  // unreachable: it was never there. One that gave something, and did not fail since, has taken
-  // leave.
+  // The kinds of failure that the peers had last, each once. A peer that is gone and never gave
+  // anything counts as unreachable: it was never there. One that gave something and has not failed
+  // since left properly, and does not count.
   std::vector<PeerFailure> last_failures() const;
 
-  // The place of a peer that is new: one after the last, or that of a peer that is forgotten.
+  // The place of a new peer: the one after the last, or the place of a forgotten peer.
   void put(PeerId peer, const std::string& name);
   // Dead or gone: not chosen.
   void set_out(PeerId peer, bool out);

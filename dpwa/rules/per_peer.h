@@ -18,7 +18,7 @@ inline PeerId nth_absent(std::span<const PeerId> sorted, std::size_t index) {
   std::size_t high = sorted.size();
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
-    // So many places below sorted[middle] are absent.
+    // This many places below sorted[middle] are absent.
     if (sorted[middle] - middle <= index) {
       low = middle + 1;
     } else {
@@ -53,9 +53,9 @@ class PeerSet {
   std::vector<PeerId> peers_;
 };
 
-// What is kept of each peer that there is something to keep of: memory grows with those, not with
-// the cluster. A peer is found in O(log size). References last until the next insertion or erasure.
-// One owner, one thread.
+// Values kept per peer, only for peers that have one: memory grows with these peers, not with the
+// cluster. A peer is found in O(log size). References last until the next insertion or erasure. One
+// owner, one thread.
 template <typename Value>
 class PerPeer {
  public:
@@ -73,7 +73,7 @@ class PerPeer {
   // The value of `peer`, made a copy of `initial` where it has none.
   Value& at_or(PeerId peer, const Value& initial) {
     if (Value* value = find(peer)) return *value;
-    // So that nothing is half inserted where memory is refused.
+    // An insertion is undone when memory is refused.
     if (index_.size() == index_.capacity()) index_.reserve(2 * index_.size() + 4);
     const auto entry = static_cast<std::uint32_t>(entries_.size());
     entries_.push_back({peer, initial});
@@ -99,7 +99,7 @@ class PerPeer {
     index_.clear();
   }
 
-  // In the order of insertion; one that is erased has its place taken by the last.
+  // In the order of insertion; the last value takes the place of an erased one.
   std::span<const Entry> entries() const { return entries_; }
   // Of a peer that has a value: its position in entries().
   std::uint32_t position(PeerId peer) const { return lower_bound(peer)->entry; }

@@ -16,8 +16,8 @@ struct Progress {
   bool final = false;        // the node has finished training
 };
 
-// What a message can carry, whatever clocks peers state and however far a policy goes: finite and
-// not negative.
+// Limits a clock to values that a message can carry, finite and not negative, whatever clocks peers
+// state and however far a policy goes.
 constexpr double bounded_clock(double clock) {
   if (!(clock > 0)) return 0;
   return clock < std::numeric_limits<double>::max() ? clock : std::numeric_limits<double>::max();

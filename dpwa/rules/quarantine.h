@@ -9,18 +9,20 @@
 
 namespace dpwa {
 
-// Which peers are not asked for a while, because they sent what must not be blended several times
-// with nothing sound between. Each quarantine of a peer is twice as long as the one before, up to a
-// maximum; behaving for twice its length makes it forgotten. Nobody stays for ever: afterwards a
-// peer is asked again, and one offence more leads back at once, a sound answer ends the suspicion.
-// A restart does not: a liar would restart. Pure: time is an argument. One owner, one thread.
+// Which peers are not asked for a while, because they sent parameters that must not be blended
+// several times in a row. Each quarantine of a peer is twice as long as the one before, up to a
+// maximum; after sound behaviour for twice its length it is forgotten. No quarantine lasts for
+// ever: afterwards the peer is asked again. One more offence leads back at once; a sound answer
+// ends the suspicion. A restart does not end it, because a liar would restart. Pure: time is an
+// argument. One owner, one thread.
 class Quarantine {
  public:
   explicit Quarantine(const FirewallOptions& options);
 
-  // Until when the peer is not to be asked, if this offence was one too many. `deliberate`: it can
-  // be nobody's fault but the peer's. Bytes that were damaged on the way may be; they never make
-  // the next quarantine longer. `shortest`: that a quarantine is to last, whatever the options say.
+  // Returns until when the peer must not be asked, if this offence leads to a quarantine.
+  // `deliberate`: only the peer can be at fault. Bytes damaged on the way are not the peer's fault;
+  // they never make the next quarantine longer. `shortest`: the shortest quarantine, whatever the
+  // options say.
   std::optional<TimePoint> offence(PeerId peer, bool deliberate, TimePoint now,
                                    Duration shortest = Duration::zero());
   void sound(PeerId peer);  // sent something sound

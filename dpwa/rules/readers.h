@@ -9,9 +9,9 @@
 
 namespace dpwa {
 
-// Who asks for a snapshot, as far as it is to be believed. Where names prove nothing, two callers
-// of one name are told apart by where they call from, so that one cannot spoil the other's
-// standing.
+// The identity of a caller that asks for a snapshot, as far as it is proven. Where names are not
+// proven, callers of one name are told apart by their network, so that one cannot harm the standing
+// of another.
 struct Caller {
   std::string account;   // its name and network; the name alone where a certificate proves it
   std::string network;   // that it calls from
@@ -28,21 +28,21 @@ struct Caller {
   }
 };
 
-// Who is being sent a snapshot, and who may have one. Each reader holds a buffer of the snapshot
-// pool; two that hold different old ones keep the node from publishing. So there is a bound on
-// replies at once, in all, per network (three quarters of all) and per caller. One that held a
-// buffer in vain (the reply did not arrive whole) is told BUSY for three times as long as it held
-// it, and when it stalls again and again (stalls at the same time are one) for twice that each
-// time, up to a minute. Known callers answer for themselves, and a whole reply ends this. All
-// others of one network answer together, for names cost a caller nothing, and each whole reply
-// takes back one stall. Time forgives both. Pure: the time is an argument. One thread.
+// Which callers are being sent a snapshot, and which may have one. Each reader holds a buffer of
+// the snapshot pool; two that hold different old ones keep the node from publishing. So the number
+// of concurrent replies is bounded: in all, per network (three quarters of all) and per caller. A
+// caller that held a buffer in vain (the reply did not arrive whole) is told BUSY for three times
+// as long as it held the buffer. If it stalls repeatedly, this time doubles with each stall, up to
+// a minute; simultaneous stalls count as one. Known callers are judged one by one, and a whole
+// reply ends the pause. All other callers of one network are judged together, because names cost a
+// caller nothing, and each whole reply takes back one stall. Both expire with time. Pure: the time
+// is an argument. One thread.
 class Readers {
  public:
   static constexpr std::uint32_t per_peer = 2;  // a caller may have given up one that goes on here
   static constexpr Duration longest_pause = std::chrono::minutes(1);
 
-  // Beyond its pause a caller's stalls are remembered for so long, and those of so many idle
-  // callers.
+  // How long a caller's stalls are remembered after its pause, and for how many idle callers.
   static constexpr Duration memory = longest_pause;
   static constexpr std::size_t max_remembered = 4096;
 

@@ -8,8 +8,8 @@
 
 namespace dpwa {
 
-// Up to `most` of what is offered, each with the same probability, without knowing beforehand how
-// many there are: a reservoir (algorithm R of Vitter, "Random Sampling with a Reservoir", 1985).
+// Keeps up to `most` of the offered values, each with the same probability, without knowing their
+// number beforehand: a reservoir (algorithm R of Vitter, "Random Sampling with a Reservoir", 1985).
 template <typename Value>
 class Sample {
  public:
@@ -33,8 +33,8 @@ class Sample {
   std::vector<Value> values_;
 };
 
-// What is added to the score of a peer that may be chosen: uniform{10..1000}, as in the original
-// dpwa.
+// The random number added to the score of a peer that may be chosen: uniform{10..1000}, as in the
+// original dpwa.
 constexpr std::uint64_t lowest_draw = 10;
 constexpr std::uint64_t draw_values = 991;
 

@@ -6,11 +6,11 @@ namespace dpwa {
 
 // Which blocks of one peer's latest known version have been blended already. A version is blended
 // at most once a block: asking with known_version() makes the peer answer NOT_MODIFIED instead of
-// sending the same parameters again, and one that sends them all the same is found out by
-// repeats(). Pure; one per peer.
+// sending the same parameters again, and repeats() detects a peer that sends them nevertheless.
+// Pure; one per peer.
 class SeenBlocks {
  public:
-  // Of the peer's process that it was taken from; 0 = nothing taken yet.
+  // The incarnation of the process that the blocks were taken from; 0 = none taken yet.
   std::uint64_t incarnation() const { return incarnation_; }
 
   // The version to state when asking for `block` (0 to 63); 0 = nothing to state.
@@ -19,8 +19,8 @@ class SeenBlocks {
     return known ? version_ : 0;
   }
 
-  // Whether this has been taken already, or is older than what has been. A sound peer does not send
-  // it: its versions grow, and it was told the last one.
+  // Whether this version was taken already, or is older than one that was. A sound peer never sends
+  // such a version: its versions grow, and it was told the last one.
   bool repeats(std::uint64_t incarnation, std::uint64_t version, unsigned block) const {
     if (incarnation != incarnation_ || version > version_) return false;
     return version < version_ || (blocks_ >> block & 1) != 0;

@@ -120,9 +120,9 @@ class Survey {
   const StartRuleOptions& options_;
 };
 
-// When a node without weights brings its own, with nobody there to take weights from. `earlier`
-// nodes come before it: each has a moment of its own, all within three quarters of the wait, so
-// that the last quarter remains to take the weights over.
+// When a node without weights brings its own, if no node has weights to take over. `earlier` nodes
+// come before it. Each node has its own moment, all within three quarters of the wait, so that the
+// last quarter remains for taking the weights over.
 Duration time_to_bring(int earlier, std::size_t nodes, Duration wait) {
   const auto count = static_cast<Duration::rep>(std::max<std::size_t>(1, nodes));
   return wait / 2 + wait * earlier / (4 * count);

@@ -10,7 +10,7 @@
 
 namespace dpwa {
 
-// What a node that has not made its first step knows of a peer.
+// What a node knows of a peer before its own first step.
 enum class PeerStart {
   unknown,      // no answer yet
   unreachable,  // the last try failed
@@ -59,14 +59,14 @@ struct StartDecision {
 
 struct StartRuleOptions : StartOptions {
   Duration limit = std::chrono::seconds(20);  // no pull is begun after it
-  unsigned failed_pulls = 3;  // after so many failed pulls a node counts as unreachable
-  unsigned taken_over = 3;    // after so many takeovers in one start its weights are left alone
+  unsigned failed_pulls = 3;  // after this many failed pulls a node counts as unreachable
+  unsigned taken_over = 3;    // after this many takeovers in one start its weights are not taken
   bool may_bring = true;      // false: a node that joins comes for the weights of others
 };
 
-// How all nodes come to begin from common weights, and together, without a coordinator. `nodes`
-// holds one entry per node of the cluster file in file order, then those that joined; the own entry
-// is ignored. Nodes that joined are never waited for.
+// How all nodes begin together, from common weights, without a coordinator. `nodes` holds one entry
+// per node of the cluster file in file order, then those that joined; the own entry is ignored.
+// Nodes that joined are never waited for.
 //
 // Where a peer trains, nobody waits: this node begins, after it has taken over the weights of the
 // peer with the highest clock if its own are more than one behind, or are none, or descend from a

@@ -10,7 +10,7 @@
 namespace dpwa {
 
 // What one step did, whatever the back end. A missed peer is a normal outcome, never an exception.
-// A back end leaves at its default what it has no word for (docs/COLLECTIVE.md).
+// A back end leaves fields that do not apply to it at their defaults (docs/COLLECTIVE.md).
 struct StepReport {
   Outcome outcome = Outcome::skipped;
   bool made = true;   // false: told to stop while it waited, it ended before the optimizer's step

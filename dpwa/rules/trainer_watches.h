@@ -34,7 +34,7 @@ class StepInterval {
 // argument. One owner, one thread.
 class AloneWatch {
  public:
-  // After each pull. Returns for how long nobody has answered, when a warning is due.
+  // Called after each pull. Returns for how long no peer has answered, when a warning is due.
   std::optional<Duration> observe(bool alone, TimePoint now) {
     if (!alone) {
       since_.reset();
