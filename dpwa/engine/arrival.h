@@ -20,8 +20,8 @@ struct OtherLineage {
   Progress progress;
 };
 
-// What a pull brought. With outcome `mixed` the landing buffer holds the parameters, and belongs to
-// the trainer until it begins the next pull.
+// The result of a pull. With outcome `mixed` the landing buffer holds the parameters, and belongs
+// to the trainer until it begins the next pull.
 struct Arrival {
   Outcome outcome = Outcome::skipped;
   std::optional<PeerId> peer;  // that answered, or the last one tried

@@ -10,23 +10,23 @@
 
 namespace dpwa {
 
-// What a node exchanges parameters for, as the rules that follow from it. The pull engine asks for
-// these rules and never which exchange it is, so that a further one is a constant more here.
+// The purpose of an exchange of parameters, as the rules that follow from it. The pull engine reads
+// only these rules, never the kind of exchange, so a new kind is one more constant here.
 struct Exchange {
   // Which bound on the distance to the own parameters holds.
   enum class Distance {
-    none,          // they may be as far away as a number can tell
-    usual,         // what is usual among the peers while training
-    final_average  // the wider one of the final average
+    none,          // any distance that is a number
+    usual,         // the usual distance among peers while training
+    final_average  // the wider bound of the final average
   };
 
   bool whole_model = false;        // frozen parameters too, and without a codec
   bool for_final_average = false;  // the peer is told that this node has finished training
   bool fresh_only = false;         // a peer that lags or stands still is passed over
-  // They are mixed into the own ones: of the same lineage, each version at most once, and only once
-  // another peer's distance tells what is usual.
+  // The parameters are mixed into the own ones: only those of the same lineage, each version at
+  // most once, and not before the usual distance is known from another peer.
   bool blends = false;
-  bool replaces = false;    // they take the place of the own ones
+  bool replaces = false;    // the parameters replace the own ones
   bool marks_taken = true;  // the version counts as taken from then on
   Distance distance = Distance::usual;
 };
@@ -39,14 +39,14 @@ inline constexpr Exchange take_over{
 // Everything of one peer that has finished as well.
 inline constexpr Exchange fold_into_average{
     .whole_model = true, .for_final_average = true, .distance = Exchange::Distance::final_average};
-// For its distance alone: it may be pulled again afterwards.
+// Only for the distance: the same version may be pulled again afterwards.
 inline constexpr Exchange compare_only{.marks_taken = false};
 
 // One round of pulls, as the engine is asked for it.
 struct RoundSpec {
   Exchange exchange = pull_and_blend;
   std::optional<PeerId> peer;  // none: the peer table chooses, and tries others after a failure
-  // Those that may be chosen, which the topology decides; null: all.
+  // The peers that may be chosen, as the topology decides; null: all.
   std::shared_ptr<const std::vector<PeerId>> neighbours;
   std::optional<unsigned> block;  // the index of one block of the model; none: all that is moved
   Duration timeout = std::chrono::milliseconds(500);  // the one deadline of the round

@@ -8,10 +8,10 @@ namespace dpwa {
 namespace {
 
 constexpr auto pause = std::chrono::milliseconds(25);
-// Joiners that say they have finished, and then give nothing in time: after so many, no more of
-// those that joined are asked. A node that may join may do so under many names.
+// Joined nodes that state that they have finished, and then give nothing in time: after this many,
+// no other joined node is asked. A node that may join can do so under many names.
 constexpr int most_silent_joiners = 3;
-// A peer that refused connections for so long has left.
+// A peer that has refused connections for this long has left.
 constexpr auto gone_after = std::chrono::milliseconds(1500);
 const char* const no_buffer = ": every snapshot buffer is held by a reader";
 
@@ -84,7 +84,7 @@ void FinalAverage::published(bool done, TimePoint now) {
   }
 }
 
-// Says how many nodes the average is over, and whether that is enough.
+// Reports how many nodes the average covers, and whether they are enough.
 void FinalAverage::report_on(FinishReport report, std::size_t known, const std::string& why) {
   report.enough = report.participants >= options_.min_nodes;
   std::string text = "final average over " + std::to_string(report.participants) + " of " +
@@ -156,7 +156,7 @@ void FinalAverage::all_waited_for(TimePoint now) {
   phase_ = Phase::buffer;
 }
 
-// Those that have finished, and where among them this node belongs.
+// Collects the nodes that have finished, and the place of this node among them.
 void FinalAverage::begin_order() {
   bool by_name = options_.joins;
   for (const Other& other : others_) {
@@ -171,7 +171,7 @@ void FinalAverage::begin_order() {
       std::ranges::lower_bound(order_, options_.name, {}, &Other::name) - order_.begin());
 }
 
-// Readers hold buffers until the deadline that they stated.
+// A buffer may be missing for a while: readers hold buffers until the deadline that they stated.
 void FinalAverage::took_buffer(bool done, TimePoint now) {
   if (!done && now < until_) {
     pause_ = pause;
@@ -186,8 +186,8 @@ void FinalAverage::took_buffer(bool done, TimePoint now) {
   }
 }
 
-// In order; each is pulled for half of what is left at most, so that those that hang leave time for
-// others.
+// Folds in order. Each pull may take at most half of the remaining time, so that nodes that hang
+// leave time for others.
 std::optional<FinalAverage::Action> FinalAverage::fold_next(TimePoint now) {
   if (std::exchange(landed_, false)) return Fold{false, ++count_};
   if (at_ == self_ && !std::exchange(own_folded_, true)) return Fold{true, ++count_};

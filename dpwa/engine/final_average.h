@@ -18,27 +18,28 @@ namespace dpwa {
 
 struct FinalAverageOptions {
   std::string name;            // of this node
-  std::size_t position = 0;    // so many other nodes of the cluster file come before this one
+  std::size_t position = 0;    // number of nodes of the cluster file before this one
   std::size_t file_peers = 0;  // other nodes of the file; they have the first places
   bool joins = false;          // the cluster file does not name this node
   std::size_t min_nodes = 1;
-  bool averages = true;  // false: the final parameters are published, and that is all
+  bool averages = true;  // false: the final parameters are only published
   Duration timeout{};
   Duration finish_wait{};
   std::uint64_t lineage = 0;  // of the own weights
 };
 
 // The end of a node: publishes its final parameters, waits for the others to finish, and replaces
-// its own by the mean over all that did, itself included. Every node folds the same snapshots in
-// the same order, so nodes with the same participants end bit-identical: that of the cluster file,
-// or of their names once a node that is not in the file takes part. Nodes that are gone, or not
-// finished within finish_wait, are left out. The whole takes three times that at most: one to wait
-// for the others, one to average, one to serve those that still want the snapshot. Ask next() what
-// to do, do it, and tell it by the event of the same place what came of it. Pure: time is an
-// argument; it neither sleeps nor logs. One owner, one thread.
+// its own by the mean over all nodes that did, itself included. Every node folds the same snapshots
+// in the same order, so nodes with the same participants end bit-identical. The order is that of
+// the cluster file, or that of the names when a node outside the file takes part. Nodes that are
+// gone, or not finished within finish_wait, are left out. The whole takes at most three times
+// finish_wait: one to wait for the others, one to average, one to serve nodes that still want the
+// snapshot. The driver asks next() for an action, performs it, and reports the result by the event
+// named beside the action. Pure: time is an argument; it neither sleeps nor logs. One owner, one
+// thread.
 class FinalAverage {
  public:
-  struct Drain {  // let a pull that is under way end, until then
+  struct Drain {  // let a pull that is under way end, at most until then
     TimePoint until{};
   };
   struct Publish {};     // the parameters as they are, as final ones; then published()
@@ -123,11 +124,11 @@ class FinalAverage {
   // --- of the average
   TimePoint until_{};
   std::size_t known_ = 1;
-  std::vector<Other> order_;  // those that have finished
-  std::size_t self_ = 0;      // so many of them come before this node
+  std::vector<Other> order_;  // the nodes that have finished
+  std::size_t self_ = 0;      // how many of them come before this node
   std::size_t at_ = 0;
   bool own_folded_ = false;
-  bool landed_ = false;  // what is to be folded next
+  bool landed_ = false;  // the snapshot to fold next
   bool measures_ = false;
   std::size_t count_ = 0;  // folded
   int silent_joiners_ = 0;

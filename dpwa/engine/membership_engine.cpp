@@ -9,7 +9,7 @@
 namespace dpwa {
 namespace {
 
-// Without a pull for so long, news is told beside the pulls.
+// After this long without a pull, news is sent outside of the pulls.
 constexpr auto idle = std::chrono::seconds(2);
 
 // At random, so not all of them differ: a few members are asked beside the pulls at a time.

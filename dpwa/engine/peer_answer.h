@@ -11,27 +11,27 @@
 
 namespace dpwa {
 
-// What one node said of itself when greeted, and what the member table holds of it.
+// The answer of one node to a greeting, and its entry in the member table.
 struct PeerAnswer {
   bool asked = false;
   std::optional<PeerFailure> failure;
   std::string detail;         // one line on the failure
   bool refuses_name = false;  // it says that the name of this node is another's
-  bool quarantined = false;   // nothing is taken from it
-  // What it said; without a failure:
+  bool quarantined = false;   // nothing from it is used
+  // Its answer; only without a failure:
   bool joining = true;  // it has not made its first step
   bool finished = false;
   std::uint64_t lineage = 0;  // 0 = no common weights yet
   double clock = 0;
-  // What the table holds of its place:
+  // The entry of its place in the table:
   std::string name;  // empty: a free place
   bool seed = false;
   bool vouched_for = false;  // Member::vouched_for()
   MemberStatus status = MemberStatus::alive;
 };
 
-// The start and the final average greet every node, again and again. From so many nodes on the node
-// says that this takes long.
+// The start and the final average greet every node repeatedly. From this many nodes on, the node
+// logs that this takes a long time.
 inline constexpr std::size_t many_nodes = 256;
 
 // From one greeting of all `nodes` to the next: `pause` among up to 64, and longer in proportion

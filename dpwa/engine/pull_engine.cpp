@@ -141,7 +141,7 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
     fail(answer, PeerFailure::unusable, words_for(distance_, 0));
     return std::nullopt;
   }
-  // Weights of another descent are not blended, so that their distance tells nothing.
+  // Weights of another lineage are not blended, so their distance means nothing.
   const bool compares = answer.progress.lineage == own.lineage;
   if (!compares || exchange.distance == Exchange::Distance::none) return std::nullopt;
   judge_distance(answer);

@@ -41,7 +41,7 @@ struct Answer {
   bool refuses_name = false;           // it says that our name is another's
 };
 
-// A line for the log. Lines of one key are limited by whoever writes them.
+// A line for the log. The caller that writes lines limits those of one key.
 struct LogEntry {
   enum class Weight { debug, info, warn };
   enum class Subject { pulls, members };
@@ -51,8 +51,9 @@ struct LogEntry {
   std::string text;
 };
 
-// The pulls of one node, as decisions alone: whom to ask for what, what an answer is worth, and
-// what is remembered of the peers. The thread that has the sockets, and the simulator, drive it:
+// The decisions of one node's pulls, without I/O: which peer to ask for what, how to judge an
+// answer, and what to remember of the peers. The thread that has the sockets, and the simulator,
+// drive it:
 //
 //   engine.begin(spec);
 //   while (true) {
@@ -90,8 +91,8 @@ class PullEngine {
   Action next(double own_clock, TimePoint now);
   // The head of the answer, before any parameters: why they are not wanted, if so.
   std::optional<PeerFailure> head(const Progress& peer, std::uint64_t own_lineage, TimePoint now);
-  // The parameters of `answer` have landed; `own` is of the snapshot that they were compared with.
-  // Unless the result is none: the scale of the factor for which the caller is to find out whether
+  // The parameters of `answer` have landed; `own` is the progress of the snapshot that they were
+  // compared with. A result is the scale of the factor for which the caller has to find out whether
   // a blend may overflow.
   std::optional<double> landed(Answer& answer, const kernels::PassStats& stats,
                                const Progress& own);
@@ -104,17 +105,19 @@ class PullEngine {
   Settled settle(Answer answer, bool late, bool may_overflow, TimePoint now);
   void stop();  // no peer is asked any more, in this round or a later one
 
-  // --- what else tells of peers
-  // What the member table holds of `place`, when that has changed. True: another node than before.
+  // --- other news of peers
+  // The entry of `place` in the member table, when it has changed. Returns true when the place now
+  // belongs to another node.
   bool take_up(PeerId place, const Member& member);
   void called(const std::string& name, std::uint64_t incarnation);
   void reached(const std::string& name, std::uint64_t incarnation, TimePoint now);
   // It refused this node outside of a round.
   void refused(PeerId peer, const std::string& detail);
-  // Whether most of these, the nodes of the cluster file that run, say that our name is another's.
-  // Not those that joined: whoever may join may do so under many names.
+  // Whether most of `seeds`, the running nodes of the cluster file, state that this node's name
+  // belongs to another process. Joined nodes do not count: a node that may join can do so under
+  // many names.
   bool evicted_by(const std::vector<PeerId>& seeds) const;
-  // Whom to greet, in this order: all that are vouched for, then a few of those that are not.
+  // The peers to greet, in this order: all that are vouched for, then a few of the others.
   std::vector<PeerId> to_greet(const std::vector<Member>& members);
 
   std::vector<LogEntry> take_log();

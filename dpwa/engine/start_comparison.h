@@ -12,10 +12,10 @@
 
 namespace dpwa {
 
-// How far the own weights are from those of some peers, whose parameters are pulled for that, block
-// by block, and not blended. Each distance goes into the firewall's window, which so knows what is
-// usual before the first step. Each peer is asked once, and then in turn until there are `samples`
-// distances; those that do not answer are left out. Pure.
+// Measures how far the own weights are from those of some peers. Their parameters are pulled for
+// this purpose, block by block, and not blended. Each distance enters the firewall's window, so
+// that the usual distance is known before the first step. Each peer is asked once, then again in
+// turn until there are `samples` distances; peers that do not answer are left out. Pure.
 class DistanceSurvey {
  public:
   struct Ask {
@@ -25,12 +25,12 @@ class DistanceSurvey {
   DistanceSurvey(std::vector<PeerId> peers, std::uint32_t samples, unsigned blocks)
       : peers_(std::move(peers)), samples_(samples), blocks_(blocks) {}
 
-  // Whom to ask next; none: the survey is over. Nobody is asked from `until` on.
+  // The peer and block to ask for next; none: the survey is over. No peer is asked from `until` on.
   std::optional<Ask> next(TimePoint now, TimePoint until);
-  // The squared distance in that block; none: the peer gave nothing that could be compared.
+  // Reports the squared distance in that block; none: the peer gave nothing comparable.
   void answer(std::optional<double> squared);
-  // The lower median of one distance a peer; none: fewer than three peers answered, of which one
-  // may be the source of the own weights.
+  // The lower median of the distances, one per peer; none: fewer than three peers answered (one of
+  // them may be the source of the own weights).
   std::optional<double> median();
 
  private:
@@ -49,18 +49,19 @@ class DistanceSurvey {
   std::vector<double> distances_;
 };
 
-// What became of a try to take over a peer's weights.
+// The result of an attempt to take over a peer's weights.
 enum class TakeOver { taken, failed, busy };
 
-// A node takes over the weights of the peer that is ahead, unless they are farther from most other
-// models than those are from one another: the weights of another peer, taken over first, tell what
-// is usual. Without witnesses nothing is compared. Pure: events in, actions out.
+// A node takes over the weights of the peer with the highest clock, unless they are farther from
+// most other models than those models are from one another. To learn the usual distance, it first
+// takes over the weights of another peer. Without witnesses nothing is compared. Pure: events in,
+// actions out.
 class StartComparison {
  public:
   struct Rule {
     unsigned blocks = 1;  // that the model is pulled in
     std::uint32_t samples = 8;
-    double multiple = 2;  // of what is usual, that is still near enough
+    double multiple = 2;  // of the usual distance that is still near enough
     TimePoint until{};    // no distance is asked for after it
   };
   // `others`: at least two more peers with weights of the same lineage; empty: too few to compare.

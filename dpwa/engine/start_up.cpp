@@ -13,7 +13,7 @@ constexpr auto between_looks = std::chrono::milliseconds(25);
 
 StartView view_of(const PeerAnswer& answer) {
   if (answer.failure == PeerFailure::rejected) return {PeerStart::refused};
-  // It has weights that nobody can take over: as good as not there.
+  // This node cannot take over its weights, so it counts as absent.
   if (answer.failure || answer.quarantined) return {PeerStart::unreachable};
   if (answer.joining && answer.lineage == 0) return {PeerStart::joining};
   return {answer.joining ? PeerStart::waiting : PeerStart::ready, answer.clock, answer.lineage};
@@ -36,8 +36,8 @@ StartUp::Action StartUp::next(TimePoint now, Random& random) {
   while (!failure_) {
     switch (phase_) {
       case Phase::opening:
-        // A full pull needs an own snapshot. Without a lineage nobody takes it for weights to begin
-        // with, and nobody begins before this node has looked around once.
+        // A full pull needs an own snapshot. Without a lineage no node uses it as weights to begin
+        // with, and no node begins before this one has looked around once.
         return Publish{clock_, 0};
       case Phase::visiting:
         return Visit{};
@@ -169,9 +169,10 @@ void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
   after_pause_ = Phase::visiting;
 }
 
-// A refusal for the name may be of a moment (the last process under it has just ended), and nodes
-// that have not heard of the other process do not refuse: so most must, for a while. Before the
-// wait is over that is most of those that could answer: one alone turns nobody away.
+// A refusal because of the name may be temporary (the last process of that name has just ended),
+// and nodes that have not heard of the other process do not refuse. So most nodes must refuse for a
+// while before this node gives up. Until the wait is over that means most of the nodes that could
+// answer, so that a single node turns no other away.
 void StartUp::look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoint now) {
   constexpr auto patience = std::chrono::seconds(1);
   std::size_t refused = 0;
@@ -207,7 +208,7 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
   for (std::size_t peer = 0; peer < answers.size(); ++peer) {
     const PeerAnswer& answer = answers[peer];
     if (answer.failure == PeerFailure::rejected) refusal_ = answer.detail;
-    // One that joined and does not answer is nothing to wait for.
+    // A joined node that does not answer is not waited for.
     const bool of_file = peer < options_.file_peers;
     if (!answer.asked || (!of_file && answer.failure)) continue;
     if (peer >= options_.position && !options_.joins && !std::exchange(placed, true))
@@ -220,7 +221,7 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
   tried_to_show_ = false;
 }
 
-// `prompt`: the look ended before its deadline, so a peer that is unreachable does not run.
+// `prompt`: the look ended before its deadline, so an unreachable peer is not running.
 StartUp::Seen StartUp::seen_of(PeerId peer, const PeerAnswer& answer, bool prompt) {
   Seen seen{view_of(answer), peer, answer.name};
   seen.view.joined = !answer.seed;
@@ -261,8 +262,8 @@ std::vector<PeerId> StartUp::others_to_compare(const Seen& best, Random& random)
   return others.values();
 }
 
-// A pull may take half of what is left: so one that hangs leaves time for another one. Where nobody
-// trains, all of it has to end with the wait, as others wait for this node.
+// A pull may take half of the remaining time, so that one that hangs leaves time for another. When
+// no node trains, all pulls have to end with the wait, because others wait for this node.
 std::optional<StartUp::Action> StartUp::take(TimePoint now) {
   StartComparison& comparison = *comparison_;
   if (const auto result = comparison.result()) {
@@ -304,7 +305,7 @@ void StartUp::measured(std::optional<double> squared_distance) {
   comparison_->measured(squared_distance);
 }
 
-// A peer may be busy with others that start as well; one that is so for long gives nothing.
+// A peer may be busy with other starting nodes; one that stays busy for long counts as failed.
 void StartUp::count(PeerId peer, TakeOver outcome, TimePoint now) {
   Memory& memory = memory_[peer];
   if (outcome == TakeOver::taken) ++memory.taken_over;

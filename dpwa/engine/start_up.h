@@ -20,10 +20,10 @@ namespace dpwa {
 
 struct StartUpOptions {
   std::string name;            // of this node
-  std::size_t position = 0;    // so many other nodes of the cluster file come before this one
+  std::size_t position = 0;    // number of nodes of the cluster file before this one
   std::size_t file_peers = 0;  // other nodes of the file; they have the first places
   bool joins = false;          // the cluster file does not name this node
-  std::string join_by;  // the addresses that it was told to join by, for messages; empty: none
+  std::string join_by;         // the addresses given to join by, for messages; empty: none
   StartRuleOptions rule;
   Duration timeout{};   // of a greeting, and of a pull at least
   unsigned blocks = 1;  // that the model is pulled in
@@ -33,9 +33,9 @@ struct StartUpOptions {
 };
 
 // The start of a node: greets every peer until start_rule.h decides, takes over the common weights
-// in full or brings them, waits until the others have them too, then begins. Ask next() what to do,
-// do it, and tell it by the event of the same place what came of it. Pure: time and randomness are
-// arguments; it neither sleeps nor logs. One owner, one thread.
+// in full or brings them, waits until the others have them too, then begins. The driver asks next()
+// for an action, performs it, and reports the result by the event named beside the action. Pure:
+// time and randomness are arguments; it neither sleeps nor logs. One owner, one thread.
 class StartUp {
  public:
   struct Visit {};  // the addresses to join by, for all of their member tables; then visited()
@@ -43,7 +43,7 @@ class StartUp {
   // These are the weights of this node from here on: publish them as they are; then published().
   struct Publish {
     double clock = 0;
-    std::uint64_t lineage = 0;  // 0: nobody takes them for weights to begin with
+    std::uint64_t lineage = 0;  // 0: no node uses them as weights to begin with
   };
   struct Pull {  // everything of this peer, to take over its weights; then pulled()
     PeerId peer = 0;
@@ -72,26 +72,26 @@ class StartUp {
   void published(bool done);
   // `taken`: they are in place of the own ones, at this clock and of this lineage.
   void pulled(TakeOver outcome, double clock, std::uint64_t lineage, TimePoint now);
-  // None: the peer gave nothing of the own lineage.
+  // None: the peer gave no weights of the own lineage.
   void measured(std::optional<double> squared_distance);
 
   std::vector<TrainerLine> take_lines();
 
  private:
   enum class Phase { opening, visiting, looking, deciding, taking, pausing, ending, over };
-  // Nodes in the order in which the first of them that runs brings the weights: those of the file,
-  // this one among them, then those that joined. One that joins itself comes last.
+  // The nodes in the order of bringing weights (the first running one does): the nodes of the file,
+  // this one among them, then those that joined. A node that itself joins comes last.
   struct Seen {
     StartView view;
     std::optional<PeerId> peer;  // none: this node
     std::string name{};
   };
-  // What is remembered of a peer from look to look.
+  // What is remembered of a peer between two looks.
   struct Memory {
     unsigned failed_pulls = 0;
     unsigned taken_over = 0;
     bool together = false;
-    std::optional<TimePoint> busy;  // since when it has been, or since that was counted as failed
+    std::optional<TimePoint> busy;  // since when it is busy, or since that counted as failed
   };
 
   Seen seen_of(PeerId peer, const PeerAnswer& answer, bool prompt);
@@ -106,7 +106,7 @@ class StartUp {
   std::vector<PeerId> others_to_compare(const Seen& best, Random& random) const;
   Publish show() const;  // the weights
   Duration elapsed(TimePoint now) const { return now - begun_; }
-  // What it says, in start_up_report.cpp.
+  // Its log lines, in start_up_report.cpp.
   template <typename Which>
   static std::string names_of(const std::vector<Seen>& seen, Which which);
   void warn_of_many();
@@ -129,11 +129,11 @@ class StartUp {
   std::vector<Seen> seen_;
   std::unordered_map<PeerId, Memory> memory_;
   std::optional<StartComparison> comparison_;
-  PeerId best_ = 0;  // that is taken over from
+  PeerId best_ = 0;  // the peer that weights are taken over from
   bool best_trains_ = false;
   std::string refusal_;  // the last reason that a peer gave for refusing this node
   std::optional<TimePoint> announced_;
-  std::optional<TimePoint> name_refused_;  // since when our name is said to be another's
+  std::optional<TimePoint> name_refused_;  // since when peers say that the name is taken
   std::vector<TrainerLine> lines_;
 };
 

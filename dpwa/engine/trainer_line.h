@@ -4,7 +4,7 @@
 
 namespace dpwa {
 
-// A line that the trainer's side has for the log, written by whoever drives it.
+// A line of the trainer's side for the log; the driver writes it.
 struct TrainerLine {
   bool warning = false;  // else information
   std::string text;

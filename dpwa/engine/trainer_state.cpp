@@ -156,8 +156,8 @@ void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
   blended_ = true;
 }
 
-// A pull that finds nobody is soon over: while no peer answers, the steps say so and not that one
-// is under way.
+// A pull that reaches no peer ends soon. While no peer answers, the steps report that outcome
+// instead of a pull under way.
 void TrainerState::watch_alone(const Arrival& arrival, TimePoint now) {
   const bool failed = arrival.outcome != Outcome::mixed && arrival.outcome != Outcome::skipped;
   alone_outcome_ = arrival.alone && failed ? std::optional(arrival.outcome) : std::nullopt;

@@ -25,7 +25,7 @@ struct TrainerOptions {
   bool spread_pulls = true;     // pulls begin at a random moment of the step: no step waits for one
   Duration start_wait{};        // see LineageWatch::yields_to
   std::size_t max_members = 4096;
-  // Of each block that the model is pulled in: its share of what the nodes exchange.
+  // For each block of the model: its share of the exchanged bytes.
   std::vector<double> block_shares{1.0};
 };
 
@@ -36,7 +36,7 @@ struct PullPlan {
   Duration delay{};                  // before the first peer is asked
 };
 
-// What to do with what a pull brought.
+// What to do with the result of a pull.
 enum class Absorbed {
   nothing,  // it brought nothing
   refused,  // it is of another lineage
@@ -44,17 +44,17 @@ enum class Absorbed {
   adopt,    // take the weights over, then TrainerState::take_over()
 };
 
-// One node's side of gossip averaging, as decisions alone: clock and lineage of its weights, which
-// pull to begin, what an arrival is worth, and the report of the step. A step is
+// One node's decisions in gossip averaging, without I/O: clock and lineage of its weights, which
+// pull to begin, how to treat an arrival, and the report of the step. A step is
 //   absorb() what has arrived late; step_begins(), publish(), wants_pull() and plan_pull(); the
 //   optimizer; unless blended(): absorb() what has arrived by now; end_step().
-// Who drives it owns parameters, snapshots and network. Pure: time and randomness are arguments.
-// One owner, one thread.
+// The driver owns parameters, snapshots and network. Pure: time and randomness are arguments. One
+// owner, one thread.
 class TrainerState {
  public:
   TrainerState(TrainerOptions options, GuardedInterpolation interpolation, Random& random);
 
-  // What a reload of the configuration may change.
+  // Takes over the options that a reload of the configuration may change.
   void reload(double pull_probability, bool spread_pulls, Duration start_wait);
 
   // The weights are replaced by others.
@@ -68,7 +68,7 @@ class TrainerState {
 
   // --- the first half of a step
   void step_begins(TimePoint now) { step_interval_.observe(now); }
-  Progress publish();  // of the snapshot that is to be copied now; moves the clock on
+  Progress publish();  // of the snapshot to copy now; advances the clock
   bool wants_pull(Random& random) const { return random.bernoulli(pull_probability_); }
   PullPlan plan_pull(Random& random);
   void began(const PullPlan& plan);

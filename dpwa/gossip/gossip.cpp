@@ -191,7 +191,7 @@ void Gossip::update_send(const std::function<double()>& loss) {
   }
   const auto arrival = node_->client().take(Duration::zero());
   if (arrival) {
-    // Not complete_publish(): a pull begun now would land on what has arrived.
+    // Not complete_publish(): a pull begun now would overwrite the arrived parameters.
     passes_->complete();
     passes_->open();  // before the blend, which then fills it in the same pass
     absorb(*arrival);
@@ -207,7 +207,7 @@ void Gossip::update_send(const std::function<double()>& loss) {
 StepReport Gossip::update_wait(const std::function<double()>& loss) {
   complete_publish();
   const auto pulling = [this] { return pull_wanted_ || node_->client().under_way(); };
-  // Before the look for what has arrived: a pull that ends after it is for a later step.
+  // Before the check for an arrival: a pull that ends later belongs to a later step.
   bool pending = pulling();
   Duration waited{};
   if (!state_.blended()) {

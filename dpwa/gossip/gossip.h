@@ -47,16 +47,17 @@ class Gossip : public GossipSession {
   void restore(const GossipState& state) override;
   GossipState resume_state() const override;
   void start() override { start_after(Duration::zero()); }
-  void start_after(Duration waited);  // so long has the trainer waited for this process already
+  void start_after(Duration waited);  // how long the trainer has already waited for this process
   void update_send(const std::function<double()>& loss) override;
   StepReport update_wait(const std::function<double()>& loss = {}) override;
   void reload(const Config& fresh) override;
   FinishReport finish() override;
   void leave() override;
 
-  // For a back end that takes turns with this one, between two steps. rest(): it changes the
-  // parameters from here on; peers are given none of them to blend. resume(): they are published as
-  // they are now, at this clock, and updates may follow; what a peer sent before counts no more.
+  // For a back end that takes turns with this one, between two steps. After rest() that back end
+  // changes the parameters, and peers get none of them to blend. resume() publishes the parameters
+  // as they are now, at this clock, and updates may follow; parameters that a peer sent before no
+  // longer count.
   void rest();
   void resume(double clock);
   void set_lineage(std::uint64_t lineage);  // while at rest: of the weights that it left here
@@ -86,7 +87,7 @@ class Gossip : public GossipSession {
   std::vector<NodeEntry> listed_;  // by the file as it was read last
   Parameters& parameters_;
   const TimeSource now_;
-  const std::vector<ByteRange> blocks_;  // what the pulls ask for in turn; one: the whole
+  const std::vector<ByteRange> blocks_;  // the blocks that pulls ask for in turn; one: the whole
   Random random_;
   TrainerState state_;
   std::unique_ptr<Node> node_;

@@ -47,7 +47,7 @@ void Gossip::reload(const Config& fresh) {
   const std::vector<LogLine> lines = lines_of(plan);
   NewLog opened = open_log(plan.config);  // its file anew
   if (node_) node_->take_up(plan);
-  // Nothing fails from here on.
+  // Nothing below can fail.
   opened.use();
   listed_ = std::move(listed);
   config_ = std::move(plan.config);

@@ -8,7 +8,7 @@
 
 namespace dpwa {
 
-// What a gossip node keeps over a restart, beside its parameters.
+// The state that a gossip node keeps over a restart, besides its parameters.
 struct GossipState {
   double clock = 0;
   std::uint64_t lineage = 0;      // descent of the weights; 0 = none yet
@@ -40,9 +40,9 @@ class GossipSession {
   // original dpwa; read only then. None: that of the last snapshot.
   virtual StepReport update_wait(const std::function<double()>& loss = {}) = 0;
 
-  // Takes over what may change while it runs of a file loaded anew for this node, between two
-  // steps, and logs what it took over and what needs a restart. Throws ConfigError where log.file
-  // cannot be opened; whatever it throws, all stays as it was.
+  // Takes over the reloadable keys of a file loaded again for this node, between two steps, and
+  // logs which values it took over and which need a restart. Throws ConfigError where log.file
+  // cannot be opened; after any exception nothing has changed.
   virtual void reload(const Config& fresh) = 0;
 
   // Takes the final global average when configured, serves the last snapshot to those that still

@@ -19,8 +19,8 @@ class ModelPasses {
  public:
   ModelPasses(Parameters& parameters, SnapshotStore& store);  // both outlive it
 
-  // Takes a free buffer for the next snapshot. There may be none: the device is still at work on
-  // the last one, or readers hold every buffer. Then nothing is published until the next open().
+  // Takes a free buffer for the next snapshot. There may be none: the device still works on the
+  // last one, or readers hold every buffer. Then nothing is published until the next open().
   void open();
 
   // Blends into the parameters. With a buffer open the same pass over memory fills it, so that

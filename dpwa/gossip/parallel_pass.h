@@ -13,9 +13,10 @@
 
 namespace dpwa {
 
-// Shares a pass over memory with helper threads, which sleep between two passes. Pieces go to
-// whoever is free: the caller never waits for a helper that is late, as on a busy machine, only for
-// pieces that a helper has begun. Nothing is allocated once constructed. One (trainer) thread.
+// Shares a pass over memory with helper threads, which sleep between two passes. Any free thread
+// takes the next piece. The caller never waits for a helper that is late, as on a busy machine, but
+// only for pieces that a helper has begun. Nothing is allocated once constructed. One (trainer)
+// thread.
 class ParallelPass {
  public:
   static constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
@@ -73,7 +74,7 @@ class SharingChoice {
 
   // Each way once, then the faster one so far; now and then the other, as things change.
   bool share();
-  // What the pass took, done as share() said.
+  // Reports the time of the pass, done as share() said.
   void took(double seconds_per_byte);
 
  private:

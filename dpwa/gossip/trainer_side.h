@@ -27,7 +27,7 @@ struct Greeted;
 struct Member;
 struct PullSpec;
 
-// What the trainer thread acts on between two steps: the parts of a Gossip.
+// The parts of a Gossip that the trainer thread acts on between two steps.
 struct TrainerSide {
   const Config& config;
   Parameters& parameters;
@@ -45,7 +45,7 @@ struct TrainerSide {
   std::optional<Arrival> pull(const PullSpec& spec);
 };
 
-// What the greeted nodes answered; `members` is the member table, by place.
+// The answers of the greeted nodes; `members` is the member table, by place.
 std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,
                                    const std::vector<Member>& members);
 
