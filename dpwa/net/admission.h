@@ -12,22 +12,23 @@
 
 namespace dpwa {
 
-// Whether a caller may speak to this node, by its HELLO alone: the reject to answer with, or none.
-// The fingerprint is not looked at: when it differs, the manifest tells which tensor to name. Pure.
+// Decides from the HELLO alone whether a caller may speak to this node: the reject to answer with,
+// or none. The fingerprint is not checked here: when it differs, the manifest shows which tensor to
+// name. Pure.
 std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalNode& local);
 
 // The reject for a caller whose model differs; with that model, `there`, naming the first tensor.
 wire::Reject model_reject(const LocalNode& local, const std::string& caller);
 wire::Reject model_reject(const LocalNode& local, const std::string& caller, const Manifest& there);
 
-// What a PULL is to be given: bytes `range` of a snapshot, which stays as it is while held.
+// The grant of a PULL: bytes `range` of a snapshot, which does not change while it is held.
 struct PullGrant {
   std::shared_ptr<const Snapshot> snapshot;
   wire::NodeState state = wire::NodeState::ready;  // of this node
   ByteRange range;
 };
 
-// Why it is given nothing, on a connection that stays.
+// The refusal of a PULL, on a connection that stays open.
 struct PullRefusal {
   wire::MessageType type = wire::MessageType::error;  // NOT_READY, NOT_MODIFIED, BUSY or ERROR
   std::string reason;                                 // of ERROR

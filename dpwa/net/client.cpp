@@ -20,7 +20,7 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 constexpr std::size_t max_greeted_at_once = 64;
-// How late the Tx thread may be for all that: what it has in hand, or a machine that is busy.
+// How late the Tx thread may be, because of its work in hand or a busy machine.
 constexpr auto tx_thread_delay = std::chrono::seconds(2);
 
 std::uint32_t whole_milliseconds(Duration left) {

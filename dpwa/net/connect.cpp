@@ -128,7 +128,7 @@ asio::awaitable<IoResult<wire::Welcome>> open_connection(Stream& stream, LocalNo
 asio::awaitable<std::optional<Failure>> secure_inbound(Stream& stream, const Security* security) {
   std::optional<Failure> failure;
   const auto first = co_await stream.first_byte();
-  if (!first) {  // not to be read again: a peek that saw the end leaves nothing to wait for
+  if (!first) {  // must not be read again: after a peek at the end nothing more comes
     failure.emplace();
     co_return failure;
   }

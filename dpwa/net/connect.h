@@ -38,10 +38,11 @@ boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
     Stream& stream, LocalNode& local, const PeerAddress& peer,
     const std::string& congestion_control, std::uint32_t request_id);
 
-// Makes a connection that came in ready for frames: the TLS handshake, or nothing when `security`
-// is null. A caller of the other kind is told at once: one without TLS by a REJECT, one with TLS,
-// where there is none, by an alert. A failure says what is wrong with the caller, who has been told
-// then; finish() gives it the time to hear it. One without words: it left without a byte.
+// Makes an inbound connection ready for frames: the TLS handshake, or nothing when `security` is
+// null. A caller of the other kind is told at once: a caller without TLS by a REJECT, a caller with
+// TLS, where there is none, by an alert. A failure states what is wrong with the caller, which has
+// been told by then; finish() gives it the time to read that. A failure without words: the caller
+// left without sending a byte.
 boost::asio::awaitable<std::optional<Failure>> secure_inbound(Stream& stream,
                                                               const Security* security);
 

@@ -10,9 +10,9 @@
 
 namespace dpwa {
 
-// What is known of one inbound connection.
+// The facts about one inbound connection.
 struct ConnectionFacts {
-  enum class Phase { handshake, idle, replying, closing };  // closing: counts no more
+  enum class Phase { handshake, idle, replying, closing };  // closing: no longer counts
   std::string address;  // the network that it comes from (network.h)
   std::string peer;     // the account of Caller; empty during the handshake
   Phase phase = Phase::handshake;

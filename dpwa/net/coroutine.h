@@ -16,7 +16,7 @@
 
 namespace dpwa::net {
 
-// What the coroutines of an I/O thread are written with.
+// Helpers for the coroutines of an I/O thread.
 
 // co_await with it gives the error code beside the result; nothing throws.
 inline constexpr auto as_result = boost::asio::as_tuple(boost::asio::use_awaitable);
@@ -34,8 +34,8 @@ class OnExit {
   Action action_;
 };
 
-// The completion of a coroutine that nobody waits for: a failed one is a defect of ours and must
-// not pass unseen. run_io() logs it.
+// The completion of a coroutine that no other one waits for: a failure is a defect of this program
+// and must not pass unseen. run_io() logs it.
 inline void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
 }
@@ -70,7 +70,7 @@ class Deadline {
 };
 
 // Lets the coroutines of one thread take turns, in the order in which they ask: the writers of one
-// stream. take() costs nothing while nobody else has the turn. Outlives its coroutines.
+// stream. take() costs nothing while no other coroutine has the turn. Outlives its coroutines.
 class Turns {
  public:
   explicit Turns(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}

@@ -21,7 +21,7 @@ struct Failure {
     timed_out,  // no answer within the deadline
     protocol,   // bytes arrived that are no valid message
     version,    // the same: a frame of another protocol version
-    security,   // one end does not accept how the other proves who it is
+    security,   // one end does not accept the other's proof of identity
     rejected,   // a REJECT was sent or received, or another node answers than was asked for
     busy,       // as many requests are outstanding as one connection may have
     limit,      // a bound on inbound connections
@@ -47,15 +47,15 @@ struct Failure {
 template <typename T>
 using IoResult = boost::system::result<T, Failure>;
 
-// What a coroutine of this side failed by; none where it did not. Memory that was refused goes on
-// to run_io(), as std::bad_alloc.
+// The failure of a coroutine of this side; none if it did not fail. A std::bad_alloc is passed on
+// to run_io().
 std::optional<Failure> internal_failure(std::exception_ptr failure);
 
-// What the peer table is told of a peer that failed so.
+// The failure to report to the peer table.
 PeerFailure verdict_of(const Failure& failure);
 
-// Failures with one key share the log's one line a minute and address. So one kind that anybody can
-// cause hides none of another.
+// Failures with one key share the log's one line a minute and address. So a kind that any caller
+// can cause never hides another kind.
 std::string log_key(const Failure& failure);
 
 }  // namespace dpwa::net

@@ -12,8 +12,8 @@
 
 namespace dpwa::net {
 
-// Whole frames over a stream. Nothing here throws; a failed stream may hold half a frame and
-// is to be closed.
+// Whole frames over a stream. Nothing here throws; a failed stream may hold half a frame and must
+// be closed.
 
 struct Frame {
   wire::FrameHeader header;

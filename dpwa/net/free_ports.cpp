@@ -22,8 +22,9 @@ bool nobody_has(asio::io_context& io, std::uint16_t port) {
   return !taken;
 }
 
-// Until this process ends, for nobody else that asks for ports: their nodes may not have begun to
-// listen, or be down for a moment. An abstract Unix socket is a name that goes with its process.
+// Reserves the port until this process ends, against other callers of free_ports(): the node of a
+// port may not listen yet, or be down for a moment. The name of an abstract Unix socket ends with
+// its process.
 bool reserve(asio::io_context& io, std::list<datagram_protocol::socket>& held, std::uint16_t port) {
   datagram_protocol::socket name(io, datagram_protocol());
   boost::system::error_code taken;

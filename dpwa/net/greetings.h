@@ -27,7 +27,7 @@ struct Greeted {
 // The answers to one call of Client::greet_all or visit_all. The trainer waits for them. They come
 // from the Tx thread, which may stop before all answers are there, so answers are not counted. Each
 // handler and coroutine of the call holds a Work, and the wait ends when the last Work is
-// destroyed, for whatever reason. An answer after that is read by nobody.
+// destroyed, for whatever reason. A later answer is ignored.
 class Greetings {
  public:
   explicit Greetings(std::size_t size) : answers_(size) {}

@@ -15,7 +15,7 @@
 namespace dpwa::net {
 namespace {
 
-// Nothing that it calls first allocates: the log comes last, for it may.
+// Nothing before the log allocates; the log comes last because it may.
 [[noreturn]] void end_for_want_of_memory() {
   constexpr std::string_view line = "out of memory in the network thread\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());

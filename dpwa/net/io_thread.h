@@ -9,10 +9,10 @@ namespace dpwa::net {
 // The exit code of a process whose network thread was refused memory.
 inline constexpr int out_of_memory_exit_code = 1;
 
-// Runs `io` until it has nothing left to do; nobody stops it otherwise. A handler that fails by a
-// defect is given up and logged as an error, at most once a minute each, and the loop goes on: no
-// message of a peer is worth the end of a training. Memory that is refused here ends the process:
-// one line, `out of memory in the network thread`, in the log and on stderr, and exit code
+// Runs `io` until it has nothing left to do; nothing else stops it. A handler that fails because of
+// a defect is abandoned and logged as an error, at most once a minute each, and the loop continues:
+// no message of a peer may end a training. Memory that is refused here ends the process: one line,
+// `out of memory in the network thread`, in the log and on stderr, and exit code
 // out_of_memory_exit_code, without destructors.
 void run_io(boost::asio::io_context& io);
 

@@ -17,7 +17,7 @@ namespace dpwa {
 // are of use: a loopback address is of no use on another machine.
 class Members {
  public:
-  // Without exchanges: the members are these names for good, and nobody may join.
+  // Without exchanges: the members are always these names, and no node may join.
   Members(const std::string& self, std::uint64_t incarnation,
           const std::vector<std::string>& peers);
   Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
@@ -48,7 +48,7 @@ class Members {
   std::vector<MemberClaim> some_running(std::size_t most);
 
   Membership::Admission admission(const std::string& name) const;
-  // What is held of `name`: its claim with the status to go by.
+  // The claim held of `name`, with the status to act on.
   std::optional<MemberClaim> find(const std::string& name) const;
   bool is_seed(const std::string& name) const;
   // Whether the file has `name` at an address within `network` (network.h), or at none.
@@ -57,7 +57,7 @@ class Members {
   std::vector<Member> all() const;  // by PeerId, free places too
   std::size_t size() const;         // places, free ones too
   std::optional<MemberClaim> claim_at(PeerId place) const;
-  // What has changed since `version`, by PeerId, and the version that has it.
+  // The changes since `version`, by PeerId, and the version that includes them.
   struct News {
     std::uint64_t version = 0;
     std::vector<std::pair<PeerId, Member>> members;
@@ -78,18 +78,18 @@ class Members {
   std::atomic<std::uint64_t> version_;
 };
 
-// What of a message is believed that came over a connection to `address`: a sender that calls
-// itself by a loopback address is dialled where it called from, other members with such an address
-// are left out, and so are claims of processes that began more than a day from now.
+// Keeps the credible part of a message that came from `address`. A sender that states a loopback
+// address is dialled at the address that it called from. Other members with such an address are
+// left out, and so are claims of processes that begin more than a day in the future.
 //
-// A link-local address (fe80::) names nobody beyond the link: a sender that has no other is dialled
-// where it called from, too.
+// A link-local address (fe80::) identifies no node beyond the link: a sender that has no other
+// address is also dialled at the address that it called from.
 void keep_believable(MemberExchange& exchange, const std::string& address, std::uint64_t now_us);
 
-// What of a message may be sent, so that encoding it never fails: the scope of a link-local address
-// (fe80::1%eth0) means something on this host alone and is not told, and a claim that MEMBERS
-// cannot carry is left out. The own node stays: where it has no address to tell, it says "::", and
-// is dialled where it calls from.
+// Keeps the part of a message that may be sent, so that encoding it never fails. The scope of a
+// link-local address (fe80::1%eth0) is valid only on this host and is not sent, and a claim that
+// MEMBERS cannot carry is left out. The own node stays: without an address to send it states "::",
+// and is dialled at the address that it calls from.
 void keep_tellable(MemberExchange& exchange);
 
 }  // namespace dpwa

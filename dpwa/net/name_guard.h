@@ -11,10 +11,10 @@
 
 namespace dpwa {
 
-// Notices two processes under one name. A caller whose incarnation is not the one that is known to
-// run under its name is a restart or a second process: whoever answers where the name is known to
-// listen tells which. Nobody there, or the caller itself: a restart, admitted at once. Another
-// process: the caller is refused. Rx thread only; outlives its coroutines.
+// Notices two processes under one name. A caller whose incarnation differs from the one known under
+// its name is a restart or a second process. The process at the known address of the name decides:
+// if none answers, or the caller itself does, it is a restart and admitted at once; if another
+// process answers, the caller is refused. Rx thread only; outlives its coroutines.
 class NameGuard {
  public:
   explicit NameGuard(LocalNode& local) : local_(local) {}
@@ -29,14 +29,14 @@ class NameGuard {
 
  private:
   static constexpr Duration patience = std::chrono::milliseconds(500);  // with the known address
-  static constexpr Duration answer_holds = std::chrono::milliseconds(300);  // asked no more often
+  static constexpr Duration answer_holds = std::chrono::milliseconds(300);  // then asked again
   static constexpr std::size_t most_at_once = 8;
   static constexpr std::ptrdiff_t most_of_a_network =
       4;  // so that no one caller keeps others waiting
 
   struct Answer {
     TimePoint at;
-    std::uint64_t incarnation = 0;  // 0: nobody answered
+    std::uint64_t incarnation = 0;  // 0: no answer
   };
   static Verdict judge(const MemberClaim& known, std::uint64_t caller, std::uint64_t answering);
 

@@ -12,6 +12,6 @@ std::string text_of(const boost::asio::ip::address& address);
 // /64 that an IPv6 address is in, within which a host takes as many addresses as it likes. Loopback
 // and link-local addresses stand for themselves. Pure.
 std::string network_of(const boost::asio::ip::address& address);
-std::string network_of(const std::string& text);  // what is no address stands for itself
+std::string network_of(const std::string& text);  // text that is not an address stays as it is
 
 }  // namespace dpwa::net

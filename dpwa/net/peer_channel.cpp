@@ -111,7 +111,7 @@ asio::awaitable<std::optional<net::Failure>> PeerChannel::hear_of_members(
 asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
   thread_.check();
   std::optional<net::Failure> failure;
-  // A table has no more parts than this.
+  // The largest number of parts of a table.
   constexpr int most = 128;
   more_wanted_ = exchanges();
   for (int part = 0; part < (all ? most : 1) && more_wanted_ && !failure; ++part) {

@@ -80,7 +80,7 @@ class PeerChannel {
   std::uint32_t capabilities_ = 0;  // likewise
   bool kept_ = false;               // the reply comes over a connection that was there before
   bool from_memory_ = false;        // the reply comes from the peer's memory
-  // Request of news that went over TCP beside a pull from memory: read when that is over.
+  // The request of news sent over TCP during a pull from memory: its answer is read after the pull.
   std::optional<std::uint32_t> unanswered_news_;
   bool more_wanted_ = false;  // of the peer's table
   bool closed_ = false;       // by the caller, since it began what is under way

@@ -9,8 +9,8 @@
 
 namespace dpwa {
 
-// A round of pulls, and how what it brings is to land. The defaults are an ordinary gossip round
-// over the whole model.
+// A round of pulls, and how its parameters land. The defaults are an ordinary gossip round over the
+// whole model.
 struct PullSpec : RoundSpec {
   std::optional<ByteRange> range;  // of the block, 0 if not said; none: all that is moved
   LandingMode mode = LandingMode::difference;

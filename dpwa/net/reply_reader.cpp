@@ -28,8 +28,8 @@ constexpr std::size_t line_bytes = 64;  // no element crosses such a boundary
 
 // Takes in one chunk of a reply as it arrives: parts that fit into the first-level cache are read
 // for the checksum and landed at once, while the own parameters that they are compared with come
-// from memory. What has landed is of use only when checksum() proves right. An encoded chunk is
-// taken in when it is whole.
+// from memory. The landed bytes may be used only when checksum() matches. An encoded chunk is
+// landed when it is complete.
 class ChunkIntake {
  public:
   // `payload`: where the chunk arrives, all of it; outlives this. `checked`: it has a checksum.
@@ -38,7 +38,7 @@ class ChunkIntake {
 
   // The first `bytes` of the payload are there, no fewer than at the last call.
   void arrived(std::size_t bytes);
-  // Of the whole payload, once it has arrived; 0 for a chunk that is not checked.
+  // The checksum of the whole payload, once it has arrived; 0 for a chunk that is not checked.
   std::uint32_t checksum() const { return checked_ ? checksum_.value() : 0; }
 
  private:
@@ -163,7 +163,7 @@ asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
   const wire::SnapshotHead head = head_;
   PullResult result;
   result.progress = head.progress;
-  // `have` counts what has been read of the current chunk, its header included.
+  // `have` counts the bytes read of the current chunk, including its header.
   std::size_t have = buffered_;
   for (std::uint64_t at = 0; at < head.length;) {
     const ByteRange part{head.offset + at,

@@ -21,7 +21,7 @@ struct Requester {
   std::uint64_t incarnation = 0;  // of the peer
   std::string address;            // of the other end, numeric
   std::string network;            // that it calls from (network.h)
-  Caller account;                 // who it counts as
+  Caller account;                 // that it counts towards
 };
 
 // The connection that a request came over, as its handler sees it: valid until answer() returns.

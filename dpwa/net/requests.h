@@ -19,10 +19,10 @@ namespace dpwa::net {
 
 // The requests of one connection, several outstanding at a time. They leave in the order of the
 // calls; answers are told apart by their request id and may come in any order. Each request has its
-// own deadline: one that passes ends that request alone, and its answer is dropped when it comes.
-// close() and a broken connection end all of them. While a request is outstanding the stream is
-// read here; at any other time its owner may read from it and write to it. One thread; not to be
-// destroyed while a call is under way.
+// own deadline, which ends only that request; a later answer is dropped. close() and a broken
+// connection end all of them. While a request is outstanding the stream is read here; at any other
+// time its owner may read from it and write to it. One thread; not to be destroyed while a call is
+// under way.
 //
 // Pulls do not use this (PeerChannel): an answer here is a frame that is read whole, by a coroutine
 // of its own that wakes the caller, while the parameters of a pull are landed part by part as they

@@ -4,7 +4,7 @@
 
 namespace dpwa {
 
-// What a caller had a snapshot for.
+// The purpose for which a caller got a snapshot.
 enum class ServedFor { blend, taking_over, final_average };
 
 inline ServedFor use_of(const wire::Pull& pull) {

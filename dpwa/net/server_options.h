@@ -23,7 +23,7 @@ struct ServerOptions : ServingOptions {
   Duration drain_time = std::chrono::milliseconds(300);  // for replies in flight at stop
 };
 
-// What the server tells the node. Called on the Rx thread; must not block.
+// Callbacks from the server to the node. Called on the Rx thread; must not block.
 struct ServerEvents {
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_contact;
   // Not for callers that borrow the name of a node of the file from elsewhere.

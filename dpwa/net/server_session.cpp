@@ -21,7 +21,7 @@ using wire::MessageType;
 
 namespace {
 
-// What a caller did, as the log has it.
+// The failure with `words` before its detail, for the log.
 Failure with_words(const Failure& failure, const std::string& words) {
   return {failure.kind, words + failure.detail, failure.reject};
 }
@@ -223,8 +223,8 @@ asio::awaitable<bool> ServerSession::welcome(bool is_node, std::uint32_t request
   co_return co_await send(std::move(encoded));
 }
 
-// A name alone proves nothing: a certificate does, and so, as far as it goes, does the address that
-// the file has of it.
+// A name alone proves nothing. A certificate proves it, and to some extent so does a call from the
+// address in the file.
 Caller ServerSession::identify(const wire::Hello& hello) const {
   const std::string& network = facts_.address;
   const bool is_node = hello.role == wire::Role::node;
@@ -235,7 +235,8 @@ Caller ServerSession::identify(const wire::Hello& hello) const {
   return known ? Caller::known(account, network) : Caller::stranger(account, network);
 }
 
-// One caller at a time, and no description that is far larger than the own: each is held in memory.
+// Only one caller at a time, and no manifest far larger than the own, because each is held in
+// memory.
 asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
   constexpr std::uint64_t least = 4U << 20;
   if (host_.explains_model) {

@@ -34,13 +34,13 @@ class ServerSession;
 // What callers that are no nodes are called where connections are counted: no name of a node.
 inline const std::string observers = "observers of the cluster";
 
-// What the sessions of one server share. Rx thread only; outlives them.
+// The state that the sessions of one server share. Rx thread only; outlives them.
 class SessionHost {
  public:
   SessionHost(LocalNode& node, ServerOptions server_options)
       : local(node), options(std::move(server_options)), name_guard(node) {}
 
-  // The caller of `session` has said who it is. False: it has too many connections already.
+  // The caller of `session` has introduced itself. False: it has too many connections already.
   virtual bool introduce(const ServerSession& session, bool is_observer) = 0;
   virtual void welcomed(const std::string& peer, std::uint64_t incarnation) = 0;  // a node
   virtual void forget(ServerSession& session) = 0;

@@ -48,8 +48,8 @@ class ServedChunks {
 };
 
 // PULL: the latest snapshot, straight from its memory or encoded chunk by chunk. A slow reader
-// holds its own coroutine and one snapshot buffer until the deadline that it stated, and delays
-// nobody.
+// holds its own coroutine and one snapshot buffer until the deadline that it stated, and delays no
+// other caller.
 class SnapshotHandler : public RequestHandler {
  public:
   using OnServed =

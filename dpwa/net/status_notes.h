@@ -8,8 +8,8 @@
 
 namespace dpwa {
 
-// What a back end adds to the status document of its node, or states in place of what the document
-// has: JSON values by key. Any thread.
+// Values that a back end adds to the status document of its node, or that replace values of it:
+// JSON values by key. Any thread.
 class StatusNotes {
  public:
   void set(const std::string& key, std::string json) {

@@ -46,8 +46,8 @@ class Stream final : public ByteSource {
   explicit Stream(Socket socket);
   ~Stream();
 
-  // The TLS handshake on a connection that has just been made; `calls`: by this end. None: all that
-  // follows is encrypted, between two ends that have proved who they are.
+  // The TLS handshake on a connection that has just been made; `calls`: by this end. None: all
+  // later bytes are encrypted, between two ends that have proved their identity.
   boost::asio::awaitable<std::optional<Failure>> secure(std::shared_ptr<const TlsContext> context,
                                                         bool calls);
   // The names in the other end's certificate; none where certificates are not used.
@@ -65,8 +65,8 @@ class Stream final : public ByteSource {
 
   // Waits for the first byte from the other end, and leaves it there. None: there will be none.
   boost::asio::awaitable<std::optional<std::byte>> first_byte();
-  // After the last write: says that no more will come, and takes in what the other end still sends,
-  // up to a bound, until it closes: closing at once could take the last words from it.
+  // Called after the last write: announces the end, and reads what the other end still sends, up to
+  // a bound, until it closes. Closing at once could lose the last bytes on their way to it.
   boost::asio::awaitable<void> finish();
 
   bool is_open() const { return socket_.is_open(); }

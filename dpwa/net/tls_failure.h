@@ -16,7 +16,8 @@ struct TlsMoment {
   OfferedKey offered;
 };
 
-// What the first error on OpenSSL's stack means, in words that go on from "it", the other end.
+// The meaning of the first error on OpenSSL's stack, in words that follow the name of the other
+// end.
 Failure tls_failure(const TlsMoment& moment, unsigned long error);
 
 }  // namespace dpwa::net

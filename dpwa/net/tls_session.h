@@ -38,7 +38,8 @@ class TlsSession {
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // None: both ends have proved who they are. Else the other end has been told (TLS alert).
+  // None: both ends have proved their identity. Otherwise the other end has been told by a TLS
+  // alert.
   boost::asio::awaitable<std::optional<Failure>> shake_hands();
   boost::asio::awaitable<boost::system::error_code> write_all(
       std::span<const boost::asio::const_buffer> buffers);
@@ -71,7 +72,7 @@ class TlsSession {
   std::uint64_t bytes_read_ = 0;
   std::uint64_t key_updates_ = 0;    // by the other end
   std::optional<Failure> ended_by_;  // nothing more can be read
-  const char* breach_ = nullptr;     // what the other end did that nothing is read after
+  const char* breach_ = nullptr;     // the act of the other end that ended reading
   SslPointer ssl_;
 };
 

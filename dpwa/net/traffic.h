@@ -12,8 +12,8 @@ struct Traffic {
   Counter connections_accepted{0};
   Counter connections_refused{0};  // over the limit, or a handshake that failed
   Counter protocol_errors{0};      // corrupt frames, bad lengths, wrong magic, in either direction
-  // Callers and called that did not accept how the other proves who it is: no TLS, another key, a
-  // certificate that is not valid; in either direction.
+  // Handshakes in which one end did not accept the other's proof of identity: no TLS, another key,
+  // or an invalid certificate; in either direction.
   Counter security_failures{0};
   Counter snapshots_served{0};
   Counter bytes_served{0};

@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr auto tick = std::chrono::milliseconds(500);
-// As long as one pull may take by default; those that it is for are mostly gone.
+// As long as one pull may take by default; most of the visited nodes are gone.
 constexpr auto probe_timeout = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -61,8 +61,8 @@ asio::awaitable<void> Visits::probe(MemberClaim member) {
   PeerAddress address{member.name, member.addresses, member.port};
   Greeted result;
   co_await visit(std::move(address), false, probe_timeout, result);
-  // A refusal that is no REJECT: another node, which may have been said to be this one, answers
-  // there.
+  // A refusal that is not a REJECT: another node answers at the address that was reported for this
+  // one.
   const bool another = result.failure == PeerFailure::rejected && !result.reject;
   if (another || result.failure == PeerFailure::unreachable ||
       result.failure == PeerFailure::timed_out) {
@@ -98,7 +98,7 @@ asio::awaitable<void> Visits::visit(PeerAddress address, bool all, Duration time
 
 asio::awaitable<void> Visits::visit_for(Greetings::Work work, PeerAddress address, bool all,
                                         Duration timeout, std::size_t index) {
-  if (stopped_) co_return;  // nobody waits for it any more
+  if (stopped_) co_return;  // no caller waits for it any more
   Greeted result;
   co_await visit(std::move(address), all, timeout, result);
   work->put(index, std::move(result));

@@ -12,8 +12,8 @@
 
 namespace dpwa::same_host {
 
-// The frames of frame_io.h over a Unix socket, with descriptors beside them. As there nothing
-// throws, and a failed stream is to be closed. Used by the thread of its executor.
+// The frames of frame_io.h over a Unix socket, with descriptors beside them. As there, nothing
+// throws, and a failed stream must be closed. Used by the thread of its executor.
 class FrameSocket final : public net::ByteSource {
  public:
   explicit FrameSocket(ipc::AsyncSocket::Socket socket) : socket_(std::move(socket)) {}
@@ -39,7 +39,7 @@ class FrameSocket final : public net::ByteSource {
 
   ipc::AsyncSocket socket_;
   FileDescriptor* kept_ = nullptr;  // of the read under way
-  // What has come and was not read: a frame is short, and comes with one system call.
+  // Bytes that arrived and are not read yet: a frame is short, and arrives with one system call.
   std::array<std::byte, longest_frame_bytes> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

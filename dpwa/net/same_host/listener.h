@@ -19,9 +19,9 @@
 namespace dpwa::same_host {
 
 // The Rx side for peers of this host. Processes of the same user get the memory of the latest
-// snapshot itself, over a Unix socket in the abstract namespace, of which nothing is left however
-// the process ends. The Server owns it: listen() is called before the thread of the server starts,
-// the rest on that thread.
+// snapshot itself, over a Unix socket in the abstract namespace, which leaves nothing behind
+// however the process ends. The Server owns it: listen() is called before the thread of the server
+// starts, the rest on that thread.
 class Listener : private SessionHost {
  public:
   using Report = std::function<void(const net::Failure& failure, const std::string& address)>;

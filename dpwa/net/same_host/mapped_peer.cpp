@@ -16,7 +16,7 @@ using wire::MessageType;
 
 namespace {
 
-// Read at a stretch: long enough to cost nothing, short enough for deadlines to be kept between.
+// The bytes read at once: long enough to cost nothing, short enough to keep deadlines in between.
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
 
 PullResult taken_back(const Progress& progress) {
@@ -212,7 +212,7 @@ asio::awaitable<PullResult> MappedPeer::read(Lent lent, Landing& landing) {
   co_return result;
 }
 
-// What has landed stays so when this fails; the connection is then found broken by the next pull.
+// The landed parameters stay valid when this fails; the next pull then finds the connection broken.
 asio::awaitable<void> MappedPeer::release(bool landed) {
   const auto frame = wire::encode(wire::Release{landed}, next_request_id_++);
   const auto broken = co_await socket_->write(frame);
@@ -223,7 +223,7 @@ asio::awaitable<void> MappedPeer::release(bool landed) {
 void MappedPeer::watch() {
   if (watching_) return;
   watching_ = true;
-  // This object alone owns its socket, so a socket that is there vouches for the object.
+  // Only this object owns its socket, so the object exists while the socket does.
   const std::weak_ptr<FrameSocket> watched = socket_;
   socket_->socket().async_wait(stream_protocol::socket::wait_read,
                                [this, watched](const boost::system::error_code& error) {

@@ -21,8 +21,8 @@ namespace dpwa::same_host {
 
 // The kept connection to a peer of this host, and its snapshot buffers, each mapped once. Requests
 // one at a time. Closed by any failure, by the caller (a deadline) and when the peer ends; the
-// mappings go with it. Not to be destroyed while a call is under way; at any other time, and
-// nothing is left waiting. Tx thread only.
+// mappings go with it. It may be destroyed whenever no call is under way, and leaves nothing
+// waiting. Tx thread only.
 class MappedPeer {
  public:
   // `payload`: memory for one chunk in its encoded form, used while a chunk is read and not kept.
@@ -49,7 +49,7 @@ class MappedPeer {
 
   boost::asio::awaitable<std::string> shake_hands(std::uint64_t incarnation);
   boost::asio::awaitable<PullResult> exchange(const PullRequest& request);
-  // The result of ask() by what the peer hands over; lent_ if that is sound.
+  // The result of ask() for the reply of the peer; sets lent_ if the reply is sound.
   PullResult take_over(const PullRequest& request, const wire::Mapped& reply,
                        FileDescriptor descriptor);
   boost::asio::awaitable<PullResult> read(Lent lent, Landing& landing);

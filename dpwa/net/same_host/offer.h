@@ -20,7 +20,7 @@ std::optional<Offer> parse_offer(const std::string& text);
 
 // Of this host. Empty when it is not known: then no memory is offered or used.
 const std::string& boot_id();
-// A socket name that nobody else has or can guess.
+// A unique socket name that no other process can guess.
 std::string unique_socket_name();
 
 // Whether the other end of a connection is on this host, as far as its addresses tell.

@@ -21,7 +21,7 @@ namespace dpwa::same_host {
 
 class Session;
 
-// What the sessions of one listener share. Rx thread only; outlives them.
+// The state that the sessions of one listener share. Rx thread only; outlives them.
 class SessionHost {
  public:
   // `server_options` and `server_events` outlive this, and so do the rest.
