@@ -63,7 +63,7 @@ Bytes attack(Random& random) {
 
 }  // namespace
 
-TEST_CASE("nodes under fire from garbage, truncated and absurd frames converge all the same") {
+TEST_CASE("nodes converge under fire from garbage, truncated and absurd frames") {
   ClusterRun run(4,
                  "gossip: {timeout_ms: 5s, start_wait_ms: 60s, finish_wait_ms: 60s}\n"
                  "transport: {same_host: off}");  // it is TCP that is under fire

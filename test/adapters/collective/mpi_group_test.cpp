@@ -51,7 +51,7 @@ TEST_CASE("operations end in their order, with futures that hold the results") {
   });
 }
 
-TEST_CASE("what MPI does not take is an error here, and the group goes on") {
+TEST_CASE("a call that MPI does not support is an error, and the group continues") {
   with_ranks(size, [](Rank& rank) {
     std::vector<at::Tensor> halves{at::ones({4}, at::kHalf)};
     CHECK_THROWS(rank.group->c10d()->allreduce(halves));

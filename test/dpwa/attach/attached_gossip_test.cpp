@@ -126,7 +126,7 @@ TEST_CASE("a model too small for gossip.blocks is refused before a node process 
       doctest::Contains("gossip.blocks: 2 blocks, but"), ConfigError);
 }
 
-TEST_CASE("of a trainer whose node process has ended, steps fail and leaving does not") {
+TEST_CASE("after the end of its node process a trainer's steps fail, but leaving does not") {
   const test::ScratchFile file(
       "cluster: attached_gossip_test\n"
       "nodes: [{name: w1, host: 127.0.0.1, port: 24000}]\n"

@@ -89,7 +89,7 @@ TEST_CASE("numbers that are not finite travel as none") {
     CHECK(std::isnan(number_in(json::parse(number(value).dump()))));
 }
 
-TEST_CASE("what lacks a field or has another type is refused") {
+TEST_CASE("a message that lacks a field or has another type is refused") {
   json text = to_json(StepReport{});
   text["bytes"] = "many";
   CHECK_THROWS_AS(step_report_in(text), json::exception);

@@ -25,7 +25,7 @@ TEST_CASE("control characters are not plain") {
                     "b"));  // paragraph separator
 }
 
-TEST_CASE("what turns the direction of text is not plain") {
+TEST_CASE("a character that turns the direction of text is not plain") {
   for (const char* turn : {"\u061C", "\u200E", "\u200F", "\u202A", "\u202E", "\u2066", "\u2069"})
     CHECK(to_plain_text(std::string("w1") + turn + "x", 100) == "w1?x");
   for (const char* beside : {"\u200D", "\u2010", "\u2027", "\u202F", "\u2065", "\u206A"})

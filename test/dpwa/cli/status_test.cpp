@@ -209,7 +209,7 @@ TEST_CASE("a peer that sends NaN is quarantined, seen in the status, and blended
   CHECK(status()["firewall"]["quarantined_peers"] == 0);
 }
 
-TEST_CASE("what a peer says of itself cannot steer the terminal or feign a row") {
+TEST_CASE("a peer's status cannot control the terminal or fake a row") {
   const test::FakePeer peer([](test::RawSocket& socket) {
     if (!test::welcome(socket, "w1")) return;
     const auto request = socket.read_frame();
@@ -281,7 +281,7 @@ TEST_CASE("status counts pulls as the trainer does, and the attempts at each pee
   CHECK(status["attempts_failed"] == failed);
 }
 
-TEST_CASE("what a back end adds to the status of a node is shown, and a wait for others noted") {
+TEST_CASE("the status values of a back end are shown, and a wait for others is noted") {
   const auto ports = net::free_ports(1);
   test::VectorNode node(test::loopback_config(ports, 0), 8);
   node.gossip().start();

@@ -59,7 +59,7 @@ TEST_CASE("unknown options are named in the order given, each with the nearest o
         "dpwa: unexpected arguments 'b.yaml', 'c.yaml' (see dpwa --help)\n");
 }
 
-TEST_CASE("what is missing is named as a user types it") {
+TEST_CASE("a missing argument is named as a user types it") {
   CHECK(run_cli({"status"}).err ==
         "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa --help)\n");
   CHECK(run_cli({"status", "--name", "w1"}).err ==

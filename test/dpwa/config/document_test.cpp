@@ -47,7 +47,7 @@ void write_all(int descriptor, const std::string& words) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(NamedPipe, "a pipe that nobody writes is refused after a while") {
+TEST_CASE_FIXTURE(NamedPipe, "a pipe without a writer is refused after a while") {
   CHECK(error(brief) == path.string() +
                             ": is a pipe that no process has opened for writing for 20 ms; "
                             "accepted: a cluster file, or a pipe that is being written");

@@ -39,7 +39,7 @@ TEST_CASE("a log that is opened and not used changes nothing") {
   CHECK(before.has("still here"));
 }
 
-TEST_CASE("what a reload throws is one line of the log") {
+TEST_CASE("an exception of a reload becomes one line of the log") {
   const LogFile file;
   reload_or_keep([] { throw ConfigError("c.yaml:3: gossip: wrong"); });
   CHECK(file.has("config: not reloaded: c.yaml:3: gossip: wrong\n"));

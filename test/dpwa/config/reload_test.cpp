@@ -42,7 +42,7 @@ TEST_CASE("waits, chances and the log are taken over, and named") {
   CHECK(plan.config.log.level == "debug");
 }
 
-TEST_CASE("what a run is made of stays, and is named") {
+TEST_CASE("a key that a run cannot change keeps its value, and is named") {
   const ReloadPlan plan =
       plan_reload(cluster(), cluster("gossip: {blend: lerp}\ninterpolation: {value: 0.25}\n"
                                      "transport: {encoding: bf16, max_replies: 7}\n"));

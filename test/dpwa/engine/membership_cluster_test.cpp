@@ -118,7 +118,7 @@ TEST_CASE(
   CHECK(run.agreed());
 }
 
-TEST_CASE("with one exchange in ten lost, nobody who runs is held dead for long") {
+TEST_CASE("with one exchange in ten lost, no running node is held dead for long") {
   VirtualMembership run = settled();
   run.loss = 0.05;  // in each direction
   std::size_t buried = 0;

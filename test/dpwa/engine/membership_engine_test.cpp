@@ -31,7 +31,7 @@ std::vector<std::string> names_of(const std::vector<MemberClaim>& claims) {
 
 }  // namespace
 
-TEST_CASE("what has changed since a version of the table are the places that have") {
+TEST_CASE("the changes since a version of the table are the changed places") {
   MembershipEngine node = engine(5);
   Membership& table = node.membership();
   CHECK(table.changed_since(0) == std::vector<PeerId>{0, 1, 2, 3, 4});
@@ -67,7 +67,7 @@ TEST_CASE("after more changes than are remembered every place has changed") {
   CHECK(table.changed_since(version + 1) == std::vector<PeerId>{1});
 }
 
-TEST_CASE("somebody is asked beside the pulls where these ask nobody for two seconds") {
+TEST_CASE("one member is asked outside of the pulls after two seconds without a pull") {
   MembershipEngine node = engine(3);
   node.request("w1", start);
   CHECK(node.tick(start + 1s).empty());
@@ -76,7 +76,7 @@ TEST_CASE("somebody is asked beside the pulls where these ask nobody for two sec
   CHECK(node.tick(start + 4s).empty());
 }
 
-TEST_CASE("one that failed is asked beside the pulls, and one that nobody vouches for is met") {
+TEST_CASE("a failed member and an unverified one are asked outside of the pulls") {
   MembershipEngine node = engine(3);
   node.request("w1", start);
   node.membership().failed("w2", start);
@@ -88,7 +88,7 @@ TEST_CASE("one that failed is asked beside the pulls, and one that nobody vouche
   CHECK(names_of(node.tick(start + 2s)) == std::vector<std::string>{"w8"});
 }
 
-TEST_CASE("of those that run only some are told something at once") {
+TEST_CASE("only some running members are told something at once") {
   MembershipEngine node = engine(6);
   CHECK(node.some_running(3).empty());  // nobody has been heard of yet
   for (int i = 1; i <= 5; ++i) node.membership().reached("w" + std::to_string(i), 4, start);

@@ -76,7 +76,7 @@ TEST_CASE("a node that never appears holds the others until the wait, and they b
   }
 }
 
-TEST_CASE("a first node that says for ever that it joins delays nobody beyond the wait") {
+TEST_CASE("a first node that joins for ever delays no node beyond the wait") {
   for (const Conduct lie : {Conduct::joins_for_ever, Conduct::gives_nothing}) {
     for (std::size_t n = 3; n <= 16; ++n) {
       CAPTURE(n);
@@ -189,7 +189,7 @@ TEST_CASE("resumed nodes keep their lineage, and new ones among them take it") {
   }
 }
 
-TEST_CASE("one node that says the name is taken turns nobody away before the wait is over") {
+TEST_CASE("one node that says the name is taken turns no node away before the wait is over") {
   std::vector<StartingNode> nodes(4);
   nodes[0].conduct = Conduct::refuses_name;
   nodes[2].arrives = nodes[3].arrives = 1500ms;  // longer than the patience with a refusal

@@ -70,7 +70,7 @@ TEST_CASE("the pause between greetings grows with the cluster beyond 64 nodes") 
 
 }  // namespace
 
-TEST_CASE("nobody takes the first snapshot of a node for weights, not even of one that resumes") {
+TEST_CASE("the first snapshot of a node never serves as weights, not even after a resume") {
   StartUpOptions options = second_of(2);
   options.weights = {100, 7, true};
   Starting node(options);

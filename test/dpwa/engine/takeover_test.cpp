@@ -158,7 +158,7 @@ TEST_CASE("a peer of another lineage for ever costs the others none of their ble
   }
 }
 
-TEST_CASE("of two nodes the one with the lower clock follows the other once, and not for ever") {
+TEST_CASE("the node with the lower clock follows the other once, not for ever") {
   LineageCluster cluster(2);
   for (std::uint64_t step = 1; step <= 60; ++step) {
     cluster.publish_as(1, 1000 + step / 10, 1e3 * static_cast<double>(step));

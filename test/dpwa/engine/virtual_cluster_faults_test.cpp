@@ -114,7 +114,7 @@ TEST_CASE("a stalled node costs one deadline a try, is avoided, and is used agai
   for (const RoundRecord& round : cluster.rounds()) REQUIRE(round.outcome == Outcome::mixed);
 }
 
-TEST_CASE("a node that serves nobody in time gains nothing by calling") {
+TEST_CASE("a node that serves no peer in time gains nothing by calling") {
   // Its own pulls tell the others, again and again, that it lives.
   VirtualCluster calling(small(8)), quiet(small(8));
   calling.set(0, Behaviour::refusing);
@@ -262,7 +262,7 @@ TEST_CASE("one that answers just before the deadline is known for it within two 
   CHECK(late_at_first > 0.6 * serving_at_first);
 }
 
-TEST_CASE("where the network is slow everywhere nobody is asked more rarely for it") {
+TEST_CASE("in a network that is slow everywhere no peer is asked more rarely") {
   for (const Duration latency : {300ms, 450ms}) {
     ClusterOptions options = small(4);
     options.latency = latency;
@@ -284,7 +284,7 @@ TEST_CASE("where the network is slow everywhere nobody is asked more rarely for 
   }
 }
 
-TEST_CASE("a slow link among quick ones is used all the same, now and then") {
+TEST_CASE("a slow link among quick ones is still used now and then") {
   VirtualCluster cluster(small(8));
   cluster.set(0, Behaviour::late);
   cluster.run(60s);

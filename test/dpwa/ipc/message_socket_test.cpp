@@ -62,7 +62,7 @@ TEST_CASE("a message that is announced as too long is not waited for") {
   CHECK_FALSE(pair.b.receive());
 }
 
-TEST_CASE("who waits for a message gives up when told to") {
+TEST_CASE("a reader that waits for a message gives up when told to") {
   Pair pair;
   int asked = 0;
   CHECK_FALSE(pair.b.receive(nullptr, [&] { return ++asked == 2; }));

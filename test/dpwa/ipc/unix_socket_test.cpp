@@ -181,7 +181,7 @@ TEST_CASE("a process of another user is neither accepted nor called") {
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("of the descriptors of a message one is kept, and no other stays open") {
+TEST_CASE("one descriptor of a message is kept, and no other stays open") {
   auto [ours, theirs] = unix_pair();
   std::array<std::byte, 8> bytes;
   FileDescriptor kept;

@@ -269,7 +269,7 @@ TEST_CASE("a PULL that would encode half an element is answered with ERROR, a ra
   CHECK(frame->header.type == wire::MessageType::snapshot);
 }
 
-TEST_CASE("encoded replies that nobody reads do not take more than their share of memory") {
+TEST_CASE("encoded replies that no caller reads do not take more than their share of memory") {
   constexpr std::size_t large = 16 << 20;  // 64 MiB: more than the sockets' buffers take
   ServedNode served(large);
   wire::Pull pull;

@@ -37,7 +37,7 @@ TEST_CASE("the wait for greetings is bounded, and what comes later changes nothi
   CHECK_FALSE(answers.at(0).asked);
 }
 
-TEST_CASE("a client that has stopped greets nobody, and returns at once") {
+TEST_CASE("a stopped client greets no peer and returns at once") {
   PullingNode node({{"w1", {"127.0.0.1"}, 1}});
   node.stop();
   const auto greeted = node.client().greet_all(std::chrono::hours(1));

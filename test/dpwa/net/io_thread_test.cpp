@@ -103,7 +103,7 @@ TEST_CASE("memory refused anywhere in taking a connection ends the process, and 
 }
 
 #ifndef NDEBUG
-TEST_CASE("what belongs to one network thread is not used by another") {
+TEST_CASE("an object of one network thread is not used by another thread") {
   const Ended child = run_in_child([] {
     net::IoThread owner;
     owner.check();

@@ -94,7 +94,7 @@ TEST_CASE("a sender that is reached on its link alone is dialled where it called
   CHECK(exchange.claims[1].addresses == std::vector<std::string>{"fe80::3"});
 }
 
-TEST_CASE("what is sent can always be encoded, and never tells a scope") {
+TEST_CASE("a message to send can always be encoded, and never contains a scope") {
   auto exchange = said({claim("w1", "fe80::1%lo"), claim("a", "fe80::2%enp0s31f6"),
                         claim("b", "host.example"), claim("c", ""), claim("d", "10.0.0.4"),
                         claim("e", "10.0.0.5"), claim(std::string(256, 'f'), "10.0.0.6")});
@@ -198,7 +198,7 @@ TEST_CASE_FIXTURE(OpenNode, "an observer has no members to tell of") {
   CHECK(socket.ended_by_other_side());
 }
 
-TEST_CASE("a node that nobody knew is refused where it may not join, or says not where it is") {
+TEST_CASE("an unknown node is refused where joining is closed, or when it states no address") {
   for (const bool open : {true, false}) {
     ServedNode node(16, {}, {}, true, nullptr, members(open));
     RawSocket socket(node.port());

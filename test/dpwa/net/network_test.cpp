@@ -19,7 +19,7 @@ TEST_CASE("loopback and link-local addresses count for themselves") {
   CHECK(net::network_of("fe80::1%lo") != net::network_of("fe80::2%lo"));
 }
 
-TEST_CASE("what is no address stands for itself") {
+TEST_CASE("a text that is not an address stays as it is") {
   CHECK(net::network_of("peer") == "peer");
 }
 

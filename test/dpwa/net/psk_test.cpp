@@ -173,7 +173,7 @@ TEST_CASE("a caller's harmless failure does not keep a wrong key at its address 
   CHECK(log.count("refused a caller: ") == 2);
 }
 
-TEST_CASE("what is changed on its way in the middle of a snapshot is not blended") {
+TEST_CASE("a snapshot that was changed on its way is not blended") {
   const ClusterKey key;
   const auto node = secure_node(key.open(), elements);
   constexpr std::size_t middle = elements * sizeof(float) / 2;

@@ -190,7 +190,7 @@ TEST_CASE("a caller that keeps changing its TLS keys is cut off, and the node se
   CHECK(secure_caller(node->port(), key.open())->pull().outcome == Outcome::mixed);
 }
 
-TEST_CASE("what came before the end of a TLS connection is delivered before the end is") {
+TEST_CASE("bytes that came before the end of a TLS connection are delivered before the end") {
   bool says_so = false;
   SUBCASE("with a word") {
     says_so = true;

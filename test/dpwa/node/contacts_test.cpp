@@ -4,7 +4,7 @@
 
 namespace dpwa {
 
-TEST_CASE("who calls often is told of once, by the highest incarnation") {
+TEST_CASE("a node that calls often is reported once, with its highest incarnation") {
   Contacts contacts;
   CHECK(contacts.add("w2", 5));
   for (int call = 0; call < 1000; ++call) CHECK_FALSE(contacts.add("w2", 7));

@@ -77,7 +77,7 @@ TEST_CASE("a far peer that answers more often than the others does not move the 
   CHECK(bound.get().value() == 2);
 }
 
-TEST_CASE("of two peers the nearer one sets the bound") {
+TEST_CASE("the nearer of two peers sets the bound") {
   DistanceBound bound(2, 8, 2);
   for (int round = 0; round < 50; ++round) {
     bound.observe(0, 100);

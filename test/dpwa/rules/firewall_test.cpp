@@ -99,7 +99,7 @@ TEST_CASE("refuse keeps distant parameters out and counts them") {
   CHECK(firewall.counters().refused == 1);
 }
 
-TEST_CASE("the first to be heard is only measured, before the first step and after a takeover") {
+TEST_CASE("the first peer heard is only measured, before the first step and after a takeover") {
   for (const auto policy : {DistancePolicy::clip, DistancePolicy::refuse}) {
     for (const bool takeover : {false, true}) {
       CAPTURE(static_cast<int>(policy));
@@ -243,7 +243,7 @@ TEST_CASE("an only peer is never quarantined for its distance, but for what is n
   CHECK(firewall.counters().not_finite == 3);
 }
 
-TEST_CASE("failures that are nobody's fault are no offences") {
+TEST_CASE("failures that are not the peer's fault are no offences") {
   Firewall firewall(with(DistancePolicy::refuse), peers);
   for (const auto failure :
        {PeerFailure::timed_out, PeerFailure::unreachable, PeerFailure::rejected, PeerFailure::busy,

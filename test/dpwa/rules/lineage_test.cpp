@@ -30,7 +30,7 @@ Progress at(std::uint64_t lineage, double clock) {
 
 }  // namespace
 
-TEST_CASE("a node without a lineage adopts any, and is adopted by nobody") {
+TEST_CASE("a node without a lineage adopts any, and no node adopts from it") {
   CHECK(adopts(at(0, 0), at(7, 0)));
   CHECK(adopts(at(0, 100), at(7, 1)));
   CHECK_FALSE(adopts(at(7, 1), at(0, 100)));
@@ -61,7 +61,7 @@ TEST_CASE("a clock that is not finite is never adopted") {
   CHECK(adopts(at(1, nan), at(2, 3)));
 }
 
-TEST_CASE("of any two different lineages exactly one yields") {
+TEST_CASE("exactly one of any two different lineages yields") {
   Random random(1);
   for (int i = 0; i < 10000; ++i) {
     const Progress a = at(1 + random.below(3), static_cast<double>(random.below(3)));

@@ -20,7 +20,7 @@ TEST_CASE("a claim of the own name by a later process is no claim on this one") 
   CHECK(membership.self().refutation == 0);
 }
 
-TEST_CASE("nobody announces another than itself, in the process that shook hands") {
+TEST_CASE("a node announces only itself, in the process that shook hands") {
   Membership membership = table({"a"});
   MemberExchange exchange;
   exchange.claims = {claim("x", 1)};
@@ -30,7 +30,7 @@ TEST_CASE("nobody announces another than itself, in the process that shook hands
   CHECK_FALSE(membership.find("y"));
 }
 
-TEST_CASE("nobody is taken in at the address of the own node or of a seed") {
+TEST_CASE("no member is accepted at the address of the own node or of a seed") {
   Membership membership = table({"a"});
   for (const std::string at : {"a", "me"}) {
     MemberClaim ghost = claim("ghost", 1);
@@ -45,7 +45,7 @@ TEST_CASE("nobody is taken in at the address of the own node or of a seed") {
   CHECK(membership.find("ghost"));
 }
 
-TEST_CASE("who others tell of is vouched for once it has answered, until it moves") {
+TEST_CASE("a reported member is vouched for once it has answered, until it moves") {
   Membership membership = table({"a"});
   Random random(1);
   const auto vouched_for = [&] {
@@ -191,7 +191,7 @@ TEST_CASE("a refutation far ahead of what is known is not believed from others, 
   CHECK(hear(jump + 3, seconds(3)) == jump + 3);
 }
 
-TEST_CASE("what was made up about a process ends with its own word") {
+TEST_CASE("a false claim about a process ends with the word of that process") {
   Membership membership = table();
   const auto lie = claim("x", 1, MemberStatus::dead, 1U << 20);
   membership.merge("b", 1, said_by("b", {claim("x", 1, MemberStatus::alive, 1U << 20), lie}),
@@ -251,7 +251,7 @@ TEST_CASE("a process moves by its own word once it answers no more where it was"
   CHECK_FALSE(membership.members()[*membership.find("x")].vouched_for());
 }
 
-TEST_CASE("nobody is moved to the address of a seed") {
+TEST_CASE("no member is moved to the address of a seed") {
   Membership membership = table({"a"});
   membership.merge("a", 1, said_by("a", {claim("x", 1)}), start);
   MemberClaim lie = claim("x", 1, MemberStatus::alive, 1);
@@ -260,7 +260,7 @@ TEST_CASE("nobody is moved to the address of a seed") {
   CHECK(held(membership, "x") == claim("x", 1));
 }
 
-TEST_CASE("a liar that floods names fills the table and no more, and keeps nobody out") {
+TEST_CASE("a liar that floods names only fills the table, and keeps no node out") {
   MembershipOptions options;
   options.max_members = 100;
   Membership membership = table({"a", "b"}, options);

@@ -19,7 +19,7 @@ TEST_CASE("seeds come first, in their order, before anything was heard") {
   CHECK(status_of(membership, "a") == MemberStatus::alive);
 }
 
-TEST_CASE("who is not heard of is never told of") {
+TEST_CASE("a node that was never heard of is never reported") {
   Membership membership = table();
   for (int i = 0; i < 5; ++i) membership.failed("a", start);
   membership.tick(start + seconds(10));
@@ -64,7 +64,7 @@ TEST_CASE(
   CHECK(status_of(membership, "a") == MemberStatus::dead);
 }
 
-TEST_CASE("who is said to be gone refutes it, and only what is said of this very process") {
+TEST_CASE("a process refutes that it is gone, and only claims about itself") {
   for (const auto status : {MemberStatus::suspect, MemberStatus::dead, MemberStatus::left}) {
     Membership membership = table();
     membership.merge("a", 1, said_by("a", {claim("me", 100, status, 4)}), start);
@@ -85,7 +85,7 @@ TEST_CASE("one that leaves does not refute that, and says so first in every exch
   CHECK(membership.request("a", start).claims[0] == claim("me", 100, MemberStatus::left));
 }
 
-TEST_CASE("a table that is open learns names from others, one that is closed from nobody") {
+TEST_CASE("an open table learns names from others, a closed one does not") {
   for (const bool open : {true, false}) {
     MembershipOptions options;
     options.open = open;

@@ -223,7 +223,7 @@ TEST_CASE("where most peers are gone the others are chosen equally, asked before
   CHECK(compare(table, {100}, start, 60000) < most);
 }
 
-TEST_CASE("where nobody answers the choice is that among those whose time has come") {
+TEST_CASE("when no peer answers, the choice is among those whose back-off is over") {
   PeerTable table = make_table(12);
   Random random(9);
   for (PeerId peer = 0; peer < 12; ++peer) {

@@ -55,7 +55,7 @@ TEST_CASE("a place that another node takes has its name, for this table alone") 
   CHECK(names.at(9).empty());
 }
 
-TEST_CASE("of two nodes with one name the first is found") {
+TEST_CASE("the first of two nodes with one name is found") {
   const PeerNames names(std::make_shared<const ClusterNames>(std::vector<std::string>(3, "w")));
   CHECK(names.find("w") == 0U);
 }

@@ -94,7 +94,7 @@ TEST_CASE_FIXTURE(Fixture, "no peer is tried at the deadline or later") {
   CHECK(round.outcome() == Outcome::unreachable);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a round in which nobody could be asked was skipped") {
+TEST_CASE_FIXTURE(Fixture, "a round in which no peer could be asked was skipped") {
   CHECK(round.outcome() == Outcome::skipped);
   for (dpwa::PeerId peer = 0; peer < table.size(); ++peer) {
     table.failed(peer, PeerFailure::busy, start, random);
@@ -142,7 +142,7 @@ TEST_CASE_FIXTURE(Fixture, "a single failure names the outcome") {
   CHECK(outcome_of({PeerFailure::not_ready}) == Outcome::not_ready);
 }
 
-TEST_CASE_FIXTURE(Fixture, "of several failures the most telling is reported, in any order") {
+TEST_CASE_FIXTURE(Fixture, "the most telling of several failures is reported, in any order") {
   const std::vector<PeerFailure> ranked{PeerFailure::timed_out, PeerFailure::rejected,
                                         PeerFailure::unreachable, PeerFailure::busy,
                                         PeerFailure::not_ready};

@@ -124,7 +124,7 @@ TEST_CASE("a peer that comes back soon after its pause is still known") {
   CHECK(readers.may_begin(node("w2"), back + 12s));
 }
 
-TEST_CASE("who uses a node's name from another address costs that node nothing") {
+TEST_CASE("a caller that uses a node's name from another address costs that node nothing") {
   Readers readers(8);
   const Caller honest = node("w2");
   const Caller attacker = stranger("w2");

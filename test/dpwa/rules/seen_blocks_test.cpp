@@ -40,7 +40,7 @@ TEST_CASE("versions of an earlier life of the peer mean nothing") {
   CHECK(seen.known_version(7, 0) == 0);
 }
 
-TEST_CASE("what was taken repeats, as does what is older, of the same life of the peer") {
+TEST_CASE("a version already taken, or an older one of the same process, is a repetition") {
   SeenBlocks seen;
   CHECK_FALSE(seen.repeats(7, 3, 0));
   seen.took(7, 3, 1);

@@ -60,7 +60,7 @@ TEST_CASE("a clock too large to count steps is not taken for a frozen one") {
   CHECK_FALSE(guard.accept(0, 0x1p53 - 1, 2, start + 60s));
 }
 
-TEST_CASE("a pause of the whole cluster freezes nobody") {
+TEST_CASE("after a pause of the whole cluster no peer counts as frozen") {
   StalenessGuard guard(StalenessOptions{0, 10s});
   CHECK(guard.accept(0, 50, 100, start));
   CHECK(guard.accept(0, 50, 100, start + 60s));

@@ -95,7 +95,7 @@ TEST_CASE("neither a silent node nor one that says for ever that it joins is wai
   }
 }
 
-TEST_CASE("where a peer trains nobody waits") {
+TEST_CASE("no node waits when a peer trains") {
   CHECK(action({unknown, ready(7), unreachable, joining}, 0, 0ns, taken(5)) == StartAction::begin);
   CHECK(action({unknown, ready(7), unreachable, joining}, 0) == StartAction::pull_from);
 }
@@ -109,14 +109,14 @@ TEST_CASE("a node that joined is never waited for, and does not make the others 
   CHECK(action({unknown, joining, joined}, 0, 0ns, taken(0)) == StartAction::wait);
 }
 
-TEST_CASE("of two that brought weights the larger lineage yields, the higher clock in any case") {
+TEST_CASE("the weights with the higher clock win, at equal clocks those of the smaller lineage") {
   CHECK(action({unknown, waiting(0, 3)}, 0, 0ns, taken(0, 4)) == StartAction::pull_from);
   CHECK(action({unknown, waiting(0, 4)}, 0, 0ns, taken(0, 3)) == StartAction::wait);
   CHECK(action({unknown, waiting(9, 4)}, 0, 0ns, taken(0, 3)) == StartAction::pull_from);
   CHECK(action({unknown, waiting(0, 3)}, 0, 0ns, resumed(9, 4)) == StartAction::wait);
 }
 
-TEST_CASE("weights of one peer are taken over so many times in a start and no more") {
+TEST_CASE("the weights of one peer are taken over only a few times in a start") {
   StartView fickle = waiting(0, 1);
   fickle.taken_over = 2;
   CHECK(action({unknown, fickle}, 0, 0ns, taken(0, 4)) == StartAction::pull_from);
@@ -170,7 +170,7 @@ TEST_CASE("a ready peer is pulled from at once, the one with the highest clock f
   CHECK(decision.peer == 3);
 }
 
-TEST_CASE("of ready peers with equal clocks the first is pulled from") {
+TEST_CASE("the first of several ready peers with equal clocks is pulled from") {
   CHECK(decide({unknown, joining, ready(9), ready(9)}, 0).peer == 2);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("resumed nodes begin together, whatever their place in the file") {
   CHECK(action({waiting(50), unreachable, unknown}, 2, 10s, resumed(50)) == StartAction::begin);
 }
 
-TEST_CASE("of resumed nodes the one that is ahead waits until the others have caught up") {
+TEST_CASE("the resumed node that is ahead waits until the others have caught up") {
   CHECK(action({unknown, waiting(50)}, 0, 0ns, resumed(80)) == StartAction::wait);
   CHECK(action({waiting(80), unknown}, 1, 0ns, resumed(50)) == StartAction::pull_from);
   CHECK(action({unknown, waiting(80)}, 0, 0ns, resumed(80)) == StartAction::begin);

@@ -97,7 +97,7 @@ TEST_CASE("equal tensors are cut into equal blocks") {
   for (const ByteRange& block : blocks) CHECK(block.length == 3 * 640);
 }
 
-TEST_CASE("a tensor larger than its share is cut, and blocks are nearly equal all the same") {
+TEST_CASE("a tensor larger than its share is cut, so that blocks are nearly equal") {
   const Manifest mlp(joined({layer("fc1", 784 * 128, 128), layer("fc2", 1280, 10)}));
   for (const std::size_t count : {2, 4, 16}) {
     CAPTURE(count);

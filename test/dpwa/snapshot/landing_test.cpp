@@ -157,7 +157,7 @@ TEST_CASE_FIXTURE(Fixture, "one value that is not finite is noticed in any inter
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a frozen tensor that is not finite is nobody's fault") {
+TEST_CASE_FIXTURE(Fixture, "a frozen tensor that is not finite is ignored") {
   peer.set(3, 0, std::numeric_limits<float>::infinity());
   land(LandingMode::values, 64, peer.bytes.size());
   CHECK(landing.stats().finite);

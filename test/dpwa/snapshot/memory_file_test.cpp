@@ -61,7 +61,7 @@ TEST_CASE("a memory file keeps its size, as readers of every version ask for") {
   CHECK((::fcntl(descriptor, F_GET_SEALS) & F_SEAL_SHRINK) != 0);
 }
 
-TEST_CASE("what one process writes to a memory file the other reads, and each keeps it") {
+TEST_CASE("one process reads what the other wrote to a memory file, and each keeps it") {
   for (const std::size_t bytes : {0UL, 1UL, 4096UL, (2UL << 20) + 5}) {
     CAPTURE(bytes);
     auto here = MemoryFile::create(bytes, "dpwa-test");
@@ -86,7 +86,7 @@ TEST_CASE("what one process writes to a memory file the other reads, and each ke
   }
 }
 
-TEST_CASE("what is no memory file, or one of another size, is not opened") {
+TEST_CASE("a descriptor that is no memory file, or one of another size, is not opened") {
   using Access = MemoryFile::Access;
   const auto file = MemoryFile::create(10);
   REQUIRE(file);

@@ -32,7 +32,7 @@ TEST_CASE("MEMBERS survives the round trip, the longest too") {
   }
 }
 
-TEST_CASE("MEMBERS that nobody could use is neither sent nor accepted") {
+TEST_CASE("a MEMBERS that no node could use is neither sent nor accepted") {
   const auto refused = [](const std::function<void(MemberExchange&)>& change) {
     MemberExchange message = sample_members();
     change(message);

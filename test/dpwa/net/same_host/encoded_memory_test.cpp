@@ -69,7 +69,7 @@ Landed pull(std::uint16_t port, bool same_host, Codec codec, const PullSpec& spe
 
 }  // namespace
 
-TEST_CASE("what lands from the memory of a peer is bit for bit what lands over TCP") {
+TEST_CASE("parameters from a peer's memory land bit for bit as over TCP") {
   ServedNode served(elements, {}, shared);
   publish_noise(served.local().store, 1, 2);
   PullSpec spec;

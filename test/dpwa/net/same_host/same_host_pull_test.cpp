@@ -73,7 +73,7 @@ TEST_CASE("a peer of this host is pulled from through its memory, every snapshot
   }
 }
 
-TEST_CASE("what a peer declines over TCP it declines through its memory, on one connection") {
+TEST_CASE("a peer declines through its memory what it declines over TCP, on one connection") {
   ServedNode served(16, {}, shared);
   PullingNode node(at(served.port()));
   REQUIRE(node.pull().outcome == Outcome::mixed);
