@@ -243,7 +243,7 @@ void Assembler::tell_of_strangers(const std::vector<Sight>& sights) {
     if (!first && now - told->second < between_words_on_a_stranger) continue;
     told->second = now;
     log(LogLevel::warn, "collective",
-        "'" + sight.name + "' is not taken in, as it differs: " + sight.differs);
+        "'" + sight.name + "' is not admitted because it differs: " + sight.differs);
   }
 }
 
@@ -325,7 +325,7 @@ void Assembler::drop_attempt() {
   if (!attempt_) return;
   attempt_->stop.request_stop();
   log(LogLevel::debug, "collective",
-      "gives up group " + std::to_string(attempt_->next.group.epoch) + " of " +
+      "abandons group " + std::to_string(attempt_->next.group.epoch) + " of " +
           names_of(config_, attempt_->next.group));
   failed_ = std::max(failed_, attempt_->next.group.epoch);
   attempt_.reset();

@@ -133,8 +133,9 @@ std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
   std::ranges::sort(sorted);
   if (ranks.empty() || !std::ranges::all_of(ranks, known) ||
       std::ranges::adjacent_find(sorted) != sorted.end()) {
-    throw collective::CollectiveError(collective::Failure::usage, "subset", group_->engine(),
-                                      "a rank that is not there, or twice, or none at all");
+    throw collective::CollectiveError(
+        collective::Failure::usage, "subset", group_->engine(),
+        "a rank that does not exist, a rank given twice, or no rank at all");
   }
   const at::Tensor first = members.clone();
   broadcast("the ranks of a subset", first, 0);

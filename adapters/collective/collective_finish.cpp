@@ -39,7 +39,7 @@ void CollectiveAdapter::run_out() {
       if (tally.first_stopping >= 0) {
         const std::string who = cohort_->name_of(tally.first_stopping);
         leave();
-        throw std::runtime_error("node '" + config_.self + "' ends, as '" + who +
+        throw std::runtime_error("node '" + config_.self + "' ends because '" + who +
                                  "' was told to stop");
       }
       if (tally.first_at_work >= 0) {

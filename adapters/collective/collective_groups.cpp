@@ -252,7 +252,7 @@ void CollectiveAdapter::give_up(const CollectiveError& error) {
   const bool lost = error.failure() != collective::Failure::mismatch;
   const std::string who = lost ? cohort_->lost_node() : "";
   const std::string why = who.empty() ? error.reason() : who;
-  end("as backend collective needs every node: " + why);
+  end("because backend collective needs every node: " + why);
 }
 
 void CollectiveAdapter::end(const std::string& why) {

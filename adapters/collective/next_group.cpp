@@ -213,7 +213,7 @@ class Decider {
         here.push_back(member);
       } else {
         missing += (missing.empty() ? "'" : ", '") + sights_[member.place].name + "'";
-        missing += now == Presence::ended ? " (has ended)" : " (not in reach)";
+        missing += now == Presence::ended ? " (has ended)" : " (not reachable)";
       }
     }
     if (is_given_up(self_)) return {};  // the others continue without it; it comes back as new
@@ -223,7 +223,7 @@ class Decider {
               0,
               0,
               std::to_string(here.size()) + " of " + std::to_string(last_.members.size()) +
-                  " nodes of the last group are no majority of it; missing: " + missing};
+                  " nodes of the last group are not a majority of it; missing: " + missing};
     }
     const std::size_t first = here.front().place;
     if (first != self_) return follow(first);

@@ -91,7 +91,7 @@ Lateness::Verdict Lateness::judge(const std::vector<View>& views, Duration waite
     if (view.refused) {
       refused.push_back(view.name);
       if (std::ranges::find(refused_, view.name) != refused_.end())
-        lose(view, "is not running any more");
+        lose(view, "is no longer running");
     }
     if (silence == silent_.end()) {
       silent_.push_back({view.name, waited});

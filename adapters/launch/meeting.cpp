@@ -91,7 +91,7 @@ Arrival arrival_of(const LaunchPlace& place, const MeetingOptions& options,
   const int wanted = options.port + place.local_rank;
   if (options.port != 0 && wanted > 65535)
     throw std::runtime_error("DPWA_PORT " + std::to_string(options.port) + " and local rank " +
-                             std::to_string(place.local_rank) + " make no port");
+                             std::to_string(place.local_rank) + " do not give a valid port");
   arrival.port =
       options.port == 0 ? net::free_ports(1).front() : static_cast<std::uint16_t>(wanted);
   arrival.meeting_point = meeting_point;
@@ -116,7 +116,7 @@ class Board {
     if (agreed != terms) {
       say("rank " + std::to_string(rank) + " came for " + terms + ", the others for " + agreed);
     } else if (store_.add(rank_key(rank) + "/came", 1) > 1) {
-      say("two processes came as rank " + std::to_string(rank));
+      say("two processes joined as rank " + std::to_string(rank));
     } else {
       store_.set(rank_key(rank), to_text(arrival));
       if (store_.add(prefix_ + "arrived", 1) == size_) say(all_well);

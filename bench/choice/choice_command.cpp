@@ -176,7 +176,7 @@ void add_choice_command(CLI::App& parent, CommandContext& context) {
   command->add_option("--nodes", options->nodes, "Sizes of clusters, all nodes in this process")
       ->delimiter(',')
       ->check(CLI::Range(2U, 1'000'000U));
-  command->add_option("--pulls", options->pulls, "Pulls that each node has made before")
+  command->add_option("--pulls", options->pulls, "Pulls of each node before the measurement")
       ->check(CLI::Range(1U, 100'000U));
   command->add_flag("--json", options->json, "Print one JSON document instead of a table");
   command->callback([options, &context] { run_choice(*options, context); });

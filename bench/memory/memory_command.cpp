@@ -249,9 +249,9 @@ void run_memory(const MemoryOptions& options, CommandContext& context) {
 void add_memory_command(CLI::App& parent, CommandContext& context) {
   auto options = std::make_shared<MemoryOptions>();
   CLI::App* command =
-      parent.add_subcommand("memory", "What the memory of this machine gives: copy, blend, land");
+      parent.add_subcommand("memory", "Throughput of this machine's memory: copy, blend, land");
   add_size_option(*command, "--bytes", options->bytes, "Size of a vector, all threads together");
-  command->add_option("--threads", options->threads, "Threads, beside one")
+  command->add_option("--threads", options->threads, "Threads to measure besides one")
       ->check(CLI::Range(1U, 256U))
       ->default_str("one for each core");
   command->add_flag("--json", options->json, "Print one JSON document instead of a table");

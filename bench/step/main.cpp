@@ -111,7 +111,7 @@ int parse_and_run(int argc, char** argv) {
   app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
                        "Print the version and exit");
   add_count_option(app, "--parameters", options.parameters, "float32 parameters of the model");
-  add_count_option(app, "--tensors", options.tensors, "Tensors that they are in");
+  add_count_option(app, "--tensors", options.tensors, "Number of tensors that hold them");
   app.add_option("--peers", options.peers, "Nodes that serve, each a process")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();

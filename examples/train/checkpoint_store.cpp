@@ -90,7 +90,7 @@ void CheckpointStore::set_aside(const std::filesystem::path& file, const std::st
   std::error_code error;
   std::filesystem::rename(file, file.string() + ".damaged", error);
   warn_("checkpoint " + file.string() + " is damaged: " + why +
-        (error ? "; it stays there, for it cannot be renamed: " + error.message()
+        (error ? "; it stays there because it cannot be renamed: " + error.message()
                : "; set aside as *.damaged"));
 }
 

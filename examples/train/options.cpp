@@ -90,7 +90,7 @@ void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads
   add(app, "--lr", "a number > 0", "Learning rate; default sgd 0.1, momentum 0.03, adam 0.001",
       positive(o.lr));
   add(app, "--schedule", "constant|linear|taper",
-      "Course of the learning rate; linear falls to 0, taper to half of it; default taper",
+      "Schedule of the learning rate; linear falls to 0, taper to half of it; default taper",
       choice(o.schedule, parse_schedule));
   add(app, "--batch-size", "1 to 65536", "Samples per step; default 32",
       whole(o.batch_size, 1, 65536));

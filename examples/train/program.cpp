@@ -250,7 +250,7 @@ void Program::reestimate() {
                                                    progress("measuring BatchNorm"));
   log(LogLevel::info, "train",
       "measured the statistics of " + std::to_string(layers) +
-          " BatchNorm layers anew on the averaged model");
+          " BatchNorm layers again on the averaged model");
 }
 
 bool Program::leave(RunResult& result) {
@@ -272,7 +272,7 @@ bool Program::leave(RunResult& result) {
     log(LogLevel::error, "train",
         "too few nodes at the end: " + std::to_string(finished.participants) + ", where " +
             std::to_string(config_.gossip.min_nodes) +
-            " are asked for (gossip.min_nodes or --min-nodes)");
+            " are required (gossip.min_nodes or --min-nodes)");
   return finished.enough;
 }
 
@@ -287,7 +287,7 @@ void Program::catch_up() {
   }
   if (position_.step != step_before)
     log(LogLevel::info, "train",
-        "goes on at step " + std::to_string(position_.step) + ", where the others are");
+        "continues at step " + std::to_string(position_.step) + ", where the others are");
 }
 
 int Program::run() {
@@ -325,7 +325,7 @@ int Program::run() {
   const bool written = write(result);
   const bool complete = report_->close(result);
   if (result.interrupted && stop_signal::received() == 0) {
-    log(LogLevel::error, "train", "stopped, as another node was told to stop");
+    log(LogLevel::error, "train", "stopped because another node was told to stop");
     return 1;
   }
   if (result.interrupted) return 128 + stop_signal::received();

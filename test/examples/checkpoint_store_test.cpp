@@ -141,8 +141,8 @@ TEST_CASE_FIXTURE(Store,
   CHECK(loaded->file == file("w1.7.ckpt"));
   REQUIRE(warnings.size() == 1);
   CHECK(test::has(warnings[0],
-                  "w1.9.ckpt is damaged: its checksum does not match; it stays there, "
-                  "for it cannot be renamed: "));
+                  "w1.9.ckpt is damaged: its checksum does not match; it stays there because it "
+                  "cannot be renamed: "));
   CHECK(std::filesystem::exists(file("w1.9.ckpt")));
 
   store.save(8, "newer");  // the damaged one is not one of the two that are kept

@@ -284,7 +284,7 @@ TEST_CASE_FIXTURE(Trainer, "BatchNorm is measured anew on the averaged model, al
   averaged_loss("plain", {});
   CHECK_FALSE(said("BatchNorm"));
   averaged_loss("measured", {"--reestimate-batchnorm"});
-  CHECK(said("measured the statistics of 2 BatchNorm layers anew on the averaged model"));
+  CHECK(said("measured the statistics of 2 BatchNorm layers again on the averaged model"));
 }
 
 TEST_CASE_FIXTURE(Trainer, "--reestimate-batchnorm that will measure nothing is a warning") {

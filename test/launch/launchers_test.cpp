@@ -107,7 +107,7 @@ TEST_CASE("a rank that dies under the engine mpi ends the others with one line t
   CHECK(code.has_value());
   const std::string log = run.log();
   const std::string line =
-      "as backend collective needs every node: 'rank1' is not running any more\n";
+      "because backend collective needs every node: 'rank1' is no longer running\n";
   const auto first = log.find(line);
   REQUIRE(first != std::string::npos);
   CHECK(log.find(line, first + 1) != std::string::npos);

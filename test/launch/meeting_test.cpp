@@ -101,7 +101,7 @@ TEST_CASE("two processes of one rank are told so, and all others too") {
   const auto outcomes = meet_all({place_of(0, 3, port), place_of(1, 3, port), place_of(1, 3, port)},
                                  {options_with()});
   for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.problem.ends_with(": two processes came as rank 1"));
+    CHECK(outcome.problem.ends_with(": two processes joined as rank 1"));
   }
 }
 
@@ -156,7 +156,8 @@ TEST_CASE("DPWA_PORT and the local rank have to be a port") {
   options.port = 65535;
   auto place = place_of(0, 1, 0);
   place.local_rank = 1;
-  CHECK_THROWS_WITH(meet(place, options), "DPWA_PORT 65535 and local rank 1 make no port");
+  CHECK_THROWS_WITH(meet(place, options),
+                    "DPWA_PORT 65535 and local rank 1 do not give a valid port");
 }
 
 }  // namespace dpwa::launch

@@ -165,7 +165,7 @@ TEST_CASE("two processes of one rank end with 1 and the same line, and so does t
   processes.start(1);
   processes.start(1);
   CHECK(processes.codes() == Codes{1, 1, 1});
-  const std::string line = "two processes came as rank 1\n";
+  const std::string line = "two processes joined as rank 1\n";
   const std::string log = run.log();
   std::size_t count = 0;
   for (auto at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) ++count;

@@ -104,7 +104,7 @@ TEST_CASE("a killed trainer ends the others with 1 and one line that names it, w
       if (i == victim) continue;
       REQUIRE(code == 1);
       const std::string line = last_line(trainers.log(i));
-      CHECK(line.find("as backend collective needs every node: ") != std::string::npos);
+      CHECK(line.find("because backend collective needs every node: ") != std::string::npos);
       CHECK(line.find("'w" + std::to_string(victim + 1) + "'") != std::string::npos);
     }
   }

@@ -216,7 +216,7 @@ TEST_CASE("shrink: a part that has no majority ends with one line") {
   const auto code = trainers.node(0).wait(test::run_patience);
   INFO(trainers.logs());
   CHECK(code == 1);
-  CHECK(trainers.log(0).find("are no majority of it; missing: 'w2'") != std::string::npos);
+  CHECK(trainers.log(0).find("are not a majority of it; missing: 'w2'") != std::string::npos);
 }
 
 TEST_CASE("gossip: the others train on at once, and return to all-reduce together") {

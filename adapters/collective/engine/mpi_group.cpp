@@ -84,7 +84,7 @@ MPI_Op operation_of(const c10d::ReduceOp& reduction) {
     case c10d::ReduceOp::MAX:
       return MPI_MAX;
     default:
-      throw std::runtime_error("of the reductions sum, min and max alone go over MPI");
+      throw std::runtime_error("MPI supports only the reductions sum, min and max");
   }
 }
 

@@ -90,7 +90,7 @@ MpiThread::MpiThread() : state_(new State) {
       int provided = 0;
       require_success(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
       if (provided < MPI_THREAD_SERIALIZED)
-        throw std::runtime_error("this MPI serves the first thread of a process alone");
+        throw std::runtime_error("this MPI serves only the first thread of a process");
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
       MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
       MPI_Comm_size(MPI_COMM_WORLD, &size_);

@@ -85,7 +85,7 @@ std::string problem_of(c10d::Store& store, const GroupOptions& options, const st
   if (options.rank < 0 || options.rank >= options.size) {
     return who + " does not exist in a group of " + std::to_string(options.size);
   }
-  if (store.add(rank_key(options.rank), 1) > 1) return "two members came as " + who;
+  if (store.add(rank_key(options.rank), 1) > 1) return "two members joined as " + who;
   return {};
 }
 

@@ -86,7 +86,7 @@ std::optional<std::string> disagreement(const std::vector<std::string>& texts,
     for (const auto& of_rank : lines) values.push_back(k < of_rank.size() ? of_rank[k] : "");
     const bool differ = std::any_of(values.begin(), values.end(),
                                     [&](const auto& value) { return value != values.front(); });
-    if (differ) return "the ranks do not call the same: " + by_rank(values, names);
+    if (differ) return "the ranks do not make the same call: " + by_rank(values, names);
   }
   return std::nullopt;
 }

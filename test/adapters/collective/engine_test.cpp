@@ -106,19 +106,19 @@ TEST_CASE("equal signatures agree") {
 
 TEST_CASE("a disagreement names the tensor, and by rank what each has") {
   const auto usual = reduce("float32 [3, 4]").text(), other = reduce("float32 [3, 5]").text();
-  CHECK(
-      disagreement({usual, other, usual}).value() ==
-      "the ranks do not call the same: ranks 0, 2: 'w' float32 [3, 4]; rank 1: 'w' float32 [3, 5]");
+  CHECK(disagreement({usual, other, usual}).value() ==
+        "the ranks do not make the same call: ranks 0, 2: 'w' float32 [3, 4]; rank 1: 'w' float32 "
+        "[3, 5]");
 }
 
 TEST_CASE("other operations and other numbers of tensors disagree") {
   const auto usual = reduce("float32 [3]").text();
   CHECK(disagreement({usual, Signature{"barrier", {}, {}}.text()}).value() ==
-        "the ranks do not call the same: rank 0: allreduce sum; rank 1: barrier");
+        "the ranks do not make the same call: rank 0: allreduce sum; rank 1: barrier");
   auto longer = reduce("float32 [3]");
   longer.entries.push_back({"c", "int64 []"});
   CHECK(disagreement({usual, longer.text()}).value() ==
-        "the ranks do not call the same: rank 0: nothing; rank 1: 'c' int64 []");
+        "the ranks do not make the same call: rank 0: nothing; rank 1: 'c' int64 []");
 }
 
 TEST_CASE("what one rank has wrong comes before what follows from it") {

@@ -124,7 +124,8 @@ TEST_CASE("what needs the rank that has joined is an error with one sentence, an
     // Those at work differ.
     const auto shape = at::ones({rank.group->rank() + 1});
     CHECK(failure([&] { rank.operations.allreduce({"w", shape}); }) ==
-          "the ranks do not call the same: ranks 0, 1: 'w' float32 [1]; rank 2: 'w' float32 [3]");
+          "the ranks do not make the same call: ranks 0, 1: 'w' float32 [1]; rank 2: 'w' float32 "
+          "[3]");
     rank.operations.join();
   });
 }

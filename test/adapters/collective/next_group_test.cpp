@@ -96,8 +96,9 @@ TEST_CASE("of two nodes that lose sight of each other the first goes on alone") 
     const NextGroup next = next_group(sights, self, false);
     CHECK(next.step == (self == 0 ? Step::host : Step::minority));
     if (self == 1)
-      CHECK(next.why ==
-            "1 of 2 nodes of the last group are no majority of it; missing: 'w0' (not in reach)");
+      CHECK(
+          next.why ==
+          "1 of 2 nodes of the last group are not a majority of it; missing: 'w0' (not reachable)");
   }
 }
 

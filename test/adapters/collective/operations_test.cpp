@@ -271,7 +271,7 @@ TEST_CASE("what one rank has otherwise is one error on every rank, and the group
       CHECK(error.failure() == Failure::mismatch);
       return error.reason();
     };
-    const std::string same = "the ranks do not call the same: ";
+    const std::string same = "the ranks do not make the same call: ";
     CHECK(reason([&] { ops.allreduce({"w", odd(at::zeros({3, 4}), at::zeros({3, 5}))}); }) ==
           same + "ranks 0, 2: 'w' float32 [3, 4]; rank 1: 'w' float32 [3, 5]");
     CHECK(reason([&] { ops.allreduce({"w", odd(at::zeros({3}), at::zeros({3}, at::kHalf))}); }) ==

@@ -91,7 +91,7 @@ TEST_CASE("a rank where nothing listens is lost at the second look in a row") {
   CHECK(lateness.judge({refusing("w2"), waiting("w3")}, 2s, 5s).lost.empty());
   const auto verdict = lateness.judge({refusing("w2"), waiting("w3")}, 2500ms, 5s);
   CHECK(verdict.lost == "w2");
-  CHECK(verdict.why == "is not running any more");
+  CHECK(verdict.why == "is no longer running");
 }
 
 TEST_CASE("a wait that ended leaves nothing for the next") {

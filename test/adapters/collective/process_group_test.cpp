@@ -66,7 +66,7 @@ TEST_CASE("a group of one needs nobody") {
 TEST_CASE("two members with one rank fail, both with the same sentence") {
   for (const auto& error : errors_of({member(0, 2), member(0, 2)})) {
     CHECK(error.failure() == Failure::usage);
-    CHECK(error.reason() == "two members came as rank 0");
+    CHECK(error.reason() == "two members joined as rank 0");
   }
 }
 
