@@ -185,7 +185,8 @@ TEST_CASE("init refuses hosts and ports that cannot work") {
     return result.err;
   };
   CHECK(error({"--host", "a b"}).find("'a b' is not a host") != std::string::npos);
-  CHECK(error({"--host", "0.0.0.0"}).find("not an address that peers can dial") != std::string::npos);
+  CHECK(error({"--host", "0.0.0.0"}).find("not an address that peers can dial") !=
+        std::string::npos);
   CHECK(error({"--host", "no-such-host.invalid"}).find("cannot be resolved") != std::string::npos);
   CHECK(error({"--port", "65534", "--nodes", "3"}).find("reach port 65536") != std::string::npos);
   CHECK(error({"--port", "65534", "--nodes", "3"}).find("accepted: a port up to 32765 ") !=
