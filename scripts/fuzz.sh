@@ -2,8 +2,8 @@
 # Builds the fuzzers of test/fuzz with clang's libFuzzer under AddressSanitizer and
 # UndefinedBehaviorSanitizer, and runs each for a bounded time on its checked-in corpus. Ends with a
 # table of executions; an input that breaks a fuzzer is kept in build/fuzz/findings, and the exit
-# code is 1. The corpus of a target is test/fuzz/corpus/TARGET.tar, what was found, and the files of
-# test/fuzz/corpus/TARGET/, made by hand.
+# code is 1. The corpus of a target is test/fuzz/corpus/TARGET.tar, and the files of
+# test/fuzz/corpus/TARGET/, if there is one: inputs that once broke the target.
 #
 # usage: scripts/fuzz.sh [--seconds 60] [--jobs 2] [--grow] [TARGET]...
 #
@@ -81,21 +81,22 @@ corpora=$repository/test/fuzz/corpus  # checked in; the build unpacks its archiv
 
 # fuzz TARGET: one bounded run; its last word is in TARGET.log.
 fuzz() {
-  local found=$folder/corpus/$1
+  local found=$folder/corpus/$1 regressions=()
   mkdir -p "$found"
+  if [[ -d $corpora/$1 ]]; then regressions=("$corpora/$1"); fi
   # A yaml-cpp exception allocates; its leaks are looked for at the end of the run only.
-  "$folder/fuzz/dpwa_fuzz_$1" "$found" "$folder/fuzz/corpus/$1" "$corpora/$1" -max_total_time="$seconds" \
+  "$folder/fuzz/dpwa_fuzz_$1" "$found" "$folder/fuzz/corpus/$1" "${regressions[@]}" -max_total_time="$seconds" \
     -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$findings/$1-" \
     >"$folder/$1.log" 2>&1
 }
 
-# grow TARGET: into a copy of the whole corpus, so that nothing is added that an input made by hand reaches.
+# grow TARGET: into a copy of the whole corpus, so that nothing is added that an input of it reaches.
 grow() {
   local whole=$folder/grown/$1 input
   unpack_corpus "$corpora/$1.tar" "$whole"
-  cp -- "$corpora/$1"/* "$whole"
+  if [[ -d $corpora/$1 ]]; then cp -- "$corpora/$1"/* "$whole"; fi
   "$folder/fuzz/dpwa_fuzz_$1" -merge=1 -max_len=600 "$whole" "$folder/corpus/$1" >"$folder/$1-merge.log" 2>&1
-  for input in "$corpora/$1"/*; do rm -- "$whole/${input##*/}"; done
+  for input in "$corpora/$1"/*; do rm -f -- "$whole/${input##*/}"; done
   pack_corpus "$whole" "$corpora/$1.tar"
 }
 

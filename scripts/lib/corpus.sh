@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The corpora of the fuzzers. What a fuzzer found lies in one archive a target, test/fuzz/corpus/TARGET.tar; inputs
-# that were made by hand lie beside it, in TARGET/, under names that say what they are.
+# The corpora of the fuzzers. The inputs of a target lie in one archive, test/fuzz/corpus/TARGET.tar; those that
+# once broke it lie beside it, in TARGET/, under names that say what they are.
 
 # unpack_corpus ARCHIVE FOLDER: into an empty folder.
 unpack_corpus() {

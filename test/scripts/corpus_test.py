@@ -22,11 +22,15 @@ class Corpora(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = Path(scratch.name)
 
-    def test_every_target_has_an_archive_and_files_made_by_hand(self) -> None:
+    def test_every_target_has_an_archive_and_regressions_belong_to_a_target(self) -> None:
         fuzzers = {file.name.removesuffix("_fuzzer.cpp") for file in CORPORA.parent.glob("*_fuzzer.cpp")}
         self.assertEqual({file.stem for file in CORPORA.glob("*.tar")}, fuzzers)
-        for target in fuzzers:
-            self.assertTrue(list((CORPORA / target).iterdir()), target)
+        for folder in (path for path in CORPORA.iterdir() if path.is_dir()):
+            self.assertIn(folder.name, fuzzers)
+            self.assertTrue(list(folder.iterdir()), folder)
+
+    def test_an_input_that_broke_a_target_stays_a_file_under_its_name(self) -> None:
+        self.assertTrue((CORPORA / "checkpoint" / "fraction-as-count").is_file())
 
     def test_an_archive_holds_inputs_under_the_sha1_of_their_bytes(self) -> None:
         for archive in sorted(CORPORA.glob("*.tar")):
