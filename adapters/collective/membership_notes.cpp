@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dpwa/base/random.h"
+#include "dpwa/net/local_node.h"
 
 namespace dpwa::collective {
 namespace {

@@ -10,7 +10,10 @@
 
 #include "adapters/collective/terms.h"
 #include "dpwa/base/threads.h"
-#include "dpwa/net/status_notes.h"
+
+namespace dpwa {
+class StatusNotes;
+}
 
 namespace dpwa::collective {
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <istream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 namespace dpwa::bench {
 
@@ -33,5 +35,12 @@ std::uint64_t peak_resident_kib();
 
 // Seconds of processor time that this process has used, user and system.
 double processor_seconds();
+
+// The kernel's data on the open TCP connections of this process.
+struct OpenSockets {
+  std::set<std::string> congestion_controls;
+  std::uint64_t bytes_received = 0;  // since each was opened
+};
+OpenSockets open_sockets();
 
 }  // namespace dpwa::bench

@@ -11,7 +11,6 @@
 
 #include "bench/commands.h"
 #include "bench/measure/machine.h"
-#include "bench/measure/open_sockets.h"
 #include "bench/measure/statistics.h"
 
 namespace dpwa::bench {

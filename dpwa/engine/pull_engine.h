@@ -11,13 +11,11 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
-#include "dpwa/engine/arrival.h"
 #include "dpwa/engine/exchange.h"
 #include "dpwa/rules/firewall.h"
 #include "dpwa/rules/membership.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/pull_round.h"
-#include "dpwa/rules/seen_blocks.h"
 #include "dpwa/rules/staleness.h"
 
 namespace dpwa {

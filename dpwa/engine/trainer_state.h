@@ -8,7 +8,7 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
-#include "dpwa/engine/arrival.h"
+#include "dpwa/engine/exchange.h"
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/lineage.h"
 #include "dpwa/rules/progress.h"

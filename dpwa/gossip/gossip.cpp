@@ -12,7 +12,7 @@
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/served_for.h"
+#include "dpwa/net/server_options.h"
 #include "dpwa/node/node.h"
 #include "interpolation/guarded.h"
 #include "interpolation/registry.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/engine/arrival.h"
+#include "dpwa/engine/exchange.h"
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/progress.h"

@@ -12,14 +12,16 @@
 #include <vector>
 
 #include "dpwa/base/threads.h"
+#include "dpwa/engine/exchange.h"
 #include "dpwa/engine/pull_engine.h"
-#include "dpwa/log/log_limiter.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/greetings.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
-#include "dpwa/net/pull_spec.h"
 #include "dpwa/rules/options.h"
+#include "dpwa/snapshot/byte_range.h"
+#include "dpwa/snapshot/landing.h"
 
 namespace dpwa {
 
@@ -28,6 +30,23 @@ class PeerChannels;
 class Visits;
 struct PullRequest;
 struct PullResult;
+
+// A round of pulls, and how its parameters land. The defaults are an ordinary gossip round over the
+// whole model.
+struct PullSpec : RoundSpec {
+  std::optional<ByteRange> range;  // of the block, 0 if not said; none: all that is moved
+  LandingMode mode = LandingMode::difference;
+};
+
+// Everything of one peer as values: to take over its weights.
+inline PullSpec full_pull(PeerId peer, Duration timeout) {
+  PullSpec spec;
+  spec.exchange = take_over;
+  spec.peer = peer;
+  spec.mode = LandingMode::values;
+  spec.timeout = timeout;
+  return spec;
+}
 
 struct ClientOptions : SocketOptions, ChunkOptions {
   FlowControl flow_control;

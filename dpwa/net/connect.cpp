@@ -9,7 +9,7 @@
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/net/socket_options.h"
+#include "dpwa/net/stream.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/messages.h"
 

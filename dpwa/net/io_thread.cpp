@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "dpwa/log/log.h"
-#include "dpwa/log/log_limiter.h"
 
 namespace dpwa::net {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_channel.h"
-#include "dpwa/rules/kept_connections.h"
 #include "dpwa/rules/member.h"
 #include "dpwa/rules/peer_table.h"
+#include "dpwa/rules/per_peer.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa {

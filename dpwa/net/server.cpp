@@ -12,7 +12,7 @@
 #include "dpwa/net/same_host/listener.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/snapshot_handler.h"
-#include "dpwa/net/socket_options.h"
+#include "dpwa/net/stream.h"
 
 namespace dpwa {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/log/log_limiter.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/failure.h"
 #include "dpwa/net/local_node.h"

@@ -6,11 +6,19 @@
 #include <string>
 
 #include "dpwa/base/time.h"
-#include "dpwa/net/served_for.h"
 #include "dpwa/rules/options.h"
 #include "dpwa/rules/progress.h"
+#include "dpwa/wire/messages.h"
 
 namespace dpwa {
+
+// The purpose for which a caller got a snapshot.
+enum class ServedFor { blend, taking_over, final_average };
+
+inline ServedFor use_of(const wire::Pull& pull) {
+  if (pull.for_final_average) return ServedFor::final_average;
+  return pull.full ? ServedFor::taking_over : ServedFor::blend;
+}
 
 struct ServerOptions : ServingOptions {
   std::string bind_address = "127.0.0.1";  // numeric

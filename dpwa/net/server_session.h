@@ -23,7 +23,6 @@
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/name_guard.h"
 #include "dpwa/net/request_handler.h"
-#include "dpwa/net/request_rate.h"
 #include "dpwa/net/server_options.h"
 #include "dpwa/wire/messages.h"
 

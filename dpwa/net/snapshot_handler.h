@@ -12,7 +12,6 @@
 
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/request_handler.h"
-#include "dpwa/net/served_for.h"
 #include "dpwa/net/server_options.h"
 #include "dpwa/net/staging_pool.h"
 #include "dpwa/rules/readers.h"

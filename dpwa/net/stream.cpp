@@ -1,5 +1,8 @@
 #include "dpwa/net/stream.h"
 
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
@@ -95,6 +98,22 @@ asio::awaitable<void> Stream::finish() {
 void Stream::close() {
   error_code ignored;
   socket_.close(ignored);
+}
+
+void tune(boost::asio::ip::tcp::socket& socket, const std::string& congestion_control) {
+  using boost::asio::ip::tcp;
+  boost::system::error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(tcp::socket::keep_alive(true), ignored);
+  std::string algorithm = congestion_control;
+  if (algorithm == "auto") {
+    const auto remote = socket.remote_endpoint(ignored);
+    algorithm = !ignored && remote.address().is_loopback() ? "reno" : "";
+  }
+  if (!algorithm.empty()) {
+    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_CONGESTION, algorithm.data(),
+                 static_cast<socklen_t>(algorithm.size()));
+  }
 }
 
 }  // namespace dpwa::net

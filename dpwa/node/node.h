@@ -12,7 +12,7 @@
 #include "dpwa/config/reload.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/served_for.h"
+#include "dpwa/net/server_options.h"
 #include "dpwa/snapshot/manifest.h"
 
 namespace dpwa {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "dpwa/base/random.h"
 
@@ -53,5 +56,12 @@ class SeedStreams {
 
   std::uint64_t seed_;
 };
+
+// Fisher-Yates. std::shuffle gives other orders with other standard libraries.
+template <typename Value>
+void shuffle(std::vector<Value>& values, Random& random) {
+  for (std::size_t left = values.size(); left > 1; --left)
+    std::swap(values[left - 1], values[random.below(left)]);
+}
 
 }  // namespace dpwa

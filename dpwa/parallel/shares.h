@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace dpwa {
@@ -32,5 +34,55 @@ std::uint64_t parts_of_at_least(std::uint64_t total, std::uint64_t parts, std::u
 // fewest_devices() and parts_of_at_least(). Sizes differ by at most one.
 std::vector<ItemRange> device_shares(std::uint64_t batch, std::uint64_t devices,
                                      std::uint64_t least = 1);
+
+// The one position of a group whose members take their samples from one common sequence: in a
+// step, `size` members take the next size x batch samples, each its part of them. The parts of a
+// step depend on the position and on the size in that step alone, so every sample is taken exactly
+// once also where members leave or come between two steps, as long as all advance alike.
+//
+// Every member has one of its own. One owner, one thread.
+class SharedCursor {
+ public:
+  static constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
+
+  // `batch`: samples that one member takes in a step. `end`: of the sequence; the last samples
+  // before it are shared out, with sizes that differ by at most one. `least`, at most `batch`: no
+  // part has fewer samples than that, if need be by leaving some members without any; 2 for
+  // BatchNorm.
+  explicit SharedCursor(std::uint64_t batch, std::uint64_t end = no_end, std::uint64_t least = 1)
+      : batch_(batch), end_(end), least_(std::min(least, batch)) {}
+
+  std::uint64_t position() const { return position_; }
+  std::uint64_t end() const { return end_; }
+  bool ended() const { return position_ >= end_; }
+  void seek(std::uint64_t position) { position_ = position; }
+
+  // What member `rank` of `size` takes in the next step, as positions of the sequence; may be
+  // empty in the last step.
+  ItemRange part(std::uint64_t rank, std::uint64_t size) const;
+  // What all take.
+  ItemRange all_parts(std::uint64_t size) const;
+  // To behind what `size` members take.
+  void advance(std::uint64_t size) { position_ = all_parts(size).end(); }
+
+ private:
+  std::uint64_t batch_;
+  std::uint64_t end_;
+  std::uint64_t least_;
+  std::uint64_t position_ = 0;
+};
+
+inline ItemRange SharedCursor::all_parts(std::uint64_t size) const {
+  if (ended()) return {position_, 0};
+  return {position_, std::min(size * batch_, end_ - position_)};
+}
+
+inline ItemRange SharedCursor::part(std::uint64_t rank, std::uint64_t size) const {
+  const ItemRange all = all_parts(size);
+  const std::uint64_t parts = parts_of_at_least(all.count, size, least_);
+  if (rank >= parts) return {all.end(), 0};
+  const ItemRange part = shard(all.count, parts, rank);
+  return {all.from + part.from, part.count};
+}
 
 }  // namespace dpwa

@@ -7,7 +7,6 @@
 
 #include "dpwa/rules/distance_bound.h"
 #include "dpwa/rules/options.h"
-#include "dpwa/rules/outliers.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/per_peer.h"
 #include "dpwa/rules/quarantine.h"

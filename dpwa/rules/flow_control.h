@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
@@ -35,5 +37,58 @@ struct Backoff {
 
   Duration delay(unsigned failures, Random& random) const;
 };
+
+// How long a peer took to answer.
+struct AnswerTime {
+  Duration took{};
+  Duration allowed{};      // the timeout of the round
+  bool complete = false;   // a whole snapshot, not a word that there is none
+  bool same_host = false;  // through the peer's memory, not over the network
+
+  // Whether it says something about the times of other peers: a snapshot over the network.
+  bool compares() const { return complete && !same_host; }
+};
+
+// An answer this many times as slow as those of the other peers is late.
+constexpr int late_multiple = 8;
+// An answer faster than this share of the timeout is never late: a peer in another region is many
+// times slower than one in the same rack, and must be asked as often.
+constexpr int late_share = 16;
+
+// The median; of an even number the higher of the two in the middle, so that the far half is not
+// late when half of the others are near. Reorders `times`, which must not be empty.
+inline Duration upper_median(std::span<Duration> times) {
+  const auto median = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), median, times.end());
+  return *median;
+}
+
+// Whether is_late() depends on the times of other peers, or is true without them.
+inline bool may_be_late(const AnswerTime& answer) {
+  return answer.allowed > Duration::zero() && answer.took > answer.allowed / late_share;
+}
+
+// Whether an answer came so late that the peer should be asked more rarely: after half of the
+// timeout, or, of whatever kind it is, after 8 times the median of `others`, the last snapshots of
+// other peers over the network, of which there are at least two. Reorders `others`.
+inline bool is_late(const AnswerTime& answer, std::span<Duration> others) {
+  if (!may_be_late(answer)) return false;
+  if (answer.took > answer.allowed / 2) return true;
+  if (answer.same_host || others.size() < 2) return false;
+  return answer.took / late_multiple > upper_median(others);
+}
+
+// Whether it is the peer that is slow, and not everything: a late answer took more than twice the
+// median of `others`, the last snapshots of other peers, of this host too. Reorders `others`.
+inline bool is_slower(const AnswerTime& answer, std::span<Duration> others) {
+  return !others.empty() && answer.took / 2 > upper_median(others);
+}
+
+// How long a peer that is slower than others is not asked after a late answer, when `lately` of its
+// last eight answers were late: 8 times as long as the answer took, then 16, then 32 times. So it
+// delays at most a ninth of the pulls from its first late answer on, and is still asked.
+inline Duration rest_after(Duration took, unsigned lately) {
+  return took * 8 * (1 << std::min(lately > 0 ? lately - 1 : 0, 2U));
+}
 
 }  // namespace dpwa

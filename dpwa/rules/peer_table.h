@@ -9,7 +9,6 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
-#include "dpwa/rules/answer_time.h"
 #include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/peer_names.h"
 #include "dpwa/rules/per_peer.h"
@@ -100,7 +99,7 @@ class PeerTable {
   // A peer that answers after a row of failures was down and is back: its score starts afresh.
   void succeeded(PeerId peer, const Progress& progress);
   // How long the answer took, after succeeded() or a failure that takes no score. A late one
-  // (answer_time.h) takes score as a failure does; where other peers are quicker this one rests,
+  // (flow_control.h) takes score as a failure does; where other peers are quicker this one rests,
   // unless none of them answers any more. No call ends that, and no restart.
   void answered(PeerId peer, const AnswerTime& answer, TimePoint now);
   // Takes score (not for busy, not_ready, stale, distant, other_lineage) and sets the time of the

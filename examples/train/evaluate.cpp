@@ -9,7 +9,6 @@
 #include "adapters/common/batch_norm.h"
 #include "adapters/parallel/parallel_inference.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "dpwa/parallel/shuffle.h"
 #include "examples/train/batch.h"
 
 namespace dpwa::train {

@@ -8,7 +8,7 @@
 #include "adapters/parallel/batch_search.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
-#include "dpwa/parallel/process_memory.h"
+#include "dpwa/parallel/largest_batch.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "examples/train/batch.h"
 #include "examples/train/data_sets.h"

@@ -9,7 +9,7 @@
 
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "dpwa/parallel/shared_cursor.h"
+#include "dpwa/parallel/shares.h"
 #include "examples/train/choices.h"
 #include "examples/train/data_sets.h"
 #include "examples/train/options.h"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "dpwa/parallel/seed_streams.h"
-#include "dpwa/parallel/shuffle.h"
 
 namespace dpwa::train {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "adapters/adapter_types.h"
-#include "dpwa/parallel/shared_cursor.h"
+#include "dpwa/parallel/shares.h"
 #include "examples/train/plan.h"
 #include "examples/train/run_state.h"
 #include "examples/train/shards.h"

@@ -9,7 +9,6 @@
 
 #include "dpwa/parallel/seed_streams.h"
 #include "dpwa/parallel/shares.h"
-#include "dpwa/parallel/shuffle.h"
 #include "examples/train/errors.h"
 
 namespace dpwa::train {

@@ -249,7 +249,7 @@ NUMBERS = [
     ("docs/SECURITY.md", r"at least (\d+) s; full pulls", "dpwa/node/node.cpp", r"shortest_reply_bound = .*\((\d+)\)"),
     ("docs/PROTOCOL.md", r"a pause of (\d+) ms between", "dpwa/engine/final_average.cpp", r"pause = .*\((\d+)\)"),
     ("docs/FIREWALL.md", r"The last (\d+) distances", "dpwa/rules/distance_bound.h", r"window = (\d+)"),
-    ("docs/OPERATIONS.md", r"At most (\d+) such", "dpwa/log/log_limiter.h", r"most_in_a_period = (\d+)"),
+    ("docs/OPERATIONS.md", r"At most (\d+) such", "dpwa/log/log.h", r"most_in_a_period = (\d+)"),
     ("docs/OPERATIONS.md", r"every (\d+) ms a new try", "dpwa/net/accept_loop.h", r"pause = .*\((\d+)\)"),
 ]
 

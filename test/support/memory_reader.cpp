@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "dpwa/net/same_host/offer.h"
-#include "test/support/unix_socket.h"
+#include "test/support/raw_socket.h"
 
 namespace dpwa::test {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/net/admission.h"
+#include "dpwa/net/connection_limits.h"
 #include "dpwa/net/failure.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/request_rate.h"
 #include "dpwa/net/same_host/frame_socket.h"
 #include "dpwa/net/server_options.h"
 #include "dpwa/rules/readers.h"

@@ -18,7 +18,7 @@
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/rules/outcome.h"
+#include "dpwa/rules/step_report.h"
 
 namespace {
 

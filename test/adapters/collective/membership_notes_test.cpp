@@ -7,6 +7,7 @@
 
 #include "adapters/collective/next_group.h"
 #include "adapters/collective/terms.h"
+#include "dpwa/net/local_node.h"
 
 namespace dpwa::collective {
 namespace {

@@ -5,8 +5,7 @@
 
 #include "adapters/parallel/device_replicas.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "dpwa/parallel/shared_cursor.h"
-#include "dpwa/parallel/shuffle.h"
+#include "dpwa/parallel/shares.h"
 #include "test/adapters/collective/training_nodes.h"
 
 // Nodes that share their samples, by one position in the data or among the devices of each node,

@@ -6,7 +6,6 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/config/keys.h"
 #include "test/dpwa/cli/run_cli.h"
-#include "test/dpwa/config/same_config.h"
 #include "test/dpwa/config/scratch_file.h"
 
 using namespace dpwa;

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "test/dpwa/config/same_config.h"
 #include "test/dpwa/config/scratch_file.h"
 
 using namespace dpwa;

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "dpwa/config/reload.h"
-#include "test/dpwa/config/same_config.h"
+#include "test/dpwa/config/scratch_file.h"
 
 // Every case walks the table, so a new key is covered.
 

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <filesystem>
 #include <string>
+
+#include "dpwa/config/config.h"
+#include "dpwa/config/keys.h"
 
 namespace dpwa::test {
 
@@ -33,5 +38,16 @@ class ScopedVariable {
 
 // What load_cluster says of this text, without the path before the first ':'; empty when it loads.
 std::string error_of(const std::string& text);
+
+// Checks that two configurations agree in every field but the file they came from and the own name.
+inline void check_same(const Config& a, const Config& b) {
+  for (const config::KeySection& section : config::key_table()) {
+    for (const config::Key& key : section.keys) {
+      CAPTURE(config::path_of(section, key));
+      CHECK(key.same(a, b));
+    }
+  }
+  CHECK(a.interpolation.parameters == b.interpolation.parameters);
+}
 
 }  // namespace dpwa::test

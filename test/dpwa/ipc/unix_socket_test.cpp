@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "test/support/eventually.h"
-#include "test/support/unix_socket.h"
+#include "test/support/raw_socket.h"
 
 namespace dpwa::ipc {
 namespace {

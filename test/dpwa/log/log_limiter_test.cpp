@@ -1,4 +1,4 @@
-#include "dpwa/log/log_limiter.h"
+#include "dpwa/log/log.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "test/dpwa/net/conversation.h"
-#include "test/dpwa/net/one_caller.h"
+#include "test/dpwa/net/served_node.h"
 #include "test/support/vector_cluster.h"
 
 // What a server makes of callers whose handshake is wrong, slow or broken off.

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "test/dpwa/net/conversation.h"
-#include "test/dpwa/net/one_caller.h"
+#include "test/dpwa/net/served_node.h"
 #include "test/support/vector_cluster.h"
 
 // What a server makes of the requests of callers that it has made welcome.

@@ -3,9 +3,9 @@
 #include <list>
 #include <memory>
 
+#include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
-#include "test/dpwa/net/stalled_reader.h"
 #include "test/support/eventually.h"
 
 // An attacker under the name and the incarnation of an honest node, from another address.

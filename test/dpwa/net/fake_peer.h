@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "test/support/raw_socket.h"
 
@@ -39,6 +41,21 @@ class FakePeer {
   int current_ = -1;      // guarded by mutex_: descriptor of the connection under way
   bool stopped_ = false;  // guarded by mutex_
   std::thread thread_;
+};
+
+// Stands between a caller and a node on loopback, one connection at a time, and may change what the
+// node sends.
+class TamperingProxy {
+ public:
+  // `bytes`: what the node has just sent, from byte `offset` of its stream on; they go on as they
+  // are left. False: the connection is cut after them.
+  using Tamper = std::function<bool(std::vector<std::byte>& bytes, std::size_t offset)>;
+
+  TamperingProxy(std::uint16_t node, Tamper tamper);
+  std::uint16_t port() const { return peer_.port(); }
+
+ private:
+  FakePeer peer_;
 };
 
 }  // namespace dpwa::test

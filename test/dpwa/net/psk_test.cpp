@@ -4,8 +4,8 @@
 #include <string>
 
 #include "dpwa/net/status_query.h"
+#include "test/dpwa/net/fake_peer.h"
 #include "test/dpwa/net/secure_nodes.h"
-#include "test/dpwa/net/tampering_proxy.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/raw_socket.h"

@@ -6,8 +6,8 @@
 #include "dpwa/net/free_ports.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"
+#include "test/dpwa/net/one_peer.h"
 #include "test/dpwa/net/pulling_node.h"
-#include "test/dpwa/net/replaying_peer.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
 

@@ -1,11 +1,15 @@
 #include "test/dpwa/net/served_node.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/endian/conversion.hpp>
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/net/io_thread.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/support/eventually.h"
@@ -83,6 +87,36 @@ bool ServedNode::serves_an_honest_peer() {
     PullingNode honest({{"w1", {"127.0.0.1"}, port_}}, elements);
     return honest.pull().outcome == Outcome::mixed;
   });
+}
+
+ServerOptions OneCaller::options() {
+  ServerOptions options;
+  options.connections.in_all = 1;
+  return options;
+}
+
+void OneCaller::check_unharmed() {
+  CHECK(node.serves_an_honest_peer());
+  CHECK(eventually([&] { return node.free_buffers() == 2; }));
+  CHECK(node.local().store.latest()->progress().version == 1);
+}
+
+Bytes header(wire::MessageType type, std::uint64_t body_bytes) {
+  const auto bytes = wire::encode_header({type, 1, body_bytes});
+  return {bytes.begin(), bytes.end()};
+}
+
+Bytes patched(Bytes frame, std::size_t offset, std::uint8_t value) {
+  frame.at(offset) = std::byte{value};
+  boost::endian::store_little_u32(
+      reinterpret_cast<unsigned char*>(frame.data()) + wire::header_bytes - 4,
+      crc32c(std::span(frame).first(wire::header_bytes - 4)));
+  return frame;
+}
+
+Bytes joined(Bytes a, const Bytes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 }  // namespace dpwa::test

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/server.h"
+#include "dpwa/wire/messages.h"
 
 namespace dpwa::test {
 
@@ -43,5 +45,23 @@ class ServedNode {
   std::uint16_t port_ = 0;
   std::thread thread_;
 };
+
+// A server that takes one connection at a time, so that an honest peer is served after a hostile
+// one only if that left nothing behind.
+struct OneCaller {
+  ServedNode node{16, options()};
+
+  static ServerOptions options();
+  std::uint64_t protocol_errors() { return node.local().traffic.protocol_errors; }
+  // After the hostile connection has ended: nothing of it is left.
+  void check_unharmed();
+};
+
+using Bytes = std::vector<std::byte>;
+
+Bytes header(wire::MessageType type, std::uint64_t body_bytes);
+// A frame with `value` at `offset` of its header, whose checksum is mended.
+Bytes patched(Bytes frame, std::size_t offset, std::uint8_t value);
+Bytes joined(Bytes a, const Bytes& b);
 
 }  // namespace dpwa::test

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
-#include "test/dpwa/net/stalled_reader.h"
 #include "test/support/eventually.h"
 
 namespace dpwa {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <vector>
 
 using namespace std::chrono_literals;
+using dpwa::AnswerTime;
 using dpwa::Backoff;
 using dpwa::Duration;
 using dpwa::FlowControl;
@@ -98,4 +100,64 @@ TEST_CASE("a jitter above one never makes a delay negative") {
   Random random(1);
   const Backoff backoff{100ms, 5s, 3};
   for (int i = 0; i < 1000; ++i) CHECK(backoff.delay(1, random) >= 0ns);
+}
+
+namespace {
+
+bool late(AnswerTime answer, std::vector<Duration> others) {
+  return dpwa::is_late(answer, others);
+}
+
+AnswerTime snapshot_after(Duration took) {
+  return {took, 800ms, true, false};
+}
+
+}  // namespace
+
+TEST_CASE("an answer after half of the timeout is late, of whatever kind") {
+  CHECK_FALSE(late(snapshot_after(400ms), {}));
+  CHECK(late(snapshot_after(401ms), {}));
+  CHECK(late({401ms, 800ms, false, false}, {}));  // a word that there is none
+  CHECK(late({401ms, 800ms, true, true}, {}));    // from memory
+}
+
+TEST_CASE("an answer that takes over 8 times the others' median is late, of whatever kind") {
+  CHECK(late(snapshot_after(90ms), {10ms, 11ms, 12ms}));
+  CHECK_FALSE(late(snapshot_after(88ms), {10ms, 11ms, 12ms}));
+  CHECK(late({90ms, 800ms, false, false}, {10ms, 11ms, 12ms}));  // a word that there is none
+  CHECK_FALSE(late({90ms, 800ms, true, true}, {10ms, 11ms, 12ms}));
+}
+
+TEST_CASE("one other peer is no measure, and of two halves the slower one is") {
+  CHECK_FALSE(late(snapshot_after(300ms), {1ms}));
+  CHECK_FALSE(late(snapshot_after(300ms), {1ms, 280ms}));
+  CHECK(late(snapshot_after(300ms), {1ms, 2ms}));
+}
+
+TEST_CASE("an answer in a sixteenth of the timeout is never late, however fast the others are") {
+  CHECK_FALSE(late(snapshot_after(50ms), {10us, 10us, 10us}));
+  CHECK(late(snapshot_after(51ms), {10us, 10us, 10us}));
+}
+
+TEST_CASE("without a timeout no answer is late") {
+  CHECK_FALSE(late({1h, 0ms, true, false}, {1ms, 1ms}));
+}
+
+TEST_CASE("a late answer is slower than others where it took twice as long as their median") {
+  const auto slower = [](Duration took, std::vector<Duration> others) {
+    return dpwa::is_slower(snapshot_after(took), others);
+  };
+  CHECK_FALSE(slower(790ms, {}));
+  CHECK(slower(500ms, {1ms}));
+  CHECK_FALSE(slower(500ms, {250ms}));
+  CHECK(slower(502ms, {250ms}));
+  CHECK_FALSE(slower(500ms, {1ms, 300ms}));
+  CHECK(slower(500ms, {1ms, 2ms, 300ms}));
+}
+
+TEST_CASE("the rest after a late answer doubles twice, and no further") {
+  CHECK(dpwa::rest_after(100ms, 1) == 800ms);
+  CHECK(dpwa::rest_after(100ms, 2) == 1600ms);
+  CHECK(dpwa::rest_after(100ms, 3) == 3200ms);
+  CHECK(dpwa::rest_after(100ms, 8) == 3200ms);
 }

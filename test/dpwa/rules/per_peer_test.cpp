@@ -8,6 +8,7 @@
 
 #include "dpwa/base/random.h"
 
+using dpwa::KeptConnections;
 using dpwa::nth_absent;
 using dpwa::PeerId;
 using dpwa::PeerSet;
@@ -52,4 +53,14 @@ TEST_CASE("values per peer are those of a map, whatever is put in and taken out"
   CHECK(values.at_or(77, 6) == 5);
   values.clear();
   CHECK(values.find(77) == nullptr);
+}
+
+TEST_CASE("the connection that was used longest ago is closed for one too many") {
+  KeptConnections kept(2);
+  CHECK_FALSE(kept.use(1));
+  CHECK_FALSE(kept.use(2));
+  CHECK_FALSE(kept.use(1));
+  CHECK(kept.use(3) == PeerId{2});
+  CHECK_FALSE(kept.use(3));
+  CHECK(kept.use(2) == PeerId{1});
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "test/dpwa/wire/alterations.h"
 #include "test/dpwa/wire/samples.h"
 
 namespace dpwa::wire {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,5 +38,20 @@ Decoded<std::vector<std::byte>> transcode(std::span<const std::byte> frame);
 
 // `content` with its CRC32C appended.
 std::vector<std::byte> sealed(std::span<const std::byte> content);
+
+// What is wrong with what was decoded, which must not be sound.
+Fault fault_of(const auto& decoded) {
+  REQUIRE_FALSE(decoded.has_value());
+  return decoded.error().fault;
+}
+
+// The body of `frame` with `value` at `offset` and a checksum that fits again.
+inline std::vector<std::byte> altered(const std::vector<std::byte>& frame, std::size_t offset,
+                                      std::uint8_t value) {
+  const auto body = body_of(frame);
+  std::vector<std::byte> content(body.begin(), body.end() - 4);
+  content.at(offset) = std::byte{value};
+  return sealed(content);
+}
 
 }  // namespace dpwa::wire

@@ -6,7 +6,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "test/dpwa/wire/alterations.h"
 #include "test/dpwa/wire/samples.h"
 
 namespace dpwa::wire {

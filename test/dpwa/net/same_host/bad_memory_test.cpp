@@ -9,7 +9,7 @@
 #include "test/dpwa/net/fake_peer.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/support/eventually.h"
-#include "test/support/unix_socket.h"
+#include "test/support/raw_socket.h"
 
 // What a node makes of a peer of this host whose memory is not what it should be: it never blends
 // any of it, and takes the parameters over TCP instead.

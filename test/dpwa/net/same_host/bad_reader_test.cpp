@@ -8,10 +8,10 @@
 
 #include "dpwa/net/same_host/offer.h"
 #include "test/dpwa/net/conversation.h"
-#include "test/dpwa/net/one_caller.h"
+#include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
 #include "test/support/memory_reader.h"
-#include "test/support/unix_socket.h"
+#include "test/support/raw_socket.h"
 
 // What a node makes of a process that finds its Unix socket and does not speak as it should.
 

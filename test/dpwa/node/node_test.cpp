@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dpwa/net/free_ports.h"
+#include "dpwa/node/contacts.h"
 #include "dpwa/node/node.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
@@ -50,6 +51,26 @@ TEST_CASE("a reload that changes timeout_ms changes how long a reply may take") 
   publish(2);
   // The reply of version 1 is given up, and its buffer with it.
   CHECK(test::eventually([&] { return free_buffers() == 2; }));
+}
+
+TEST_CASE("a node that calls often is reported once, with its highest incarnation") {
+  Contacts contacts;
+  CHECK(contacts.add("w2", 5));
+  for (int call = 0; call < 1000; ++call) CHECK_FALSE(contacts.add("w2", 7));
+  CHECK_FALSE(contacts.add("w2", 6));
+  CHECK_FALSE(contacts.add("w3", 0));
+  CHECK(contacts.take() == std::map<std::string, std::uint64_t>{{"w2", 7}, {"w3", 0}});
+  CHECK(contacts.take().empty());
+  CHECK(contacts.add("w2", 5));
+}
+
+TEST_CASE("callers under ever new names do not pile up") {
+  Contacts contacts;
+  for (int call = 0; call < 5000; ++call) contacts.add(std::to_string(call), 1);
+  CHECK_FALSE(contacts.add("0", 2));
+  const auto waiting = contacts.take();
+  CHECK(waiting.size() == Contacts::max_names);
+  CHECK(waiting.at("0") == 2);
 }
 
 }  // namespace dpwa
