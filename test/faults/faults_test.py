@@ -18,12 +18,13 @@ from schedule import Fault
 
 NAMES = ["w1", "w2", "w3", "w4"]
 KINDS = ("kill", "stop", "flap", "kill_most", "attack", *schedule.LINK_KINDS)
-GOLDEN = Path(__file__).resolve().parents[1] / "dpwa" / "wire" / "golden"
+GOLDEN = Path(__file__).resolve().parents[1] / "dpwa" / "wire" / "golden.hex"
 
 
 def golden(name: str) -> bytes:
-    lines = (GOLDEN / f"{name}.hex").read_text(encoding="ascii").splitlines()
-    return bytes.fromhex(" ".join(line for line in lines if not line.startswith("#")))
+    _, _, rest = GOLDEN.read_text(encoding="ascii").partition(f"# dpwa protocol version 1: {name}, ")
+    digits = rest.partition("\n")[2].partition("#")[0]
+    return bytes.fromhex(digits.replace("\n", " "))
 
 
 def step(number: int, at_ms: float, **changed: object) -> invariants.Line:

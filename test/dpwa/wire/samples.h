@@ -12,7 +12,7 @@
 
 namespace dpwa::wire {
 
-// Fixed messages, one or more of every type; the golden files hold their frames.
+// Fixed messages, one or more of every type; the golden file holds their frames.
 struct Sample {
   std::string name;
   std::vector<std::byte> frame;
