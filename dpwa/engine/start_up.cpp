@@ -186,9 +186,10 @@ void StartUp::look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoin
     }
   }
   if (refused <= admitted) {
-    // A peer that closes without a word has just said it.
     if (admitted > 0) name_refused_.reset();
-    return;
+    // A peer that has refused closes further connections without a word: its silence does not take
+    // the refusal back.
+    if (admitted > 0 || !name_refused_) return;
   }
   if (!name_refused_) name_refused_ = now;
   if (elapsed(now) < options_.rule.start_wait && 2 * refused <= answers.size()) return;

@@ -157,6 +157,37 @@ TEST_CASE("a node that every peer refuses gives up at once, with the last reason
         "node 'w2' was refused by every node that answered: another model");
 }
 
+TEST_CASE(
+    "a name that one of two peers refused is refused after the wait, though both are silent") {
+  for (const bool admitted : {false, true}) {
+    CAPTURE(admitted);
+    StartUpOptions options = second_of(3);
+    options.rule.start_wait = 4s;
+    Starting node(options);
+    node.open();
+    PeerAnswer silent = ready_at(0);
+    silent.failure = PeerFailure::unreachable;
+    PeerAnswer refusing = silent;
+    refusing.failure = PeerFailure::rejected;
+    refusing.refuses_name = true;
+    refusing.detail = "the name 'w2' is taken";
+    node.start.greeted({refusing, silent}, begun);
+    node.expect<StartUp::Wait>();
+    node.expect<StartUp::Greet>();
+    if (admitted) {
+      node.start.greeted({ready_at(0), silent}, begun + 1s);
+      node.expect<StartUp::Pull>();
+      continue;
+    }
+    node.start.greeted({silent, silent}, begun + 3s);
+    node.expect<StartUp::Wait>(begun + 3s);
+    node.expect<StartUp::Greet>(begun + 4s);
+    node.start.greeted({silent, silent}, begun + 4s);
+    CHECK(node.expect<StartUp::Fail>(begun + 4s).line ==
+          "node 'w2' was refused: the name 'w2' is taken");
+  }
+}
+
 TEST_CASE("one that joins visits its addresses until one answers, and fails after the wait") {
   StartUpOptions options = second_of(1);
   options.joins = true;
