@@ -52,6 +52,9 @@ boost::system::result<std::shared_ptr<MemoryFile>, std::string> MemoryFile::open
   const auto bytes = static_cast<off_t>(Layout::file_bytes(data_bytes));
   if (data_bytes > most_data_bytes || ::fstat(file.get(), &facts) != 0 || facts.st_size != bytes)
     return std::string("sent memory of another size");
+  // A mapping whose file shrinks ends its reader with SIGBUS.
+  if (const int seals = ::fcntl(file.get(), F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return std::string("sent memory that is not sealed against shrinking");
   const int protection = access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
   std::byte* data = map(file, data_bytes, protection);
   if (data == nullptr) return std::string("sent memory that cannot be mapped");

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,6 +97,17 @@ TEST_CASE("a descriptor that is no memory file, or one of another size, is not o
   FileDescriptor device(::open("/dev/zero", O_RDWR | O_CLOEXEC));
   CHECK_FALSE(MemoryFile::open(std::move(device), 10, Access::write));
   CHECK(MemoryFile::open({}, 10, Access::read).error() == "sent no memory");
+}
+
+TEST_CASE("memory that could shrink under its reader is not opened") {
+  const auto sound = MemoryFile::create(1 << 16, "dpwa-test");
+  REQUIRE(sound != nullptr);
+  struct stat facts {};
+  REQUIRE(::fstat(sound->descriptor(), &facts) == 0);
+  FileDescriptor loose(::memfd_create("dpwa-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(::ftruncate(loose.get(), facts.st_size) == 0);
+  CHECK(MemoryFile::open(std::move(loose), 1 << 16, MemoryFile::Access::read).error() ==
+        "sent memory that is not sealed against shrinking");
 }
 
 TEST_CASE("a generation is odd while the owner writes and a new even number after each write") {
