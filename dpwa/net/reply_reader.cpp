@@ -192,7 +192,11 @@ asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
     }
     const auto header =
         wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), expected);
-    if (!header) co_return failed(header.error());
+    if (!header) {
+      PullResult broken = failed(header.error());
+      broken.bytes = result.bytes;
+      co_return broken;
+    }
     if (intake.checksum() != header->crc) {
       result.failure = PeerFailure::protocol;
       result.detail = "sent a chunk with a wrong checksum at byte " + std::to_string(at);
