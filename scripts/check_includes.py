@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Checks the rules of docs/ARCHITECTURE.md on includes: which folder may include which.
 
-usage: scripts/check_includes.py [ROOT]
-
 - interpolation/ includes itself and the standard library, nothing else
 - dpwa/ includes interpolation/ and itself; adapters/ those and itself; examples/ all three
 - a folder of dpwa/ that is a layer includes itself and the layers that its CMakeLists.txt states in
@@ -15,11 +13,12 @@ usage: scripts/check_includes.py [ROOT]
 - a file that sees torch never sees spdlog: LibTorch carries another fmt
 - quoted includes are ours, written from the root of the repository
 
-Exit code 0: all hold; 1: some do not, one line each.
+Exit code 0: all hold; 1: some do not, one line each; 2: wrong usage.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from dataclasses import dataclass
@@ -183,10 +182,14 @@ def check(root: Path) -> list[str]:
 
 
 def main() -> int:
-    if {"-h", "--help"} & set(sys.argv):
-        print(__doc__)
-        return 0
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(__file__).resolve().parent.parent
+    parser.add_argument("root", metavar="ROOT", nargs="?", type=Path, default=default,
+                        help="the root of a source tree; without it, of this one")
+    root = parser.parse_args().root
+    missing = [folder for folder in ("dpwa", "interpolation") if not (root / folder).is_dir()]
+    if missing:
+        parser.error(f"{root} has no folder {missing[0]}/; accepted: the root of a source tree of dpwa")
     violations = check(root)
     print("\n".join(violations) if violations else "ok includes: the arrows hold", file=sys.stderr)
     return 1 if violations else 0

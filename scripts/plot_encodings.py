@@ -1,30 +1,26 @@
 #!/usr/bin/env python3
-"""Draws the disagreement of the nodes with each encoding on the wire, from the output of dpwa_measure_encodings.
-
-usage: dpwa_measure_encodings --csv | plot_encodings.py IMAGE
-"""
+"""Draws the disagreement of the nodes with each encoding on the wire, from the output of dpwa_measure_encodings."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import sys
 from collections import defaultdict
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+from typing import TextIO
 
 TITLES = {"alone": "no gradients", "training": "gradients with noise"}
 FLOOR = 1e-8  # what is below is agreement to the last bit of fp32
 
 
-def main() -> int:
-    if len(sys.argv) != 2:
-        print(__doc__.strip(), file=sys.stderr)
-        return 2
+def draw(text: TextIO, image: str) -> None:
+    import matplotlib  # here, so that --help needs only Python
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
     courses: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in csv.DictReader(sys.stdin):
+    for row in csv.DictReader(text):
         courses[row["plan"]][row["encoding"]].append(max(float(row["disagreement"]), FLOOR))
     figure, panels = plt.subplots(1, len(courses), figsize=(9, 3.2), sharey=True, squeeze=False)
     for axes, (plan, encodings) in zip(panels[0], courses.items()):
@@ -35,7 +31,18 @@ def main() -> int:
     panels[0][0].set_ylabel("disagreement / size of the weights")
     panels[0][0].legend(loc="upper right")
     figure.tight_layout()
-    figure.savefig(sys.argv[1], dpi=80)
+    figure.savefig(image, dpi=80)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="usually: dpwa_measure_encodings --csv | %(prog)s docs/images/encodings.png"
+    )
+    parser.add_argument("image", metavar="IMAGE", help="the picture to write, such as encodings.png")
+    image = parser.parse_args().image
+    if sys.stdin.isatty():
+        parser.error("standard input is a terminal; accepted: the output of dpwa_measure_encodings --csv")
+    draw(sys.stdin, image)
     return 0
 
 

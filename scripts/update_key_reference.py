@@ -1,10 +1,9 @@
-"""Brings the tables of keys in docs/CONFIGURATION.md up to date with what `dpwa config keys --markdown` prints.
-
-    python3 scripts/update_key_reference.py build/core/bin/dpwa
-"""
+#!/usr/bin/env python3
+"""Brings the tables of keys in docs/CONFIGURATION.md up to date with the table of keys in the program."""
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -30,11 +29,17 @@ def with_tables(document: str, tables: dict[str, str]) -> str:
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
-        print("usage: update_key_reference.py DPWA, the program as it has just been built", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(description=__doc__, epilog="example: %(prog)s build/core/bin/dpwa")
+    parser.add_argument("program", metavar="DPWA", type=Path, help="the command line as it has just been built")
+    program = parser.parse_args().program.absolute()
+    try:
+        tables = printed_tables(program)
+    except (OSError, subprocess.CalledProcessError) as error:
+        parser.error(f"{program} does not print its keys: {error}; accepted: the program dpwa, such as build/core/bin/dpwa")
+    if not tables:
+        parser.error(f"{program} prints no keys; accepted: the program dpwa, such as build/core/bin/dpwa")
     document = REFERENCE.read_text(encoding="utf-8")
-    REFERENCE.write_text(with_tables(document, printed_tables(sys.argv[1])), encoding="utf-8")
+    REFERENCE.write_text(with_tables(document, tables), encoding="utf-8")
     return 0
 
 

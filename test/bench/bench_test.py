@@ -25,7 +25,7 @@ SETTINGS = {"version", "instruction_set", "transparent_huge_pages", "cores", "cp
 
 
 def bench(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(BENCH), *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([str(BENCH), *arguments], capture_output=True, text=True, timeout=240, check=False)
     if done.returncode != code:
         raise AssertionError(f"{arguments}: exit code {done.returncode}: {done.stderr}")
     return done

@@ -311,7 +311,7 @@ class Report(unittest.TestCase):
 class Script(unittest.TestCase):
     def run_script(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         script = scripts_path.SCRIPTS / "bench.sh"
-        return subprocess.run([str(script), *arguments], capture_output=True, text=True, timeout=20, check=False)
+        return subprocess.run([str(script), *arguments], capture_output=True, text=True, timeout=240, check=False)
 
     def test_help_names_every_option(self) -> None:
         done = self.run_script("--help")

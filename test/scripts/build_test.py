@@ -40,7 +40,7 @@ class Build(unittest.TestCase):
     def build(self, checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(checkout / "scripts/build.sh"), *(arguments or ["core"])]
         environment = {name: value for name, value in os.environ.items() if name not in CHOICES_OF_TORCH}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
     def assert_builds(self, checkout: Path) -> str:
         checkout.joinpath("built").unlink(missing_ok=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-import scripts_path  # noqa: F401  (before the modules of scripts/)
+from scripts_path import SCRIPTS  # before the modules of scripts/
 import check_includes
 
 CLEAN = {
@@ -115,6 +117,15 @@ class CheckIncludes(unittest.TestCase):
         self.assert_one(
             "examples/other.cpp", '#include "test/adapters/gossip_test.cpp"\n', "must not include test/"
         )
+
+    def test_arguments_that_are_no_source_tree_are_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as empty:
+            for arguments in (["--all"], ["no/such/folder"], [empty], [str(SCRIPTS.parent), "more"]):
+                with self.subTest(arguments):
+                    command = [sys.executable, str(SCRIPTS / "check_includes.py"), *arguments]
+                    done = subprocess.run(command, capture_output=True, text=True, check=False)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertIn("usage: check_includes.py", done.stderr)
 
 
 if __name__ == "__main__":

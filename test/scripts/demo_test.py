@@ -37,7 +37,7 @@ class Demo(unittest.TestCase):
     def demo(self, *arguments: str, data_dir: str = "") -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "DPWA_DATA_DIR": data_dir, "DPWA_CLI": "/bin/false"}
         command = [str(self.checkout / "scripts/demo.sh"), *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
     def called(self) -> list[str]:
         file = self.checkout / "scripts/called"

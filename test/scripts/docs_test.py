@@ -117,9 +117,13 @@ class Layers(unittest.TestCase):
             for name, rest in re.findall(r"dpwa_layer\(\s*(\w+)([^)]*)\)", file.read_text(encoding="utf-8")):
                 uses = re.search(r"\bUSES\b([a-z_\s]*)", rest)
                 stated[f"`{name}`"] = ", ".join(uses[1].split()) if uses else "–"
-        rows = tables(ROOT / "docs/ARCHITECTURE.md")["Layers"]
+        listed = {row[0]: row[1] for row in tables(ROOT / "docs/ARCHITECTURE.md")["Layers"]}
         self.assertGreater(len(stated), 10)
-        self.assertEqual({row[0]: row[1] for row in rows}, stated)
+        self.assertEqual(sorted(stated.keys() - listed.keys()), [], "layers without a row in docs/ARCHITECTURE.md")
+        self.assertEqual(sorted(listed.keys() - stated.keys()), [], "rows in docs/ARCHITECTURE.md without a layer")
+        for layer, uses in stated.items():
+            with self.subTest(layer):
+                self.assertEqual(listed[layer], uses, f"what {layer} may use, in docs/ARCHITECTURE.md and its build file")
 
 
 @unittest.skipUnless(os.access(CLI, os.X_OK), "there is no dpwa binary: DPWA_CLI names one")
@@ -153,7 +157,7 @@ class Configuration(unittest.TestCase):
         printed = update_key_reference.printed_tables(CLI)
         self.assertGreater(len(printed), 8)
         current = update_key_reference.with_tables(document, printed)
-        self.assertEqual(document.splitlines(), current.splitlines(), "run scripts/update_key_reference.py")
+        self.assertEqual(document.splitlines(), current.splitlines(), f"run scripts/update_key_reference.py {CLI}")
 
     def test_a_table_that_is_missing_in_the_document_is_named(self) -> None:
         with self.assertRaisesRegex(ValueError, "of \\[\\], and printed are those of \\['log'\\]"):

@@ -262,7 +262,7 @@ class Command(unittest.TestCase):
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(SCRIPTS / "prepare_data.sh"), *arguments]
         environment = {**os.environ, "no_proxy": "*"}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
     def test_files_at_hand(self) -> None:
         for name, content in mnist_files().items():

@@ -57,7 +57,7 @@ read -r -u 3  # nothing ever comes
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("what the test waits for does not happen")
@@ -101,7 +101,7 @@ class Scripts(unittest.TestCase):
 
     def call(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(SCRIPTS / script), *arguments]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=240, check=False)
 
     def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.call("run.sh", str(self.cluster), "--run-dir", str(self.run_dir), *arguments)

@@ -112,7 +112,7 @@ class RunStop(Scripts):
             wait_until(self.run_dir.joinpath(".started").exists)
             pids = [self.pid("w1"), self.pid("w2")]
             runner.send_signal(signal.SIGTERM)
-            self.assertEqual(runner.wait(timeout=30), 143)
+            self.assertEqual(runner.wait(timeout=240), 143)
         self.assertEqual([alive(pid) for pid in pids], [False, False])
 
     def test_a_broken_cluster_file_starts_nothing(self) -> None:
@@ -143,7 +143,7 @@ class RunStop(Scripts):
             assert stop.stderr is not None
             waited = any(f"waiting for run.sh (pid {run})" in line for line in stop.stderr)
             os.kill(run, signal.SIGCONT)
-            self.assertEqual(stop.wait(timeout=30), 0)
+            self.assertEqual(stop.wait(timeout=240), 0)
             self.assertEqual((waited, alive(run)), (True, False))
         self.assertIn("2 of 2 node(s) stopped", self.run_dir.joinpath("run.log").read_text(encoding="utf-8"))
         self.assertFalse(self.state().exists())
