@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs/CONFIGURATION.md"
+ACCEPTED = "the program dpwa, such as build/core/bin/dpwa"
 TABLE = re.compile(r"^<!-- keys of ([\w. ]+), .*?^<!-- end of keys -->$", re.MULTILINE | re.DOTALL)
 
 
@@ -35,9 +36,9 @@ def main() -> int:
     try:
         tables = printed_tables(program)
     except (OSError, subprocess.CalledProcessError) as error:
-        parser.error(f"{program} does not print its keys: {error}; accepted: the program dpwa, such as build/core/bin/dpwa")
+        parser.error(f"{program} does not print its keys: {error}; accepted: {ACCEPTED}")
     if not tables:
-        parser.error(f"{program} prints no keys; accepted: the program dpwa, such as build/core/bin/dpwa")
+        parser.error(f"{program} prints no keys; accepted: {ACCEPTED}")
     document = REFERENCE.read_text(encoding="utf-8")
     REFERENCE.write_text(with_tables(document, tables), encoding="utf-8")
     return 0

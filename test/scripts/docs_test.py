@@ -123,7 +123,7 @@ class Layers(unittest.TestCase):
         self.assertEqual(sorted(listed.keys() - stated.keys()), [], "rows in docs/ARCHITECTURE.md without a layer")
         for layer, uses in stated.items():
             with self.subTest(layer):
-                self.assertEqual(listed[layer], uses, f"what {layer} may use, in docs/ARCHITECTURE.md and its build file")
+                self.assertEqual(listed[layer], uses, f"what {layer} may use, in the table and in its build file")
 
 
 @unittest.skipUnless(os.access(CLI, os.X_OK), "there is no dpwa binary: DPWA_CLI names one")
@@ -158,6 +158,12 @@ class Configuration(unittest.TestCase):
         self.assertGreater(len(printed), 8)
         current = update_key_reference.with_tables(document, printed)
         self.assertEqual(document.splitlines(), current.splitlines(), f"run scripts/update_key_reference.py {CLI}")
+
+    def test_the_annotated_sample_is_what_dpwa_init_prints(self) -> None:
+        done = subprocess.run([str(CLI), "init", "-o", "-"], capture_output=True, text=True, check=True)
+        sample = (ROOT / "samples/cluster.yaml").read_text(encoding="utf-8")
+        printed, kept = (re.sub(r"cores: \[\d+\]", "cores: [0]", text) for text in (done.stdout, sample))
+        self.assertEqual(kept.splitlines(), printed.splitlines(), f"run {CLI} init -o samples/cluster.yaml --force")
 
     def test_a_table_that_is_missing_in_the_document_is_named(self) -> None:
         with self.assertRaisesRegex(ValueError, "of \\[\\], and printed are those of \\['log'\\]"):
