@@ -1,8 +1,10 @@
 #include <cstdint>
+#include <string>
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
 #include "dpwa/config/nodes.h"
+#include "interpolation/registry.h"
 
 namespace dpwa::config {
 namespace {
@@ -109,12 +111,24 @@ KeySection collective_keys() {
       }};
 }
 
+// "constant {value} | clock": the registered methods, each with its parameters.
+std::string methods_with_parameters() {
+  std::string line;
+  for (const std::string& method : interpolation_registry().names()) {
+    std::string parameters;
+    for (const auto& parameter : interpolation_registry().find(method)->parameters)
+      parameters += (parameters.empty() ? "" : ", ") + parameter.name;
+    line += (line.empty() ? "" : " | ") + method;
+    if (!parameters.empty()) line += " {" + parameters + "}";
+  }
+  return line;
+}
+
 KeySection interpolation_keys() {
   const In in(&Config::interpolation);
   return {.path = "interpolation",
           .above = {"How far a node moves towards its peer, 0 to 1. Methods and their parameters:",
-                    "  constant {value} | clock | loss | linear {start, end, target} | "
-                    "loss_divergence {target}",
+                    "  " + methods_with_parameters(),
                     "divergence_threshold T > 0 damps each of them by loss/T while the loss is "
                     "below T; 0 = off."},
           .accepted = "a method name or a map with 'method'",

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/text.h"
+#include "interpolation/registry.h"
 #include "test/dpwa/config/scratch_file.h"
 
 using namespace dpwa;
@@ -107,9 +109,8 @@ TEST_CASE("mistakes in the original form are refused by line and key") {
   CHECK(error_of(nodes + "- fetch_probabilty: 1\n")
             .starts_with("2: fetch_probabilty: unknown key, did you mean 'fetch_probability'?"));
   CHECK(error_of(nodes + "- interpolation: los\n") ==
-        "2: interpolation: 'los' is unknown, did you mean 'loss'? accepted: clock, constant, "
-        "linear, loss, "
-        "loss_divergence");
+        "2: interpolation: 'los' is unknown, did you mean 'loss'? accepted: " +
+            config::joined(interpolation_registry().names()));
   CHECK(error_of(nodes + "- timeout_ms: 1\n- timeout_ms: 2\n") ==
         "3: timeout_ms: given twice; accepted: one value");
   CHECK(error_of(nodes + "- {timeout_ms: 1, fetch_probability: 1}\n") ==
