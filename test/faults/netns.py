@@ -14,7 +14,7 @@ PORT = 7700
 
 
 def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=20)
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=120)
 
 
 def why_not() -> str:
@@ -64,7 +64,7 @@ class Namespaces:
         for words in [*(("netns", "delete", self._space(name)) for name in self._hosts),
                       *(("link", "delete", self._outer(name)) for name in self._hosts),
                       ("link", "delete", self._prefix)]:
-            subprocess.run(["ip", *words], check=False, capture_output=True, timeout=20)
+            subprocess.run(["ip", *words], check=False, capture_output=True, timeout=120)
 
     def _space(self, name: str) -> str:
         return f"{self._prefix}-{name}"
@@ -75,10 +75,10 @@ class Namespaces:
     async def open(self, names: list[str]) -> dict[str, Address]:
         self.create(names)
         probe = subprocess.run(["tc", "qdisc", "add", "dev", self._outer(names[0]), "root", "netem", "delay", "0ms"],
-                               check=False, capture_output=True, timeout=20) if shutil.which("tc") else None
+                               check=False, capture_output=True, timeout=120) if shutil.which("tc") else None
         self.netem = probe is not None and probe.returncode == 0
         if self.netem:
-            subprocess.run(["tc", "qdisc", "delete", "dev", self._outer(names[0]), "root"], check=False, timeout=20)
+            subprocess.run(["tc", "qdisc", "delete", "dev", self._outer(names[0]), "root"], check=False, timeout=120)
         else:
             print("  no netem here: no lost and late packets, interfaces go down all the same", flush=True)
         return {name: (host, PORT) for name, host in self._hosts.items()}
@@ -98,14 +98,14 @@ class Namespaces:
             ip("-n", self._space(target), "link", "set", "eth0", "down")
         elif fault.kind == "delay" and self.netem:
             subprocess.run(["tc", "qdisc", "replace", "dev", self._outer(target), "root", "netem", "delay",
-                            f"{fault.values['milliseconds']}ms", "loss", "5%"], check=True, timeout=20)
+                            f"{fault.values['milliseconds']}ms", "loss", "5%"], check=True, timeout=120)
 
     async def end(self, fault: Fault) -> None:
         target = fault.targets[0]
         if fault.kind == "interface":
             ip("-n", self._space(target), "link", "set", "eth0", "up")
         elif fault.kind == "delay" and self.netem:
-            subprocess.run(["tc", "qdisc", "delete", "dev", self._outer(target), "root"], check=False, timeout=20)
+            subprocess.run(["tc", "qdisc", "delete", "dev", self._outer(target), "root"], check=False, timeout=120)
 
     async def close(self) -> None:
         await asyncio.to_thread(self.destroy)

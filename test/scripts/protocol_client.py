@@ -72,7 +72,7 @@ class Connection:
 class Caller(Connection):
     """One connection to a node: HELLO, then requests."""
 
-    def __init__(self, port: int, timeout: float = 20):
+    def __init__(self, port: int, timeout: float = 120):
         super().__init__(socket.create_connection(("127.0.0.1", port), timeout))
         self.request_id = 0
 

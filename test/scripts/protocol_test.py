@@ -23,7 +23,7 @@ TRAINER = os.environ.get("DPWA_VECTOR_TRAINER", "")
 ELEMENTS = 5000
 BYTES = 4 * ELEMENTS
 MODEL = [Tensor("x", 1, 1, (ELEMENTS,))]
-PATIENCE = 60.0  # longer than anything takes on a loaded machine
+PATIENCE = 240.0  # longer than anything takes on a loaded machine
 CAPABILITIES = wire.ALL_CODECS | wire.MEMBERS_BIT
 
 
