@@ -179,8 +179,8 @@ TEST_CASE(
       node.expect<StartUp::Pull>();
       continue;
     }
-    node.start.greeted({silent, silent}, begun + 3s);
-    node.expect<StartUp::Wait>(begun + 3s);
+    node.start.greeted({silent, silent}, begun + 1s);
+    node.expect<StartUp::Wait>(begun + 1s);
     node.expect<StartUp::Greet>(begun + 4s);
     node.start.greeted({silent, silent}, begun + 4s);
     CHECK(node.expect<StartUp::Fail>(begun + 4s).line ==
