@@ -22,7 +22,7 @@ namespace dpwa::same_host {
 // snapshot itself, over a Unix socket in the abstract namespace, which leaves nothing behind
 // however the process ends. The Server owns it: listen() is called before the thread of the server
 // starts, the rest on that thread.
-class Listener : private SessionHost {
+class Listener final : private SessionHost {
  public:
   using Report = std::function<void(const net::Failure& failure, const std::string& address)>;
 
