@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "dpwa/base/random.h"
+#include "dpwa/rules/per_peer.h"
+
+namespace dpwa {
+
+// Keeps one-sided pulls from moving the mean of all nodes when their paces differ
+// (docs/ALGORITHMS.md, "The pair ledger"; a rule of this project).
+//
+// A pull moves the node that pulls and not the other one. A slow node blends its peers rarely and
+// is blended by them often, so that it pulls everybody to itself. So each node keeps an account of
+// every peer: the factors with which the peer has blended this node's parameters, minus those with
+// which this node has blended the peer's. The further a peer is behind, the more often it is passed
+// over for another one, and the two flows of each pair become equal. A peer states what it has
+// taken in its own pulls; nothing else has to be told.
+//
+// The decision is drawn, instead of the factor scaled, so that the versions that are taken of a
+// slow peer are of every age, as its own pulls find this node's. A scaled factor takes all of them
+// when they are fresh, and the clocks of the nodes then run fast (1.06 of the steps with one of
+// four nodes 16 times slower, instead of 1.01).
+//
+// Pure: randomness is an argument. One owner, one thread.
+class PairLedger {
+ public:
+  // `factor`: with which every pull is blended, in (0, 1].
+  explicit PairLedger(double factor);
+
+  // What is stated to a peer: the sum of the factors with which it has been blended, in units of
+  // 1/1024, modulo 2^16.
+  std::uint16_t stated_to(PeerId peer) const;
+
+  // The peer, of this incarnation, stated that in a pull.
+  void heard(PeerId peer, std::uint64_t incarnation, std::uint16_t stated);
+  // Parameters of the peer, of this incarnation, have been blended: `weight` is the factor times
+  // the share of the model that was pulled.
+  void took(PeerId peer, std::uint64_t incarnation, double weight);
+
+  // A round of pulls begins.
+  void begin_round() { ++rounds_since_heard_; }
+  // Whether the peer is to be passed over in this round.
+  bool passes_over(PeerId peer, Random& random) const;
+  // The chance that it is not, in [0, 1].
+  double acceptance(PeerId peer) const;
+
+  void forget(PeerId peer) { accounts_.erase(peer); }
+  // The own parameters have been replaced: what was taken from or by whom is of no account.
+  void settle_all();
+
+ private:
+  struct Account {
+    std::uint64_t incarnation = 0;       // 0: not known yet
+    double taken = 0;                    // by this node, of the peer
+    double balance = 0;                  // what the peer has taken more than this node
+    std::optional<std::uint16_t> heard;  // what the peer stated last
+  };
+
+  Account& account(PeerId peer, std::uint64_t incarnation);
+  void add(Account& account, double weight) const;
+
+  const double factor_;
+  PerPeer<Account> accounts_;  // of those that were pulled from or have pulled
+  std::uint64_t rounds_since_heard_ = 0;  // from anybody
+};
+
+}  // namespace dpwa
