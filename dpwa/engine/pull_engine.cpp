@@ -60,7 +60,10 @@ PullEngine::PullEngine(const PullEngineOptions& options, PeerTable peers)
     : table_(std::move(peers)),
       firewall_(options.firewall, table_.size()),
       staleness_(options.staleness),
-      random_(options.seed) {}
+      block_shares_(options.block_shares),
+      random_(options.seed) {
+  if (options.ledger_factor.value_or(0) > 0) ledger_.emplace(*options.ledger_factor);
+}
 
 void PullEngine::begin(const RoundSpec& spec) {
   spec_ = spec;
@@ -78,8 +81,9 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     phase_ = Phase::asking;
     began_ = now;
     round_.begin(now, spec_.timeout, spec_.peer, spec_.neighbours);
+    if (balances()) ledger_->begin_round();
   }
-  const auto peer = stopped_ ? std::nullopt : round_.next_peer(table_, now, random_);
+  const auto peer = stopped_ ? std::nullopt : choose(now);
   if (!peer) return end(now);
   own_clock_ = own_clock;
   Ask ask{.peer = *peer, .left = round_.deadline() - now};
@@ -90,7 +94,16 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     if (spec_.exchange.blends)
       ask.known_version = taken.known_version(ask.known_incarnation, block());
   }
+  if (ledger_) ask.taken = ledger_->stated_to(*peer);
   return ask;
+}
+
+std::optional<PeerId> PullEngine::choose(TimePoint now) {
+  auto peer = round_.next_peer(table_, now, random_);
+  if (!balances()) return peer;
+  while (peer && ledger_->passes_over(*peer, random_))
+    peer = round_.next_peer(table_, now, random_);
+  return peer;
 }
 
 Arrival PullEngine::end(TimePoint now) {
@@ -212,6 +225,7 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
   const auto until = firewall_.succeeded(peer, verdict_, now);
   hold(peer, until, "sent parameters that are much too far away", now);
   if (exchange.replaces) firewall_.replaced();
+  if (exchange.replaces && ledger_) ledger_->settle_all();
   arrival_.stats = stats_;
   arrival_.factor_scale = verdict_.scale;
   arrival_.own = compared_;
@@ -224,6 +238,10 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
     taken.took_all(answer.incarnation, answer.progress.version);
   }
   if (exchange.blends) table_.shares_lineage(peer);
+  if (balances() && answer.keeps_ledger) {
+    const double share = spec_.block ? block_shares_.at(block()) : 1;
+    ledger_->took(peer, answer.incarnation, verdict_.scale * share);
+  }
   round_.succeeded(table_, answer.progress, now, answer.same_host);
 }
 
@@ -248,6 +266,7 @@ bool PullEngine::take_up(PeerId place, const Member& member) {
   if (is_new) {
     firewall_.put(place);
     staleness_.forget(place);
+    if (ledger_) ledger_->forget(place);
     memories_.erase(place);
     unannounced_.insert(place);
     table_.put(place, name);
@@ -266,6 +285,11 @@ bool PullEngine::take_up(PeerId place, const Member& member) {
 
 void PullEngine::called(const std::string& name, std::uint64_t incarnation) {
   if (const auto peer = table_.find(name)) table_.returned(*peer, incarnation);
+}
+
+void PullEngine::stated(const std::string& name, std::uint64_t incarnation, std::uint16_t taken) {
+  if (!ledger_) return;
+  if (const auto peer = table_.find(name)) ledger_->heard(*peer, incarnation, taken);
 }
 
 void PullEngine::reached(const std::string& name, std::uint64_t incarnation, TimePoint now) {

@@ -14,6 +14,7 @@
 #include "dpwa/engine/exchange.h"
 #include "dpwa/rules/firewall.h"
 #include "dpwa/rules/membership.h"
+#include "dpwa/rules/pair_ledger.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/pull_round.h"
 #include "dpwa/rules/staleness.h"
@@ -26,6 +27,10 @@ struct PullEngineOptions {
   StalenessOptions staleness;
   FirewallOptions firewall;
   std::uint64_t seed = 0;  // of the choice of peers
+  // With which every pull is blended, if the accounts of pairs are kept even (PairLedger).
+  std::optional<double> ledger_factor;
+  // Of each block that the model is pulled in: its share of what the nodes exchange.
+  std::vector<double> block_shares{1.0};
 };
 
 // What one attempt at one peer came to.
@@ -37,6 +42,7 @@ struct Answer {
   std::uint64_t incarnation = 0;       // of the peer on this connection; 0 = it did not greet us
   bool same_host = false;              // it landed from the peer's memory, not over the network
   bool refuses_name = false;           // it says that our name is another's
+  bool keeps_ledger = false;           // it states what it takes of us, and heard what we stated
 };
 
 // A line for the log. The caller that writes lines limits those of one key.
@@ -82,6 +88,8 @@ class PullEngine {
     // The version that was taken from it last, which it need not send again; 0 = none.
     std::uint64_t known_incarnation = 0;
     std::uint64_t known_version = 0;
+    // What this node has taken of it, to be stated to a peer that keeps a ledger too.
+    std::uint16_t taken = 0;
   };
   using Action = std::variant<Wait, Ask, Arrival>;
 
@@ -108,6 +116,8 @@ class PullEngine {
   // belongs to another node.
   bool take_up(PeerId place, const Member& member);
   void called(const std::string& name, std::uint64_t incarnation);
+  // It stated in a pull what it has taken of this node (PairLedger::stated_to()).
+  void stated(const std::string& name, std::uint64_t incarnation, std::uint16_t taken);
   void reached(const std::string& name, std::uint64_t incarnation, TimePoint now);
   // It refused this node outside of a round.
   void refused(PeerId peer, const std::string& detail);
@@ -132,6 +142,8 @@ class PullEngine {
   unsigned block() const { return spec_.block.value_or(0); }
   bool fresh(PeerId peer, const Progress& progress, TimePoint now);
   const SeenBlocks& seen(PeerId peer) const;
+  bool balances() const { return ledger_ && spec_.exchange.blends && !spec_.peer; }
+  std::optional<PeerId> choose(TimePoint now);
   void judge_distance(Answer& answer);
   void succeeded(const Answer& answer, TimePoint now);
   void failed(const Answer& answer, TimePoint now);
@@ -142,6 +154,8 @@ class PullEngine {
   PeerTable table_;
   Firewall firewall_;
   StalenessGuard staleness_;
+  std::optional<PairLedger> ledger_;
+  std::vector<double> block_shares_;
   Random random_;
   std::unordered_map<PeerId, Memory> memories_;  // of the peers that were asked
   std::unordered_set<PeerId> unannounced_;       // new ones, until the log has told of them

@@ -36,8 +36,9 @@ void PairLedger::heard(PeerId peer, std::uint64_t incarnation, std::uint16_t sta
   known.heard = stated;
 }
 
-void PairLedger::took(PeerId peer, std::uint64_t incarnation, double weight) {
+void PairLedger::took(PeerId peer, std::uint64_t incarnation, double share) {
   Account& known = account(peer, incarnation);
+  const double weight = factor_ * share;
   known.taken += weight;
   add(known, -weight);
 }

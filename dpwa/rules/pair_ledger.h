@@ -35,9 +35,9 @@ class PairLedger {
 
   // The peer, of this incarnation, stated that in a pull.
   void heard(PeerId peer, std::uint64_t incarnation, std::uint16_t stated);
-  // Parameters of the peer, of this incarnation, have been blended: `weight` is the factor times
-  // the share of the model that was pulled.
-  void took(PeerId peer, std::uint64_t incarnation, double weight);
+  // Parameters of the peer, of this incarnation, have been blended: `share` of them, in
+  // [0, 1]: the share of the model that was pulled, less what was clipped.
+  void took(PeerId peer, std::uint64_t incarnation, double share);
 
   // A round of pulls begins.
   void begin_round() { ++rounds_since_heard_; }
@@ -62,7 +62,7 @@ class PairLedger {
   void add(Account& account, double weight) const;
 
   const double factor_;
-  PerPeer<Account> accounts_;  // of those that were pulled from or have pulled
+  PerPeer<Account> accounts_;             // of those that were pulled from or have pulled
   std::uint64_t rounds_since_heard_ = 0;  // from anybody
 };
 

@@ -11,7 +11,7 @@ constexpr dpwa::PeerId peer = 3;
 constexpr std::uint64_t process = 7;  // its incarnation
 
 void take(PairLedger& ledger, int pulls) {
-  for (int i = 0; i < pulls; ++i) ledger.took(peer, process, 0.5);
+  for (int i = 0; i < pulls; ++i) ledger.took(peer, process, 1);
 }
 
 }  // namespace
@@ -58,12 +58,12 @@ TEST_CASE("what is stated to a peer adds up to what the other side counts") {
   PairLedger ours(0.5), theirs(0.5);
   theirs.heard(peer, process, ours.stated_to(peer));
   for (int i = 0; i < 1000; ++i) {
-    ours.took(peer, process, 0.5 / 3);  // wraps around after 64 units
+    ours.took(peer, process, 1.0 / 3);  // wraps around after 64 units
     theirs.heard(peer, process, ours.stated_to(peer));
-    theirs.took(peer, process, 0.5 / 3);
+    theirs.took(peer, process, 1.0 / 3);
     REQUIRE(theirs.acceptance(peer) == 1);
   }
-  for (int i = 0; i < 15; ++i) theirs.took(peer, process, 0.5 / 3);
+  for (int i = 0; i < 15; ++i) theirs.took(peer, process, 1.0 / 3);
   CHECK(theirs.acceptance(peer) == doctest::Approx(0.25).epsilon(0.02));
 }
 
@@ -85,9 +85,9 @@ TEST_CASE("a peer that was restarted begins with an even account") {
   take(ledger, 6);
   ledger.heard(peer, process + 1, 100);
   CHECK(ledger.acceptance(peer) == 1);
-  ledger.took(peer, process + 2, 0.5);
+  ledger.took(peer, process + 2, 1);
   ledger.heard(peer, process + 2, 40000);  // the first statement counts for nothing
-  for (int i = 0; i < 5; ++i) ledger.took(peer, process + 2, 0.5);
+  for (int i = 0; i < 5; ++i) ledger.took(peer, process + 2, 1);
   CHECK(ledger.acceptance(peer) == 0);
 }
 

@@ -1,0 +1,285 @@
+#include "test/dpwa/engine/pace_cluster.h"
+
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "interpolation/registry.h"
+
+namespace dpwa::testing {
+
+namespace {
+
+// Places of the parameters.
+constexpr std::size_t unit = 0;
+constexpr std::size_t constant_gradient = 1;
+constexpr std::size_t initial = 2;  // four of them
+constexpr std::size_t random_steps = 6;
+constexpr std::size_t dimensions = 10;
+
+constexpr Duration usual_step = std::chrono::milliseconds(20);
+
+std::shared_ptr<const ClusterNames> names_of(std::size_t nodes) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < nodes; ++i)
+    names.push_back(std::string("w").append(std::to_string(i)));
+  return std::make_shared<const ClusterNames>(std::move(names));
+}
+
+PullEngineOptions engine_options(const PaceOptions& options, std::uint64_t seed) {
+  PullEngineOptions engine;
+  engine.staleness = options.staleness;
+  engine.firewall.distance = DistancePolicy::warn;  // a few numbers lie further apart than a model
+  engine.seed = seed;
+  if (options.ledger) engine.ledger_factor = options.factor;
+  engine.block_shares.assign(options.blocks, 1.0 / options.blocks);
+  return engine;
+}
+
+TrainerOptions trainer_options(const PaceOptions& options) {
+  TrainerOptions trainer;
+  trainer.block_shares.assign(options.blocks, 1.0 / options.blocks);
+  return trainer;
+}
+
+GuardedInterpolation constant(double factor) {
+  return GuardedInterpolation(interpolation_registry().make("constant", {{"value", factor}}), 0.5);
+}
+
+}  // namespace
+
+PaceCluster::Node::Node(const PaceOptions& options,
+                        const std::shared_ptr<const ClusterNames>& names, std::size_t rank,
+                        std::uint64_t process)
+    : incarnation(process),
+      random(derive_seed(options.seed, {rank, process})),
+      engine(engine_options(options, derive_seed(options.seed, {rank, process, 1})),
+             PeerTable(PeerNames(names, rank), {}, {})),
+      trainer(trainer_options(options), constant(options.factor), random),
+      values(dimensions, 0.0),
+      difference(dimensions, 0.0) {
+  trainer.replace(0, 1);
+  for (std::size_t d = initial; d < random_steps; ++d) values[d] = random.normal(0, 1);
+  snapshot = values;
+}
+
+PaceCluster::PaceCluster(PaceOptions options)
+    : options_(options), names_(names_of(options.nodes)), groups_(options.nodes, 0) {
+  for (std::size_t i = 0; i < options_.nodes; ++i) {
+    nodes_.push_back(std::make_unique<Node>(options_, names_, i, 1));
+    const double slowdown = i == 0 ? options_.slowdown : 1;
+    const double part = nodes_[i]->random.uniform(0, 1) * slowdown;
+    schedule(i, std::chrono::duration_cast<Duration>(usual_step * part), true);
+  }
+}
+
+void PaceCluster::schedule(std::size_t node, Duration after, bool step) {
+  events_.push({now_ + after, order_++, node, nodes_[node]->life, step});
+}
+
+void PaceCluster::take_next_event() {
+  const Event event = events_.top();
+  events_.pop();
+  now_ = event.at;
+  if (event.life != nodes_[event.node]->life) return;
+  if (event.step) {
+    step(event.node);
+  } else {
+    pull(event.node);
+  }
+}
+
+void PaceCluster::run(double steps) {
+  const TimePoint end = now_ + std::chrono::duration_cast<Duration>(usual_step * steps);
+  while (events_.top().at <= end) take_next_event();
+  now_ = end;
+}
+
+void PaceCluster::add_unit_at(std::uint64_t step) {
+  while (nodes_[0]->steps < step) take_next_event();
+  nodes_[0]->values[unit] += 1;
+}
+
+void PaceCluster::step(std::size_t index) {
+  Node& node = *nodes_[index];
+  const double slowdown = index == 0 ? options_.slowdown : 1;
+  const Duration time =
+      std::chrono::duration_cast<Duration>(usual_step * slowdown * node.random.uniform(0.9, 1.1));
+  schedule(index, time, true);
+  if (node.frozen) return;
+  absorb(node);
+  node.trainer.step_begins(now_);
+  const std::uint64_t version = node.published.version + 1;
+  node.published = node.trainer.publish();
+  node.published.version = version;
+  node.snapshot = node.values;
+  ++node.steps;
+  if (!node.pulling && node.calls) {
+    const PullPlan plan = node.trainer.plan_pull(node.random);
+    node.trainer.began(plan);
+    RoundSpec spec;
+    spec.block = plan.block;
+    spec.delay = plan.delay;
+    node.pulling = true;
+    node.engine.begin(spec);
+    pull(index);
+  }
+  node.values[constant_gradient] += 1;
+  for (std::size_t d = random_steps; d < dimensions; ++d)
+    node.values[d] += node.random.normal(0, 1);
+  node.trainer.end_step(node.pulling, {});
+}
+
+void PaceCluster::absorb(Node& node) {
+  if (!node.arrival) return;
+  const Arrival arrival = *std::exchange(node.arrival, std::nullopt);
+  if (node.trainer.absorb(arrival, {}, now_) != Absorbed::blend) return;
+  const double factor = node.trainer.blend(arrival, 0) / options_.blocks;
+  for (std::size_t d = 0; d < dimensions; ++d) node.values[d] += factor * node.difference[d];
+  ++node.blends;
+}
+
+void PaceCluster::pull(std::size_t index) {
+  Node& node = *nodes_[index];
+  while (true) {
+    PullEngine::Action action = node.engine.next(node.published.clock, now_);
+    if (const auto* wait = std::get_if<PullEngine::Wait>(&action)) {
+      schedule(index, wait->time, false);
+      return;
+    }
+    if (const auto* asked = std::get_if<PullEngine::Ask>(&action)) {
+      const Answer answer = ask(index, *asked);
+      node.engine.settle(answer, false, false, now_);
+      node.engine.take_log();
+      continue;
+    }
+    node.pulling = false;
+    node.arrival = std::move(std::get<Arrival>(action));
+    return;
+  }
+}
+
+bool PaceCluster::reaches(std::size_t from, std::size_t to) const {
+  return nodes_[to]->callable && groups_[from] == groups_[to];
+}
+
+Answer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
+  Node& node = *nodes_[index];
+  const std::size_t target = ask.peer < index ? ask.peer : ask.peer + 1;
+  Node& peer = *nodes_[target];
+  Answer answer;
+  if (!reaches(index, target)) {
+    answer.failure = PeerFailure::unreachable;
+    return answer;
+  }
+  peer.engine.called(names_->at(index), node.incarnation);
+  peer.engine.stated(names_->at(index), node.incarnation, ask.taken);
+  answer.incarnation = peer.incarnation;
+  answer.keeps_ledger = options_.ledger;
+  if (ask.known_incarnation == peer.incarnation && ask.known_version == peer.published.version) {
+    answer.failure = PeerFailure::unchanged;
+    return answer;
+  }
+  answer.progress = peer.published;
+  answer.failure = node.engine.head(peer.published, node.trainer.lineage(), now_);
+  if (answer.failure) return answer;
+  kernels::PassStats stats;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    node.difference[d] = peer.snapshot[d] - node.snapshot[d];
+    stats.squared_distance += node.difference[d] * node.difference[d];
+  }
+  node.engine.landed(answer, stats, node.published);
+  return answer;
+}
+
+void PaceCluster::cut_off(std::size_t node, bool callable, bool calls) {
+  nodes_[node]->callable = callable;
+  nodes_[node]->calls = calls;
+}
+
+void PaceCluster::freeze(std::size_t node, bool frozen) {
+  nodes_[node]->frozen = frozen;
+}
+
+void PaceCluster::restart(std::size_t index) {
+  auto made = std::make_unique<Node>(options_, names_, index, nodes_[index]->incarnation + 1);
+  made->life = nodes_[index]->life + 1;
+  made->steps = nodes_[index]->steps;
+  made->values = made->snapshot = nodes_[1]->values;
+  made->trainer.replace(nodes_[1]->trainer.clock(), 1);
+  made->published = nodes_[1]->published;
+  nodes_[index] = std::move(made);
+  schedule(index, {}, true);
+}
+
+double PaceCluster::kept() const {
+  double sum = 0;
+  for (const auto& node : nodes_) sum += node->values[unit];
+  return sum;
+}
+
+double PaceCluster::clocks() const {
+  double sum = 0;
+  for (const auto& node : nodes_) sum += node->trainer.clock();
+  return sum;
+}
+
+double PaceCluster::steps() const {
+  double sum = 0;
+  for (const auto& node : nodes_) sum += static_cast<double>(node->steps);
+  return sum;
+}
+
+double PaceCluster::moved_rate() const {
+  double moved = 0;
+  for (const auto& node : nodes_) moved += node->values[constant_gradient];
+  return moved / steps();
+}
+
+double PaceCluster::blends() const {
+  double blends = 0, steps = 0;
+  for (const auto& node : nodes_) {
+    blends += static_cast<double>(node->blends);
+    steps += static_cast<double>(node->steps - node->counted_from);
+  }
+  return blends / steps;
+}
+
+double PaceCluster::blends(std::size_t index) const {
+  const Node& node = *nodes_[index];
+  return static_cast<double>(node.blends) / static_cast<double>(node.steps - node.counted_from);
+}
+
+void PaceCluster::count_blends_anew() {
+  for (const auto& node : nodes_) {
+    node->blends = 0;
+    node->counted_from = node->steps;
+  }
+}
+
+double PaceCluster::variance(std::size_t first, std::size_t last) const {
+  double sum = 0;
+  for (std::size_t d = first; d < last; ++d) {
+    double mean = 0;
+    for (const auto& node : nodes_) mean += node->values[d] / static_cast<double>(size());
+    for (const auto& node : nodes_) sum += (node->values[d] - mean) * (node->values[d] - mean);
+  }
+  return sum / static_cast<double>((last - first) * size());
+}
+
+void PaceCluster::restore_initial_values() {
+  for (const auto& node : nodes_) {
+    for (std::size_t d = initial; d < random_steps; ++d)
+      node->values[d] = node->random.normal(0, 1);
+  }
+}
+
+double PaceCluster::initial_variance() const {
+  return variance(initial, random_steps);
+}
+
+double PaceCluster::disagreement() const {
+  return variance(random_steps, dimensions);
+}
+
+}  // namespace dpwa::testing

@@ -1,0 +1,214 @@
+// What the nodes' paces do to the mean of all nodes, without sockets. The bars are means of many
+// runs; the figures are in docs/ALGORITHMS.md.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "test/dpwa/engine/pace_cluster.h"
+
+using dpwa::testing::PaceCluster;
+using dpwa::testing::PaceOptions;
+
+namespace {
+
+constexpr int runs = 100;
+
+struct Figures {
+  double kept = 0;   // of a unit that the slow node adds after 100 of its steps
+  double rate = 0;   // clock / steps
+  double moved = 0;  // the same by a constant gradient
+  double blends = 0;
+};
+
+// Means over the runs.
+Figures figures_of(std::size_t nodes, double slowdown, bool ledger) {
+  Figures mean;
+  for (int run = 0; run < runs; ++run) {
+    PaceOptions options;
+    options.nodes = nodes;
+    options.slowdown = slowdown;
+    options.ledger = ledger;
+    options.seed = 1000 + static_cast<std::uint64_t>(run);
+    PaceCluster cluster(options);
+    cluster.add_unit_at(100);
+    cluster.run(120 * slowdown);
+    mean.kept += cluster.kept() / runs;
+    mean.rate += cluster.rate() / runs;
+    mean.moved += cluster.moved_rate() / runs;
+    mean.blends += cluster.blends() / runs;
+  }
+  MESSAGE(nodes << " nodes, one x" << slowdown << std::string(ledger ? ", ledger" : "") << ": kept "
+                << mean.kept << ", clock/steps " << mean.rate << ", moved/steps " << mean.moved
+                << ", blends/step " << mean.blends);
+  return mean;
+}
+
+struct Equals {
+  double blends = 0, contraction = 0, disagreement = 0;
+};
+
+// Means over the runs, all nodes at one pace. `contraction`: V after 10 steps / V before, a step.
+Equals equals_of(std::size_t nodes, bool ledger) {
+  Equals mean;
+  constexpr int many = 5 * runs;
+  for (int run = 0; run < many; ++run) {
+    PaceOptions options;
+    options.nodes = nodes;
+    options.ledger = ledger;
+    options.seed = 1000 + static_cast<std::uint64_t>(run);
+    PaceCluster cluster(options);
+    cluster.run(40);  // what the slack allows at first
+    cluster.restore_initial_values();
+    const double before = cluster.initial_variance();
+    cluster.run(10);
+    mean.contraction += std::pow(cluster.initial_variance() / before, 0.1) / many;
+    cluster.run(150);
+    mean.blends += cluster.blends() / many;
+    mean.disagreement += cluster.disagreement() / many;
+  }
+  MESSAGE(nodes << " nodes" << std::string(ledger ? ", ledger" : "") << ": blends/step "
+                << mean.blends << ", contraction " << mean.contraction << ", disagreement "
+                << mean.disagreement);
+  return mean;
+}
+
+}  // namespace
+
+TEST_CASE("the ledger keeps what a slow node adds, and the pace of the clocks") {
+  for (const std::size_t nodes : {4, 8}) {
+    for (const double slowdown : {1.0, 2.0, 4.0, 16.0}) {
+      CAPTURE(nodes);
+      CAPTURE(slowdown);
+      const Figures figures = figures_of(nodes, slowdown, true);
+      CHECK(figures.kept > 0.85);
+      CHECK(figures.kept < 1.15);
+      CHECK(figures.rate > 0.97);
+      CHECK(figures.rate < 1.04);
+      CHECK(figures.moved == doctest::Approx(figures.rate).epsilon(0.01));
+    }
+  }
+}
+
+TEST_CASE("without the ledger a slow node pulls the others to itself") {
+  const Figures figures = figures_of(4, 4, false);
+  CHECK(figures.kept > 1.7);
+  CHECK(figures.rate < 0.88);
+}
+
+TEST_CASE("among nodes of one pace the ledger costs hardly a blend") {
+  for (const std::size_t nodes : {4, 8}) {
+    CAPTURE(nodes);
+    const Equals with = equals_of(nodes, true);
+    const Equals without = equals_of(nodes, false);
+    CHECK(with.blends > 0.95 * without.blends);
+    CHECK(with.contraction < 1.03 * without.contraction);
+    CHECK(with.disagreement < 1.03 * without.disagreement);
+  }
+}
+
+TEST_CASE("pulls of blocks count with their share of the model") {
+  PaceOptions options;
+  options.slowdown = 4;
+  options.blocks = 4;
+  double rate = 0;
+  for (options.seed = 1; options.seed <= 20; ++options.seed) {
+    PaceCluster cluster(options);
+    cluster.run(2000);
+    rate += cluster.rate() / 20;
+  }
+  CHECK(rate > 0.97);
+  CHECK(rate < 1.04);
+}
+
+TEST_CASE("a node that can call and cannot be called is not starved") {
+  for (const std::size_t nodes : {2, 4}) {
+    CAPTURE(nodes);
+    PaceOptions options;
+    options.nodes = nodes;
+    PaceCluster cluster(options);
+    cluster.cut_off(0, /*callable=*/false, /*calls=*/true);
+    cluster.run(400);
+    cluster.count_blends_anew();
+    cluster.run(400);
+    CHECK(cluster.blends(0) > (nodes == 2 ? 0.7 : 0.9));
+  }
+}
+
+TEST_CASE("a node that can be called and does not call starves nobody, and drags nobody along") {
+  PaceOptions options;
+  PaceCluster cluster(options);
+  cluster.cut_off(0, /*callable=*/true, /*calls=*/false);
+  cluster.run(200);
+  cluster.add_unit_at(static_cast<std::uint64_t>(cluster.steps_of(0)) + 1);
+  cluster.count_blends_anew();
+  cluster.run(1000);
+  for (std::size_t node = 1; node < cluster.size(); ++node) CHECK(cluster.blends(node) > 0.9);
+  CHECK(cluster.kept() < 2);  // without the ledger: 4, of the other three as of itself
+}
+
+TEST_CASE("a frozen node costs the others no blends, and is taken up again") {
+  PaceOptions options;
+  PaceCluster cluster(options);
+  cluster.run(200);
+  cluster.freeze(0, true);
+  cluster.run(500);
+  cluster.count_blends_anew();
+  cluster.run(500);
+  for (std::size_t node = 1; node < cluster.size(); ++node) CHECK(cluster.blends(node) > 0.9);
+  cluster.freeze(0, false);
+  cluster.run(50);
+  cluster.count_blends_anew();
+  cluster.run(500);
+  CHECK(cluster.blends(0) > 0.9);
+  CHECK(cluster.disagreement() < 10);
+}
+
+TEST_CASE("a restarted node begins with even accounts") {
+  PaceOptions options;
+  options.slowdown = 4;
+  PaceCluster cluster(options);
+  for (int i = 0; i < 20; ++i) {
+    cluster.run(100);
+    cluster.restart(static_cast<std::size_t>(i % 4));
+  }
+  const double clocks = cluster.clocks(), steps = cluster.steps();
+  cluster.count_blends_anew();
+  cluster.run(1000);
+  const double rate = (cluster.clocks() - clocks) / (cluster.steps() - steps);
+  CHECK(rate > 0.95);
+  CHECK(rate < 1.05);
+  CHECK(cluster.blends() > 0.9);
+}
+
+TEST_CASE("the halves of a healed partition agree again at full pace") {
+  PaceOptions options;
+  options.nodes = 8;
+  PaceCluster cluster(options);
+  cluster.run(200);
+  cluster.split({0, 0, 0, 0, 1, 1, 1, 1});
+  cluster.run(500);
+  CHECK(cluster.disagreement() > 10);
+  cluster.split({0, 0, 0, 0, 0, 0, 0, 0});
+  cluster.run(300);  // the back-offs end
+  cluster.count_blends_anew();
+  cluster.run(300);
+  CHECK(cluster.blends() > 0.9);
+  CHECK(cluster.disagreement() < 6);
+}
+
+TEST_CASE("among a thousand nodes the ledger changes nothing that is seen") {
+  for (const bool ledger : {false, true}) {
+    CAPTURE(ledger);
+    PaceOptions options;
+    options.nodes = 1000;
+    options.slowdown = 4;
+    options.ledger = ledger;
+    PaceCluster cluster(options);
+    cluster.run(100);
+    CHECK(cluster.rate() == doctest::Approx(0.99).epsilon(0.01));
+    CHECK(cluster.blends() > 0.95);
+  }
+}
