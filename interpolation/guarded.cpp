@@ -58,6 +58,12 @@ GuardedInterpolation::GuardedInterpolation(std::unique_ptr<Interpolation> inner,
   }
 }
 
+std::optional<double> GuardedInterpolation::constant() const {
+  const FactorUses uses = inner_->uses();
+  if (uses.clock || uses.peer_clock || uses.loss || uses.peer_loss) return std::nullopt;
+  return factor({}).factor;
+}
+
 FactorResult GuardedInterpolation::factor(const FactorInput& input) const {
   if (!usable(input, inner_->uses())) return {fallback_factor_, true};
   const double factor = inner_->factor(input);

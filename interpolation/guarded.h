@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "interpolation/interpolation.h"
 
@@ -29,6 +30,8 @@ class GuardedInterpolation {
   // Throws std::invalid_argument when `inner` is null or `fallback_factor` is outside [0, 1].
   GuardedInterpolation(std::unique_ptr<Interpolation> inner, double fallback_factor);
   FactorResult factor(const FactorInput& input) const;
+  // The factor, when it is the same whatever the input.
+  std::optional<double> constant() const;
 
  private:
   std::unique_ptr<Interpolation> inner_;

@@ -40,6 +40,7 @@ struct GossipConfig : StalenessOptions, StartOptions {
   Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
   Duration step_budget{};  // longest wait of step() for the network; 0 = never wait
   BlendMode blend = BlendMode::delta;
+  bool ledger = true;        // keeps the accounts of pairs of nodes even, where they can be
   std::uint32_t blocks = 1;  // parts of the model; a pull brings one of them. 1 to 64
   bool final_average = true;
   bool daemon = false;  // the network side is a process of its own: `dpwa node`

@@ -33,6 +33,12 @@ KeySection gossip_keys() {
                  "delta: x + f (peer - own snapshot) | lerp: the original's (1-f) x + f peer",
                  {.reference = "`delta` keeps the learning rate, `lerp` is the original's rule "
                                "([ALGORITHMS.md](ALGORITHMS.md))"}),
+          in.key("ledger", &GossipConfig::ledger, boolean(),
+                 "true: keeps the mean of all nodes at any pace (delta and a constant factor only)",
+                 {.reference = "`true`: each pair of nodes takes equally much from each other, "
+                               "which keeps the [mean of all nodes at any "
+                               "pace](ALGORITHMS.md#the-pair-ledger). It has an effect with "
+                               "`blend: delta` and a factor that never changes"}),
           in.key("blocks", &GossipConfig::blocks, whole(1, max_blocks, "a count"),
                  "parts of the model, 1 to 64; each pull transfers one of them, in turn",
                  {.reference =

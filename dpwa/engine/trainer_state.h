@@ -65,6 +65,11 @@ class TrainerState {
   std::uint64_t lineage() const { return lineage_; }
   Progress progress() const;  // but for version, loss and time
   LineageWatch& lineages() { return lineages_; }
+  const std::vector<double>& block_shares() const { return options_.block_shares; }
+  // With which every pull is blended, if that is so: the accounts of pairs can be kept even.
+  std::optional<double> constant_factor() const {
+    return options_.by_delta ? interpolation_.constant() : std::nullopt;
+  }
 
   // --- the first half of a step
   void step_begins(TimePoint now) { step_interval_.observe(now); }

@@ -94,6 +94,8 @@ void Gossip::start_after(Duration waited) {
   Node::Options options;
   options.incarnation = incarnation_;
   options.seed = random_.next();
+  if (config_.gossip.ledger) options.ledger_factor = state_.constant_factor();
+  options.block_shares = state_.block_shares();
   options.now = now_;
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
   options.on_served = [this](const std::string& peer, const Progress& served, ServedFor use) {

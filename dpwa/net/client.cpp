@@ -29,7 +29,8 @@ std::uint32_t whole_milliseconds(Duration left) {
 }
 
 PullEngineOptions engine_options(const ClientOptions& options) {
-  return {options.flow_control, options.backoff, options.staleness, options.firewall, options.seed};
+  return {options.flow_control, options.backoff,       options.staleness,   options.firewall,
+          options.seed,         options.ledger_factor, options.block_shares};
 }
 
 Answer answer_of(const PullResult& result) {
@@ -132,6 +133,7 @@ bool Client::stopped() const {
 asio::awaitable<void> Client::run_round(PullSpec spec) {
   thread_.check();
   if (spec.delay == Duration::zero()) take_up_members();
+  hear_statements();
   engine_.begin(spec);
   while (true) {
     PullEngine::Action action = engine_.next(local_.store.progress().clock, now());
@@ -162,9 +164,11 @@ asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec)
   if (!whole) request.codec = local_.codec;
   request.known_incarnation = ask.known_incarnation;
   request.known_version = ask.known_version;
+  if (spec.exchange.blends) request.taken = ask.taken;
   request.deadline_ms = whole_milliseconds(ask.left);
   const PullResult result = co_await pull(channel, request, spec.mode);
   Answer answer = answer_of(result);
+  answer.keeps_ledger = channel.keeps_ledger();
   bool may_overflow = false;
   if (!answer.failure) {
     const auto scale = engine_.landed(answer, landing_.stats(), compared_);
@@ -223,6 +227,13 @@ void Client::take_up_members() {
   }
   members_version_ = news.version;
   write_log();
+}
+
+void Client::hear_statements() {
+  if (!local_.keeps_ledger) return;
+  local_.statements.take([this](const std::string& peer, const Statements::Statement& statement) {
+    engine_.stated(peer, statement.incarnation, statement.taken);
+  });
 }
 
 void Client::write_log() {

@@ -53,7 +53,9 @@ struct ClientOptions : SocketOptions, ChunkOptions {
   Backoff backoff;
   StalenessOptions staleness;
   FirewallOptions firewall;
-  std::uint64_t seed = 0;    // of the peer choice
+  std::uint64_t seed = 0;                 // of the peer choice
+  std::optional<double> ledger_factor{};  // as in PullEngineOptions, and block_shares
+  std::vector<double> block_shares{1.0};
   BufferAllocator allocate;  // of the landing buffer
   // Of back-offs, quarantines and staleness. Deadlines keep to the steady clock.
   TimeSource now = std::chrono::steady_clock::now;
@@ -106,6 +108,7 @@ class Client {
                                           LandingMode mode);
   void tell_members(const std::string& peer, const Answer& answer, bool silent);
   void take_up_members();  // peers that are new, moved, gone or back
+  void hear_statements();
   void write_log();
   // The answers of a call of the trainer, whose work is posted by `post`.
   std::vector<Greeted> gather(std::size_t size, Duration bound,

@@ -10,6 +10,7 @@
 
 #include "dpwa/base/threads.h"
 #include "dpwa/net/members.h"
+#include "dpwa/net/statements.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/snapshot_store.h"
 #include "dpwa/wire/messages.h"
@@ -89,6 +90,7 @@ struct LocalNode {
   Codec codec = Codec::raw;  // asked of peers; set before the threads begin
   // How connections are secured; null: not at all. Set before the threads begin.
   std::shared_ptr<Security> security;
+  bool keeps_ledger = false;   // as its pull engine does; set before the threads begin
   bool of_file = true;         // the others' cluster file names it; set before the threads begin
   const bool chunk_checksums;  // false: none towards peers that want none either
   SnapshotStore store;
@@ -96,12 +98,14 @@ struct LocalNode {
   // What HELLO and WELCOME say that this node understands.
   std::uint32_t capabilities() const {
     return wire::all_codecs | (chunk_checksums ? 0 : wire::unchecked_chunks_capability) |
-           (members->exchanges() ? wire::members_capability : 0);
+           (members->exchanges() ? wire::members_capability : 0) |
+           (keeps_ledger ? wire::ledger_capability : 0);
   }
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
   std::atomic<bool> stale{false};  // its trainer is gone: the last snapshot is all there will be
   // Another back end trains: the last snapshot is not of now, and is not given to be blended.
   std::atomic<bool> dormant{false};
+  Statements statements;
   Traffic traffic;
   StatusNotes notes;
 };

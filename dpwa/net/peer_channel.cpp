@@ -77,6 +77,10 @@ bool PeerChannel::exchanges() const {
   return (capabilities_ & local_.capabilities() & wire::members_capability) != 0;
 }
 
+bool PeerChannel::keeps_ledger() const {
+  return (capabilities_ & local_.capabilities() & wire::ledger_capability) != 0;
+}
+
 bool PeerChannel::has_news() const {
   return exchanges() && local_.members->exchange_is_due(address_.name);
 }
@@ -162,6 +166,7 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     }
     PullRequest asked = request;
     if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
+    if (!keeps_ledger()) asked.taken.reset();
     auto from_memory = co_await same_host_.ask(asked);
     from_memory_ = from_memory.has_value();
     if (from_memory) {
@@ -181,6 +186,7 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     message.unchecked_chunks =
         (capabilities_ & local_.capabilities() & wire::unchecked_chunks_capability) != 0;
     message.deadline_ms = request.deadline_ms;
+    message.taken = asked.taken;
     const auto pull = wire::encode(message, request_id);
     encoded.insert(encoded.end(), pull.begin(), pull.end());  // news and request leave together
     auto failure = co_await stream_.write_all(encoded);

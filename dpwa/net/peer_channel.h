@@ -57,6 +57,7 @@ class PeerChannel {
   const PeerAddress& address() const { return address_; }
   const std::string& name() const { return address_.name; }
   bool same_host() const { return same_host_.in_use(); }  // how the next pull goes
+  bool keeps_ledger() const;                              // both ends do, on this connection
 
  private:
   void begin();    // something that close() may end

@@ -26,6 +26,8 @@ struct PullRequest {
   // The snapshot taken from it last: it need not send that again. Version 0 = none.
   std::uint64_t known_incarnation = 0;
   std::uint64_t known_version = 0;
+  // To be stated to a peer that keeps a ledger, and to no other: see wire::Pull.
+  std::optional<std::uint16_t> taken{};
 };
 
 // The result of one half of a pull: of ask(), which reads the head of the reply, or of land(),

@@ -53,6 +53,9 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
   }
   const wire::Pull& pull = *decoded;
   const Requester& requester = responder.requester();
+  // From anybody who bears the name: a statement can only make the peer be asked more often.
+  if (pull.taken && !requester.peer.empty())
+    local_.statements.put(requester.peer, {requester.incarnation, *pull.taken});
   const bool busy = !readers_.may_begin(requester.account, SteadyClock::now());
   const auto verdict = examine_pull(pull, local_, busy);
   if (const auto* refusal = std::get_if<PullRefusal>(&verdict)) {

@@ -98,6 +98,8 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
   options.staleness = config.gossip;
   options.firewall = config.gossip.firewall;
   options.seed = node.seed;
+  options.ledger_factor = node.ledger_factor;
+  options.block_shares = node.block_shares;
   options.allocate = node.allocate;
   options.now = node.now;
   return options;
@@ -126,6 +128,7 @@ class Node::Threads {
                 server_events(std::move(options.on_served))),
         address_(listening_address(config)) {
     local_.codec = config.transport.encoding;
+    local_.keeps_ledger = options.ledger_factor.has_value();
     local_.security = make_security(config);
     local_.of_file = !config.is_joiner();
     local_.notes.set("backend", '"' + std::string(config::name_of(config.backend)) + '"');

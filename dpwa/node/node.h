@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
@@ -23,8 +24,10 @@ namespace dpwa {
 class Node {
  public:
   struct Options {
-    std::uint64_t incarnation = 0;  // above that of every earlier start of this node
-    std::uint64_t seed = 0;         // of the peer choice
+    std::uint64_t incarnation = 0;          // above that of every earlier start of this node
+    std::uint64_t seed = 0;                 // of the peer choice
+    std::optional<double> ledger_factor{};  // as in ClientOptions, and block_shares
+    std::vector<double> block_shares{1.0};
     BufferAllocator allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
     TimeSource now = std::chrono::steady_clock::now;  // as in ClientOptions
     // Rx thread: a peer has received a snapshot of this progress in full.

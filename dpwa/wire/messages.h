@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ inline constexpr std::uint32_t unchecked_chunks_capability = 1u << 31;
 inline constexpr std::uint8_t unchecked_chunks_flag = 0x80;
 // Capability bit: MEMBERS is understood.
 inline constexpr std::uint32_t members_capability = 1u << 30;
+// Capability bit: the node keeps the accounts of pairs of nodes even (rules/pair_ledger.h).
+inline constexpr std::uint32_t ledger_capability = 1u << 29;
 inline constexpr std::size_t max_member_entries = 128;
 inline constexpr std::size_t max_member_addresses = 4;
 inline constexpr std::uint32_t max_refutation = 1u << 31;
@@ -65,7 +68,7 @@ inline constexpr std::uint32_t all_codecs = capability(Codec::raw) | capability(
 
 struct Hello {
   Role role = Role::node;
-  // Of each codec that is understood, unchecked_chunks_capability and members_capability.
+  // Of each codec that is understood, and the three bits above.
   std::uint32_t capabilities = 0;
   std::string cluster;
   std::string node;  // empty for an observer
@@ -96,6 +99,9 @@ struct Pull {
   bool full = false;
   bool for_final_average = false;  // the caller has finished; it will not ask again
   bool unchecked_chunks = false;   // leave the checksums out; only if both have the capability
+  // What the caller has blended of this node (PairLedger::stated_to()); only if both have the
+  // capability.
+  std::optional<std::uint16_t> taken{};
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint32_t deadline_ms = 0;          // how long the caller will wait: the server gives up then

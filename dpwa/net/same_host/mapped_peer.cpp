@@ -120,6 +120,7 @@ asio::awaitable<PullResult> MappedPeer::exchange(const PullRequest& request) {
   message.offset = request.range.offset;
   message.length = request.range.length;
   message.deadline_ms = request.deadline_ms;
+  message.taken = request.taken;
   const std::uint32_t request_id = next_request_id_++;
   const auto encoded = wire::encode(message, request_id);
   const auto written = co_await socket_->write(encoded);

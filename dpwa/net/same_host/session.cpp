@@ -106,6 +106,7 @@ asio::awaitable<bool> Session::handshake() {
     co_return false;
   }
   peer_ = hello->node;
+  incarnation_ = hello->incarnation;
   wire::Welcome welcome;
   welcome.node = local_.name;
   welcome.incarnation = local_.incarnation;
@@ -122,6 +123,7 @@ asio::awaitable<bool> Session::answer(net::Frame request) {
     co_return false;
   }
   const std::uint32_t request_id = request.header.request_id;
+  if (pull->taken) local_.statements.put(peer_, {incarnation_, *pull->taken});
   const bool busy = !host_.readers.may_begin(caller(), after({}));
   auto admission = examine_pull(*pull, local_, busy);
   if (const auto* refusal = std::get_if<PullRefusal>(&admission)) {

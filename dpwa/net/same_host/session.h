@@ -71,6 +71,7 @@ class Session : public std::enable_shared_from_this<Session> {
   SessionHost& host_;
   LocalNode& local_;
   std::string peer_ = "a process of this host";  // its name, once known
+  std::uint64_t incarnation_ = 0;                // of the peer
   std::uint64_t handed_over_ = 0;                // bit b: buffer b was sent on this connection
   bool lending_ = false;
   net::RequestRate requests_;

@@ -19,6 +19,7 @@ class EncodedCluster {
   EncodedCluster(Codec codec, bool same_host)
       : cluster_(nodes, elements, [codec, same_host](Config& config) {
           config.gossip.step_budget = config.gossip.timeout;
+          config.gossip.ledger = false;  // every step blends
           config.transport.encoding = codec;
           config.transport.same_host = same_host;
         }) {

@@ -47,6 +47,7 @@ class LyingCluster {
             [&](Config& config) {
               config.gossip.step_budget = config.gossip.timeout;
               config.gossip.seed = seed;
+              config.gossip.ledger = false;  // which bounds what a liar can do, too
               config.gossip.firewall.distance = policy;
               config.transport.same_host = same_host;
             },
@@ -107,6 +108,7 @@ struct FarPeer {
             2, elements,
             [&](Config& config) {
               config.gossip.step_budget = config.gossip.timeout;
+              config.gossip.ledger = false;  // the far peer pulls nothing
               tune(config);
             },
             tensors) {

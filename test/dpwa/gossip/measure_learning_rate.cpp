@@ -2,10 +2,12 @@
 // its own pace, over real sockets, under a constant gradient that is the same everywhere. Beside it
 // the mean clock of the nodes, against the mean of their steps.
 //   dpwa_measure_learning_rate [NODES] [STEPS] [STEP_MS] [JITTER] [lockstep] [budget] [slow] [lerp]
+//   [plain] [unclipped]
 // JITTER: each step lasts STEP_MS * (1 +- JITTER). lockstep: all begin at once, else at random
-// within one step. budget: steps wait for their pull. slow: the last node takes four times as long
-// for a step, and a quarter of the steps. lerp: the blend of the original instead of the delta
-// blend. docs/ALGORITHMS.md holds what it printed.
+// within one step. budget: steps wait for their pull. slow, slow=N: the last node takes four (N)
+// times as long for a step, and a quarter of the steps. lerp: the blend of the original instead of
+// the delta blend. plain: without the pair ledger. unclipped: the firewall only warns; it clips
+// these few numbers where it would not clip a model. docs/ALGORITHMS.md holds what it printed.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,10 +30,12 @@ struct Plan {
   double jitter = 0.1;
   bool lockstep = false;
   bool budget = false;
-  bool slow = false;
+  int slowdown_of_last = 1;
   bool lerp = false;
+  bool plain = false;
+  bool unclipped = false;
 
-  int slowdown(std::size_t node) const { return slow && node + 1 == nodes ? 4 : 1; }
+  int slowdown(std::size_t node) const { return node + 1 == nodes ? slowdown_of_last : 1; }
   int steps_of(std::size_t node) const { return steps / slowdown(node); }
 };
 
@@ -59,6 +63,8 @@ void measure(const Plan& plan) {
   test::VectorCluster cluster(plan.nodes, 8, [&](Config& config) {
     if (plan.budget) config.gossip.step_budget = config.gossip.timeout;
     if (plan.lerp) config.gossip.blend = BlendMode::lerp;
+    config.gossip.ledger = !plan.plain;
+    if (plan.unclipped) config.gossip.firewall.distance = DistancePolicy::warn;
   });
   cluster.start();
   std::vector<std::thread> threads;
@@ -86,8 +92,13 @@ int main(int argc, char** argv) {
   dpwa::Plan plan;
   plan.lockstep = std::erase(words, "lockstep") > 0;
   plan.budget = std::erase(words, "budget") > 0;
-  plan.slow = std::erase(words, "slow") > 0;
+  if (std::erase(words, "slow") > 0) plan.slowdown_of_last = 4;
+  for (const int slowdown : {2, 8, 16}) {
+    if (std::erase(words, "slow=" + std::to_string(slowdown)) > 0) plan.slowdown_of_last = slowdown;
+  }
   plan.lerp = std::erase(words, "lerp") > 0;
+  plan.plain = std::erase(words, "plain") > 0;
+  plan.unclipped = std::erase(words, "unclipped") > 0;
   if (!words.empty()) plan.nodes = static_cast<std::size_t>(std::atoi(words[0].c_str()));
   if (words.size() > 1) plan.steps = std::atoi(words[1].c_str());
   if (words.size() > 2) plan.step_ms = std::atof(words[2].c_str());

@@ -18,10 +18,14 @@ struct Counts {
 
 // What the trainer of a node takes from the heap in `steps` steps, after some to warm up, with a
 // peer that publishes as often.
-Counts allocations_of(test::VectorCluster& cluster, int steps) {
+Counts allocations_of(test::VectorCluster& cluster, int steps, bool pulls) {
   Counts counts;
   for (int step = -20; step < steps; ++step) {
     cluster.at(1).gossip().publish([] { return 2.0; });
+    if (pulls) {
+      cluster.at(1).gossip().begin_pull();
+      cluster.at(1).gossip().update_wait();
+    }
     const double loss = 1.0 + step;
     const auto before = test::allocations();
     cluster.at(0).gossip().update_send([loss] { return loss; });
@@ -44,15 +48,16 @@ TEST_CASE("a step that waits for its pull allocates once for its publish and for
   test::VectorCluster cluster(
       2, 16 * 200, [](Config& config) { config.gossip.step_budget = config.gossip.timeout; }, 200);
   cluster.start();
-  const Counts counts = allocations_of(cluster, 100);
-  CHECK(counts.blends == 100);
+  const Counts counts = allocations_of(cluster, 100, /*pulls=*/true);
+  CHECK(counts.blends >= 95);  // the ledger passes the peer over now and then
   CHECK(counts.allocations == 100 * per_publish);
 }
 
 TEST_CASE("a step that blends a late pull allocates once for its publish and for nothing else") {
-  test::VectorCluster cluster(2, 16 * 200, {}, 200);
+  test::VectorCluster cluster(
+      2, 16 * 200, [](Config& config) { config.gossip.ledger = false; }, 200);
   cluster.start();
-  const Counts counts = allocations_of(cluster, 400);
+  const Counts counts = allocations_of(cluster, 400, /*pulls=*/false);
   CHECK(counts.blends > 10);
   CHECK(counts.allocations == 400 * per_publish);
 }

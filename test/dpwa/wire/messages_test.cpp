@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include "test/dpwa/wire/samples.h"
@@ -32,6 +33,17 @@ TEST_CASE("a PULL survives the round trip") {
   }
 }
 
+TEST_CASE("a PULL states what was taken, or that nothing is stated") {
+  for (const std::optional<std::uint16_t> taken :
+       {std::optional<std::uint16_t>(), {0}, {1}, {0xABCD}, {0xFFFF}}) {
+    Pull sent;
+    sent.taken = taken;
+    const auto pull = decode_pull(body_of(encode(sent, 1)));
+    REQUIRE(pull.has_value());
+    CHECK(pull->taken == taken);
+  }
+}
+
 TEST_CASE("a PULL names the codec that it wants") {
   for (const Codec codec : {Codec::raw, Codec::fp16, Codec::bf16, Codec::int8}) {
     const auto pull = decode_pull(body_of(encode(Pull{.codec = codec}, 1)));
@@ -50,8 +62,8 @@ TEST_CASE("a PULL with defaults survives the round trip") {
 }
 
 TEST_CASE("unknown codecs, flags and reserved bytes of a PULL are refused") {
-  const std::pair<std::size_t, int> faults[] = {{32, 0}, {32, 5},    {32, 255}, {33, 4},
-                                                {33, 7}, {33, 0x40}, {34, 1},   {35, 1}};
+  const std::pair<std::size_t, int> faults[] = {{32, 0}, {32, 5},    {32, 255}, {33, 8},
+                                                {33, 9}, {33, 0x40}, {34, 1},   {35, 1}};
   for (const auto& [offset, value] : faults) {
     const auto pull =
         decode_pull(altered(encode(Pull{}, 1), offset, static_cast<std::uint8_t>(value)));
