@@ -16,6 +16,7 @@ MEMBERS = 30
 JOINING, READY, FINISHED = 1, 2, 3
 RAW, FP16, BF16, INT8 = 1, 2, 3, 4
 ALL_CODECS = sum(1 << codec for codec in (RAW, FP16, BF16, INT8))
+LEDGER_BIT = 1 << 29
 MEMBERS_BIT = 1 << 30
 FULL, FOR_FINAL_AVERAGE = 1, 2  # flags of PULL
 FINAL = 1  # flag of SNAPSHOT

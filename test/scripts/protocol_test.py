@@ -194,7 +194,7 @@ class Protocol(unittest.TestCase):
         with Caller(self.port) as caller:
             welcome = caller.hello(self.node.hello())
         self.assertEqual((welcome.node, welcome.state), ("w1", wire.READY))
-        self.assertEqual(welcome.capabilities, CAPABILITIES)
+        self.assertEqual(welcome.capabilities, CAPABILITIES | wire.LEDGER_BIT)  # which this peer does not keep
         self.assertNotEqual((welcome.incarnation, welcome.lineage), (0, 0))
         other = [Tensor("y", 1, 1, (ELEMENTS,))]
         refused = {
