@@ -163,6 +163,11 @@ asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
   const wire::SnapshotHead head = head_;
   PullResult result;
   result.progress = head.progress;
+  const auto broken = [&result](const net::Failure& failure) {
+    PullResult end = failed(failure);
+    end.bytes = result.bytes;
+    return end;
+  };
   // `have` counts the bytes read of the current chunk, including its header.
   std::size_t have = buffered_;
   for (std::uint64_t at = 0; at < head.length;) {
@@ -183,20 +188,12 @@ asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
       if (have == chunk.size()) break;
       const std::size_t least = std::min(chunk.size() - have, least_read_bytes);
       const auto more = co_await stream_.read_some(chunk.subspan(have), least);
-      if (!more) {
-        PullResult broken = failed(more.error());
-        broken.bytes = result.bytes;
-        co_return broken;
-      }
+      if (!more) co_return broken(more.error());
       have += *more;
     }
     const auto header =
         wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), expected);
-    if (!header) {
-      PullResult broken = failed(header.error());
-      broken.bytes = result.bytes;
-      co_return broken;
-    }
+    if (!header) co_return broken(header.error());
     if (intake.checksum() != header->crc) {
       result.failure = PeerFailure::protocol;
       result.detail = "sent a chunk with a wrong checksum at byte " + std::to_string(at);
