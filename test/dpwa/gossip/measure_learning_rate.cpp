@@ -92,10 +92,11 @@ int main(int argc, char** argv) {
   dpwa::Plan plan;
   plan.lockstep = std::erase(words, "lockstep") > 0;
   plan.budget = std::erase(words, "budget") > 0;
-  if (std::erase(words, "slow") > 0) plan.slowdown_of_last = 4;
-  for (const int slowdown : {2, 8, 16}) {
-    if (std::erase(words, "slow=" + std::to_string(slowdown)) > 0) plan.slowdown_of_last = slowdown;
-  }
+  std::erase_if(words, [&plan](const std::string& word) {
+    if (!word.starts_with("slow")) return false;
+    plan.slowdown_of_last = word.starts_with("slow=") ? std::atoi(word.c_str() + 5) : 4;
+    return true;
+  });
   plan.lerp = std::erase(words, "lerp") > 0;
   plan.plain = std::erase(words, "plain") > 0;
   plan.unclipped = std::erase(words, "unclipped") > 0;
