@@ -148,8 +148,9 @@ void PaceCluster::pull(std::size_t index) {
       return;
     }
     if (const auto* asked = std::get_if<PullEngine::Ask>(&action)) {
-      const Answer answer = ask(index, *asked);
-      node.engine.settle(answer, false, false, now_);
+      const Offer offer = ask(index, *asked);
+      node.engine.settle(answer_of(node.engine, *asked, offer, node.published, now_), false, false,
+                         now_);
       node.engine.take_log();
       continue;
     }
@@ -163,33 +164,25 @@ bool PaceCluster::reaches(std::size_t from, std::size_t to) const {
   return nodes_[to]->callable && groups_[from] == groups_[to];
 }
 
-Answer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
+Offer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
   Node& node = *nodes_[index];
-  const std::size_t target = ask.peer < index ? ask.peer : ask.peer + 1;
+  const std::size_t target = node_of(index, ask.peer);
   Node& peer = *nodes_[target];
-  Answer answer;
+  Offer offer;
   if (!reaches(index, target)) {
-    answer.failure = PeerFailure::unreachable;
-    return answer;
+    offer.failure = PeerFailure::unreachable;
+    return offer;
   }
   peer.engine.called(names_->at(index), node.incarnation);
   peer.engine.stated(names_->at(index), node.incarnation, ask.taken);
-  answer.incarnation = peer.incarnation;
-  answer.keeps_ledger = options_.ledger;
-  if (ask.known_incarnation == peer.incarnation && ask.known_version == peer.published.version) {
-    answer.failure = PeerFailure::unchanged;
-    return answer;
-  }
-  answer.progress = peer.published;
-  answer.failure = node.engine.head(peer.published, node.trainer.lineage(), now_);
-  if (answer.failure) return answer;
-  kernels::PassStats stats;
+  offer.incarnation = peer.incarnation;
+  offer.keeps_ledger = options_.ledger;
+  offer.progress = peer.published;
   for (std::size_t d = 0; d < dimensions; ++d) {
     node.difference[d] = peer.snapshot[d] - node.snapshot[d];
-    stats.squared_distance += node.difference[d] * node.difference[d];
+    offer.squared_distance += node.difference[d] * node.difference[d];
   }
-  node.engine.landed(answer, stats, node.published);
-  return answer;
+  return offer;
 }
 
 void PaceCluster::cut_off(std::size_t node, bool callable, bool calls) {

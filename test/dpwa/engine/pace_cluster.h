@@ -10,6 +10,7 @@
 #include "dpwa/base/random.h"
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/engine/trainer_state.h"
+#include "test/dpwa/engine/pull_driver.h"
 
 namespace dpwa::testing {
 
@@ -50,7 +51,7 @@ class PaceCluster {
   double blends() const;      // a step, mean over all nodes
   double blends(std::size_t node) const;
   void count_blends_anew();
-  double steps_of(std::size_t node) const { return static_cast<double>(nodes_[node]->steps); }
+  std::uint64_t steps_of(std::size_t node) const { return nodes_[node]->steps; }
   void restore_initial_values();
   double initial_variance() const;  // of what the initial values have become
   double disagreement() const;      // variance of the random steps' sum
@@ -90,7 +91,7 @@ class PaceCluster {
   void step(std::size_t node);
   void absorb(Node& node);
   void pull(std::size_t node);
-  Answer ask(std::size_t node, const PullEngine::Ask& ask);
+  Offer ask(std::size_t node, const PullEngine::Ask& ask);
   bool reaches(std::size_t from, std::size_t to) const;
   void take_next_event();
   double variance(std::size_t first, std::size_t last) const;

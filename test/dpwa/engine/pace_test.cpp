@@ -142,7 +142,7 @@ TEST_CASE("a node that can be called and does not call starves nobody, and drags
   PaceCluster cluster(options);
   cluster.cut_off(0, /*callable=*/true, /*calls=*/false);
   cluster.run(200);
-  cluster.add_unit_at(static_cast<std::uint64_t>(cluster.steps_of(0)) + 1);
+  cluster.add_unit_at(cluster.steps_of(0) + 1);
   cluster.count_blends_anew();
   cluster.run(1000);
   for (std::size_t node = 1; node < cluster.size(); ++node) CHECK(cluster.blends(node) > 0.9);

@@ -50,10 +50,27 @@ struct Offer {
   double squared_distance = 0;
   std::optional<PeerFailure> failure{};  // given: it answers with this instead
   std::uint64_t incarnation = 1;
+  bool keeps_ledger = false;
 };
 
-// A whole round that takes no time. `offer_of(ask)` is the Offer of the peer that is asked. A peer
-// whose version is known sends nothing.
+// What comes of an ask to a peer that has this. A peer whose version is known sends nothing.
+inline Answer answer_of(PullEngine& engine, const PullEngine::Ask& ask, const Offer& offer,
+                        const Progress& own, TimePoint now) {
+  Answer answer;
+  answer.failure = offer.failure;
+  if (answer.failure) return answer;
+  answer.incarnation = offer.incarnation;
+  answer.keeps_ledger = offer.keeps_ledger;
+  answer.progress = offer.progress;
+  const bool known =
+      ask.known_incarnation == offer.incarnation && ask.known_version == offer.progress.version;
+  answer.failure =
+      known ? std::optional(PeerFailure::unchanged) : engine.head(offer.progress, own.lineage, now);
+  if (!answer.failure) engine.landed(answer, {offer.squared_distance, true}, own);
+  return answer;
+}
+
+// A whole round that takes no time. `offer_of(ask)` is the Offer of the peer that is asked.
 template <typename OfferOf>
 Arrival run_round(PullEngine& engine, const RoundSpec& spec, const Progress& own, TimePoint now,
                   OfferOf offer_of) {
@@ -62,19 +79,7 @@ Arrival run_round(PullEngine& engine, const RoundSpec& spec, const Progress& own
     PullEngine::Action action = engine.next(own.clock, now);
     if (auto* arrival = std::get_if<Arrival>(&action)) return std::move(*arrival);
     const auto& ask = std::get<PullEngine::Ask>(action);
-    const Offer offer = offer_of(ask);
-    Answer answer;
-    answer.failure = offer.failure;
-    if (!answer.failure) {
-      answer.incarnation = offer.incarnation;
-      answer.progress = offer.progress;
-      const bool known =
-          ask.known_incarnation == offer.incarnation && ask.known_version == offer.progress.version;
-      answer.failure = known ? std::optional(PeerFailure::unchanged)
-                             : engine.head(offer.progress, own.lineage, now);
-    }
-    if (!answer.failure) engine.landed(answer, {offer.squared_distance, true}, own);
-    engine.settle(std::move(answer), false, false, now);
+    engine.settle(answer_of(engine, ask, offer_of(ask), own, now), false, false, now);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "dpwa/rules/progress.h"
+#include "test/dpwa/engine/pull_driver.h"
 
 namespace dpwa::testing {
 
@@ -61,10 +62,6 @@ bool VirtualCluster::trains(Behaviour behaviour) {
 
 PeerId VirtualCluster::peer_id(std::size_t node, std::size_t peer) const {
   return static_cast<PeerId>(peer < node ? peer : peer - 1);
-}
-
-std::size_t VirtualCluster::node_index(std::size_t node, PeerId peer) const {
-  return peer < node ? peer : peer + 1;
 }
 
 const PeerRecord& VirtualCluster::record(std::size_t node, std::size_t peer) const {
@@ -162,7 +159,7 @@ void VirtualCluster::advance(std::size_t index) {
 
 void VirtualCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
   Node& node = *nodes_[index];
-  const std::size_t target = node_index(index, ask.peer);
+  const std::size_t target = node_of(index, ask.peer);
   attempts_.push_back({now_, index, target});
   ++node.record.attempts;
   node.record.peer = target;

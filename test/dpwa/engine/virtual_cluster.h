@@ -112,7 +112,6 @@ class VirtualCluster {
   static bool trains(Behaviour behaviour);
   std::unique_ptr<Node> make_node(std::size_t node, std::uint64_t incarnation) const;
   PeerId peer_id(std::size_t node, std::size_t peer) const;
-  std::size_t node_index(std::size_t node, PeerId peer) const;
   void schedule(std::size_t node, TimePoint at, std::function<void()> action);
   void schedule_step(std::size_t node);
   void step(std::size_t node);
