@@ -3,7 +3,8 @@
 #
 # usage: scripts/test.sh [--sanitize address|thread] [--filter REGEX]
 #
-#   --sanitize   the torch-free tests and the process tests, under that sanitizer
+#   --sanitize   the torch-free tests and the process tests, under that sanitizer; "thread" leaves out the tests that
+#                have one thread
 #   --filter     only the tests whose name matches
 set -euo pipefail
 # shellcheck source=lib/common.sh
