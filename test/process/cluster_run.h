@@ -15,7 +15,7 @@
 namespace dpwa::test {
 
 // Longer than any run takes on a loaded machine under a sanitizer.
-inline constexpr std::chrono::seconds run_patience(60);
+inline constexpr std::chrono::seconds run_patience(120);
 
 // Waits until `condition` holds; false when it does not within run_patience. Looks rarely enough
 // to leave the processors to the cluster.
