@@ -162,7 +162,8 @@ void Section::add_map(const YAML::Node& map) {
     if (!key.IsScalar())
       locations_->fail_at(line, key_, "a key that is not text; accepted: plain keys");
     const std::string name = key.Scalar();
-    if (has(name)) locations_->fail_at(line, path(name), "given twice; accepted: one value");
+    if (!by_name_.try_emplace(name, entries_.size()).second)
+      locations_->fail_at(line, path(name), "given twice; accepted: one value");
     entries_.push_back({name, Field(*locations_, path(name), line, entry.second)});
   }
 }
@@ -186,9 +187,8 @@ void Section::accept_only(const std::vector<std::string>& known,
 }
 
 const Field* Section::find(const std::string& key) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.name == key; });
-  return found == entries_.end() ? nullptr : &found->field;
+  const auto found = by_name_.find(key);
+  return found == by_name_.end() ? nullptr : &entries_[found->second].field;
 }
 
 const Field& Section::need(const std::string& key, const std::string& accepted) const {

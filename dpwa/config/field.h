@@ -2,7 +2,10 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -85,8 +88,9 @@ class Section {
   std::string path(const std::string& name) const;
 
   Locations* locations_;
-  std::string key_;  // empty = the document
-  std::vector<Entry> entries_;
+  std::string key_;                                          // empty = the document
+  std::vector<Entry> entries_;                               // in the order of the file
+  std::map<std::string, std::size_t, std::less<>> by_name_;  // their indices
 };
 
 }  // namespace dpwa::config

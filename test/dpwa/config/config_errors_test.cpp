@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
+#include <yaml-cpp/yaml.h>
 
+#include <ctime>
 #include <fstream>
 #include <initializer_list>
 #include <string>
@@ -34,6 +36,15 @@ void check_cases(std::initializer_list<Case> cases, const std::string& before = 
 // As error lines list them; from the table, so that a new key changes no test.
 std::string keys_of(const char* section) {
   return config::joined(config::accepted_names(config::section_at(section)));
+}
+
+double seconds_of(void (*work)(const std::string&), const std::string& text) {
+  timespec before{}, after{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+  work(text);
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+  return static_cast<double>(after.tv_sec - before.tv_sec) +
+         static_cast<double>(after.tv_nsec - before.tv_nsec) * 1e-9;
 }
 
 }  // namespace
@@ -307,4 +318,17 @@ TEST_CASE("odd bytes in a value or a key never break the line of the message") {
   CHECK(error_of(good_nodes + "\"a\\nb\": 1\n").find('\n') == std::string::npos);
   CHECK(error_of("a: \"\\\n\x01\"\n").find_first_of("\n\x01") == std::string::npos);
   CHECK(error_of(good_nodes + "backend: " + std::string(500, 'x') + "\n").size() < 200);
+}
+
+TEST_CASE("a file of many unknown keys is refused in a time proportional to its length") {
+  std::string text = good_nodes;
+  for (int i = 0; i < 100'000; ++i) text += "k" + std::to_string(100'000 + i) + ": 1\n";
+  const double parsing = seconds_of([](const std::string& file) { YAML::Load(file); }, text);
+  const double all = seconds_of(
+      [](const std::string& file) {
+        CHECK_THROWS_AS(parse_cluster(file, "cluster.yaml"), ConfigError);
+      },
+      text);
+  CAPTURE(parsing);
+  CHECK(all < 8 * parsing);
 }
