@@ -13,6 +13,7 @@
 
 #include "bench/quantity.h"
 #include "bench/worker/child.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/config.h"
@@ -86,10 +87,10 @@ int run(int argc, char** argv, std::ostream& out, std::ostream& err) {
     if (out.flush()) return exit_code;
     err << "dpwa-bench: cannot write the result\n";
   } catch (const ConfigError& error) {
-    err << "dpwa-bench: " << error.what() << '\n';
+    err << "dpwa-bench: " << one_line(error) << '\n';
     return wrong_usage;
   } catch (const std::exception& error) {
-    err << "dpwa-bench: " << error.what() << '\n';
+    err << "dpwa-bench: " << one_line(error) << '\n';
   }
   return failed;
 }

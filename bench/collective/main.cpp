@@ -14,6 +14,7 @@
 #include "bench/collective/workers.h"
 #include "bench/commands.h"
 #include "bench/worker/measurement.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
       return dpwa::bench::run_engine_worker(dpwa::bench::Json::parse(argv[2]));
     return dpwa::bench::parse_and_run(argc, argv);
   } catch (const std::exception& error) {
-    std::cerr << "dpwa-bench collective: " << error.what() << '\n';
+    std::cerr << "dpwa-bench collective: " << dpwa::one_line(error) << '\n';
     return 1;
   }
 }

@@ -19,6 +19,7 @@
 #include "bench/step/step_report.h"
 #include "bench/step/steps.h"
 #include "bench/worker/measurement.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/open_log.h"
@@ -147,10 +148,10 @@ int main(int argc, char** argv) {
   try {
     return dpwa::bench::parse_and_run(argc, argv);
   } catch (const dpwa::ConfigError& error) {
-    std::cerr << "dpwa-bench step: " << error.what() << '\n';
+    std::cerr << "dpwa-bench step: " << dpwa::one_line(error) << '\n';
     return 2;
   } catch (const std::exception& error) {
-    std::cerr << "dpwa-bench step: " << error.what() << '\n';
+    std::cerr << "dpwa-bench step: " << dpwa::one_line(error) << '\n';
     return 1;
   }
 }

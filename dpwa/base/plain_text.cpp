@@ -2,23 +2,36 @@
 
 #include <algorithm>
 #include <boost/locale/utf.hpp>
+#include <iterator>
+#include <new>
 
 namespace dpwa {
 namespace {
 
 namespace utf = boost::locale::utf;
 
+struct CodePoints {
+  utf::code_point first, last;
+};
+
+// In ascending order: controls, characters that steer the direction of the text around them
+// (Unicode annex 9), line separators, and characters without an image of their own (annex 44,
+// Default_Ignorable_Code_Point).
+constexpr CodePoints not_plain[] = {
+    {0x0000, 0x001F}, {0x007F, 0x009F},   {0x00AD, 0x00AD},   {0x034F, 0x034F},   {0x061C, 0x061C},
+    {0x115F, 0x1160}, {0x17B4, 0x17B5},   {0x180B, 0x180F},   {0x200B, 0x200F},   {0x2028, 0x202E},
+    {0x2060, 0x206F}, {0x3164, 0x3164},   {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},
+    {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+};
+
 // Reads one character and moves past it; false when it may not be shown.
 bool next_is_plain(std::string_view::const_iterator& position,
                    std::string_view::const_iterator end) {
   const utf::code_point c = utf::utf_traits<char>::decode(position, end);
   if (c == utf::illegal || c == utf::incomplete) return false;
-  const bool control = c < 0x20 || (c >= 0x7F && c < 0xA0);
-  // Line separators, and characters that change the direction of the text around them (Unicode
-  // annex 9).
-  const bool steers = c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
-                      (c >= 0x2066 && c <= 0x2069);
-  return !control && !steers;
+  if (c >= 0x20 && c < 0x7F) return true;
+  const auto* const range = std::ranges::lower_bound(not_plain, c, {}, &CodePoints::last);
+  return range == std::end(not_plain) || c < range->first;
 }
 
 }  // namespace
@@ -41,6 +54,30 @@ std::string to_plain_text(std::string_view text, std::size_t max_bytes) {
     plain += character;
   }
   return plain;
+}
+
+std::string one_line(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string line;
+  line.reserve(text.size());
+  for (auto position = text.begin(); position != text.end();) {
+    const auto start = position;
+    if (next_is_plain(position, text.end())) {
+      line.append(start, position);
+      continue;
+    }
+    for (const char c : std::string_view(start, position)) {
+      const auto byte = static_cast<unsigned char>(c);
+      line += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return line;
+}
+
+std::string one_line(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
+  const std::string_view text = error.what();
+  return one_line(text.substr(0, text.find('\n')));
 }
 
 }  // namespace dpwa

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <string>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
@@ -59,10 +60,10 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
     if (out.flush()) return exit_code;
     err << "dpwa: cannot write the result\n";
   } catch (const ConfigError& error) {
-    err << error.what() << '\n';
+    err << one_line(error) << '\n';
     return wrong_usage;
   } catch (const std::exception& error) {
-    err << "dpwa: " << error.what() << '\n';
+    err << "dpwa: " << one_line(error) << '\n';
   }
   return failed;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::cli {
@@ -119,7 +120,7 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
   if (rest.empty() && kind == "RequiredError") problem = missing_option(chain);
   if (rest.empty() && kind == "ArgumentMismatch") problem = repeated_option(chain);
   if (!problem.empty()) return problem;
-  if (rest.empty()) return config::one_line(error.what());
+  if (rest.empty()) return one_line(error.what());
   const CLI::App& command = *rest.front().second;
   const bool needs_subcommand =
       command.get_require_subcommand_min() > 0 && command.get_subcommands().empty();

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/config/text.h"
+#include "dpwa/base/plain_text.h"
 
 namespace dpwa::config {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {

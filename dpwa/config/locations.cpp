@@ -1,5 +1,6 @@
 #include "dpwa/config/locations.h"
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/config.h"
 
 namespace dpwa::config {
@@ -21,7 +22,7 @@ void Locations::fail(const std::string& key, const std::string& problem) const {
 }
 
 void Locations::fail_at(int line, const std::string& key, const std::string& problem) const {
-  std::string text = file_ + ":";
+  std::string text = one_line(file_) + ":";
   if (line > 0) text += std::to_string(line) + ":";
   if (!key.empty()) text += " " + key + ":";
   throw ConfigError(text + " " + problem);

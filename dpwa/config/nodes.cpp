@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/field.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/resolve.h"
@@ -92,8 +93,8 @@ bool is_own(const NodeEntry& entry, const NodeEntry& self) {
 std::string read_host(const Field& field) {
   const std::string accepted = "an IP address or a host name";
   const std::string host = field.text(accepted);
-  const auto printable = [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; };
-  if (host.empty() || host.size() > 253 || !std::all_of(host.begin(), host.end(), printable)) {
+  const bool blank = host.empty() || host.find(' ') != std::string::npos;
+  if (blank || host.size() > 253 || !is_plain_text(host)) {
     field.fail_type("a host", accepted);
   }
   return host;
@@ -180,7 +181,7 @@ void add_joiner(Config& config, const std::string& name, Locations& locations) {
   if (in_file || name.empty()) return;
   const char* port = std::getenv("DPWA_PORT");
   if (port == nullptr || *port == '\0') {
-    throw ConfigError(locations.file() + ": nodes: " + shown(name) +
+    throw ConfigError(one_line(locations.file()) + ": nodes: " + shown(name) +
                       " is not in the file, so its address is unknown; accepted: DPWA_PORT (and "
                       "DPWA_HOST) in the environment, or a node of the file");
   }

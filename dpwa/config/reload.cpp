@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/log/log.h"
 
@@ -107,7 +108,7 @@ void reload_or_keep(const std::function<void()>& reload) noexcept {
     try {
       reload();
     } catch (const std::exception& error) {
-      log(LogLevel::error, "config", std::string("not reloaded: ") + error.what());
+      log(LogLevel::error, "config", "not reloaded: " + one_line(error));
     }
   } catch (...) {  // no memory for the line either
     log(LogLevel::error, "config", "not reloaded: out of memory");

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <span>
 
+#include "dpwa/base/plain_text.h"
+
 namespace dpwa::config {
 namespace {
 
@@ -87,25 +89,17 @@ std::optional<Number> parse_whole(std::string_view text) {
 
 }  // namespace
 
-std::string one_line(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      line += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    } else {
-      line += c;
-    }
-  }
-  return line;
-}
-
 std::string shown(std::string_view value) {
   constexpr std::size_t longest = 60;
+  std::size_t size = std::min(value.size(), longest);
+  // Not within a character, whose continuation bytes are 10xxxxxx. It has at most three of them.
+  const auto splits = [&] {
+    return size < value.size() && (static_cast<unsigned char>(value[size]) & 0xC0U) == 0x80U;
+  };
+  while (splits() && size > longest - 3) --size;
   std::string text(1, '\'');
-  text += one_line(value.substr(0, longest));
-  return text += value.size() > longest ? "...'" : "'";
+  text += one_line(value.substr(0, size));
+  return text += size < value.size() ? "...'" : "'";
 }
 
 std::string joined(const std::vector<std::string>& words) {

@@ -10,10 +10,7 @@
 
 namespace dpwa::config {
 
-// The text with control characters escaped, so that a message stays on one line.
-std::string one_line(std::string_view text);
-
-// A value for an error line: in single quotes, on one line, cut after 60 bytes.
+// A value for an error line: in single quotes, as one_line() writes it, cut after 60 bytes.
 std::string shown(std::string_view value);
 
 // "a, b, c"

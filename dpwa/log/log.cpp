@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dpwa/base/file_descriptor.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa {
@@ -90,7 +91,8 @@ void configure_log(std::string_view level, const std::string& file, const std::s
 }
 
 void log(LogLevel level, std::string_view subsystem, std::string_view message) {
-  logger()->log(to_spdlog(level), "{}: {}", subsystem, message);
+  if (!log_enabled(level)) return;
+  logger()->log(to_spdlog(level), "{}: {}", subsystem, one_line(message));
 }
 
 bool log_enabled(LogLevel level) {

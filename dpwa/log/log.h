@@ -31,7 +31,8 @@ class NewLog {
 // dpwa/config/open_log.h.
 void configure_log(std::string_view level, const std::string& file, const std::string& node);
 
-// One named logger per subsystem ("rx", "tx", "node", "adapter"). Thread-safe.
+// One named logger per subsystem ("rx", "tx", "node", "adapter"). A message that quotes a peer or a
+// file cannot look like another line: it is written as by one_line(). Thread-safe.
 void log(LogLevel level, std::string_view subsystem, std::string_view message);
 bool log_enabled(LogLevel level);
 

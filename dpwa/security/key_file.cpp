@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "dpwa/config/text.h"
+#include "dpwa/base/plain_text.h"
 
 namespace dpwa {
 namespace {
@@ -77,7 +77,7 @@ void hkdf(const Key& key, std::string_view label, std::span<unsigned char> outpu
 }  // namespace
 
 FileResult<Keys> parse_keys(std::string_view text, const std::filesystem::path& file) {
-  const std::string name = config::one_line(file.string());
+  const std::string name = one_line(file.string());
   Keys keys;
   for (int number = 1; !text.empty(); ++number) {
     const auto end = text.find('\n');

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/config/text.h"
+#include "dpwa/base/plain_text.h"
 
 namespace dpwa {
 namespace {
@@ -25,7 +25,7 @@ std::string words_for(int error) {
 }
 
 std::string line(const fs::path& file, const std::string& problem) {
-  return config::one_line(file.string()) + ": " + problem;
+  return one_line(file.string()) + ": " + problem;
 }
 
 std::optional<std::string> fault_of(const struct stat& status, const fs::path& file) {
@@ -38,7 +38,7 @@ std::optional<std::string> fault_of(const struct stat& status, const fs::path& f
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777U);
     return std::string("may be used by others (mode ") + mode + "); remedy: chmod 600 " +
-           config::one_line(file.string());
+           one_line(file.string());
   }
   return std::nullopt;
 }
@@ -50,7 +50,7 @@ std::optional<std::string> fault_of_folder(const fs::path& folder) {
   const bool trusted = status.st_uid == 0 || status.st_uid == ::geteuid();
   const bool sticky = (status.st_mode & S_ISVTX) != 0;
   if (sticky && trusted) return std::nullopt;
-  const std::string name = config::one_line(folder.string());
+  const std::string name = one_line(folder.string());
   return "lies in a folder in which any user may replace it (" + name + ", " +
          (sticky ? "of user " + std::to_string(status.st_uid) : "world-writable") +
          "); remedy: chmod o-w " + name + ", or another folder";

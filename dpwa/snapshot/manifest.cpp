@@ -30,7 +30,8 @@ void check(std::size_t index, const TensorSpec& tensor) {
            "has a name of more than " + std::to_string(max_tensor_name_bytes) + " bytes");
   }
   if (!is_plain_text(tensor.name)) {
-    refuse(index, tensor.name, "has a name that is not UTF-8 or holds control characters");
+    refuse(index, tensor.name,
+           "has a name that is not UTF-8 or holds control or invisible characters");
   }
   if (tensor.shape.size() > max_rank) {
     refuse(index, tensor.name, "has more than " + std::to_string(max_rank) + " dimensions");

@@ -19,7 +19,8 @@ void check(std::string_view value, std::size_t min_bytes, std::size_t max_bytes,
                                 std::to_string(max_bytes));
   }
   if (!is_plain_text(value)) {
-    throw std::invalid_argument(std::string(what) + " is not UTF-8 or holds control characters");
+    throw std::invalid_argument(std::string(what) +
+                                " is not UTF-8 or holds control or invisible characters");
   }
 }
 
@@ -77,7 +78,8 @@ std::string Reader::read_text(std::uint64_t size, std::size_t min_bytes, std::si
   const auto taken = take(size);
   const std::string_view view(reinterpret_cast<const char*>(taken.data()), taken.size());
   if (!is_plain_text(view)) {
-    fail(Fault::bad_value, std::string(what) + " is not UTF-8 or holds control characters");
+    fail(Fault::bad_value,
+         std::string(what) + " is not UTF-8 or holds control or invisible characters");
     return {};
   }
   return std::string(view);

@@ -1,8 +1,8 @@
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
-#include <string>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/config.h"
 #include "dpwa/security/core_dumps.h"
 #include "examples/train/errors.h"
@@ -12,8 +12,7 @@
 namespace {
 
 int fail(const std::exception& error, int exit_code) {
-  const std::string text = error.what();  // LibTorch appends a stack trace
-  std::fprintf(stderr, "dpwa-train: %s\n", text.substr(0, text.find('\n')).c_str());
+  std::fprintf(stderr, "dpwa-train: %s\n", dpwa::one_line(error).c_str());
   return exit_code;
 }
 

@@ -11,6 +11,7 @@
 #include "adapters/adapter.h"
 #include "adapters/common/batch_norm.h"
 #include "adapters/launch/launched_config.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/backends.h"

@@ -320,6 +320,29 @@ TEST_CASE("odd bytes in a value or a key never break the line of the message") {
   CHECK(error_of(good_nodes + "backend: " + std::string(500, 'x') + "\n").size() < 200);
 }
 
+TEST_CASE("what a terminal hides or reorders is escaped in an error line") {
+  CHECK(error_of(good_nodes + "backend: null\u202E\n")
+            .starts_with("2: backend: 'null\\xe2\\x80\\xae' is unknown,"));
+  CHECK(error_of(good_nodes + "gos\u200Bsip: 1\n")
+            .starts_with("2: gos\\xe2\\x80\\x8bsip: unknown key, did you mean 'gossip'?"));
+  CHECK(
+      error_of(good_nodes + "\"a\\x9b31mb\": 1\n").starts_with("2: a\\xc2\\x9b31mb: unknown key,"));
+  CHECK(error_of("nodes: [{name: a, port: 1, host: \"127.0.0.1\u2060\"}]\n") ==
+        "1: nodes[0].host: '127.0.0.1\\xe2\\x81\\xa0' is not a host; accepted: an IP address or a "
+        "host "
+        "name");
+  CHECK_THROWS_WITH_AS(load_cluster("/nonexistent/a\n\u202Eb"),
+                       "/nonexistent/a\\x0a\\xe2\\x80\\xaeb: cannot be read: No such file or "
+                       "directory",
+                       ConfigError);
+}
+
+TEST_CASE("a value that is cut in an error line is cut between two characters") {
+  const std::string long_name = std::string(59, 'x') + "\u20AC\u20AC";
+  CHECK(error_of(good_nodes + "backend: " + long_name + "\n")
+            .starts_with("2: backend: '" + std::string(59, 'x') + "...' is unknown,"));
+}
+
 TEST_CASE("a file of many unknown keys is refused in a time proportional to its length") {
   std::string text = good_nodes;
   for (int i = 0; i < 100'000; ++i) text += "k" + std::to_string(100'000 + i) + ": 1\n";

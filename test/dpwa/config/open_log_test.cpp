@@ -39,12 +39,18 @@ TEST_CASE("a log that is opened and not used changes nothing") {
   CHECK(before.has("still here"));
 }
 
+TEST_CASE("a quoted text cannot begin a line of the log or turn one") {
+  const LogFile file;
+  log(LogLevel::warn, "test", "'a\nb' and 'w\u202E1' failed");
+  CHECK(file.has("test: 'a\\x0ab' and 'w\\xe2\\x80\\xae1' failed\n"));
+}
+
 TEST_CASE("an exception of a reload becomes one line of the log") {
   const LogFile file;
   reload_or_keep([] { throw ConfigError("c.yaml:3: gossip: wrong"); });
   CHECK(file.has("config: not reloaded: c.yaml:3: gossip: wrong\n"));
   reload_or_keep([] { throw std::bad_alloc(); });
-  CHECK(file.has("config: not reloaded: std::bad_alloc\n"));
+  CHECK(file.has("config: not reloaded: out of memory\n"));
   reload_or_keep([] {});
 }
 

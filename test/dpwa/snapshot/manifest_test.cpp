@@ -105,7 +105,7 @@ TEST_CASE("a bad tensor is refused by number and name") {
   CHECK(refusal({weight(std::string(256, 'x'), {1})}).find("more than 255 bytes") !=
         std::string::npos);
   CHECK(refusal({weight("a\n", {1})}) ==
-        "tensor 0 'a?' has a name that is not UTF-8 or holds control characters");
+        "tensor 0 'a?' has a name that is not UTF-8 or holds control or invisible characters");
   CHECK(refusal({weight("a", std::vector<std::uint64_t>(17, 1))}) ==
         "tensor 0 'a' has more than 16 dimensions");
   CHECK(refusal({weight("a", {1}, static_cast<DType>(99))}) == "tensor 0 'a' has an unknown dtype");
