@@ -52,9 +52,9 @@ std::function<double()> value_of(const torch::Tensor& loss) {
 CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& model)
     : config_(config), model_(model), flat_(model) {
   if (!flat_.device().is_cpu())
-    throw ConfigError(config_.file.string() +
-                      ": backend: collective: needs a model in host memory (device cpu), not on " +
-                      flat_.device().str());
+    fail_at_key(config_, "backend",
+                "'collective' is not offered for a model on " + flat_.device().str() +
+                    "; accepted: gossip, or a model in host memory (device cpu)");
   if (!config_.join.empty() || config_.self_added)
     throw ConfigError(config_.file.string() + ": '" + config_.self +
                       "' joins, which backend collective does not offer; accepted: a node of the "

@@ -4,7 +4,7 @@
 
 #include "adapters/collective/assembler.h"
 #include "adapters/collective/terms.h"
-#include "dpwa/config/locations.h"
+#include "dpwa/config/config.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::collective {
@@ -41,8 +41,7 @@ void require_engine(const Config& config) {
   try {
     make_engine(engine_kind(config.collective.engine));
   } catch (const CollectiveError& error) {
-    config::Locations(config.file.empty() ? "configuration" : config.file.string())
-        .fail_at(0, "collective.engine", error.engine() + ": " + error.reason());
+    fail_at_key(config, "collective.engine", error.engine() + ": " + error.reason());
   }
 }
 

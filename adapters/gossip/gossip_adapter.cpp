@@ -41,9 +41,9 @@ GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
     return;
   }
   if (!flat_.device().is_cpu()) {
-    throw ConfigError(config_.file.string() +
-                      ": gossip.daemon: needs a model in host memory (device cpu), not on " +
-                      flat_.device().str());
+    fail_at_key(config_, "gossip.daemon",
+                "'true' is not offered for a model on " + flat_.device().str() +
+                    "; accepted: false, or a model in host memory (device cpu)");
   }
   gossip_ = std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
 }

@@ -39,9 +39,8 @@ void LaunchedConfig::place(Config& config) {
     return;
   }
   if (config.gossip.daemon)
-    throw ConfigError(config.file.string() +
-                      ": gossip.daemon: true, which needs nodes that the file lists; accepted: "
-                      "false, or nodes");
+    fail_at_key(config, "gossip.daemon",
+                "'true' requires nodes that the file lists; accepted: false, or nodes");
   config.nodes = launch::meet(*place, meeting_options(config, around));
   config.self = launch::node_name(place->rank);
   has_met_ = true;

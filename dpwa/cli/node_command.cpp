@@ -9,7 +9,6 @@
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
-#include "dpwa/config/locations.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/security/core_dumps.h"
 
@@ -28,16 +27,15 @@ void run_node(const NodeOptions& options, CommandContext& context) {
   stop_signal::defer(true);
   const Config config = load_config(options.file, options.name, options.join);
   if (!config.gossip.daemon) {
-    throw ConfigError(options.file +
-                      ": gossip.daemon: is false, so no trainer would ever attach to a node "
-                      "process; accepted: gossip: {daemon: true}");
+    fail_at_key(config, "gossip.daemon",
+                "is false, so no trainer would ever attach to a node process; accepted: gossip: "
+                "{daemon: true}");
   }
   require_backend(config);
   if (config.backend == Backend::null) {
-    config::Locations(options.file)
-        .fail_at(config.backend_line, "backend",
-                 "'null' has no network, so no trainer would ever attach to a node process; "
-                 "accepted: gossip");
+    fail_at_key(config, "backend",
+                "'null' has no network, so no trainer would ever attach to a node process; "
+                "accepted: gossip");
   }
   check_host(config);
   open_log(config).use();

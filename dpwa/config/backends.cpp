@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "dpwa/config/locations.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
@@ -32,10 +31,6 @@ constexpr std::array<EngineInfo, 3> all_engines = {{
     {CollectiveEngine::mpi, DPWA_ENGINE_MPI_ABSENT},
 }};
 
-std::string shown_file(const Config& config) {
-  return config.file.empty() ? "configuration" : config.file.string();
-}
-
 void require_engine(const Config& config) {
   const CollectiveEngine asked = config.collective.engine;
   const CollectiveEngine engine =
@@ -48,10 +43,9 @@ void require_engine(const Config& config) {
     if (other.engine == CollectiveEngine::gloo) accepted = "auto";
     accepted.append(accepted.empty() ? "" : ", ").append(config::name_of(other.engine));
   }
-  config::Locations(shown_file(config))
-      .fail_at(0, "collective.engine",
-               std::string(config::name_of(engine)) + ": " + std::string(info->absent) +
-                   "; accepted: " + (accepted.empty() ? "none" : accepted));
+  fail_at_key(config, "collective.engine",
+              std::string(config::name_of(engine)) + ": " + std::string(info->absent) +
+                  "; accepted: " + (accepted.empty() ? "none" : accepted));
 }
 
 }  // namespace
@@ -76,18 +70,16 @@ std::string available_backends() {
 void require_backend(const Config& config) {
   const BackendInfo& info = backend_info(config.backend);
   if (!info.absent.empty()) {
-    config::Locations(shown_file(config))
-        .fail_at(config.backend_line, "backend",
-                 config::shown(config::name_of(info.backend)) + ' ' + std::string(info.absent) +
-                     "; accepted: " + available_backends());
+    fail_at_key(config, "backend",
+                config::shown(config::name_of(info.backend)) + ' ' + std::string(info.absent) +
+                    "; accepted: " + available_backends());
   }
   if (config.backend != Backend::collective) return;
   require_engine(config);
   require_plaintext_allowed(config);
   if (config.gossip.daemon)
-    config::Locations(shown_file(config))
-        .fail_at(0, "gossip.daemon",
-                 "true, which backend collective does not offer; accepted: false");
+    fail_at_key(config, "gossip.daemon",
+                "'true' is not offered by backend collective; accepted: false");
 }
 
 void require_plaintext_allowed(const Config& config) {
@@ -99,11 +91,10 @@ void require_plaintext_allowed(const Config& config) {
                                [](const std::string& one) { return config::is_loopback(one); });
   });
   if (all_loopback) return;
-  config::Locations(shown_file(config))
-      .fail_at(0, "collective.plaintext",
-               "the gradients of backend collective travel unencrypted, which security.mode " +
-                   config.security.mode +
-                   " does not allow beyond this machine; accepted: plaintext: true");
+  fail_at_key(config, "collective.plaintext",
+              "the gradients of backend collective travel unencrypted, which security.mode " +
+                  config.security.mode +
+                  " does not allow beyond this machine; accepted: plaintext: true");
 }
 
 }  // namespace dpwa

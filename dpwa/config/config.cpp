@@ -43,7 +43,10 @@ Config read_config(const YAML::Node& document, Locations& locations) {
   root.accept_only(known, key_paths());
   Config config;
   config.file = locations.file();
-  if (const Field* nodes = root.find("nodes")) read_nodes(*nodes, config.nodes);
+  if (const Field* nodes = root.find("nodes")) {
+    read_nodes(*nodes, config.nodes);
+    config.lines["nodes"] = nodes->line();
+  }
   check_names(config, locations);
   const bool original = is_original_form(document.IsSequence(), root);
   if (original) {
@@ -129,6 +132,12 @@ bool may_run(const Config& config, std::uint64_t nodes) {
 std::string unreachable_count(const Config& config, std::uint64_t nodes) {
   return std::to_string(nodes) + " nodes, where the file has " +
          std::to_string(config.nodes.size()) + " and gossip.membership.join is closed";
+}
+
+void fail_at_key(const Config& config, const std::string& key, const std::string& problem) {
+  Locations locations(config.file.empty() ? "configuration" : config.file.string());
+  for (const auto& [path, line] : config.lines) locations.place(path, line);
+  locations.fail(key, problem);
 }
 
 Config load_config(const std::filesystem::path& file, const std::string& name,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -93,22 +94,19 @@ struct SecurityConfig {
 };
 
 struct TransportConfig : ServingOptions, ChunkOptions {
-  Codec encoding = Codec::raw;      // in which peers are asked for their parameters
-  int congestion_control_line = 0;  // where the cluster file names it; 0 = nowhere
-  bool checksum = true;             // of chunks; false: none between nodes that both say so
+  Codec encoding = Codec::raw;  // in which peers are asked for their parameters
+  bool checksum = true;         // of chunks; false: none between nodes that both say so
 };
 
 struct LogConfig {
   std::string level = "info";  // trace, debug, info, warn, error, off
   std::string file;            // empty = stderr
-  int file_line = 0;           // where the cluster file names it; 0 = nowhere
 };
 
 struct Config {
   std::string cluster = "dpwa";
   std::vector<NodeEntry> nodes;
   Backend backend = Backend::gossip;
-  int backend_line = 0;  // where the cluster file names it; 0 = nowhere
   GossipConfig gossip;
   CollectiveConfig collective;
   InterpolationConfig interpolation;
@@ -117,7 +115,9 @@ struct Config {
   LogConfig log;
 
   std::filesystem::path file;  // where it came from; empty when built in code
-  std::string self;            // name of this node; empty when loaded with load_cluster
+  // The line on which the file gives a key or a section, by its path such as "gossip.daemon".
+  std::map<std::string, int> lines;
+  std::string self;  // name of this node; empty when loaded with load_cluster
   // Nodes to join by, as host:port and resolved; empty: a node of the file that starts with it.
   std::vector<NodeEntry> join;
   bool self_added = false;  // the own node is none of the file's
@@ -134,6 +134,11 @@ class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// Throws ConfigError about a value that was read and cannot be used after all, with the line of the
+// key or of the section around it. `problem` ends with what would be accepted.
+[[noreturn]] void fail_at_key(const Config& config, const std::string& key,
+                              const std::string& problem);
 
 // Loads, validates and resolves the cluster file, applies the DPWA_* overrides to node `name`.
 // `name` empty: taken from DPWA_NAME. Throws ConfigError. `join` lists running nodes as HOST:PORT.

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/config/locations.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa {
@@ -55,11 +54,10 @@ std::optional<std::string> congestion_control_problem(const Config& config) {
   const int error = name == "auto" ? 0 : refusal_of(name);
   if (error == 0) return std::nullopt;
   try {
-    config::Locations(config.file.string())
-        .fail_at(config.transport.congestion_control_line, "transport.congestion_control",
-                 config::congestion_control_refusal(
-                     name, error, words_in("/proc/sys/net/ipv4/tcp_available_congestion_control"),
-                     words_in("/proc/sys/net/ipv4/tcp_allowed_congestion_control")));
+    fail_at_key(config, "transport.congestion_control",
+                config::congestion_control_refusal(
+                    name, error, words_in("/proc/sys/net/ipv4/tcp_available_congestion_control"),
+                    words_in("/proc/sys/net/ipv4/tcp_allowed_congestion_control")));
   } catch (const ConfigError& found) {
     return found.what();
   }

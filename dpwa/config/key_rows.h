@@ -140,9 +140,9 @@ class In {
     key.bounds = format.bounds;
     key.beyond = format.beyond;
     key.quoted = format.quoted;
-    key.read = [place, read = format.read, line = key.line](const Field& field, Config& config) {
+    key.read = [place, read = format.read](const Field& field, Config& config) {
       store(place(config), read(field));
-      if (line != nullptr) line->write(config) = field.line();
+      config.lines[field.key()] = field.line();
     };
     key.print = [place, print = format.print,
                  optional = format.optional](const Config& config) -> std::optional<std::string> {
@@ -152,10 +152,7 @@ class In {
       if (optional && text.empty()) return std::nullopt;
       return text;
     };
-    key.copy = [place, line = key.line](const Config& from, Config& to) {
-      place(to) = place(from);
-      if (line != nullptr) line->write(to) = line->read(from);
-    };
+    key.copy = [place](const Config& from, Config& to) { place(to) = place(from); };
     key.same = [place](const Config& a, const Config& b) { return place(a) == place(b); };
     const Config defaults;
     const auto value = formatted<Value>(place(defaults));
@@ -169,10 +166,6 @@ class In {
 
 template <class... Members>
 In(Members...) -> In<Members...>;
-
-template <auto... members>
-inline constexpr LinePlace line_at{[](const Config& config) { return (config.*....*members); },
-                                   [](Config& config) -> int& { return (config.*....*members); }};
 
 // gossip_keys.cpp: the sections `gossip` and those inside it.
 KeySection gossip_keys();

@@ -40,8 +40,7 @@ KeySection top_level() {
                             "parallel](COLLECTIVE.md), or one node without a network. `dpwa "
                             "--version` lists the back ends of the build",
                .accepted = "`gossip`, `collective`, `null`; `dpwa config check`, `dpwa node` and "
-                           "trainers refuse `kvstore` and back ends that the build leaves out",
-               .line = &line_at<&Config::backend_line>}),
+                           "trainers refuse `kvstore` and back ends that the build leaves out"}),
       }};
 }
 
@@ -190,8 +189,7 @@ KeySection transport_keys() {
                  "auto: reno on loopback, else the system's own; or a name such as cubic, bbr",
                  {.reference = "`auto`: reno on loopback, else the system's own. A node whose host "
                                "lacks the named algorithm does not start; `dpwa config check` only "
-                               "warns, because it may run on another host",
-                  .line = &line_at<&Config::transport, &TransportConfig::congestion_control_line>}),
+                               "warns, because it may run on another host"}),
           in.key("chunk_bytes", &TransportConfig::chunk_bytes,
                  size(4 * 1024, 16 * 1024 * 1024, "a multiple of 64 from 4KiB to 16MiB", 64),
                  "size of the checksummed chunks of a reply; a multiple of 64 from 4KiB to 16MiB",
@@ -238,7 +236,7 @@ KeySection log_keys() {
                      one_of({"trace", "debug", "info", "warn", "error", "off"}),
                      "lines below this level are left out", {.reloads = true}),
               in.key("file", &LogConfig::file, log_path(), "`\"\"` = standard error; not a folder",
-                     {.reloads = true, .line = &line_at<&Config::log, &LogConfig::file_line>}),
+                     {.reloads = true}),
           }};
 }
 

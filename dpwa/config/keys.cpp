@@ -69,6 +69,7 @@ void read_sections_in(const KeySection& table, const Section& section, Config& c
     const Field* field = section.find(leaf_of(*inner));
     if (field == nullptr) continue;
     if (inner->path == "interpolation" && field->is_scalar()) continue;  // the original's form
+    config.lines[inner->path] = field->line();
     const Section map(*field, inner->accepted);
     read_section(*inner, map, config);
     read_sections_in(*inner, map, config);

@@ -13,22 +13,15 @@ namespace dpwa::config {
 class Field;
 class Section;
 
-// A line of the file that Config keeps.
-struct LinePlace {
-  int (*read)(const Config&);
-  int& (*write)(Config&);
-};
-
 // Properties that only some keys need, beside name, place, format and comment.
 struct KeyDetails {
-  std::string reference{};          // in Markdown, instead of the comment; for the key reference
-  std::string accepted{};           // in Markdown, instead of what the format says
-  std::string sample{};             // in the annotated file, instead of the default
-  std::string alias{};              // a second name, from the original dpwa
-  std::string mode{};               // of security: the one mode that the key belongs to
-  bool reloads = false;             // a running node takes a new value over
-  bool listed_last = false;         // error lines list it after the sections
-  const LinePlace* line = nullptr;  // where to note the line that gives the key
+  std::string reference{};   // in Markdown, instead of the comment; for the key reference
+  std::string accepted{};    // in Markdown, instead of what the format says
+  std::string sample{};      // in the annotated file, instead of the default
+  std::string alias{};       // a second name, from the original dpwa
+  std::string mode{};        // of security: the one mode that the key belongs to
+  bool reloads = false;      // a running node takes a new value over
+  bool listed_last = false;  // error lines list it after the sections
 };
 
 // A key of the cluster file: all that reading, printing, reloading and documenting it need.

@@ -3,16 +3,15 @@
 #include <filesystem>
 #include <system_error>
 
-#include "dpwa/config/locations.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa {
 namespace {
 
 [[noreturn]] void refuse(const Config& config, const std::string& why) {
-  config::Locations(config.file.string())
-      .fail_at(config.log.file_line, "log.file",
-               why + "; accepted: a file that can be written, or \"\" for stderr");
+  fail_at_key(config, "log.file",
+              why + "; accepted: a file that can be written, or \"\" for stderr");
 }
 
 }  // namespace
@@ -21,7 +20,7 @@ NewLog open_log(const Config& config) {
   try {
     return NewLog(config.log.level, config.log.file, config.self);
   } catch (const std::runtime_error& error) {
-    refuse(config, error.what());
+    refuse(config, one_line(error.what()));
   }
 }
 

@@ -84,6 +84,7 @@ ReloadPlan plan_reload(const Config& running, const Config& fresh) {
       if (key.reloads) key.copy(fresh, plan.config);
     }
   }
+  plan.config.lines = fresh.lines;
   compare_nodes(running, fresh, plan);
 
   const Values before = values_of(running);

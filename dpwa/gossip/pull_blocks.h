@@ -17,8 +17,7 @@ inline std::vector<ByteRange> pull_blocks(const Config& config, const Manifest& 
   try {
     return layer_blocks(manifest, config.gossip.blocks);
   } catch (const std::invalid_argument& why) {
-    const std::string file = config.file.empty() ? "" : config.file.string() + ": ";
-    throw ConfigError(file + "gossip.blocks: " + why.what());
+    fail_at_key(config, "gossip.blocks", why.what());
   }
 }
 

@@ -96,12 +96,12 @@ std::vector<NodeEntry> settle(const std::vector<Arrival>& arrivals) {
 std::string name_in_file(const Config& config, const LaunchPlace& place) {
   const auto size = static_cast<std::size_t>(place.size);
   if (size != config.nodes.size()) {
-    throw ConfigError(config.file.string() + ": nodes: the file lists " +
-                      std::to_string(config.nodes.size()) + ", and " + place.launcher +
-                      " has started " + std::to_string(size) +
-                      (size == 1 ? " process" : " processes") +
-                      "; accepted: as many, no list (the processes are the nodes then), or "
-                      "--name, which the launcher does not overrule");
+    fail_at_key(config, "nodes",
+                "the file lists " + std::to_string(config.nodes.size()) + ", and " +
+                    place.launcher + " has started " + std::to_string(size) +
+                    (size == 1 ? " process" : " processes") +
+                    "; accepted: as many, no list (the processes are the nodes then), or --name, "
+                    "which the launcher does not overrule");
   }
   return config.nodes[static_cast<std::size_t>(place.rank)].name;
 }

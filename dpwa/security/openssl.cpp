@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa {
@@ -54,8 +55,10 @@ std::vector<std::string> names_of(const X509* certificate) {
 }
 
 std::optional<std::string> fault_of_own(const X509* certificate, const std::string& name) {
-  if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0) return "has expired";
-  if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0) return "is not valid yet";
+  if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0)
+    return "has expired; accepted: one that is valid now";
+  if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
+    return "is not valid yet; accepted: one that is valid now";
   const auto names = names_of(certificate);
   if (name.empty() || std::ranges::find(names, name) != names.end()) return std::nullopt;
   return "is for " + (names.empty() ? "no name" : config::shown(config::joined(names))) +
@@ -69,7 +72,8 @@ FileResult<PrivateKeyPointer> read_private_key(const std::string& file) {
       BIO_new_mem_buf(text->text().data(), static_cast<int>(text->text().size())));
   PrivateKeyPointer key(PEM_read_bio_PrivateKey(memory.get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
-  if (!key) return file + ": holds no private key in PEM without a passphrase";
+  if (!key)
+    return one_line(file) + ": holds no private key; accepted: one in PEM without a passphrase";
   return key;
 }
 

@@ -24,12 +24,14 @@ std::string words_for(int error) {
   return std::generic_category().message(error);
 }
 
+constexpr const char* readable = "; accepted: a regular file that this user may read";
+
 std::string line(const fs::path& file, const std::string& problem) {
   return one_line(file.string()) + ": " + problem;
 }
 
 std::optional<std::string> fault_of(const struct stat& status, const fs::path& file) {
-  if (!S_ISREG(status.st_mode)) return "is not a regular file";
+  if (!S_ISREG(status.st_mode)) return std::string("is not a regular file") + readable;
   if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
     return "belongs to another user (" + std::to_string(status.st_uid) +
            "); accepted: a file of this user or of root";
@@ -94,10 +96,10 @@ void sync_folder(const fs::path& file) {
 FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_bytes) {
   // Not blocking, so that the program does not wait for a pipe of this name.
   const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (descriptor.get() < 0) return line(file, "cannot be read: " + words_for(errno));
+  if (descriptor.get() < 0) return line(file, "cannot be read: " + words_for(errno) + readable);
   struct stat status {};
   if (::fstat(descriptor.get(), &status) != 0)
-    return line(file, "cannot be read: " + words_for(errno));
+    return line(file, "cannot be read: " + words_for(errno) + readable);
   if (const auto fault = fault_of(status, file)) return line(file, *fault);
   if (const auto fault = fault_of_folders(descriptor.get())) return line(file, *fault);
   SecretText secret(max_bytes + 1);
@@ -106,7 +108,7 @@ FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_b
     const ssize_t got =
         ::read(descriptor.get(), secret.text().data() + have, secret.text().size() - have);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return line(file, "cannot be read: " + words_for(errno));
+    if (got < 0) return line(file, "cannot be read: " + words_for(errno) + readable);
     if (got == 0) break;
     have += static_cast<std::size_t>(got);
   }

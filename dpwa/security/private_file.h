@@ -54,6 +54,14 @@ class SecretText {
 template <typename T>
 using FileResult = boost::system::result<T, std::string>;
 
+// Why a file of the section `security` cannot be used.
+struct KeyedFault {
+  std::string key;      // of the cluster file, such as "key_file"
+  std::string problem;  // as of FileResult
+};
+template <typename T>
+using KeyedResult = boost::system::result<T, KeyedFault>;
+
 // Reads a file that only its owner may touch: a regular file of this user or of root, without
 // permissions for group and others (symbolic links are followed), of at most `max_bytes`. It
 // refuses a file when all users can replace something in a folder on the way to it. Such a folder

@@ -26,22 +26,22 @@ bool is_secure(const SecurityConfig& config) {
 
 }  // namespace
 
-Security::Security(const SecurityConfig& config, const std::string& place, std::string name)
-    : config_(for_node(config, place)), name_(std::move(name)) {
+Security::Security(const Config& config, const std::string& place, std::string name)
+    : config_(for_node(config.security, place)), name_(std::move(name)) {
   const auto loaded = load();
-  if (!loaded) throw ConfigError("security: " + loaded.error());
+  if (!loaded) fail_at_key(config, "security." + loaded.error().key, loaded.error().problem);
   context_ = *loaded;
 }
 
-FileResult<std::shared_ptr<const TlsContext>> Security::load() const {
+KeyedResult<std::shared_ptr<const TlsContext>> Security::load() const {
   try {
     if (config_.mode == "mtls")
       return TlsContext::load({config_.ca, config_.cert, config_.key, name_});
     const auto keys = read_key_file(config_.key_file);
-    if (!keys) return keys.error();
+    if (!keys) return KeyedFault{"key_file", keys.error()};
     return std::shared_ptr<const TlsContext>(std::make_shared<const TlsContext>(*keys));
   } catch (const std::exception& error) {
-    return std::string(error.what());
+    return KeyedFault{"mode", error.what()};
   }
 }
 
@@ -52,7 +52,7 @@ std::shared_ptr<const TlsContext> Security::context() const {
 
 std::optional<std::string> Security::reload() {
   auto loaded = load();
-  if (!loaded) return loaded.error();
+  if (!loaded) return loaded.error().problem;
   const MutexLock lock(mutex_);
   context_.swap(*loaded);
   return std::nullopt;
@@ -60,16 +60,16 @@ std::optional<std::string> Security::reload() {
 
 std::shared_ptr<Security> make_security(const Config& config) {
   if (!is_secure(config.security)) return nullptr;
-  return std::make_shared<Security>(config.security, config.self, config.self);
+  return std::make_shared<Security>(config, config.self, config.self);
 }
 
 std::shared_ptr<Security> make_observer_security(const Config& config, const std::string& name) {
   if (!is_secure(config.security)) return nullptr;
-  if (!name.empty()) return std::make_shared<Security>(config.security, name, "");
+  if (!name.empty()) return std::make_shared<Security>(config, name, "");
   std::optional<ConfigError> first;
   for (const NodeEntry& node : config.nodes) {
     try {
-      return std::make_shared<Security>(config.security, node.name, "");
+      return std::make_shared<Security>(config, node.name, "");
     } catch (const ConfigError& error) {
       if (!first) first = error;
     }

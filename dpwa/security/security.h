@@ -15,9 +15,9 @@ namespace dpwa {
 class Security {
  public:
   // `place`: what "{name}" in the paths stands for. `name`: of the node that the own certificate
-  // must name; empty: any. Throws ConfigError, one line, when a file cannot be used. The mode is
-  // psk or mtls.
-  Security(const SecurityConfig& config, const std::string& place, std::string name);
+  // must name; empty: any. Throws ConfigError with the line of the key when a file cannot be used.
+  // The mode is psk or mtls.
+  Security(const Config& config, const std::string& place, std::string name);
 
   // For the connections that begin now.
   std::shared_ptr<const TlsContext> context() const;
@@ -26,7 +26,7 @@ class Security {
   std::optional<std::string> reload();
 
  private:
-  FileResult<std::shared_ptr<const TlsContext>> load() const;
+  KeyedResult<std::shared_ptr<const TlsContext>> load() const;
 
   const SecurityConfig config_;  // with "{name}" replaced
   const std::string name_;

@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/security/openssl.h"
 
 namespace dpwa {
@@ -118,21 +119,28 @@ SslPointer TlsContext::begin(bool calls, OfferedKey* offered) const {
   return ssl;
 }
 
-FileResult<std::shared_ptr<const TlsContext>> TlsContext::load(const CertificateFiles& files) {
+KeyedResult<std::shared_ptr<const TlsContext>> TlsContext::load(const CertificateFiles& files) {
   const std::shared_ptr<TlsContext> loaded(new TlsContext());
   SSL_CTX* context = loaded->context_.get();
   ERR_clear_error();
-  if (SSL_CTX_load_verify_file(context, files.ca.c_str()) != 1)
-    return files.ca + ": holds no certificates of authorities in PEM: " + openssl_error();
+  if (SSL_CTX_load_verify_file(context, files.ca.c_str()) != 1) {
+    return KeyedFault{"ca", one_line(files.ca) + ": holds no certificates of authorities in PEM: " +
+                                openssl_error() + "; accepted: at least one"};
+  }
   work_out_extensions(context);
-  if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1)
-    return files.certificate + ": holds no certificate in PEM: " + openssl_error();
+  const std::string certificate = one_line(files.certificate);
+  if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
+    return KeyedFault{"cert", certificate + ": holds no certificate in PEM: " + openssl_error() +
+                                  "; accepted: the certificate of this node"};
+  }
   if (const auto fault = fault_of_own(SSL_CTX_get0_certificate(context), files.name))
-    return files.certificate + ": " + *fault;
+    return KeyedFault{"cert", certificate + ": " + *fault};
   const auto key = read_private_key(files.key);
-  if (!key) return key.error();
-  if (SSL_CTX_use_PrivateKey(context, key->get()) != 1 || SSL_CTX_check_private_key(context) != 1)
-    return files.key + ": is not the key of the certificate in " + files.certificate;
+  if (!key) return KeyedFault{"key", key.error()};
+  if (SSL_CTX_use_PrivateKey(context, key->get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
+    return KeyedFault{"key", one_line(files.key) + ": is not the key of the certificate in " +
+                                 certificate + "; accepted: the private key of that certificate"};
+  }
   return std::shared_ptr<const TlsContext>(loaded);
 }
 

@@ -27,14 +27,14 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
 
   // Certificates of nodes, as PEM files. The own certificate must have `name`, which is empty for a
-  // program that is not a node. The error is one line that begins with the faulty file.
+  // program that is not a node.
   struct CertificateFiles {
     std::string ca;
     std::string certificate;  // the chain of intermediates may follow in it
     std::string key;
     std::string name;
   };
-  static FileResult<std::shared_ptr<const TlsContext>> load(const CertificateFiles& files);
+  static KeyedResult<std::shared_ptr<const TlsContext>> load(const CertificateFiles& files);
 
   // For one connection, ready for its handshake. This and `offered` outlive it. Throws
   // std::bad_alloc.

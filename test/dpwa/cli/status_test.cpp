@@ -67,8 +67,10 @@ TEST_CASE(
         std::string::npos);
   const auto missing = status("none");
   CHECK(missing.exit_code == 2);
-  CHECK(missing.err == "security: " + folder.path("none").string() +
-                           ": cannot be read: No such file or directory\n");
+  CHECK(missing.err == folder.path("cluster.yaml").string() +
+                           ":3: security.key_file: " + folder.path("none").string() +
+                           ": cannot be read: No such file or directory; accepted: a regular file "
+                           "that this user may read\n");
 }
 
 TEST_CASE("status shows nodes that joined beside those of the file, and what each is held to be") {

@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(Authorities,
   const auto calls = caller_files.open(ours);
   REQUIRE(test::eventually([&] {
     const auto error = calls->reload();
-    return error && error->ends_with("node.pem: has expired");
+    return error && error->ends_with("node.pem: has expired; accepted: one that is valid now");
   }));
   const auto expired = secure_node(called);
   const auto caller = secure_caller(expired->port(), lasting.open(ours));

@@ -11,9 +11,9 @@ void ClusterKey::write(const Keys& keys) const {
 }
 
 std::shared_ptr<Security> ClusterKey::open() const {
-  SecurityConfig config;
-  config.mode = "psk";
-  config.key_file = folder_.path("key").string();
+  Config config;
+  config.security.mode = "psk";
+  config.security.key_file = folder_.path("key").string();
   return std::make_shared<Security>(config, "", "");
 }
 
@@ -23,11 +23,11 @@ NodeCertificate::NodeCertificate(const TestAuthority& authority, const std::stri
 }
 
 std::shared_ptr<Security> NodeCertificate::open(const TestAuthority& trusted) const {
-  SecurityConfig config;
-  config.mode = "mtls";
-  config.ca = trusted.file();
-  config.cert = folder_.path("node.pem").string();
-  config.key = folder_.path("node.key").string();
+  Config config;
+  config.security.mode = "mtls";
+  config.security.ca = trusted.file();
+  config.security.cert = folder_.path("node.pem").string();
+  config.security.key = folder_.path("node.key").string();
   return std::make_shared<Security>(config, "", "");
 }
 

@@ -23,7 +23,7 @@ struct NodeFiles {
         TlsContext::load({authority.file(), file("node.pem"), file("node.key"), name});
     if (loaded) return "none";
     const std::string place = folder.path("").string();
-    std::string error = loaded.error();
+    std::string error = loaded.error().problem;
     for (auto at = error.find(place); at != std::string::npos; at = error.find(place))
       error.erase(at, place.size());
     return error;
@@ -57,7 +57,7 @@ TEST_CASE_FIXTURE(NodeFiles, "a node's own certificate that nobody would accept 
   }
   SUBCASE("expired") {
     authority.sign(folder, "node", {.dns = "w1", .common_name = "", .seconds = -600});
-    CHECK(error() == "node.pem: has expired");
+    CHECK(error() == "node.pem: has expired; accepted: one that is valid now");
   }
 }
 
@@ -66,7 +66,9 @@ TEST_CASE_FIXTURE(NodeFiles, "files that are not what they should be are refused
   SUBCASE("the key of another certificate") {
     authority.sign(folder, "other", {.dns = "w1", .common_name = "", .seconds = 600});
     std::filesystem::rename(folder.path("other.key"), folder.path("node.key"));
-    CHECK(error() == "node.key: is not the key of the certificate in node.pem");
+    CHECK(error() ==
+          "node.key: is not the key of the certificate in node.pem; accepted: the private key "
+          "of that certificate");
   }
   SUBCASE("a key that others may read") {
     ::chmod(file("node.key").c_str(), 0644);
@@ -74,7 +76,7 @@ TEST_CASE_FIXTURE(NodeFiles, "files that are not what they should be are refused
   }
   SUBCASE("no key") {
     folder.write("node.key", "words\n");
-    CHECK(error() == "node.key: holds no private key in PEM without a passphrase");
+    CHECK(error() == "node.key: holds no private key; accepted: one in PEM without a passphrase");
   }
   SUBCASE("no certificate") {
     folder.write("node.pem", "words\n");

@@ -12,10 +12,10 @@ namespace {
 
 using test::SecretFolder;
 
-SecurityConfig psk(const std::string& key_file) {
-  SecurityConfig config;
-  config.mode = "psk";
-  config.key_file = key_file;
+Config psk(const std::string& key_file) {
+  Config config;
+  config.security.mode = "psk";
+  config.security.key_file = key_file;
   return config;
 }
 
@@ -52,11 +52,14 @@ TEST_CASE("a reload takes the new key, and keeps the old one when the new file i
 TEST_CASE("{name} in a path is the node's name") {
   const SecretFolder folder;
   write_key(folder, "w2.key");
-  const SecurityConfig config = psk(folder.path("{name}.key").string());
+  Config config = psk(folder.path("{name}.key").string());
+  config.file = "cluster.yaml";
+  config.lines["security.key_file"] = 7;
   CHECK_NOTHROW(Security(config, "w2", "w2"));
   CHECK_THROWS_WITH_AS(Security(config, "w1", "w1"),
-                       ("security: " + folder.path("w1.key").string() +
-                        ": cannot be read: No such file or directory")
+                       ("cluster.yaml:7: security.key_file: " + folder.path("w1.key").string() +
+                        ": cannot be read: No such file or directory; accepted: a regular file "
+                        "that this user may read")
                            .c_str(),
                        ConfigError);
 }
@@ -69,7 +72,7 @@ TEST_CASE("a program that is no node takes the files of the first node that has 
     node.name = name;
     config.nodes.push_back(node);
   }
-  config.security = psk(folder.path("{name}.key").string());
+  config.security = psk(folder.path("{name}.key").string()).security;
   CHECK_THROWS_AS(make_observer_security(config, ""), ConfigError);
   write_key(folder, "w2.key");
   CHECK(make_observer_security(config, "") != nullptr);
