@@ -27,6 +27,18 @@ std::string range_text(double minimum, double maximum) {
   return "a finite number";
 }
 
+// " did you mean 'a.name' or 'b.name'?", of those paths that end in this name; or nothing.
+std::string places_of(const std::string& name, const std::vector<std::string>& paths) {
+  std::string places;
+  for (const std::string& path : paths) {
+    const std::size_t dot = path.rfind('.');
+    if (path.substr(dot + 1) != name) continue;
+    places += (places.empty() ? "'" : " or '") + path + "'";
+    if (dot == std::string::npos) places += " at the top level";
+  }
+  return places.empty() ? "" : " did you mean " + places + "?";
+}
+
 }  // namespace
 
 Field::Field(Locations& locations, std::string key, int line, YAML::Node node)
@@ -177,11 +189,8 @@ void Section::accept_only(const std::vector<std::string>& known,
                           const std::vector<std::string>& elsewhere) const {
   for (const Entry& entry : entries_) {
     if (std::find(known.begin(), known.end(), entry.name) != known.end()) continue;
-    std::string hint = suggestion(entry.name, known);
-    for (std::size_t i = 0; i < elsewhere.size() && hint.empty(); ++i) {
-      const std::string& leaf = elsewhere[i].substr(elsewhere[i].rfind('.') + 1);
-      if (leaf == entry.name) hint = " did you mean '" + elsewhere[i] + "'?";
-    }
+    std::string hint = places_of(entry.name, elsewhere);
+    if (hint.empty()) hint = suggestion(entry.name, known);
     const std::string accepted = known.empty() ? "no keys" : joined(known);
     entry.field.fail("unknown key," + hint + " accepted: " + accepted);
   }

@@ -68,8 +68,8 @@ class Section {
   // The document itself: a map, or the original's list of single-key maps, taken as one map.
   Section(Locations& locations, const YAML::Node& root);
 
-  // Throws ConfigError for the first key that is not in `known`, suggesting the nearest of `known`
-  // and of `elsewhere` (keys that exist in another place).
+  // Throws ConfigError for the first key that is not in `known`. It suggests those of `elsewhere`
+  // (paths of keys in other places) that have this name, or else the nearest of `known`.
   void accept_only(const std::vector<std::string>& known,
                    const std::vector<std::string>& elsewhere = {}) const;
   const Field* find(const std::string& key) const;

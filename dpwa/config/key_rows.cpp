@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "dpwa/config/backends.h"
 #include "dpwa/config/text.h"
 #include "interpolation/registry.h"
 
@@ -17,6 +18,14 @@ std::string as_code(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "`" : ", `") + word + '`';
   return text;
+}
+
+std::vector<std::string> available_names() {
+  std::vector<std::string> names;
+  for (const BackendInfo& info : backends()) {
+    if (info.absent.empty()) names.emplace_back(name_of(info.backend));
+  }
+  return names;
 }
 
 Format<Duration> duration(bool zero_allowed) {
@@ -158,11 +167,18 @@ Format<std::string> cluster_name() {
   return format;
 }
 
-// An unquoted `backend: null` is YAML's null, and here the name of a back end.
+// An unquoted `backend: null` is YAML's null, and here the name of a back end. A file may name one
+// that this build lacks: require_backend() refuses it with the reason.
 Format<Backend> backend() {
   Format<Backend> format = choice(backend_words);
-  format.read = [named = format.read](const Field& field) {
-    return field.is_explicit_null() ? Backend::null : named(field);
+  format.read = [](const Field& field) {
+    if (field.is_explicit_null()) return Backend::null;
+    const std::string name = field.text(available_backends());
+    for (const Word<Backend>& word : backend_words) {
+      if (name == word.name) return word.value;
+    }
+    field.fail(shown(name) + " is unknown," + suggestion(name, available_names()) +
+               " accepted: " + available_backends());
   };
   return format;
 }

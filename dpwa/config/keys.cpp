@@ -35,7 +35,7 @@ void read_interpolation(const KeySection& table, const Section& section, Config&
 
 // A mode requires its own files and accepts no others.
 void read_security(const KeySection& table, const Section& section, Config& config) {
-  section.accept_only(accepted_names(table));
+  section.accept_only(accepted_names(table), key_paths());
   const Key& mode = key_at("security.mode");
   mode.read(section.need(mode.name, joined(mode.bounds)), config);
   const std::string& chosen = config.security.mode;
@@ -59,7 +59,7 @@ void read_section(const KeySection& table, const Section& section, Config& confi
   } else if (table.path == "security") {
     read_security(table, section, config);
   } else {
-    section.accept_only(accepted_names(table));
+    section.accept_only(accepted_names(table), key_paths());
     for (const Key& key : table.keys) read_key(key, section, config);
   }
 }
@@ -103,9 +103,8 @@ const KeySection& section_at(std::string_view path) {
 std::vector<std::string> key_paths() {
   std::vector<std::string> paths;
   for (const KeySection& section : key_table()) {
-    if (section.path.empty()) continue;
     for (const std::string& name : accepted_names(section))
-      paths.push_back(section.path + "." + name);
+      paths.push_back(section.path.empty() ? name : section.path + "." + name);
   }
   return paths;
 }
@@ -155,7 +154,7 @@ InterpolationParameters read_parameters(const std::string& method, const Section
       interpolation_registry().find(method)->parameters;
   std::vector<std::string> known = also_known;
   for (const InterpolationParameterSpec& spec : specs) known.push_back(spec.name);
-  section.accept_only(known);
+  section.accept_only(known, key_paths());
   InterpolationParameters parameters;
   for (const InterpolationParameterSpec& spec : specs) {
     if (const Field* field = section.find(spec.name)) {

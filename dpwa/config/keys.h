@@ -62,7 +62,7 @@ const std::vector<KeySection>& key_table();
 const Key* find_key(std::string_view path);
 const Key& key_at(std::string_view path);
 const KeySection& section_at(std::string_view path);
-std::vector<std::string> key_paths();  // of those in sections
+std::vector<std::string> key_paths();  // of all keys and sections
 std::string path_of(const KeySection& section, const Key& key);
 // "firewall" of "gossip.firewall".
 std::string leaf_of(const KeySection& section);

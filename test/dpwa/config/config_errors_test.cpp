@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/document.h"
 #include "dpwa/config/keys.h"
@@ -73,8 +74,8 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
       {"gossip:\n  timeout_ms:\n",
        "3: gossip.timeout_ms: no value; accepted: a number of ms above 0, or with a unit (500ms, "
        "2s)"},
-      {"backend:\n", "2: backend: no value; accepted: gossip, collective, kvstore, null"},
-      {"backend:", "2: backend: no value; accepted: gossip, collective, kvstore, null"},
+      {"backend:\n", "2: backend: no value; accepted: " + available_backends()},
+      {"backend:", "2: backend: no value; accepted: " + available_backends()},
       {"transport: {chunk_bytes: big}\n",
        "2: transport.chunk_bytes: 'big' is not a size; accepted: a multiple of 64 from 4KiB to "
        "16MiB"},
@@ -172,8 +173,8 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
        "2: interpolation.method: 'clok' is unknown, did you mean 'clock'? accepted: " +
            config::joined(interpolation_registry().names())},
       {"backend: gosip\n",
-       "2: backend: 'gosip' is unknown, did you mean 'gossip'? accepted: gossip, collective, "
-       "kvstore, null"},
+       "2: backend: 'gosip' is unknown, did you mean 'gossip'? accepted: " + available_backends()},
+      {"backend: kvstor\n", "2: backend: 'kvstor' is unknown, accepted: " + available_backends()},
       {"gossip: {blend: mean}\n", "2: gossip.blend: 'mean' is unknown, accepted: delta, lerp"},
       {"log: {level: loud}\n",
        "2: log.level: 'loud' is unknown, accepted: trace, debug, info, warn, error, off"},
@@ -194,6 +195,34 @@ TEST_CASE("a key at the top level that belongs to a section names the section") 
           .starts_with("2: blend: unknown key, did you mean 'gossip.blend'? accepted: cluster, "));
   CHECK(error_of(good_nodes + "chunk_bytes: 1\n")
             .starts_with("2: chunk_bytes: unknown key, did you mean 'transport.chunk_bytes'?"));
+}
+
+TEST_CASE("a key in a section that belongs to another place names that place") {
+  check_cases({
+      {"transport: {timeout_ms: 5}\n",
+       "2: transport.timeout_ms: unknown key, did you mean 'gossip.timeout_ms'? accepted: " +
+           keys_of("transport")},
+      {"gossip:\n  quarantine_ms: 5\n",
+       "3: gossip.quarantine_ms: unknown key, did you mean 'gossip.firewall.quarantine_ms'? "
+       "accepted: " +
+           keys_of("gossip")},
+      {"gossip: {firewall: {membership: {}}}\n",
+       "2: gossip.firewall.membership: unknown key, did you mean 'gossip.membership'? accepted: " +
+           keys_of("gossip.firewall")},
+      {"log: {start_wait_ms: 5}\n",
+       "2: log.start_wait_ms: unknown key, did you mean 'gossip.start_wait_ms' or "
+       "'collective.start_wait_ms'? accepted: " +
+           keys_of("log")},
+      {"gossip: {cluster: x}\n",
+       "2: gossip.cluster: unknown key, did you mean 'cluster' at the top level? accepted: " +
+           keys_of("gossip")},
+      {"security: {level: info}\n",
+       "2: security.level: unknown key, did you mean 'log.level'? accepted: " +
+           keys_of("security")},
+      {"interpolation: {method: clock, blend: lerp}\n",
+       "2: interpolation.blend: unknown key, did you mean 'gossip.blend'? accepted: " +
+           keys_of("interpolation")},
+  });
 }
 
 TEST_CASE("a key given twice is refused at its second line") {
