@@ -58,7 +58,8 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, out, err);  // --help, --version
-    err << "dpwa-bench: " << cli::usage_problem(app, error) << " (see dpwa-bench --help)\n";
+    err << "dpwa-bench: " << cli::usage_problem(app, error) << " (see " << cli::help_of(app)
+        << ")\n";
     return wrong_usage;
   }
   return context.exit_code;

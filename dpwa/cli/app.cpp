@@ -46,7 +46,7 @@ int parse_and_run(int argc, const char* const* argv, std::ostream& out, std::ost
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, out, err);  // --help, --version
-    err << "dpwa: " << usage_problem(app, error) << " (see dpwa --help)\n";
+    err << "dpwa: " << usage_problem(app, error) << " (see " << help_of(app) << ")\n";
     return wrong_usage;
   }
   return context.exit_code;

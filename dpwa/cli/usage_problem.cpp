@@ -131,4 +131,13 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
          config::joined(words);
 }
 
+std::string help_of(const CLI::App& app) {
+  const std::vector<Leftover> rest = leftovers(app);
+  std::string line = "--help";
+  for (const CLI::App* command = rest.empty() ? chosen_commands(app).back() : rest.front().second;
+       command != nullptr; command = command->get_parent())
+    line = command->get_name() + ' ' + line;
+  return line;
+}
+
 }  // namespace dpwa::cli

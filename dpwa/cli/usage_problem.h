@@ -14,4 +14,8 @@ namespace dpwa::cli {
 // many, or what the parser says. For every program of the project.
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& error);
 
+// The command line that prints the help for it: "dpwa --help", or "dpwa config check --help" where
+// that subcommand refused its words.
+std::string help_of(const CLI::App& app);
+
 }  // namespace dpwa::cli
