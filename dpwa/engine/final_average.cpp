@@ -43,8 +43,9 @@ std::optional<FinalAverage::Action> FinalAverage::act(TimePoint now,
     case Phase::publishing:
       if (const auto since = std::exchange(alone_since_, std::nullopt)) {
         const auto alone = std::chrono::round<std::chrono::seconds>(now - *since);
-        lines_.push_back(
-            {true, "ends alone: no peer has answered for " + std::to_string(alone.count()) + " s"});
+        lines_.push_back({true, alone.count() == 0 ? "ends alone: no peer answers"
+                                                   : "ends alone: no peer has answered for " +
+                                                         std::to_string(alone.count()) + " s"});
       }
       return Publish{};
     case Phase::waiting:

@@ -43,7 +43,7 @@ void StartUp::announce_waiting(TimePoint now) {
   const std::string joining =
       names_of(seen_, [](PeerStart state) { return state == PeerStart::joining; });
   const std::string text = !silent.empty()    ? silent
-                           : !joining.empty() ? joining + ": no common weights there yet"
+                           : !joining.empty() ? joining + " to take over the common weights"
                                               : "all to begin with the same weights";
   lines_.push_back({false, "waiting for " + text});
 }
@@ -65,10 +65,11 @@ std::string StartUp::shortfall(TimePoint now) const {
                      " (gossip.start_wait_ms) ";
   if (static_cast<std::size_t>(running) >= options_.rule.min_nodes)
     return text + "no node has given it weights to begin with";
-  text += "it is one of " + std::to_string(running) + " nodes, and gossip.min_nodes requires " +
-          std::to_string(options_.rule.min_nodes);
+  text += (running == 1 ? std::string("no other node runs")
+                        : "only " + std::to_string(running) + " nodes run, this one included") +
+          ", and gossip.min_nodes requires " + std::to_string(options_.rule.min_nodes);
   const std::string absent = names_of(seen_, [](PeerStart state) { return !answered(state); });
-  return absent.empty() ? text : text + "; not there: " + absent;
+  return absent.empty() ? text : text + "; no answer from " + absent;
 }
 
 }  // namespace dpwa

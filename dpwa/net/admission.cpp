@@ -44,12 +44,12 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalN
 
 wire::Reject model_reject(const LocalNode& local, const std::string& caller) {
   return {wire::RejectCode::model,
-          "the models of '" + local.name + "' (here) and '" + caller + "' (there) differ"};
+          "the models of '" + local.name + "' and '" + caller + "' differ"};
 }
 
 wire::Reject model_reject(const LocalNode& local, const std::string& caller,
-                          const Manifest& there) {
-  const auto difference = first_difference(local.manifest, there);
+                          const Manifest& theirs) {
+  const auto difference = first_difference({local.name, local.manifest}, {caller, theirs});
   wire::Reject reject = model_reject(local, caller);
   reject.reason += ": " + difference.value_or("their fingerprints are not equal");
   return reject;

@@ -19,7 +19,8 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalN
 
 // The reject for a caller whose model differs; with that model, `there`, naming the first tensor.
 wire::Reject model_reject(const LocalNode& local, const std::string& caller);
-wire::Reject model_reject(const LocalNode& local, const std::string& caller, const Manifest& there);
+wire::Reject model_reject(const LocalNode& local, const std::string& caller,
+                          const Manifest& theirs);
 
 // The grant of a PULL: bytes `range` of a snapshot, which does not change while it is held.
 struct PullGrant {

@@ -139,7 +139,7 @@ asio::awaitable<std::optional<Failure>> secure_inbound(Stream& stream, const Sec
     failure = refused("speaks TLS, which this node does not (security.mode)");
   } else if (!speaks_tls) {
     const wire::Reject reject{wire::RejectCode::security,
-                              "this node speaks TLS only (security.mode)"};
+                              "the called node speaks TLS only (security.mode)"};
     const auto frame = wire::encode(reject, 0);
     co_await stream.write_all(frame);
     failure = refused("speaks no TLS (is its security mode insecure?)");

@@ -112,17 +112,17 @@ std::string type_of(const TensorSpec& tensor) {
   return text + ']';
 }
 
-std::optional<std::string> difference_of(const TensorSpec& here, const TensorSpec& there) {
-  if (here.name != there.name) {
-    return "is '" + here.name + "' here and '" + there.name + "' there";
-  }
-  const std::string name = "'" + here.name + "' is ";
-  if (here.dtype != there.dtype || here.shape != there.shape) {
-    return name + type_of(here) + " here and " + type_of(there) + " there";
-  }
-  if (here.rule != there.rule) {
-    return name + words_for(here.rule) + " here and " + words_for(there.rule) + " there";
-  }
+// What one tensor is on each of two nodes.
+std::optional<std::string> difference_of(const TensorSpec& of_a, const std::string& a,
+                                         const TensorSpec& of_b, const std::string& b) {
+  const auto apart = [&](const std::string& on_a, const std::string& on_b) {
+    return "is " + on_a + " on '" + a + "' and " + on_b + " on '" + b + "'";
+  };
+  if (of_a.name != of_b.name) return apart("'" + of_a.name + "'", "'" + of_b.name + "'");
+  const std::string name = "'" + of_a.name + "' ";
+  if (of_a.dtype != of_b.dtype || of_a.shape != of_b.shape)
+    return name + apart(type_of(of_a), type_of(of_b));
+  if (of_a.rule != of_b.rule) return name + apart(words_for(of_a.rule), words_for(of_b.rule));
   return std::nullopt;
 }
 
@@ -179,21 +179,19 @@ Manifest::Manifest(std::vector<TensorSpec> tensors) : tensors_(std::move(tensors
   fingerprint_ = fingerprint_of(tensors_);
 }
 
-std::optional<std::string> first_difference(const Manifest& here, const Manifest& there) {
-  const std::size_t ours = here.tensors().size();
-  const std::size_t theirs = there.tensors().size();
-  const std::size_t common = std::min(ours, theirs);
+std::optional<std::string> first_difference(const NodeModel& a, const NodeModel& b) {
+  const std::vector<TensorSpec>& of_a = a.manifest.tensors();
+  const std::vector<TensorSpec>& of_b = b.manifest.tensors();
+  const std::size_t common = std::min(of_a.size(), of_b.size());
   for (std::size_t i = 0; i < common; ++i) {
-    if (const auto difference = difference_of(here.tensors()[i], there.tensors()[i])) {
+    if (const auto difference = difference_of(of_a[i], a.node, of_b[i], b.node))
       return "tensor " + std::to_string(i) + " " + *difference;
-    }
   }
-  if (ours == theirs) return std::nullopt;
-  const bool more_here = ours > theirs;
-  const TensorSpec& extra = (more_here ? here : there).tensors()[common];
-  return "tensor " + std::to_string(common) + " '" + extra.name + "' exists only " +
-         (more_here ? "here" : "there") + " (" + std::to_string(ours) + " tensors here, " +
-         std::to_string(theirs) + " there)";
+  if (of_a.size() == of_b.size()) return std::nullopt;
+  const bool a_has_more = of_a.size() > of_b.size();
+  return "tensor " + std::to_string(common) + " '" + (a_has_more ? of_a : of_b)[common].name +
+         "' exists only on '" + (a_has_more ? a : b).node + "' (" + std::to_string(of_a.size()) +
+         " tensors on '" + a.node + "', " + std::to_string(of_b.size()) + " on '" + b.node + "')";
 }
 
 }  // namespace dpwa

@@ -80,8 +80,14 @@ class Manifest {
   Fingerprint fingerprint_{};
 };
 
-// The first difference in words, e.g. "tensor 3 'fc2.weight' is float32[10,128] here and
-// float32[10,256] there"; none when the two describe the same model.
-std::optional<std::string> first_difference(const Manifest& here, const Manifest& there);
+// The model of a node, by the node's name.
+struct NodeModel {
+  const std::string& node;
+  const Manifest& manifest;
+};
+
+// The first difference in words that are right on every node, e.g. "tensor 3 'fc2.weight' is
+// float32[10,128] on 'w1' and float32[10,256] on 'w2'"; none when both have the same model.
+std::optional<std::string> first_difference(const NodeModel& a, const NodeModel& b);
 
 }  // namespace dpwa

@@ -85,8 +85,8 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
   if (start != magic) return fault(Fault::bad_magic, "not a dpwa peer: wrong magic");
   // Checked before the checksum, which a later version may have in another place.
   if (const unsigned version = in.u8(); version != protocol_version) {
-    return fault(Fault::bad_version, "peer speaks protocol " + std::to_string(version) +
-                                         ", this node speaks " + std::to_string(protocol_version));
+    return fault(Fault::bad_version, "the frame has protocol version " + std::to_string(version) +
+                                         "; accepted: " + std::to_string(protocol_version));
   }
   if (Reader(bytes.last(crc_bytes)).u32() != crc32c(bytes.first(checked_bytes))) {
     return fault(Fault::bad_checksum, "checksum of the header is wrong");

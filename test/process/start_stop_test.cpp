@@ -46,7 +46,8 @@ TEST_CASE("a node with another model is refused with the tensor's name, the runn
   run.start("w2", {"--elements", "101"});
   CHECK(run.wait("w2") == 1);
   INFO(run.logs());
-  CHECK(run.log("w2").find("'x' is float32[100] here and float32[101] there") != std::string::npos);
+  CHECK(run.log("w2").find("'x' is float32[100] on 'w1' and float32[101] on 'w2'") !=
+        std::string::npos);
   CHECK(run.log("w1").find("'x' is float32[") != std::string::npos);
   CHECK(run.steps("w2").empty());
 

@@ -241,3 +241,11 @@ TEST_CASE("a node that ends alone says for how long, and without an average it o
   CHECK(node.greetings == 0);
   CHECK(node.lines == std::vector<std::string>{"ends alone: no peer has answered for 12 s"});
 }
+
+TEST_CASE("a node that has become alone just before its end says so without a time") {
+  Ending node({{"w2", 24h}});
+  node.options.averages = false;
+  node.alone_since = begun - 100ms;
+  node.run();
+  CHECK(node.lines == std::vector<std::string>{"ends alone: no peer answers"});
+}

@@ -217,9 +217,23 @@ TEST_CASE("with fewer nodes than gossip.min_nodes a node does not begin, and say
   options.rule.min_nodes = 2;
   StartingCluster cluster(nodes, 1, options);
   cluster.run(11s);
+  CHECK(cluster.nodes()[0].failure.ends_with(
+      "(gossip.start_wait_ms) no other node runs, and "
+      "gossip.min_nodes requires 2; no answer from 'w2', 'w3'"));
+}
+
+TEST_CASE("with some of the nodes that gossip.min_nodes requires, the failure counts them") {
+  std::vector<StartingNode> nodes(3);
+  nodes[1].arrives = 500ms;  // or it gives up first
+  nodes[2].arrives = never;
+  dpwa::StartUpOptions options;
+  options.rule.min_nodes = 3;
+  StartingCluster cluster(nodes, 1, options);
+  cluster.run(11s);
   CHECK(
-      cluster.nodes()[0].failure.ends_with("(gossip.start_wait_ms) it is one of 1 nodes, and "
-                                           "gossip.min_nodes requires 2; not there: 'w2', 'w3'"));
+      cluster.nodes()[0].failure.ends_with("(gossip.start_wait_ms) only 2 nodes run, this one "
+                                           "included, and gossip.min_nodes requires 3; "
+                                           "no answer from 'w3'"));
 }
 
 TEST_CASE("a node that is alone says so at its start") {

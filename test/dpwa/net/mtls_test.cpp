@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(Authorities, "a caller whose certificate is not accepted is to
     reason = "shows a certificate, not the cluster key (is its security mode mtls?)";
   }
   SUBCASE("none") {
-    reason = "this node speaks TLS only (security.mode)";
+    reason = "the called node speaks TLS only (security.mode)";
   }
   const auto caller = secure_caller(node->port(), security);
   CHECK(greeting_of(*caller) == reason);

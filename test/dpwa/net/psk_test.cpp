@@ -75,7 +75,7 @@ TEST_CASE("a node that cannot show the key is refused at once, with the reason, 
   }
   SUBCASE("no TLS at the caller") {
     calls = nullptr;
-    reason = "this node speaks TLS only (security.mode)";
+    reason = "the called node speaks TLS only (security.mode)";
   }
   SUBCASE("no TLS at the called") {
     called = nullptr;
@@ -113,7 +113,7 @@ TEST_CASE("an observer sees a node with its key, and why one without it does not
   };
   CHECK(ask(key.open()).json == "{}");
   CHECK(ask(other.open()).error == "does not accept this cluster key");
-  CHECK(ask(nullptr).error == "this node speaks TLS only (security.mode)");
+  CHECK(ask(nullptr).error == "the called node speaks TLS only (security.mode)");
 }
 
 TEST_CASE("a handshake that trickles is cut at the deadline") {

@@ -89,7 +89,7 @@ TEST_CASE("a peer with another model refuses and names the tensor") {
   const auto greeted = node.client().greet_all(test::patience);
   REQUIRE(greeted.size() == 1);
   CHECK(greeted[0].failure == PeerFailure::rejected);
-  CHECK(greeted[0].detail.find("'x' is float32[17] here and float32[16] there") !=
+  CHECK(greeted[0].detail.find("'x' is float32[17] on 'w1' and float32[16] on 'w2'") !=
         std::string::npos);
 }
 

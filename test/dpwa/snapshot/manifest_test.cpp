@@ -132,20 +132,24 @@ TEST_CASE("sizes beyond the bound are refused, never wrapped") {
 }
 
 TEST_CASE("the first difference of two models is told in words") {
-  const Manifest here({weight("a", {2}), weight("fc2.weight", {10, 128})});
-  CHECK_FALSE(first_difference(here, here));
-  CHECK(first_difference(here, Manifest({weight("a", {2}), weight("fc2.weight", {10, 256})})) ==
-        "tensor 1 'fc2.weight' is float32[10,128] here and float32[10,256] there");
-  CHECK(first_difference(here, Manifest({weight("a", {}, DType::float16), weight("b", {1})})) ==
-        "tensor 0 'a' is float32[2] here and float16[] there");
-  CHECK(first_difference(here, Manifest({weight("a", {2}), weight("fc3.weight", {10, 128})})) ==
-        "tensor 1 is 'fc2.weight' here and 'fc3.weight' there");
-  CHECK(first_difference(here, Manifest({weight("a", {2})})) ==
-        "tensor 1 'fc2.weight' exists only here (2 tensors here, 1 there)");
-  CHECK(first_difference(Manifest(std::vector<TensorSpec>{}), here) ==
-        "tensor 0 'a' exists only there (0 tensors here, 2 there)");
+  const Manifest first({weight("a", {2}), weight("fc2.weight", {10, 128})});
+  const auto difference = [](const Manifest& of_w1, const Manifest& of_w2) {
+    const std::string w1 = "w1", w2 = "w2";
+    return first_difference({w1, of_w1}, {w2, of_w2});
+  };
+  CHECK_FALSE(difference(first, first));
+  CHECK(difference(first, Manifest({weight("a", {2}), weight("fc2.weight", {10, 256})})) ==
+        "tensor 1 'fc2.weight' is float32[10,128] on 'w1' and float32[10,256] on 'w2'");
+  CHECK(difference(first, Manifest({weight("a", {}, DType::float16), weight("b", {1})})) ==
+        "tensor 0 'a' is float32[2] on 'w1' and float16[] on 'w2'");
+  CHECK(difference(first, Manifest({weight("a", {2}), weight("fc3.weight", {10, 128})})) ==
+        "tensor 1 is 'fc2.weight' on 'w1' and 'fc3.weight' on 'w2'");
+  CHECK(difference(first, Manifest({weight("a", {2})})) ==
+        "tensor 1 'fc2.weight' exists only on 'w1' (2 tensors on 'w1', 1 on 'w2')");
+  CHECK(difference(Manifest(std::vector<TensorSpec>{}), first) ==
+        "tensor 0 'a' exists only on 'w2' (0 tensors on 'w1', 2 on 'w2')");
   const Manifest frozen({weight("a", {2}, DType::float32, BlendRule::carry)});
-  CHECK(first_difference(here, frozen) == "tensor 0 'a' is interpolated here and carried there");
+  CHECK(difference(first, frozen) == "tensor 0 'a' is interpolated on 'w1' and carried on 'w2'");
 }
 
 }  // namespace

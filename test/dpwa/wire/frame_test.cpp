@@ -60,7 +60,7 @@ TEST_CASE("another protocol version is named, even when its header has another c
   const auto decoded = decode_header(header, 0);
   REQUIRE_FALSE(decoded.has_value());
   CHECK(decoded.error().fault == Fault::bad_version);
-  CHECK(decoded.error().detail == "peer speaks protocol 2, this node speaks 1");
+  CHECK(decoded.error().detail == "the frame has protocol version 2; accepted: 1");
 }
 
 TEST_CASE("a wrong header checksum is refused before any other field is looked at") {
