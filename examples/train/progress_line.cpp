@@ -10,7 +10,7 @@ namespace dpwa::train {
 namespace {
 
 constexpr std::chrono::milliseconds terminal_interval(500);
-constexpr std::chrono::milliseconds file_interval(2000);
+constexpr std::chrono::milliseconds file_interval(10000);
 
 std::string words_for(const StepReport& report) {
   const std::string outcome(to_string(report.outcome));

@@ -12,8 +12,8 @@
 namespace dpwa::train {
 
 // The line on stderr that shows the progress of training: rewritten in place at most twice a second
-// on a terminal, a new line every two seconds elsewhere, nothing when quiet. Work that ends within
-// that time, such as an evaluation of a small model, gets no line. One owner, one thread.
+// on a terminal, a new line at most every ten seconds elsewhere, nothing when quiet. Work that ends
+// within that time, such as an evaluation of a small model, gets no line. One owner, one thread.
 class ProgressLine {
  public:
   ProgressLine(std::string node, std::uint64_t steps, bool quiet, std::FILE* out = stderr);

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// A progress line into memory, which is no terminal: a line every 2 s.
+// A progress line into memory, which is no terminal: a line every 10 s.
 struct Shown {
   char* text = nullptr;
   std::size_t size = 0;
@@ -40,12 +40,12 @@ TEST_CASE("work beside the steps tells how far it is once it has lasted a while"
   ProgressLine progress("w1", 100, false, shown.file);
   const auto at = [&](int ms) { return shown.start + milliseconds(ms); };
   progress.work("evaluating", 0, 1000, at(0));
-  progress.work("evaluating", 100, 1000, at(1999));
+  progress.work("evaluating", 100, 1000, at(9999));
   CHECK(shown.words().empty());
-  progress.work("evaluating", 200, 1000, at(2000));
+  progress.work("evaluating", 200, 1000, at(10000));
   CHECK(shown.words() == "w1  evaluating: 200 of 1000 samples\n");
-  progress.work("evaluating", 300, 1000, at(3999));
-  progress.work("evaluating", 400, 1000, at(4000));
+  progress.work("evaluating", 300, 1000, at(19999));
+  progress.work("evaluating", 400, 1000, at(20000));
   CHECK(shown.words() ==
         "w1  evaluating: 200 of 1000 samples\nw1  evaluating: 400 of 1000 samples\n");
 }
@@ -58,6 +58,7 @@ TEST_CASE("a step whose gradients were averaged says over how many nodes, and no
   report.participants = 3;
   report.clock = 7;
   progress.step(7, 0.5, report, shown.start);
+  progress.step(8, 0.5, report, shown.start + milliseconds(9999));
   CHECK(shown.words() == "w1  step 7/100  loss 0.5000  clock 7.0  averaged over 3 nodes\n");
 }
 
@@ -68,9 +69,9 @@ TEST_CASE("work and steps share the rate, and each begins of its own") {
   progress.step(7, 0.5, {}, at(0));
   CHECK(shown.words().starts_with("w1  step 7/100  loss 0.5000  clock 0.0  pulls 0 ok 0 failed  "));
   const std::size_t first = shown.words().size();
-  progress.work("evaluating", 0, 10, at(1500));  // short ones, time and again
-  progress.work("evaluating", 10, 10, at(1600));
-  progress.step(8, 0.5, {}, at(2000));  // are in no step's way
+  progress.work("evaluating", 0, 10, at(9500));  // short ones, time and again
+  progress.work("evaluating", 10, 10, at(9600));
+  progress.step(8, 0.5, {}, at(10000));  // are in no step's way
   CHECK(shown.words().find("step 8/100") != std::string::npos);
   CHECK(shown.words().find("evaluating") == std::string::npos);
   CHECK(shown.words().size() > first);
