@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/engine/node_place.h"
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/progress.h"
@@ -16,11 +17,7 @@
 
 namespace dpwa {
 
-struct FinalAverageOptions {
-  std::string name;            // of this node
-  std::size_t position = 0;    // number of nodes of the cluster file before this one
-  std::size_t file_peers = 0;  // other nodes of the file; they have the first places
-  bool joins = false;          // the cluster file does not name this node
+struct FinalAverageOptions : NodePlace {
   std::size_t min_nodes = 1;
   bool averages = true;  // false: the final parameters are only published
   Duration timeout{};

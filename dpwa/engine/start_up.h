@@ -10,6 +10,7 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
+#include "dpwa/engine/node_place.h"
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/start_comparison.h"
 #include "dpwa/engine/trainer_line.h"
@@ -18,12 +19,8 @@
 
 namespace dpwa {
 
-struct StartUpOptions {
-  std::string name;            // of this node
-  std::size_t position = 0;    // number of nodes of the cluster file before this one
-  std::size_t file_peers = 0;  // other nodes of the file; they have the first places
-  bool joins = false;          // the cluster file does not name this node
-  std::string join_by;         // the addresses given to join by, for messages; empty: none
+struct StartUpOptions : NodePlace {
+  std::string join_by;  // the addresses given to join by, for messages; empty: none
   StartRuleOptions rule;
   Duration timeout{};   // of a greeting, and of a pull at least
   unsigned blocks = 1;  // that the model is pulled in

@@ -121,10 +121,7 @@ FinishReport run_final_average(TrainerSide& side,
                                const std::function<std::set<std::string>()>& served_final) {
   const Config& config = side.config;
   FinalAverageOptions options;
-  options.name = config.self;
-  options.position = config.self_index();
-  options.file_peers = Node::file_indices(config).size();
-  options.joins = config.is_joiner();
+  static_cast<NodePlace&>(options) = place_of(config);
   options.min_nodes = config.gossip.min_nodes;
   options.averages = config.gossip.final_average;
   options.timeout = config.gossip.timeout;

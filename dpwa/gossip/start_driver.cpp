@@ -109,10 +109,7 @@ class StartDriver {
 void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, TimePoint begun) {
   const Config& config = side.config;
   StartUpOptions options;
-  options.name = config.self;
-  options.position = config.self_index();
-  options.file_peers = Node::file_indices(config).size();
-  options.joins = config.is_joiner();
+  static_cast<NodePlace&>(options) = place_of(config);
   for (const NodeEntry& node : config.join)
     options.join_by += (options.join_by.empty() ? "" : ", ") + text_of(node);
   static_cast<StartOptions&>(options.rule) = config.gossip;

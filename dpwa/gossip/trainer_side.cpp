@@ -12,6 +12,13 @@
 
 namespace dpwa {
 
+NodePlace place_of(const Config& config) {
+  return {.name = config.self,
+          .position = config.self_index(),
+          .file_peers = Node::file_indices(config).size(),
+          .joins = config.is_joiner()};
+}
+
 std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,
                                    const std::vector<Member>& members) {
   std::vector<PeerAnswer> answers(greeted.size());

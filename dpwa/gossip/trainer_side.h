@@ -9,6 +9,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/engine/exchange.h"
+#include "dpwa/engine/node_place.h"
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/progress.h"
@@ -44,6 +45,8 @@ struct TrainerSide {
   // A whole round outside of the steps; none: it could not begin, or did not end in time.
   std::optional<Arrival> pull(const PullSpec& spec);
 };
+
+NodePlace place_of(const Config& config);
 
 // The answers of the greeted nodes; `members` is the member table, by place.
 std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,

@@ -132,15 +132,14 @@ bool Client::stopped() const {
 
 asio::awaitable<void> Client::run_round(PullSpec spec) {
   thread_.check();
-  if (spec.delay == Duration::zero()) take_up_members();
-  hear_statements();
+  if (spec.delay == Duration::zero()) hear_others();
   engine_.begin(spec);
   while (true) {
     PullEngine::Action action = engine_.next(local_.store.progress().clock, now());
     if (const auto* wait = std::get_if<PullEngine::Wait>(&action)) {
       delay_.expires_after(wait->time);
       co_await delay_.async_wait(net::as_result);
-      take_up_members();
+      hear_others();
     } else if (const auto* ask = std::get_if<PullEngine::Ask>(&action)) {
       co_await attempt(*ask, spec);
     } else {
@@ -229,7 +228,8 @@ void Client::take_up_members() {
   write_log();
 }
 
-void Client::hear_statements() {
+void Client::hear_others() {
+  take_up_members();
   if (!local_.keeps_ledger) return;
   local_.statements.take([this](const std::string& peer, const Statements::Statement& statement) {
     engine_.stated(peer, statement.incarnation, statement.taken);

@@ -107,8 +107,8 @@ class Client {
   boost::asio::awaitable<PullResult> pull(PeerChannel& channel, PullRequest request,
                                           LandingMode mode);
   void tell_members(const std::string& peer, const Answer& answer, bool silent);
+  void hear_others();      // right before the first peer is asked: members and statements
   void take_up_members();  // peers that are new, moved, gone or back
-  void hear_statements();
   void write_log();
   // The answers of a call of the trainer, whose work is posted by `post`.
   std::vector<Greeted> gather(std::size_t size, Duration bound,

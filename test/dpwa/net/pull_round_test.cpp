@@ -82,6 +82,27 @@ TEST_CASE("after a failure the round goes on with the next peer") {
   }
 }
 
+TEST_CASE("what a peer states is heard after the delay of a pull, not before") {
+  PullingNode node({});
+  node.local().keeps_ledger = true;
+  const auto waiting = [&] {
+    int peers = 0;
+    node.local().statements.take([&peers](const std::string&, Statements::Statement) { ++peers; });
+    return peers;
+  };
+  PullSpec spec;
+  spec.timeout = test::patience;
+  spec.delay = std::chrono::milliseconds(1);
+  node.local().statements.put("w1", {1, 5});
+  node.pull(spec);
+  CHECK(waiting() == 0);
+  spec.delay = std::chrono::hours(1);
+  node.local().statements.put("w1", {1, 6});
+  REQUIRE(node.client().begin(spec));
+  node.client().greet_all(test::patience);  // behind the beginning of the pull
+  CHECK(waiting() == 1);
+}
+
 TEST_CASE("a peer with another model refuses and names the tensor") {
   ServedNode other(17);
   PullingNode node({at("w1", other.port())}, 16);
