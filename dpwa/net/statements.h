@@ -22,8 +22,8 @@ class Statements {
     std::uint16_t taken = 0;
   };
 
-  // The last one of a peer counts, since statements are sums. Those of further peers are dropped:
-  // their next pull states it again.
+  // The last one of a peer counts, since statements are sums. Those of further peers are dropped
+  // until the next take(): their next pull states it again.
   void put(const std::string& peer, Statement statement) {
     const MutexLock lock(mutex_);
     const auto found = last_.find(peer);
@@ -44,6 +44,7 @@ class Statements {
       entry->second.waits = false;
     }
     waiting_.clear();
+    if (last_.size() >= max_names) last_.clear();  // room for others than the first
   }
 
  private:
