@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "dpwa/attach/protocol.h"
-#include "dpwa/gossip/pull_blocks.h"
+#include "dpwa/gossip/gossip_session.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wire/messages.h"
 

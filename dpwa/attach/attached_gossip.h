@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "dpwa/gossip/gossip_session.h"
-#include "dpwa/ipc/message_socket.h"
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/memory_file.h"
 

@@ -9,7 +9,7 @@
 
 #include "dpwa/config/config.h"
 #include "dpwa/gossip/gossip_session.h"
-#include "dpwa/ipc/message_socket.h"
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/memory_file.h"
 

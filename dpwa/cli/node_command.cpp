@@ -10,7 +10,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/security/core_dumps.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa::cli {
 namespace {

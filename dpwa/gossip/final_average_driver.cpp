@@ -14,7 +14,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/engine/final_average.h"
 #include "dpwa/engine/trainer_state.h"
-#include "dpwa/gossip/blend_regions.h"
+#include "dpwa/gossip/host_parameters.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/trainer_side.h"
 #include "dpwa/net/client.h"

@@ -2,9 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "dpwa/config/config.h"
 #include "dpwa/rules/step_report.h"
+#include "dpwa/snapshot/blocks.h"
+#include "dpwa/snapshot/manifest.h"
 
 namespace dpwa {
 
@@ -51,5 +56,15 @@ class GossipSession {
   virtual FinishReport finish() = 0;
   virtual void leave() = 0;  // leaves at once
 };
+
+// The blocks of the model that pulls ask for in turn, as many as gossip.blocks says. Throws
+// ConfigError when the model is too small for so many.
+inline std::vector<ByteRange> pull_blocks(const Config& config, const Manifest& manifest) {
+  try {
+    return layer_blocks(manifest, config.gossip.blocks);
+  } catch (const std::invalid_argument& why) {
+    fail_at_key(config, "gossip.blocks", why.what());
+  }
+}
 
 }  // namespace dpwa

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "dpwa/base/threads.h"
-#include "dpwa/gossip/blend_regions.h"
 
 namespace dpwa {
 namespace {
@@ -14,6 +13,10 @@ namespace {
 unsigned usable_threads(std::size_t bytes, unsigned max_threads) {
   if (bytes < HostParameters::threads_from_bytes) return 1;
   return std::min(max_threads, static_cast<unsigned>(usable_processors().size()));
+}
+
+auto part(auto span, ByteRange range) {
+  return span.subspan(range.offset, range.length);
 }
 
 }  // namespace
@@ -64,6 +67,57 @@ void HostParameters::blend_and_copy_out(const Landing& landing, double factor,
 
 void HostParameters::assign(std::span<const std::byte> snapshot) {
   std::ranges::copy(snapshot.first(memory_.size()), memory_.begin());
+}
+
+void blend_regions(const Manifest& manifest, ByteRange range, std::span<std::byte> memory,
+                   std::span<const std::byte> landed, LandingMode mode, double factor) {
+  for (const Region& region : manifest.regions()) {
+    const ByteRange piece = overlap(range, region.range());
+    if (piece.length == 0 || region.rule != BlendRule::interpolate) continue;
+    const auto x = part(memory, piece);
+    const auto y = part(landed, piece);
+    if (mode == LandingMode::difference) {
+      kernels::delta(region.dtype, x, y, factor);
+    } else {
+      kernels::lerp(region.dtype, x, y, factor);
+    }
+  }
+}
+
+void take_larger_counters(const Manifest& manifest, std::span<std::byte> memory,
+                          std::span<const std::byte> other) {
+  for (const Region& region : manifest.regions()) {
+    if (region.rule == BlendRule::maximum)
+      kernels::maximum(region.dtype, part(memory, region.range()), part(other, region.range()));
+  }
+}
+
+void blend_and_copy_regions(const Manifest& manifest, ByteRange range, std::span<std::byte> memory,
+                            std::span<const std::byte> landed, ByteRange landed_range,
+                            LandingMode mode, double factor, std::span<std::byte> copy,
+                            kernels::Stores stores) {
+  // Whatever no region interpolates is copied behind it: counters, carried tensors, gaps, and what
+  // has not landed.
+  std::uint64_t copied = range.offset;
+  const auto copy_until = [&](std::uint64_t end) {
+    const ByteRange rest{copied, end - copied};
+    kernels::copy(part(copy, rest), part(memory, rest), stores);
+  };
+  const ByteRange blended = overlap(range, landed_range);
+  for (const Region& region : manifest.regions()) {
+    const ByteRange piece = overlap(blended, region.range());
+    if (piece.length == 0 || region.rule != BlendRule::interpolate) continue;
+    const auto x = part(memory, piece);
+    const auto y = part(landed, piece);
+    copy_until(piece.offset);
+    if (mode == LandingMode::difference) {
+      kernels::delta_copy(region.dtype, x, y, part(copy, piece), factor, stores);
+    } else {
+      kernels::lerp_copy(region.dtype, x, y, part(copy, piece), factor, stores);
+    }
+    copied = piece.end();
+  }
+  copy_until(range.end());
 }
 
 }  // namespace dpwa

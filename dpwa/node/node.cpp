@@ -6,16 +6,23 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/server.h"
+#include "dpwa/net/status_query.h"
 #include "dpwa/node/contacts.h"
-#include "dpwa/node/listen_patiently.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 
@@ -111,6 +118,47 @@ PeerAddress listening_address(const Config& config) {
   const std::string bound = self.bind_address.empty() ? self.bind_host() : self.bind_address;
   const bool all = bound == "0.0.0.0" || bound == "::";
   return {self.name, {all ? (bound == "::" ? "::1" : "127.0.0.1") : bound}, self.port};
+}
+
+using SteadyClock = std::chrono::steady_clock;
+constexpr auto between_tries = std::chrono::milliseconds(100);
+constexpr auto answer_time = std::chrono::milliseconds(500);
+// A node that is ending still answers for a moment.
+constexpr auto ending_time = std::chrono::seconds(1);
+
+// The node of this cluster that answers there; none: nobody, or none of this cluster.
+std::optional<std::string> holder(const PeerAddress& address, const LocalNode& local) {
+  const auto answers = query_status(local.cluster, {address}, answer_time, local.security.get());
+  const auto status = nlohmann::json::parse(answers.front().json, nullptr, /*exceptions=*/false);
+  if (!status.is_object() || !status.contains("node") || !status["node"].is_string())
+    return std::nullopt;
+  return status["node"].get<std::string>();
+}
+
+// Server::listen(), tried again while the address is in use: by an outgoing connection that was
+// given its port, or by a process that is about to end. Gives up after `patience`; after about a
+// second, and with the holder's name, where a node of this cluster answers at `address`. Returns
+// the port; throws std::runtime_error.
+std::uint16_t listen_patiently(Server& server, const PeerAddress& address, const LocalNode& local,
+                               Duration patience) {
+  const auto begun = SteadyClock::now();
+  bool told = false;
+  while (true) {
+    try {
+      return server.listen();
+    } catch (const std::system_error& error) {
+      const Duration elapsed = SteadyClock::now() - begun;
+      if (error.code() != std::errc::address_in_use || elapsed >= patience) throw;
+      if (elapsed >= std::min<Duration>(ending_time, patience)) {
+        if (const auto name = holder(address, local))
+          throw std::runtime_error(std::string(error.what()) + " by a process that runs as node '" +
+                                   *name + "' of cluster '" + local.cluster + "'");
+      }
+      if (!told) log(LogLevel::warn, "node", std::string(error.what()) + "; trying again");
+      told = true;
+    }
+    std::this_thread::sleep_for(between_tries);
+  }
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/config.h"
-#include "dpwa/security/core_dumps.h"
+#include "dpwa/security/security.h"
 #include "examples/train/errors.h"
 #include "examples/train/options.h"
 #include "examples/train/program.h"

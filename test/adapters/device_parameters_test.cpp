@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/gossip/blend_regions.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/net/free_ports.h"

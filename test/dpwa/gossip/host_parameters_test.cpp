@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "dpwa/base/random.h"
-#include "dpwa/gossip/blend_regions.h"
 #include "dpwa/snapshot/blocks.h"
 
 using namespace dpwa;
