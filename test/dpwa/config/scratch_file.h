@@ -1,9 +1,13 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "dpwa/config/config.h"
 #include "dpwa/config/keys.h"
@@ -13,8 +17,16 @@ namespace dpwa::test {
 // A cluster file in a folder of its own, removed at the end of the test.
 class ScratchFile {
  public:
-  explicit ScratchFile(const std::string& text);
-  ~ScratchFile();
+  explicit ScratchFile(const std::string& text) {
+    std::string folder = (std::filesystem::temp_directory_path() / "dpwa-config-XXXXXX").string();
+    if (!mkdtemp(folder.data())) throw std::runtime_error("no scratch folder");
+    path_ = std::filesystem::path(folder) / "cluster.yaml";
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  ~ScratchFile() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_.parent_path(), ignored);
+  }
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
 
@@ -27,8 +39,8 @@ class ScratchFile {
 // Sets an environment variable for the length of a test.
 class ScopedVariable {
  public:
-  ScopedVariable(const char* name, const char* value);
-  ~ScopedVariable();
+  ScopedVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~ScopedVariable() { unsetenv(name_); }
   ScopedVariable(const ScopedVariable&) = delete;
   ScopedVariable& operator=(const ScopedVariable&) = delete;
 
@@ -37,7 +49,17 @@ class ScopedVariable {
 };
 
 // What load_cluster says of this text, without the path before the first ':'; empty when it loads.
-std::string error_of(const std::string& text);
+inline std::string error_of(const std::string& text) {
+  const ScratchFile file(text);
+  try {
+    load_cluster(file.path());
+  } catch (const ConfigError& error) {
+    const std::string message = error.what();
+    const std::string prefix = file.path().string() + ":";
+    return message.starts_with(prefix) ? message.substr(prefix.size()) : "no file name: " + message;
+  }
+  return "";
+}
 
 // Checks that two configurations agree in every field but the file they came from and the own name.
 inline void check_same(const Config& a, const Config& b) {
