@@ -2,16 +2,20 @@
 
 # dpwa_layer(NAME SOURCES file... [USES layer...] [LINKS target...])
 #
-#   USES   the layers, and `interpolation`, whose headers it may include and whose code it may call;
-#          scripts/check_includes.py reads this list and holds every include line to it
-#   LINKS  third-party targets, which those that use the layer do not see
+#   SOURCES  in the folder NAME of the calling folder, or in the calling folder itself where it has none
+#   USES     the layers, and `interpolation`, whose headers it may include and whose code it may call;
+#            scripts/check_includes.py reads this list and checks every include line against it
+#   LINKS    third-party targets, which those that use the layer do not see
 #
-# Adds the library dpwa_NAME, and with the tests the program dpwa_NAME_links: the whole archive, with
-# nothing beyond what is stated. An archive alone is never asked whether its symbols can be found.
+# Adds the library dpwa_NAME, and with the tests the program dpwa_NAME_links, which links the whole archive and nothing
+# beyond what is stated: building an archive does not check that its symbols can be found.
 function(dpwa_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;USES;LINKS")
   if(layer_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "dpwa_layer(${name}): '${layer_UNPARSED_ARGUMENTS}'; accepted: SOURCES, USES, LINKS")
+  endif()
+  if(IS_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
+    list(TRANSFORM layer_SOURCES PREPEND "${name}/")
   endif()
   add_library(dpwa_${name} STATIC ${layer_SOURCES})
   dpwa_target(dpwa_${name})
@@ -20,7 +24,9 @@ function(dpwa_layer name)
   target_link_libraries(dpwa_core INTERFACE dpwa_${name})
   set_property(GLOBAL APPEND PROPERTY DPWA_LAYERS ${name})
   if(DPWA_TESTS)
-    add_executable(dpwa_${name}_links "${PROJECT_SOURCE_DIR}/cmake/links.cpp")
+    set(main "${PROJECT_BINARY_DIR}/links.cpp")
+    file(CONFIGURE OUTPUT "${main}" CONTENT "int main() {}\n")
+    add_executable(dpwa_${name}_links "${main}")
     set_target_properties(dpwa_${name}_links PROPERTIES UNITY_BUILD OFF)
     target_link_libraries(dpwa_${name}_links PRIVATE
       -Wl,--whole-archive "$<TARGET_FILE:dpwa_${name}>" -Wl,--no-whole-archive

@@ -3,9 +3,9 @@
 
 - interpolation/ includes itself and the standard library, nothing else
 - dpwa/ includes interpolation/ and itself; adapters/ those and itself; examples/ all three
-- a folder of dpwa/ that is a layer includes itself and the layers that its CMakeLists.txt states in
-  dpwa_layer(... USES ...), which must not lead back to it; what lies beside the layers (dpwa/cli/)
-  includes any, and no layer includes it
+- a folder of dpwa/ that is a layer includes itself and the layers that dpwa/CMakeLists.txt, or one in the
+  folder, states in dpwa_layer(... USES ...), which must not lead back to it; what lies beside the layers
+  (dpwa/cli/) includes any, and no layer includes it
 - bench/ includes dpwa/, interpolation/ and itself; bench/step/ and bench/collective/ alone adapters/ as well
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
   adapters/launch/ may include adapters/collective/engine/, which has the store of the meeting
@@ -50,6 +50,12 @@ class Include:
     path: str
 
 
+@dataclass(frozen=True)
+class Layer:
+    stated_in: str  # the build file with its dpwa_layer()
+    uses: set[str]
+
+
 def parse(text: str) -> list[Include]:
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -76,13 +82,14 @@ class Tree:
         return result
 
     @cached_property
-    def layers(self) -> dict[str, set[str]]:
-        """The layers of dpwa/ and what each states that it uses."""
+    def layers(self) -> dict[str, Layer]:
+        """The layers of dpwa/ by name."""
         result = {}
-        for path in sorted((self.root / "dpwa").glob("*/CMakeLists.txt")):
+        for path in sorted((self.root / "dpwa").rglob("CMakeLists.txt")):
             for name, words in LAYER.findall(path.read_text(encoding="utf-8")):
                 _, _, uses = words.partition("USES")
-                result[name] = set(uses.partition("LINKS")[0].split())
+                used = set(uses.partition("LINKS")[0].split())
+                result[name] = Layer(path.relative_to(self.root).as_posix(), used)
         return result
 
     def reached(self, file: str) -> set[str]:
@@ -103,31 +110,32 @@ def layer_of(path: str) -> str:
     return parts[1] if parts[0] == "dpwa" and len(parts) > 2 else ""
 
 
-def layer_problem(layers: dict[str, set[str]], file: str, include: Include) -> str | None:
+def layer_problem(layers: dict[str, Layer], file: str, include: Include) -> str | None:
     """What is wrong with an include line between two folders of dpwa/."""
     source, target = layer_of(file), layer_of(include.path)
     if not source or not target or source == target or source not in layers:
         return None
     if target not in layers:
         return f"dpwa/{target}/ is no layer: none may include it"
-    if target not in layers[source]:
-        return f"dpwa/{source}/CMakeLists.txt does not state that the layer uses {target}"
+    if target not in layers[source].uses:
+        return f"{layers[source].stated_in} does not state that the layer uses {target}"
     return None
 
 
-def layer_cycles(layers: dict[str, set[str]]) -> list[str]:
+def layer_cycles(layers: dict[str, Layer]) -> list[str]:
     """The layers that lead back to themselves."""
     lines = []
     for layer in layers:
         seen: set[str] = set()
-        waiting = list(layers[layer])
+        waiting = list(layers[layer].uses)
         while waiting:
             used = waiting.pop()
             if used not in seen:
                 seen.add(used)
-                waiting.extend(layers.get(used, ()))
+                if used in layers:
+                    waiting.extend(layers[used].uses)
         if layer in seen:
-            lines.append(f"dpwa/{layer}/CMakeLists.txt: the layers that {layer} uses lead back to it")
+            lines.append(f"{layers[layer].stated_in}: the layers that {layer} uses lead back to it")
     return lines
 
 

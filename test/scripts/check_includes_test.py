@@ -67,6 +67,14 @@ class CheckIncludes(unittest.TestCase):
     def test_a_layer_may_not_include_one_that_it_does_not_state(self) -> None:
         self.assert_one("dpwa/text/text.h", '#include "dpwa/log/log.h"\n', "does not state that the layer uses log")
 
+    def test_layers_may_be_stated_in_one_file(self) -> None:
+        text = "dpwa_layer(text SOURCES text.cpp)\n\ndpwa_layer(more\n  SOURCES more.cpp\n  USES text)\n"
+        changed = {"dpwa/CMakeLists.txt": text, "dpwa/more/more.h": '#include "dpwa/text/text.h"\n'}
+        self.assertEqual(self.violations(**changed), [])
+        found = self.violations(**{**changed, "dpwa/more/more.cpp": '#include "dpwa/log/log.h"\n'})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("dpwa/CMakeLists.txt does not state that the layer uses log", found[0])
+
     def test_a_layer_may_not_include_what_is_no_layer(self) -> None:
         found = self.violations(**{"dpwa/cli/app.h": "", "dpwa/log/log.h": '#include "dpwa/cli/app.h"\n'})
         self.assertEqual(len(found), 1, found)

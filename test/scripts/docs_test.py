@@ -113,7 +113,7 @@ class Lines(unittest.TestCase):
 class Layers(unittest.TestCase):
     def test_the_table_of_layers_is_what_the_build_files_state(self) -> None:
         stated = {}
-        for file in sorted(ROOT.glob("dpwa/*/CMakeLists.txt")):
+        for file in sorted(ROOT.glob("dpwa/**/CMakeLists.txt")):
             for name, rest in re.findall(r"dpwa_layer\(\s*(\w+)([^)]*)\)", file.read_text(encoding="utf-8")):
                 uses = re.search(r"\bUSES\b([a-z_\s]*)", rest)
                 stated[f"`{name}`"] = ", ".join(uses[1].split()) if uses else "–"
