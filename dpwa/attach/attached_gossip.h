@@ -15,9 +15,9 @@ namespace dpwa::attach {
 std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes);
 
 // Gossip averaging of a trainer whose network side is a node process (`dpwa node`) of the same user
-// on the same host. The parameters are memory of both, so a step copies no more than with Gossip;
-// it costs two round trips over a Unix socket. Every call but leave() throws std::runtime_error
-// when the node process refuses it, or has ended.
+// on the same host. Both share the memory of the parameters, so a step copies no more than with
+// Gossip; it costs two round trips over a Unix socket. Every call but leave() throws
+// std::runtime_error when the node process refuses it or has ended.
 class AttachedGossip : public GossipSession {
  public:
   // `parameters` come from allocate_parameters() and have the layout of `manifest`. `threads` may
@@ -45,7 +45,7 @@ class AttachedGossip : public GossipSession {
   const Manifest manifest_;
   const std::shared_ptr<MemoryFile> parameters_;
   const unsigned threads_;
-  ipc::MessageSocket node_;  // closed: there is no connection
+  ipc::MessageSocket node_;  // closed when there is no connection
   GossipState state_;
   bool resumed_ = false;
 };

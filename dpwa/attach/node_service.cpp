@@ -28,7 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto introduction = std::chrono::seconds(5);  // for a caller to say what it wants
+constexpr auto introduction = std::chrono::seconds(5);  // for the first messages of a caller
 
 std::string text_of(const json& reply) {
   return reply.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
@@ -49,7 +49,7 @@ void NodeService::run() {
   } catch (const std::runtime_error& error) {
     throw std::runtime_error("node '" + config_.self + "': " + error.what());
   }
-  make_security(config_);  // a ConfigError when its files are no good
+  make_security(config_);  // throws ConfigError when its files cannot be used
   log(LogLevel::info, "node", "waiting for a trainer of '" + config_.self + "'");
   while (!signals_.stop()) {
     stay_visible();
@@ -173,7 +173,7 @@ void NodeService::start(const json& resume, double waited) {
   std::optional<GossipState> state;
   if (!resume.is_null()) state = resume_state_in(resume);
   if (gossip_) {
-    // The last trainer has died. Its memory may have half a step, but its last snapshot is
+    // The last trainer has died. Its memory may hold half a step, but its last snapshot is
     // complete.
     const auto last = gossip_->node().local().store.latest();
     const auto descent = gossip_->resume_state();
@@ -208,7 +208,7 @@ void NodeService::reload() {
     } else {
       make_security(fresh);
       open_log(fresh).use();
-      waiting_.reset();  // and anew, as the file now has it
+      waiting_.reset();  // stay_visible() makes a new one from the new file
     }
     config_ = std::move(fresh);
   });

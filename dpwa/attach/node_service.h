@@ -30,10 +30,10 @@ namespace dpwa::attach {
 class NodeService {
  public:
   struct Signals {
-    std::function<bool()> stop;         // asked several times a second
-    std::function<bool()> take_reload;  // likewise: the file is to be read again, once
-    // Whether the process waits for stop(). During a start or a final average, which may last, it
-    // does not, and the process may be ended at any time.
+    std::function<bool()> stop;         // called several times a second
+    std::function<bool()> take_reload;  // likewise; true: read the cluster file again, once
+    // Whether a signal must wait until the process has seen stop(). During a start or a final
+    // average, which may take long, it need not: the process may end at any time.
     std::function<void(bool)> defer = [](bool) {};
   };
 
@@ -47,7 +47,7 @@ class NodeService {
   void run();
 
  private:
-  // The model that a trainer has described and not started with yet.
+  // A model that a trainer has described but has not started with yet.
   struct Model {
     Manifest manifest;
     std::shared_ptr<MemoryFile> parameters;
@@ -55,12 +55,12 @@ class NodeService {
     std::optional<std::uint64_t> seed;
   };
   void admit(ipc::MessageSocket caller);
-  void check(const nlohmann::json& told) const;  // that it means this node
+  void check(const nlohmann::json& told) const;  // throws unless it is meant for this node
   static Model model_in(const nlohmann::json& told, const std::string& frame, FileDescriptor file);
   void serve();
   nlohmann::json answer(const nlohmann::json& request);
   void at_any_time(const std::function<void()>& lasting);
-  void start(const nlohmann::json& resume, double waited);  // so many seconds already
+  void start(const nlohmann::json& resume, double waited);  // `waited`: seconds so far
   Config with_trainers_seed(Config config) const;
   void reload();
   void stay_visible();
@@ -74,14 +74,13 @@ class NodeService {
   std::string trainer_name_;  // "process 123"
   std::optional<Model> next_;
   GossipState state_;
-  std::optional<std::uint64_t>
-      trainer_seed_;  // gossip.seed as the last trainer that started has it
+  std::optional<std::uint64_t> trainer_seed_;  // gossip.seed of the last trainer that started
 
   std::shared_ptr<MemoryFile> memory_;  // of parameters_
   std::unique_ptr<HostParameters> parameters_;
   std::unique_ptr<Gossip> gossip_;        // null: off the network
-  std::unique_ptr<WaitingNode> waiting_;  // while it is, if the address can be had
-  std::string not_visible_;               // why it could not, as the log has it
+  std::unique_ptr<WaitingNode> waiting_;  // off the network, if the address is free
+  std::string not_visible_;               // why it was not free, as already logged
 };
 
 }  // namespace dpwa::attach

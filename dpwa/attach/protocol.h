@@ -8,8 +8,8 @@
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/rules/step_report.h"
 
-// What a trainer and its node process say to each other: where they meet, and JSON in the messages
-// of ipc::MessageSocket. The manifest of the model is a frame (dpwa/wire/).
+// The protocol between a trainer and its node process: the name of their socket, and JSON in
+// messages of ipc::MessageSocket. The manifest of the model is a frame (dpwa/wire/).
 //
 //   trainer                                    node process
 //   {"do": "attach", "version": 2, ...}    →   with the parameters' memory file
@@ -20,10 +20,11 @@
 //                                          ←   {"state": ..., what was asked for}
 namespace dpwa::attach {
 
-// The version of this protocol, which must be the same at both ends. Otherwise one line names both
-// versions. Versions before 2 did not send theirs.
+// The version of this protocol, which must be the same at both ends. Version 1 did not send its
+// number.
 inline constexpr int protocol_version = 2;
-// What is wrong with the version of the other end; empty: nothing. `message` is its first message.
+// One line that names both versions when they differ, else empty. `message` is the first message of
+// the other end.
 std::string version_problem(const nlohmann::json& message, const std::string& other_end);
 
 // The name under which the node process of this node listens, for this user on this host. It

@@ -33,9 +33,9 @@ class FileDescriptor {
 // process. The kernel answers.
 bool is_same_user(int socket);
 
-// Opens the null device on each of the descriptors 0, 1 and 2 that is closed. A file or memory that
-// is opened later then cannot get a number that messages are written to. Reading such a descriptor
-// 0 fails, and so does writing 1 or 2, as they do while they are closed. Returns whether all three
+// Opens the null device on each of the descriptors 0, 1 and 2 that is closed, so that no file or
+// memory that is opened later gets a number to which messages are written. Reading such a
+// descriptor 0 fails, and so does writing 1 or 2, as if they were closed. Returns whether all three
 // are open.
 //
 // Every program that logs (dpwa/log/log.h) does so before its main() begins.

@@ -41,8 +41,8 @@ double Random::normal(double mean, double deviation) {
 
 std::uint64_t derive_seed(std::uint64_t seed, std::initializer_list<std::uint64_t> path) {
   std::uint64_t derived = splitmix64(seed);
-  // One more pass before each element: order and length of the path count, and the seed cannot swap
-  // places with an element.
+  // One more pass before each element: the result depends on the order and the length of the path,
+  // and the seed cannot be exchanged with an element.
   for (const std::uint64_t element : path) derived = splitmix64(splitmix64(derived) + element);
   return derived;
 }

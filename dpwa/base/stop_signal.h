@@ -10,8 +10,8 @@
 namespace dpwa::stop_signal {
 
 void install();                // from now on a signal ends the process with its exit code
-void defer(bool on);           // whether the first signal is only noted from now on
-int received();                // its number; 0 = none. Any thread.
+void defer(bool on);           // from now on, whether the first signal is only noted
+int received();                // the number of the noted signal; 0 = none. Any thread.
 bool take_reload();            // whether SIGHUP arrived since the last call
 void limit(unsigned seconds);  // ends the process with 128 + received() after that time
 

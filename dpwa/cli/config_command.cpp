@@ -28,9 +28,9 @@ void check(const CheckOptions& options, CommandContext& context) {
                                              : load_config(options.file, options.name);
   require_backend(config);
   check_log_file(config);
-  if (!config.self.empty()) make_security(config);  // a ConfigError when its files are no good
+  if (!config.self.empty()) make_security(config);  // throws ConfigError for unusable files
   context.out << to_yaml(config);
-  // The file may be meant for another host, so this is no error here.
+  // Not an error here: the file may be meant for another host.
   if (const auto problem = congestion_control_problem(config))
     context.err << "warning: " << *problem << " (a node started on this host refuses it)\n";
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
@@ -94,7 +94,7 @@ void add_config_nodes_command(CLI::App& parent, CommandContext& context) {
 using config::Key;
 using config::KeySection;
 
-// The own entry of `nodes` is kept, and so are the sections as such.
+// A reload keeps the own entry of `nodes`.
 std::string reload_of(const KeySection& section, const Key& key) {
   if (config::path_of(section, key) == "nodes") return "other nodes";
   return key.reloads ? "yes" : "no";

@@ -22,22 +22,22 @@ struct NodeStatus {
   Json document;        // its answer; an object
 };
 
-// The document of a node is data from the network. The text of a value that is missing or of
-// another type is "-".
+// The document of a node is data from the network: a value that is missing or of another type has
+// the text "-".
 std::string raw_text(const Json& document, const char* key);
 // For display: characters that could control a terminal or imitate another row are replaced.
-// Numbers get that many decimals; -1: as they arrived.
+// Numbers get `decimals` decimals; -1: as they arrived.
 std::string field_text(const Json& document, const char* key, int decimals = -1);
 
 // An empty object when the answer is not a document, or is nested so deeply that copying it would
 // exhaust the stack.
 Json parse_status(const StatusAnswer& answer);
 
-// Why the node has nothing to show: "no answer: Connection refused", or "answers as 'w2'" when the
-// one at its address is another; empty: its document is its own.
+// Why there is no document of this node: "no answer: Connection refused", or "answers as 'w2'" when
+// another node is at its address; empty when the document is its own.
 std::string absence_of(const NodeStatus& node);
 
-// The name by which another node answers at the address; empty: none does.
+// The name of another node that answers at the address; empty: there is none.
 std::string other_name(const NodeStatus& node);
 
 // The members in all answers, by name: the entry that calls the member alive, or else the most

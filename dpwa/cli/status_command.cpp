@@ -35,7 +35,7 @@ struct StatusOptions {
   unsigned timeout_ms = 2000;
 };
 
-// A node to ask: of the file, or one that joined as the nodes of the file have it.
+// A node to ask: one of the file, or one that joined, as the nodes of the file report it.
 struct Asked {
   PeerAddress address;
   std::string shown;  // HOST:PORT
@@ -50,7 +50,7 @@ std::vector<Asked> of_file(const Config& config) {
 }
 
 // Nodes that joined and are not known yet. Their number is limited, so that a lying node cannot
-// keep this busy.
+// keep this command busy.
 std::vector<Asked> joined(const std::map<std::string, Json>& members,
                           const std::vector<Asked>& known) {
   constexpr std::size_t most = 1024;
@@ -182,7 +182,7 @@ void show_status(const StatusOptions& options, CommandContext& context) {
   }
 }
 
-// The cluster file may be given in two ways, and must be in one: the help asks for it once.
+// The cluster file can be given in two ways, and one of them is required: the help says so once.
 class FileOnce : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override {

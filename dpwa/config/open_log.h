@@ -9,8 +9,7 @@ namespace dpwa {
 // fail. Throws ConfigError when log.file cannot be opened.
 NewLog open_log(const Config& config);
 
-// For a check that writes nothing. Throws ConfigError when log.file cannot be a file because it is
-// a directory.
+// A check that writes nothing. Throws ConfigError when log.file is a directory.
 void check_log_file(const Config& config);
 
 }  // namespace dpwa

@@ -19,9 +19,9 @@ std::string joined(const std::vector<std::string>& words);
 // Shortest text that reads back to the same number; whole ones up to 10^15 with all their digits.
 std::string number_text(double value);
 
-// The candidate nearest to `word` by Levenshtein distance (a swap of neighbours counts one), empty
-// when none is near enough to be meant: at most a third of the longer word, and at least one edit
-// allowed. Letter case, '-' and '_' do not count. The first of equals wins.
+// The candidate nearest to `word` by Levenshtein distance (a swap of neighbours counts one). Empty
+// when none is near enough: a third of the longer word may differ, and at least one letter. Letter
+// case, '-' and '_' do not count. The first of equally near candidates wins.
 std::string nearest_key(std::string_view word, const std::vector<std::string>& candidates);
 
 // " did you mean 'x'?" or nothing.

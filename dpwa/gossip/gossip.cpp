@@ -79,7 +79,7 @@ std::vector<LogLine> lines_of(const ReloadPlan& plan) {
   return lines;
 }
 
-// The others as the file was read last; the own entry as this run was begun with it.
+// The other nodes as in the file that was read last; the own entry as at the start of this run.
 std::vector<NodeEntry> in_force(std::vector<NodeEntry> listed, const NodeEntry& own) {
   for (NodeEntry& node : listed) {
     if (node.name == own.name) node = own;
@@ -258,7 +258,7 @@ std::optional<Arrival> Gossip::await_arrival(Duration& waited) {
   Client& client = node_->client();
   const auto from = SteadyClock::now();
   const auto until = from + config_.gossip.step_budget;
-  // An accelerator must have done with the publish before the pull begins.
+  // An accelerator must have finished the publish before the pull begins.
   while (pull_wanted_ && !client.under_way() && SteadyClock::now() < until) {
     std::this_thread::sleep_for(settle_poll);
     complete_publish();
@@ -319,7 +319,7 @@ void Gossip::reload(const Config& fresh) {
   plan.config.nodes = config_.nodes;
   std::vector<NodeEntry> listed = fresh.nodes;
   const std::vector<LogLine> lines = lines_of(plan);
-  NewLog opened = open_log(plan.config);  // its file anew
+  NewLog opened = open_log(plan.config);  // opens its file again
   if (node_) node_->take_up(plan);
   // Nothing below can fail.
   opened.use();

@@ -33,13 +33,12 @@ struct TrainerSide;
 // does what TrainerState, StartUp and FinalAverage (dpwa/engine) decide. Free of torch; used by the
 // gossip adapter and by programs that average plain memory. One (trainer) thread.
 //
-// With a step budget of 0 a pull that misses the end of its step is blended at
-// the beginning of a later one, before that step's publish. At most one blend a step, at most one
-// pull outstanding.
+// With a step budget of 0, a pull that misses the end of its step is blended at the beginning of a
+// later step, before that step publishes. At most one blend per step, at most one pull outstanding.
 class Gossip : public GossipSession {
  public:
   // `parameters` must outlive it. Throws ConfigError for an interpolation that does not exist, and
-  // for more blocks than the model can be cut into. `now`: what its judgement of peers goes by.
+  // for more blocks than the model can be cut into. `now`: the clock for its judgement of peers.
   Gossip(const Config& config, Parameters& parameters,
          TimeSource now = std::chrono::steady_clock::now);
   ~Gossip() override;
@@ -72,22 +71,22 @@ class Gossip : public GossipSession {
   void send(const std::function<double()>& loss);  // what publish() does with its open buffer
   void complete_publish();  // swaps a snapshot in once its copy is complete; begins the pull
   std::optional<Arrival> await_arrival(Duration& waited);  // within the step budget
-  // Into the report of this step, blending when it is to be. `loss`: of now; none: the last known.
+  // Blends the arrival if it should be, and reports it. `loss`: of now; none: the last known.
   void absorb(const Arrival& arrival, const std::function<double()>& loss = {});
   Surroundings surroundings();
   void log_state();
-  // Of the clock, whatever gossip.seed is: weights of two runs must never pass for one descent.
+  // From the clock, whatever gossip.seed is: the weights of two runs must never have one lineage.
   std::uint64_t new_lineage() const;  // never 0
   void note_served(const std::string& peer, const Progress& served, ServedFor use);
   std::set<std::string> served_final();  // peers that hold our final snapshot
   void reload_security();
   TrainerSide side();
 
-  Config config_;                  // its nodes stay those of the start: places go by them
-  std::vector<NodeEntry> listed_;  // by the file as it was read last
+  Config config_;                  // its nodes stay those of the start, which fix the places
+  std::vector<NodeEntry> listed_;  // the nodes of the file as it was read last
   Parameters& parameters_;
   const TimeSource now_;
-  const std::vector<ByteRange> blocks_;  // the blocks that pulls ask for in turn; one: the whole
+  const std::vector<ByteRange> blocks_;  // that pulls ask for in turn; one: the whole model
   Random random_;
   TrainerState state_;
   std::unique_ptr<Node> node_;

@@ -35,14 +35,15 @@ class GossipSession {
   // Goes on the network and brings the parameters to common weights, together with the nodes that
   // start as well. Bounded by twice gossip.start_wait and a few gossip.timeout: others are waited
   // for during the first, a transfer from a peer that trains may need the second. Throws
-  // std::runtime_error when the address cannot be had, when every node that answered refused this
-  // one, or when fewer than gossip.min_nodes run.
+  // std::runtime_error when the node cannot listen at its address, when every node that answered
+  // refused this one, or when fewer than gossip.min_nodes run.
   virtual void start() = 0;
 
-  // `loss` is read when the snapshot is complete: a device tensor's value may arrive with it.
+  // `loss` is read when the snapshot is complete, because the value of a tensor on a device may
+  // arrive with the snapshot.
   virtual void update_send(const std::function<double()>& loss) = 0;
-  // `loss`: the training loss now, for the factor of what is blended in this call, as in the
-  // original dpwa; read only then. None: that of the last snapshot.
+  // `loss`: the training loss now, for the factor of a blend in this call, as in the original dpwa;
+  // read only when there is one. None: the loss of the last snapshot.
   virtual StepReport update_wait(const std::function<double()>& loss = {}) = 0;
 
   // Takes over the reloadable keys of a file loaded again for this node, between two steps, and
@@ -57,8 +58,8 @@ class GossipSession {
   virtual void leave() = 0;  // leaves at once
 };
 
-// The blocks of the model that pulls ask for in turn, as many as gossip.blocks says. Throws
-// ConfigError when the model is too small for so many.
+// The blocks of the model that pulls ask for in turn; gossip.blocks is their number. Throws
+// ConfigError when the model is too small for that number.
 inline std::vector<ByteRange> pull_blocks(const Config& config, const Manifest& manifest) {
   try {
     return layer_blocks(manifest, config.gossip.blocks);

@@ -96,8 +96,8 @@ void blend_and_copy_regions(const Manifest& manifest, ByteRange range, std::span
                             std::span<const std::byte> landed, ByteRange landed_range,
                             LandingMode mode, double factor, std::span<std::byte> copy,
                             kernels::Stores stores) {
-  // Whatever no region interpolates is copied behind it: counters, carried tensors, gaps, and what
-  // has not landed.
+  // Bytes that are not blended are copied: counters, carried tensors, gaps, and what has not
+  // landed.
   std::uint64_t copied = range.offset;
   const auto copy_until = [&](std::uint64_t end) {
     const ByteRange rest{copied, end - copied};

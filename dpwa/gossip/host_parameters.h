@@ -18,14 +18,15 @@ class HostParameters : public Parameters {
   // From this size on snapshots are stored past the cache: a pass that blends and copies then takes
   // 0.6 to 0.7 of the time. Below, readers find the snapshot in the cache.
   static constexpr std::size_t stream_from_bytes = std::size_t{2} << 20;
-  // From this size on a pass may be shared among threads. On one core it takes some 300 us then,
-  // twice what waking another thread does. Two cores brought 0.78 of that time in a cache of 32
-  // MiB, and nothing beyond it where one core fills the memory bus; nearly half where it does not.
+  // From this size on a pass may be shared among threads. It then takes about 300 us on one core,
+  // twice the time to wake another thread. With two cores it took 0.78 of that time within a cache
+  // of 32 MiB. Beyond the cache it took as long where one core fills the memory bus, and nearly
+  // half as long where it does not.
   static constexpr std::size_t threads_from_bytes = std::size_t{8} << 20;
 
-  // `memory` holds manifest.total_bytes() at a multiple of 64 bytes and outlives this object. Of
-  // `max_threads`, the caller's included, no more are started than the process has processors at
-  // this moment, and none for a model below threads_from_bytes.
+  // `memory` holds manifest.total_bytes() at a multiple of 64 bytes and outlives this object.
+  // `max_threads` includes the thread of the caller. The process never uses more threads than it
+  // has processors at this moment, and only one for a model below threads_from_bytes.
   HostParameters(Manifest manifest, std::span<std::byte> memory, unsigned max_threads = 1);
 
   const Manifest& manifest() const override { return manifest_; }
@@ -50,19 +51,20 @@ class HostParameters : public Parameters {
   SharingChoice blends_with_copy_;
 };
 
-// Blends bytes `range` of what has landed into memory laid out by `manifest`: regions that
-// interpolate by delta or lerp with `factor`, by the landing's mode; counters and carried tensors
-// stay. `range` begins at a multiple of 64 and ends at one, or at the end of a tensor.
+// Blends bytes `range` of what has landed into memory laid out by `manifest`. The mode of the
+// landing decides between delta and lerp, with `factor`. Counters and carried tensors stay. `range`
+// begins at a multiple of 64 and ends at one, or at the end of a tensor.
 void blend_regions(const Manifest& manifest, ByteRange range, std::span<std::byte> memory,
                    std::span<const std::byte> landed, LandingMode mode, double factor);
 
-// Raises the counters in memory to those of another model where they are larger; the rest stays.
-// For the final average alone: in every blend, chains over nodes would count one step twice.
+// Raises the counters in memory to those of another model where those are larger; the rest stays.
+// Only for the final average: in every blend, a step could be counted twice on its way over several
+// nodes.
 void take_larger_counters(const Manifest& manifest, std::span<std::byte> memory,
                           std::span<const std::byte> other);
 
-// The same for the part of `range` within `landed_range`, and bytes `range` of the result go into
-// `copy`, in one pass.
+// Like blend_regions(), for the part of `range` within `landed_range`. Copies bytes `range` of the
+// result into `copy` in the same pass.
 void blend_and_copy_regions(const Manifest& manifest, ByteRange range, std::span<std::byte> memory,
                             std::span<const std::byte> landed, ByteRange landed_range,
                             LandingMode mode, double factor, std::span<std::byte> copy,

@@ -12,23 +12,24 @@
 namespace dpwa {
 
 // The passes over a model's parameters: publishing copies them into the snapshot store, blending
-// mixes in what has landed, and where both meet one pass does both. A copy may outlast the call
-// that begins it, on an accelerator; complete() swaps the snapshot in once it is there. Trainer
-// thread only.
+// mixes in what has landed, and one pass does both when both are due. On an accelerator a copy may
+// outlast the call that begins it; complete() swaps the snapshot in when the copy is complete.
+// Trainer thread only.
 class ModelPasses {
  public:
   ModelPasses(Parameters& parameters, SnapshotStore& store);  // both outlive it
 
-  // Takes a free buffer for the next snapshot. There may be none: the device still works on the
-  // last one, or readers hold every buffer. Then nothing is published until the next open().
+  // Takes a free buffer for the next snapshot. There is none when the device still works on the
+  // last snapshot, or when readers hold every buffer. Then nothing is published until the next
+  // open().
   void open();
 
   // Blends into the parameters. With a buffer open the same pass over memory fills it, so that
   // begin() need not copy: nothing may change the parameters in between.
   void blend(const Landing& landing, double factor);
 
-  // Begins to copy the parameters as they are into the open buffer. `progress`: of this moment, but
-  // for version and loss. `loss` is read when the copy is complete: a device's may arrive with it.
+  // Begins to copy the parameters into the open buffer. `progress`: of this moment, without version
+  // and loss. `loss` is read when the copy is complete, because it may arrive with the copy.
   void begin(const std::function<double()>& loss, const Progress& progress);
 
   // Swaps the snapshot in whose copy is complete, if there is one. Never waits.
@@ -49,8 +50,8 @@ class ModelPasses {
   std::uint64_t version_ = 0;
   double loss_;
   std::optional<SnapshotStore::Writer> open_;
-  bool filled_ = false;                           // the open buffer, by a blend
-  std::optional<SnapshotStore::Writer> copying_;  // with what it will be published:
+  bool filled_ = false;                           // a blend has filled the open buffer
+  std::optional<SnapshotStore::Writer> copying_;  // published with the two values below
   std::function<double()> copying_loss_;
   Progress copying_progress_;
 };

@@ -13,10 +13,9 @@
 
 namespace dpwa {
 
-// Shares a pass over memory with helper threads, which sleep between two passes. Any free thread
-// takes the next piece. The caller never waits for a helper that is late, as on a busy machine, but
-// only for pieces that a helper has begun. Nothing is allocated once constructed. One (trainer)
-// thread.
+// Shares a pass over memory with helper threads, which sleep between passes. Any free thread takes
+// the next piece. The caller waits only for pieces that a helper has begun, never for a helper that
+// wakes late on a busy machine. Allocates nothing after construction. One (trainer) thread.
 class ParallelPass {
  public:
   static constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
@@ -29,10 +28,10 @@ class ParallelPass {
 
   std::size_t threads() const { return helpers_.size() + 1; }
 
-  // Calls pass(ByteRange) once for each piece of `bytes`, on any of the threads and in any order;
-  // returns when all are done. Pieces begin a multiple of piece_bytes past bytes.offset. With one
-  // thread, or no more than one piece, it is a plain call. A pass that throws on a helper ends the
-  // program.
+  // Calls pass(ByteRange) once for each piece of `bytes`, on any of the threads and in any order.
+  // Returns when all pieces are done. Pieces begin at bytes.offset plus multiples of piece_bytes.
+  // With one thread, or at most one piece, it is a plain call. A pass that throws on a helper ends
+  // the program.
   template <class Pass>
   void run(ByteRange bytes, const Pass& pass) {
     if (helpers_.empty() || bytes.length <= piece_bytes) return pass(bytes);
@@ -52,7 +51,7 @@ class ParallelPass {
   void help();
   void work() noexcept;
 
-  Job job_;                              // of helpers that are at work, and of the caller
+  Job job_;                              // of the helpers at work and the caller
   std::atomic<std::uint64_t> taken_{0};  // pieces of it
 
   Mutex mutex_;
@@ -65,16 +64,18 @@ class ParallelPass {
   std::vector<std::thread> helpers_;
 };
 
-// Whether a pass is faster shared among threads or on one, learnt from how long both take: where
-// one core fills the memory bus, or the others are busy, sharing costs more than it brings, and no
-// size of the model tells. One choice for each kind of pass. Pure: time is an argument.
+// Learns from their times whether a pass is faster on several threads or on one. Where one core
+// fills the memory bus, or the other cores are busy, sharing costs more time than it saves; the
+// size of the model does not show this. One choice for each kind of pass. Pure: time is an
+// argument.
 class SharingChoice {
  public:
-  static constexpr unsigned retry_every = 16;  // passes, of which one is done the other way
+  static constexpr unsigned retry_every = 16;  // one pass in so many uses the slower way
 
-  // Each way once, then the faster one so far; now and then the other, as things change.
+  // First each way once, then the way that was faster so far; now and then the other way, because
+  // conditions change.
   bool share();
-  // Reports the time of the pass, done as share() said.
+  // Reports the time of a pass that was done as share() returned.
   void took(double seconds_per_byte);
 
  private:

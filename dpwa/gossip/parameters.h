@@ -8,8 +8,8 @@
 
 namespace dpwa {
 
-// The model as gossip sees it: memory described by a manifest, wherever it lives. Trainer thread
-// only.
+// The model as gossip sees it: memory described by a manifest, on the host or on a device. Trainer
+// thread only.
 class Parameters {
  public:
   virtual ~Parameters() = default;
@@ -27,14 +27,14 @@ class Parameters {
   // overwritten once settled() is true.
   virtual void blend(const Landing& landing, double factor) = 0;
 
-  // blend(), then copy_out() of the result; in one pass over memory where that can be had.
+  // blend(), then copy_out() of the result; in one pass over memory where that is possible.
   virtual void blend_and_copy_out(const Landing& landing, double factor,
                                   std::span<std::byte> snapshot) {
     blend(landing, factor);
     copy_out(snapshot);
   }
 
-  // No copy to or from host memory is under way. Never waits.
+  // Whether no copy to or from host memory is under way. Never waits.
   virtual bool settled() { return true; }
 
   // Overwrites everything, carried tensors too.

@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// co_await with it gives the error code; nothing throws.
+// co_await with this token returns the error code; nothing throws.
 constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace

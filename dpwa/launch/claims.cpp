@@ -14,8 +14,8 @@ namespace {
 const std::string started_by_torchrun = "TORCHELASTIC_RUN_ID is set";
 constexpr int kubernetes_port = 29500;  // every pod has ports of its own
 
-// A port of the range below those that the kernel gives to outgoing connections: the same for all
-// processes of a run, most likely another one for another run on the host.
+// A port below those that the kernel gives to outgoing connections. It is the same for all
+// processes of a run, and most likely another one for another run on the host.
 std::uint16_t port_of(const std::string& run) {
   constexpr std::uint64_t first = 12'000, count = 20'000;
   return static_cast<std::uint16_t>(first + hash_of(run) % count);
@@ -128,7 +128,7 @@ std::optional<Claim> claim_of_open_mpi(const Variables& variables) {
   return claim;
 }
 
-// A batch script has SLURM_PROCID as well, and is no step.
+// A batch script has SLURM_PROCID too, but is not a step.
 std::optional<Claim> claim_of_slurm(const Variables& variables) {
   if (!variables.has("SLURM_STEP_ID") || !variables.has("SLURM_PROCID")) return std::nullopt;
   const std::string size =

@@ -27,10 +27,10 @@ Arrival arrival_from(const std::string& text);
 // Of one rank: "rank3".
 std::string node_name(int rank);
 
-// The nodes, in the order of ranks. A process on the host of the meeting point may know itself only
-// by a loopback address: where others come from other hosts, it is at the address by which they
-// reached that point. Processes that were bound to processors of their own get these as `cores`.
-// Throws std::runtime_error where no address of that host is known.
+// The nodes, in the order of ranks. A process on the host of the meeting point may know only a
+// loopback address of itself. When others come from other hosts, its address is the one by which
+// they reached the meeting point. Processes that were bound to processors of their own get these as
+// `cores`. Throws std::runtime_error when no address of that host is known.
 std::vector<NodeEntry> settle(const std::vector<Arrival>& arrivals);
 
 // The name of the node of a file that lists its nodes: ranks count them in their order. Throws

@@ -6,7 +6,7 @@
 #include <string>
 
 // What a launcher (torchrun, srun, mpirun, Kubernetes) tells the processes that it starts, read
-// from their environment. Pure, but for surroundings().
+// from their environment. Pure, except for surroundings().
 
 namespace dpwa::launch {
 
@@ -32,7 +32,7 @@ struct LaunchPlace {
   std::string meeting_host;
   std::uint16_t meeting_port = 0;
   bool hosted = false;      // a c10d::TCPStore of the launcher listens there
-  bool named_late = false;  // the name of that host may become known only while one waits
+  bool named_late = false;  // the name of that host may be unknown at first, so retry the look-up
 };
 
 // The place of this process; none: no launcher has started it. When one launcher has started

@@ -71,8 +71,8 @@ std::unique_ptr<Members> members_of(const Config& config, const Node::Options& n
                                    derive_seed(node.seed, {1}));
 }
 
-// Nodes of one file state the same deadline. A caller that states a longer one (to hold on to a
-// snapshot) is given what an honest one of another file could need.
+// Nodes of one file state the same deadline. A caller that states a longer one, perhaps to hold a
+// snapshot, gets at most the time that an honest node with another file could need.
 constexpr Duration shortest_reply_bound = std::chrono::seconds(2);
 
 struct ReplyBounds {
@@ -123,10 +123,10 @@ PeerAddress listening_address(const Config& config) {
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto between_tries = std::chrono::milliseconds(100);
 constexpr auto answer_time = std::chrono::milliseconds(500);
-// A node that is ending still answers for a moment.
+// A node that is about to end still answers for a moment.
 constexpr auto ending_time = std::chrono::seconds(1);
 
-// The node of this cluster that answers there; none: nobody, or none of this cluster.
+// The name of the node of this cluster that answers at `address`; none: no such node answers.
 std::optional<std::string> holder(const PeerAddress& address, const LocalNode& local) {
   const auto answers = query_status(local.cluster, {address}, answer_time, local.security.get());
   const auto status = nlohmann::json::parse(answers.front().json, nullptr, /*exceptions=*/false);
@@ -135,10 +135,10 @@ std::optional<std::string> holder(const PeerAddress& address, const LocalNode& l
   return status["node"].get<std::string>();
 }
 
-// Server::listen(), tried again while the address is in use: by an outgoing connection that was
-// given its port, or by a process that is about to end. Gives up after `patience`; after about a
-// second, and with the holder's name, where a node of this cluster answers at `address`. Returns
-// the port; throws std::runtime_error.
+// Calls Server::listen() again while the address is in use: by an outgoing connection that has got
+// this port, or by a process that is about to end. Gives up after `patience`; when a node of this
+// cluster answers at `address`, after about a second, with the name of that node. Returns the port;
+// throws std::runtime_error.
 std::uint16_t listen_patiently(Server& server, const PeerAddress& address, const LocalNode& local,
                                Duration patience) {
   const auto begun = SteadyClock::now();

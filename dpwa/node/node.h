@@ -41,23 +41,23 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Listens and runs. An address in use is tried again until `patience` is over, but for about a
-  // second only where a node of this cluster answers there. Throws std::runtime_error when the
-  // address cannot be had.
+  // Listens and runs. When the address is in use, tries again until `patience` is over; when a node
+  // of this cluster answers there, gives up after about a second. Throws std::runtime_error when it
+  // cannot listen at the address.
   void start(Duration patience = Duration::zero());
   void stop();  // from any state, in well under a second; idempotent
 
-  // Reads the files of the security section again: connections made from now on use them, those
-  // that stand go on. None: done, or there are no such files; else why the old ones stay, in one
-  // line. Any thread.
+  // Reads the files of the security section again. New connections use them; existing connections
+  // continue. None: done, or there are no such files. Otherwise the reason in one line, and the old
+  // files stay in use. Any thread.
   std::optional<std::string> reload_security();
 
   std::uint16_t port() const;  // in use, once started
-  // The other nodes of a cluster file that has changed, and how long replies may take by it.
+  // Takes over the other nodes of a changed cluster file, and its bounds for the time of replies.
   void take_up(const ReloadPlan& plan);
   LocalNode& local();
   Client& client();
-  // Index in the cluster file of a peer, and back: the file lists this node too.
+  // The position in the cluster file of each peer; the file also lists this node.
   static std::vector<std::size_t> file_indices(const Config& config);
 
  private:

@@ -82,8 +82,8 @@ Json describe(const std::string& name, const PeerRecord& peer, double score,
   return out;
 }
 
-// The document must fit into one STATUS, whatever the names of the members: beyond so many bytes a
-// list ends, and tells how many it leaves out.
+// The document must fit into one STATUS message, whatever the names of the members. A list ends at
+// this number of bytes and states how many entries it leaves out.
 constexpr std::size_t most_list_bytes = std::size_t{480} << 10;
 static_assert(2 * most_list_bytes + (std::size_t{32} << 10) <= wire::max_status_bytes);
 
@@ -121,8 +121,8 @@ Json describe(const MemberClaim& claim, MemberStatus status, bool seed) {
   return out;
 }
 
-// Names that only others tell of may be invented: they are counted, not listed. One that joins has
-// told of itself; that counts until it does not answer where it says that it listens.
+// Names that only other nodes report may be invented: they are counted, not listed. A node that
+// joins has reported itself, and is listed until it does not answer at its stated address.
 bool is_listed(const Member& member) {
   const bool speaks = member.told && member.heard != TimePoint::min();
   return !member.claim.name.empty() && (member.vouched_for() || speaks);
@@ -204,7 +204,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   }
   out["pulls_ok"] = traffic.pulls_ok.load();
   out["pulls_failed"] = traffic.pulls_failed.load();
-  out["attempts_ok"] = ok;  // of every pull, at all the peers that it asked
+  out["attempts_ok"] = ok;  // of all pulls, at every peer that they asked
   out["attempts_failed"] = failed;
   out["firewall"] = describe(firewall.counters(), quarantined);
   peers.move_to(out, "peers");

@@ -32,7 +32,8 @@ using wire::MessageType;
 
 namespace {
 
-// An observer asks and goes; whoever stays longer, or comes when so many are here, is hung up on.
+// Bounds for observers. A caller that stays longer, or that comes when so many are connected, is
+// disconnected.
 constexpr std::size_t most_callers = 64;
 constexpr auto longest_call = std::chrono::seconds(5);
 
@@ -133,7 +134,7 @@ class WaitingNode::Listener {
   const std::shared_ptr<Security> security_;
   asio::io_context io_{1};
   net::AcceptLoop<tcp> accepts_;
-  std::list<std::shared_ptr<net::Stream>> callers_;  // on the thread
+  std::list<std::shared_ptr<net::Stream>> callers_;  // belongs to thread_
   std::uint16_t port_ = 0;
   std::thread thread_;
 };

@@ -7,16 +7,16 @@
 
 namespace dpwa {
 
-// Stands in for a node whose process runs and has no trainer yet: listens where the node will and
-// answers the STATUS of observers. A node that calls is hung up on without a word, as there is
-// nothing to be had: for its peers the node is not there. Has a thread of its own, which blocks all
+// Stands in for a node whose process runs but has no trainer yet. It listens at the address of the
+// node and answers the status requests of observers. It closes connections from other nodes without
+// an answer, so for its peers the node is absent. Has a thread of its own, which blocks all
 // signals; used by one thread.
 class WaitingNode {
  public:
   // Throws ConfigError when the files of the security section cannot be used, std::runtime_error
-  // when the address cannot be had.
+  // when it cannot listen at the address.
   explicit WaitingNode(const Config& config);
-  ~WaitingNode();  // hangs up; the address is free then
+  ~WaitingNode();  // closes all connections; the address is free afterwards
   WaitingNode(const WaitingNode&) = delete;
   WaitingNode& operator=(const WaitingNode&) = delete;
 

@@ -7,17 +7,17 @@
 
 namespace dpwa {
 
-// Of the largest size that fits, what is kept as a margin for memory that fragments: the result is
-// 9/10 of it, rounded down, at least 1 where 1 fits.
+// The largest size that fits, less a margin for fragmented memory: 9/10 of it, rounded down, at
+// least 1 where 1 fits.
 std::uint64_t with_margin(std::uint64_t largest_that_fits);
 
-// The largest batch for which `fits` holds, 0 when 1 does not: doubles until one does not fit, then
-// bisects. `fits` runs one whole step of that size, and holds for all sizes below one for which it
-// holds. Asks for no size above `limit`, nor for one twice.
+// The largest batch for which `fits` is true, 0 when 1 does not fit. Doubles until a size does not
+// fit, then bisects. `fits` runs one whole step of that size; it must be true for all sizes below
+// one for which it is true. Tries no size above `limit`, and none twice.
 std::uint64_t largest_that_fits(std::uint64_t limit,
                                 const std::function<bool(std::uint64_t)>& fits);
 
-// Memory that a step with so many samples took at its peak, in bytes.
+// The peak of memory during a step with so many samples, in bytes.
 struct MemoryPoint {
   std::uint64_t batch = 0;
   double bytes = 0;
@@ -35,11 +35,11 @@ struct MemoryLine {
 // Through at least one point; a single size, or memory that does not grow, is per_sample 0.
 MemoryLine fit_memory(const std::vector<MemoryPoint>& points);
 
-// The largest batch within `budget` bytes where a step that takes too much memory cannot be tried,
-// as in host memory: measures steps of 1, 2, 4, … samples until memory has grown by `growth` bytes
-// above that of one sample, or the next size would leave the budget by the line through those
-// measured, or exceed `limit`; the line tells the rest. `measure` runs a whole step and returns
-// what it took at its peak.
+// The largest batch within `budget` bytes, for memory in which a step that needs too much cannot be
+// tried, such as host memory. Measures steps of 1, 2, 4, … samples until memory has grown by
+// `growth` bytes above that of one sample, until the line through the points puts the next size
+// above the budget, or until the next size exceeds `limit`. The line then gives the result.
+// `measure` runs a whole step and returns its peak.
 struct FittedBatch {
   std::uint64_t largest = 0;  // without margin; 0: one sample is too much
   MemoryLine line;
@@ -48,8 +48,8 @@ struct FittedBatch {
 FittedBatch largest_within_budget(double budget, std::uint64_t limit, double growth,
                                   const std::function<double(std::uint64_t)>& measure);
 
-// Memory of this process, by the kernel's files; throws std::runtime_error that names the file
-// where one cannot be read or written. Linux.
+// Memory of this process, from files of the kernel. Throws std::runtime_error that names the file
+// when one cannot be read or written. Linux.
 
 // Resident now, in bytes.
 std::uint64_t resident_bytes();

@@ -9,8 +9,8 @@
 
 namespace dpwa {
 
-// What a stream of random numbers is for. The numbers are part of what a seed stands for: they
-// never change.
+// The purpose of a stream of random numbers. The numbers of the enum never change: the meaning of a
+// seed depends on them.
 enum class SeedRole : std::uint64_t {
   weights = 1,       // initial parameters; common
   split = 2,         // which sample belongs to which shard; common
@@ -21,9 +21,9 @@ enum class SeedRole : std::uint64_t {
   shared_order = 7,  // the order of samples that all nodes take in turns; common
 };
 
-// One seed for a whole run: independent streams, hash(seed, role, rank, epoch), of which every
-// node computes its own and the common ones without asking anybody. Each result seeds a generator,
-// dpwa::Random or one of LibTorch. The choice of peers has its stream as well: it is derived from
+// Independent streams, hash(seed, role, rank, epoch), from one seed for a whole run. Every node
+// computes its own streams and the common ones by itself. Each result seeds a generator,
+// dpwa::Random or one of LibTorch. The choice of peers has a stream too: it is derived from
 // gossip.seed and the name of the node. Constant.
 class SeedStreams {
  public:

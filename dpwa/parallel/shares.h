@@ -21,8 +21,9 @@ std::vector<std::uint64_t> shard_sizes(std::uint64_t total, std::uint64_t parts)
 // Part `index` of them.
 ItemRange shard(std::uint64_t total, std::uint64_t parts, std::uint64_t index);
 
-// The fewest of `devices` equal devices that finish `batch` samples as soon as all of them would:
-// ceil(B / ceil(B / D)). At least 1; 5 samples take 3 of 4 devices, as some device has 2 anyway.
+// The smallest number of equal devices that finish `batch` samples as soon as all `devices` would:
+// ceil(B / ceil(B / D)). At least 1; 5 samples take 3 of 4 devices, because one device has 2
+// anyway.
 std::uint64_t fewest_devices(std::uint64_t batch, std::uint64_t devices);
 
 // As many parts as possible, `parts` at most, none of which has less than `least` items; a total
@@ -30,17 +31,17 @@ std::uint64_t fewest_devices(std::uint64_t batch, std::uint64_t devices);
 // measure a variance; at least 1.
 std::uint64_t parts_of_at_least(std::uint64_t total, std::uint64_t parts, std::uint64_t least);
 
-// What each of `devices` computes of a batch: one entry for each device that is used, by
+// The part of a batch that each device computes, with one entry for each device in use according to
 // fewest_devices() and parts_of_at_least(). Sizes differ by at most one.
 std::vector<ItemRange> device_shares(std::uint64_t batch, std::uint64_t devices,
                                      std::uint64_t least = 1);
 
-// The one position of a group whose members take their samples from one common sequence: in a
-// step, `size` members take the next size x batch samples, each its part of them. The parts of a
-// step depend on the position and on the size in that step alone, so every sample is taken exactly
-// once also where members leave or come between two steps, as long as all advance alike.
+// The common position of a group whose members take their samples from one sequence: in a step,
+// `size` members take the next size x batch samples, each member its part. The parts of a step
+// depend only on the position and on the size in that step. So every sample is taken exactly once,
+// even when members leave or join between two steps, as long as all members advance alike.
 //
-// Every member has one of its own. One owner, one thread.
+// Every member has its own object. One owner, one thread.
 class SharedCursor {
  public:
   static constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
@@ -57,12 +58,12 @@ class SharedCursor {
   bool ended() const { return position_ >= end_; }
   void seek(std::uint64_t position) { position_ = position; }
 
-  // What member `rank` of `size` takes in the next step, as positions of the sequence; may be
+  // The part of member `rank` of `size` in the next step, as positions of the sequence; may be
   // empty in the last step.
   ItemRange part(std::uint64_t rank, std::uint64_t size) const;
-  // What all take.
+  // The parts of all members together.
   ItemRange all_parts(std::uint64_t size) const;
-  // To behind what `size` members take.
+  // Moves past the parts of `size` members.
   void advance(std::uint64_t size) { position_ = all_parts(size).end(); }
 
  private:

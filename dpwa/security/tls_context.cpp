@@ -15,8 +15,8 @@ namespace {
 constexpr const char* cipher_suite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char cipher_suite_id[] = {0x13, 0x01};
 constexpr const char* groups = "X25519:P-256";
-// One read of the socket brings a caller several records (16 KiB each) where they have arrived. The
-// called reads requests alone.
+// With this buffer one read of the socket gives a caller several records (16 KiB each) if they have
+// arrived. The called side reads only requests.
 constexpr std::size_t read_buffer_bytes = std::size_t{128} << 10;
 
 void require(bool done, const char* what) {
@@ -65,8 +65,8 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t identity_bytes
   return 1;
 }
 
-// OpenSSL works out the extensions of a certificate when it needs them first; here that is done
-// before the network threads share the authorities.
+// OpenSSL computes the extensions of a certificate when it first needs them. This does it before
+// the network threads share the authorities.
 void work_out_extensions(SSL_CTX* context) {
   STACK_OF(X509_OBJECT)* objects = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
   for (int i = 0; i < sk_X509_OBJECT_num(objects); ++i) {

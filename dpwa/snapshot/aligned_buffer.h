@@ -12,20 +12,20 @@ namespace dpwa {
 inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-// A mapping of `bytes` that begins on a multiple of `alignment` (a power of two): of the file
-// `descriptor` from its beginning on, shared, or of anonymous private memory for -1. Null when the
+// A mapping of `bytes` bytes that begins on a multiple of `alignment` (a power of two). It maps the
+// beginning of the file `descriptor`, shared, or anonymous private memory for -1. Null when the
 // system refuses. The caller unmaps exactly [result, result + bytes).
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection,
                        int descriptor = -1);
 
-// Zeroes every page of a shared mapping, so that each is there from now on, on huge pages where the
-// mapping begins on one and the system has them.
+// Zeroes every page of a shared mapping, so that all pages are present from now on. Uses huge pages
+// where the mapping begins on one and the system has them.
 void touch_shared_pages(std::byte* data, std::size_t bytes);
 
 class MemoryFile;
 
-// Host memory for parameters, zeroed, aligned to 64 bytes at least. Movable; the memory goes with
-// the last owner.
+// Host memory for parameters, zeroed and aligned to at least 64 bytes. Movable; the last owner
+// frees the memory.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
@@ -38,8 +38,8 @@ class AlignedBuffer {
 
   // Plain memory of this process, as above.
   static AlignedBuffer plain(std::size_t bytes) { return AlignedBuffer(bytes); }
-  // Memory that other processes of this host can map (memory_file.h); where the system has none,
-  // memory as above. Throws std::bad_alloc.
+  // Memory that other processes of this host can map (memory_file.h), or plain memory where the
+  // system refuses it. Throws std::bad_alloc.
   static AlignedBuffer shared(std::size_t bytes);
 
   std::span<std::byte> bytes() { return {memory_.get(), bytes_}; }
@@ -56,8 +56,9 @@ class AlignedBuffer {
 
 using BufferAllocator = std::function<AlignedBuffer(std::size_t bytes)>;
 
-// Of shared memory where `allocate` gives plain memory of this process; memory from elsewhere, e.g.
-// pinned for an accelerator, stays as it is. Asks `allocate` for one byte to tell.
+// An allocator of shared memory in place of one of plain memory. An allocator of memory from
+// elsewhere, e.g. pinned for an accelerator, is returned unchanged. Asks `allocate` for one byte to
+// find out which it is.
 BufferAllocator shared_where_possible(BufferAllocator allocate);
 
 }  // namespace dpwa

@@ -9,8 +9,8 @@
 namespace dpwa {
 namespace {
 
-// A cut inside a large layer moves to an end of the layer, or of a tensor, that is so near, in
-// parts of a share.
+// A cut inside a large layer moves to an end of the layer or of a tensor within this part of a
+// share.
 constexpr std::uint64_t snap_parts = 8;
 
 struct Boundary {
@@ -91,7 +91,7 @@ class Cutter {
     return {begin->offset, end->offset};
   }
 
-  // Of the ends of `run` that leave room for every block and are no further than `reach`.
+  // The nearer end of `run` that leaves room for every block and is no farther than `reach`.
   std::optional<std::uint64_t> nearer_end(const Run& run, std::uint64_t ideal,
                                           std::uint64_t reach = max_snapshot_bytes) const {
     std::optional<std::uint64_t> best;

@@ -10,15 +10,15 @@
 
 namespace dpwa {
 
-// How a range of a snapshot travels: in chunks of `chunk_bytes` of the snapshot, counted from the
-// begin of the range. With the raw codec a chunk's payload is those bytes; with any other one it is
-// the chunk's pieces (what it shares with each region of the manifest), in order and without the
-// gaps between regions, each encoded by itself where the codec applies. Both ends compute every
-// length from the same manifest by these functions, so no length is taken from a peer. Pure.
+// A range of a snapshot travels in chunks of `chunk_bytes` of the snapshot, counted from the begin
+// of the range. With the raw codec the payload of a chunk is those bytes. With any other codec it
+// is the pieces of the chunk (its overlap with each region of the manifest), in order and without
+// the gaps between regions; each piece is encoded by itself where the codec applies. Both ends
+// compute every length from the same manifest with these functions and take none from a peer. Pure.
 //
 // Offsets of ranges and chunks are multiples of 64, and so is chunk_bytes.
 
-// A run of one region within a chunk, and where it is in the payload.
+// The part of one region within a chunk, and its place in the payload.
 struct ChunkPiece {
   const Region* region = nullptr;
   ByteRange range;  // of the snapshot
@@ -48,15 +48,15 @@ void for_each_piece(const Manifest& manifest, Codec codec, ByteRange chunk, Use 
 
 // Of one chunk; never more than chunk.length.
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange chunk);
-// Of all chunks of a range together. Takes no longer for a longer range.
+// Of all chunks of a range together. The time does not depend on the length of the range.
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange range,
                             std::uint32_t chunk_bytes);
 
 // Whether the range holds whole elements of every region that is encoded, as it must to travel.
 bool holds_whole_elements(const Manifest& manifest, Codec codec, ByteRange range);
 
-// Writes the payload of `chunk`, payload_bytes() of it. Not for the raw codec, whose payload is
-// there already.
+// Writes the payload of `chunk`, payload_bytes() long. Not for the raw codec, whose payload is the
+// snapshot itself.
 void encode_chunk(const Manifest& manifest, Codec codec, std::span<const std::byte> snapshot,
                   ByteRange chunk, std::span<std::byte> payload);
 

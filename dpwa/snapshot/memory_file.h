@@ -31,12 +31,11 @@ struct MemoryFileLayout {
 };
 
 // Memory that processes of one user on one host share by passing its descriptor. It is a file
-// without a name (memfd), so nothing is left behind however they end. A process that has mapped it
+// without a name (memfd), so nothing remains when the processes end. A process that has mapped it
 // keeps it when the others die. It has two uses:
-// - A snapshot buffer: one process writes, others read. The generation tells a reader whether
-//   what it read was whole, as in a sequence lock: odd while the owner writes,
-//   another even number after each write. One writing thread;
-//   anyone may read the generation.
+// - A snapshot buffer: one process writes, others read. The generation tells a reader whether it
+//   read a whole snapshot, as in a sequence lock: it is odd while the owner writes, and a new even
+//   number after each write. One writing thread; any process may read the generation.
 // - The parameters of an attached trainer: two processes write, never at once. No generation.
 class MemoryFile {
  public:
@@ -49,8 +48,8 @@ class MemoryFile {
   // system refuses the file or the memory.
   static std::shared_ptr<MemoryFile> create(std::size_t data_bytes,
                                             const std::string& name = name_of(own_pid()));
-  // Maps the file of another process, or tells what is wrong with it, such as a size other than
-  // that for `data_bytes`. Closes the descriptor.
+  // Maps the file of another process, or returns what is wrong with it, such as a size that does
+  // not fit `data_bytes`. Closes the descriptor.
   static boost::system::result<std::shared_ptr<MemoryFile>, std::string> open(
       FileDescriptor file, std::size_t data_bytes, Access access);
 
@@ -58,15 +57,15 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  std::byte* data() { return data_; }  // with Access::read: not to be written
+  std::byte* data() { return data_; }  // with Access::read: read only
   std::span<const std::byte> bytes(ByteRange range) const {
     return {data_ + range.offset, range.length};
   }
-  int descriptor() const { return file_.get(); }  // -1: it was opened
+  int descriptor() const { return file_.get(); }  // -1 for a file of another process
 
   void begin_write();  // before the first byte is changed
   void end_write();    // after the last
-  // Reads before this call saw the memory as it was while the result was its generation.
+  // Reads before this call saw the memory as it was during the returned generation.
   std::uint64_t generation() const;
 
   // Makes the pages of a range present, each page once. False when the system cannot do it. One

@@ -15,8 +15,8 @@
 
 namespace dpwa {
 
-// A node's parameters at one moment: immutable from publish on, shared by its readers. The last
-// reader to let go returns the buffer to its store.
+// A node's parameters at one moment: immutable after publish, shared by its readers. The last
+// reader that releases it returns the buffer to the store.
 class Snapshot : public Value {
  public:
   const Progress& progress() const { return progress_; }
@@ -48,7 +48,7 @@ class Snapshot : public Value {
 // snapshot: when readers hold every other buffer, begin() gives none and counts a skipped publish.
 class SnapshotStore : public ValueStore {
  public:
-  // Three suffice: the published one, the one that a pull of ours compares with, and a free one.
+  // Three are enough: the published one, the one that an own pull compares with, and a free one.
   static constexpr std::size_t default_buffers = 3;
   static constexpr std::size_t max_buffers = 64;
   // Of the only value, as a ValueStore.

@@ -15,10 +15,9 @@
 
 namespace dpwa::wire {
 
-// Reads little-endian fields from untrusted bytes, never beyond their end. It remembers the first
-// fault: later reads return zero, later checks do nothing, and finish() reports the fault. So a
-// decoder needs no checks between its reads. Views the bytes, which must outlive it. One owner, one
-// thread.
+// Reads little-endian fields from untrusted bytes, never beyond their end. After the first fault,
+// reads return zero and checks do nothing; finish() reports the fault. So a decoder needs no checks
+// between its reads. Views the bytes, which must outlive it. One owner, one thread.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -58,7 +57,7 @@ class Reader {
   bool failed() const { return fault_.has_value(); }
   std::size_t remaining() const { return rest_.size(); }
 
-  // The message, or the first fault; bytes that nobody read are one.
+  // The message, or the first fault. Unread bytes are a fault.
   template <typename T>
   Decoded<T> finish(T message) {
     require(rest_.empty(), Fault::bad_length, "bytes after the end of the message");

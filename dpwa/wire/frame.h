@@ -46,7 +46,7 @@ enum class MessageType : std::uint8_t {
   members = 30,  // only between nodes that both have the capability
 };
 
-// A set of message types. Numbers from 128 on are in none.
+// A set of message types with numbers below 128.
 class TypeSet {
  public:
   static constexpr unsigned numbers = 128;
@@ -103,8 +103,8 @@ struct TypeBound {
 };
 
 // Checks magic, version, checksum, type, reserved bits, and body_bytes against the bound of the
-// type: fixed bounds for small messages, `max_snapshot_body` for SNAPSHOT. Nothing is allocated
-// before. `more`: types beside those of this version, with their bounds.
+// type, before anything is allocated: fixed bounds for small messages, `max_snapshot_body` for
+// SNAPSHOT. `more`: types beside those of this version, with their bounds.
 Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> bytes,
                                    std::uint64_t max_snapshot_body,
                                    std::span<const TypeBound> more = {});
