@@ -33,8 +33,8 @@ class Assembler {
   void seek(bool admits);
   // In a complete group: forms the next one, which includes the new nodes.
   void admit();
-  void rest();                   // there is nobody to admit any more
-  bool hosts_admission() const;  // and is the first member
+  void rest();                   // no node waits for admission any more
+  bool hosts_admission() const;  // admits nodes, as the first member
   // In a complete group, for its first member: whether nodes wait to be admitted.
   bool newcomers_wait() const;
 
@@ -45,7 +45,7 @@ class Assembler {
   };
   // The epoch of the group that waits to be taken; 0: none.
   std::uint64_t formed() const;
-  // Takes it; none within `limit`, or once `given_up` says so.
+  // Takes that group; none within `limit`, or when `given_up` returns true.
   std::optional<Formed> take(Duration limit, const std::function<bool()>& given_up);
 
   // The reason why this node may not continue as the group; empty: it may, or does not know yet.
@@ -77,7 +77,7 @@ class Assembler {
   const std::shared_ptr<const Engine> engine_;
   Lookout lookout_;                        // of the thread
   std::shared_ptr<Attempt> attempt_;       // of the thread
-  std::uint64_t failed_ = 0;               // of the thread: the last epoch that came to nothing
+  std::uint64_t failed_ = 0;               // of the thread: the last epoch that failed
   TimePoint looked_{};                     // of the thread
   std::map<std::string, TimePoint> told_;  // of the thread: when nodes were named as strangers
 

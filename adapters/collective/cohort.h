@@ -35,16 +35,16 @@ class Cohort {
   Assembler& assembler() { return assembler_; }
 
   void take_up(Assembler::Formed formed);
-  void drop();    // the group is of no further use
-  void forget();  // and was none: the start of the run is tried again
+  void drop();    // the group can no longer be used
+  void forget();  // nor did it ever begin: the start of the run is tried again
   void note_apart(bool apart);
-  void note_left();  // this node comes into no group any more
+  void note_left();  // this node will join no further group
 
   // In a failed group: the member that was lost, and the reason; empty: not known (yet).
   // lost_node() waits for this news for a moment.
   std::string lost_node() const;
   std::string suspect() const;
-  std::string missed() const;  // of the last group, in this one: quoted; empty: nobody
+  std::string missed() const;  // members of the last group that this one lacks, quoted; or empty
 
  private:
   const Config& config_;

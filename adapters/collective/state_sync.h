@@ -30,7 +30,7 @@ struct SyncPlan {
   std::vector<bool> behind;    // by rank: takes over the state of the source
   std::vector<bool> averaged;  // by rank: its weights count in the mean; all false: no mean
   bool newcomers = false;      // not all come from the same group
-  bool fresh = false;          // nobody comes from a group: the start of a run
+  bool fresh = false;          // no node comes from a group: the start of a run
 
   bool any_behind() const;
   bool averages() const;

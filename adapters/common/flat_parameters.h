@@ -21,8 +21,8 @@ namespace dpwa {
 //   integer buffers                      -> maximum    (num_batches_tracked; in the final average)
 //   requires_grad = false at this time   -> carry      (frozen: travels in full pulls only)
 // A tensor registered twice (tied weights) is taken once, under its first name. The module must
-// outlive this object's use and must not be moved to another device or dtype afterwards: check()
-// tells.
+// outlive the use of this object and must not be moved to another device or dtype afterwards;
+// check() detects that.
 class FlatParameters {
  public:
   // Throws std::invalid_argument that names the tensor, and leaves the module as it was: none at

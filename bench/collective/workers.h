@@ -9,8 +9,7 @@
 
 namespace dpwa::bench {
 
-// A group of processes of this machine on one engine, without any node: what the back end stands
-// on.
+// A group of processes of this machine on one engine, without any node: the basis of the back end.
 struct BareGroup {
   std::shared_ptr<const collective::Engine> engine;
   std::unique_ptr<collective::ProcessGroup> members;

@@ -96,7 +96,7 @@ void collect(const Json& value, const std::string& label, std::vector<Figure>& f
     figures.push_back({here + ": " + std::string(known.key), *number, range, known.more_is_better});
   }
   for (const auto& [key, entry] : value.items()) {
-    // What ran beside is measured against, not held to what it was.
+    // Raw loops and DDP are references of the same run: their figures are not compared over time.
     const bool plain =
         key == "windows" || key == "settings" || key == "noise" || key == "raw" || key == "ddp" ||
         std::ranges::any_of(known_figures,

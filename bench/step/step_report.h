@@ -23,7 +23,8 @@ struct StepMeasured {
   Noise noise;
 };
 
-// How far parts of the course differ in the hand-written copy, which is the same all along.
+// How far the times of the hand-written copy differ between parts of the run, although its work is
+// the same throughout.
 double spread_by_hand(const StepMeasured& measured);
 
 // The JSON document of docs/PERFORMANCE.md.

@@ -62,8 +62,8 @@ struct StepPlan {
   double compute_us = 1000;  // a busy wait in place of forward and backward
 };
 
-// Trains without training: steps of `adapter` with a wait in place of the computation, and the
-// hand-written passes in turn. `on_progress` is called about once a second.
+// Runs steps of `adapter` with a busy wait in place of the computation, alternating with the
+// hand-written passes. Calls `on_progress` about once a second.
 std::vector<StepTimes> run_steps(Adapter& adapter, const StepPlan& plan,
                                  std::vector<std::unique_ptr<HandWritten>>& loops,
                                  std::vector<HandTimes>& hand,

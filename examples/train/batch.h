@@ -23,11 +23,12 @@ struct Batch {
   at::Tensor labels;  // int64, samples
 };
 
-// Normalised and on `device`; pinned on the way to a GPU, so that the copy does not wait for it.
+// Normalised and on `device`. For a GPU it is copied from pinned memory, so that the copy does not
+// wait for the GPU.
 Batch make_batch(const Dataset& data, std::span<const std::uint32_t> samples, c10::Device device);
 
-// The mean cross-entropy of a batch, ready for backward(): by the model alone, or by replicas of it
-// on several devices. All outlive it. One owner, one thread.
+// The mean cross-entropy of a batch, ready for backward(), by the model alone or by replicas of it
+// on several devices. All arguments outlive it. One owner, one thread.
 class BatchLoss {
  public:
   // `devices`: that of the model first. `make`, for more than one: a model of the same kind.
@@ -46,8 +47,8 @@ class BatchLoss {
   std::optional<DeviceReplicas<Classifier>> replicas_;
 };
 
-// Training losses as numbers without making a GPU wait: there each comes one step late, and the
-// first call gives none; on the CPU it comes at once. One owner, one thread.
+// Training losses as numbers, without waiting for a GPU: on a GPU each loss arrives one step late
+// and the first call returns none; on the CPU it arrives at once. One owner, one thread.
 class LossReader {
  public:
   std::optional<double> read(const at::Tensor& loss);

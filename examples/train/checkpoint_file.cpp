@@ -34,7 +34,7 @@ const unsigned char* bytes_of(std::string_view text) {
 
 class CheckpointReader {
  public:
-  // O_NONBLOCK: a pipe in the file's place has nobody who writes to it.
+  // O_NONBLOCK: do not wait for a writer when the path is a pipe.
   explicit CheckpointReader(const std::filesystem::path& path)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
     if (!fd_.valid()) fail();
@@ -47,7 +47,7 @@ class CheckpointReader {
     return static_cast<std::uint64_t>(status.st_size);
   }
 
-  // Fewer bytes than `most` at the end of the file alone.
+  // Returns fewer bytes than `most` only at the end of the file.
   std::string read(std::uint64_t most) const {
     std::string bytes(most, '\0');
     std::size_t have = 0;

@@ -40,11 +40,10 @@ struct CheckpointParts {
 CheckpointParts split_checkpoint(std::string_view body);
 std::string join_checkpoint(const CheckpointParts& parts);
 
-// The body of the checkpoint file at `path`. Throws DamagedCheckpoint for what is surely not a
-// whole checkpoint: something else than a regular file, or bytes that are not one, found before
-// memory is taken for more than the file's header allows. Throws UsageError naming the file when
-// it cannot be opened or read, for it may be sound, and std::runtime_error naming it when there
-// is no memory for it.
+// The body of the checkpoint file at `path`. Throws DamagedCheckpoint when it is certainly not a
+// whole checkpoint: not a regular file, or wrong bytes; the header is checked before memory for the
+// rest is taken. Throws UsageError that names the file when it cannot be opened or read, because it
+// may be intact, and std::runtime_error that names it when there is not enough memory.
 std::string read_checkpoint(const std::filesystem::path& path);
 
 }  // namespace dpwa::train

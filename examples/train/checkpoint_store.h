@@ -19,23 +19,22 @@ class CheckpointStore {
 
   CheckpointStore(std::filesystem::path directory, std::string node, Warn warn);
 
-  // For the start of a run: makes the directory when it is not there (`resume`: refuses that) and
-  // a file in it for a moment. Throws UsageError unless both can be done; a disk that is full is no
-  // reason.
+  // For the start of a run: makes the directory if it does not exist (`resume`: it must exist), and
+  // for a moment a file in it. Throws UsageError when either fails, but not for a full disk.
   void require_directory(bool resume) const;
 
-  // Creates the directory when it is not there. Throws std::system_error; older files are then
-  // untouched. The file is for its owner alone (mode 0600).
+  // Creates the directory if it does not exist. Throws std::system_error; older files then stay as
+  // they are. Only the owner can read the file (mode 0600).
   void save(std::uint64_t step, std::string_view body);
 
   struct Loaded {
     std::filesystem::path file;
     std::string body;
   };
-  // The latest whole checkpoint; none when there is no file at all. A damaged one is named in a
-  // warning, renamed to *.damaged where that is allowed, and the one before it is taken. Throws
-  // UsageError when all are damaged, and when the latest or the directory cannot be read: an older
-  // one would silently lose what came after.
+  // The latest whole checkpoint; none when there is no file. A damaged file is named in a warning
+  // and renamed to *.damaged where that is allowed; the file before it is taken. Throws UsageError
+  // when all are damaged, and when the latest or the directory cannot be read: with an older
+  // checkpoint, later training would be lost silently.
   std::optional<Loaded> load_latest();
 
   bool empty() const;  // throws UsageError when the directory cannot be read
@@ -43,8 +42,8 @@ class CheckpointStore {
   // Names of other nodes that have checkpoints there, in order; none when it cannot be read.
   std::vector<std::string> other_nodes() const;
 
-  // Removes what a killed process of this node left half written. To be called when no other
-  // process can have the node's name: it may be writing one.
+  // Removes files that a killed process of this node left half written. Call it only when no other
+  // process can run under the node's name, because that process may be writing one.
   void remove_unfinished();
 
  private:
@@ -52,7 +51,7 @@ class CheckpointStore {
     std::uint64_t step;
     std::filesystem::path path;
   };
-  // NODE.STEP with the ending, latest first; after an error: the files found before it.
+  // Files NODE.STEP with this ending, latest first; after an error: the files found before it.
   std::vector<File> files(std::string_view ending, std::error_code& error) const;
   std::vector<File> readable_files() const;
   void set_aside(const std::filesystem::path& file, const std::string& why) const;

@@ -14,7 +14,7 @@
 namespace dpwa::train {
 namespace {
 
-// Small enough that resnet18 on one core tells how far it is, and gives up, within seconds.
+// Small enough that resnet18 on one core reports its progress, and gives up, within seconds.
 constexpr std::size_t batch_size = 100;
 
 struct PartResult {
@@ -66,7 +66,7 @@ std::size_t reestimate_batch_norm(Classifier& model, const Dataset& train, std::
   Random random(SeedStreams(seed).common(SeedRole::statistics));
   shuffle(samples, random);
   samples.resize(std::min(samples.size(), most_samples));
-  // Every batch counts alike, so all are of one size: a smaller last one is left out.
+  // Every batch has the same weight, so all have one size: a smaller last batch is left out.
   const std::size_t size = std::min(samples.size(), samples_per_batch);
   return dpwa::reestimate_batch_norm(model, [&] {
     progress(0, samples.size());

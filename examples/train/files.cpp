@@ -71,7 +71,7 @@ void write_file_atomically(const std::filesystem::path& path,
     }
     if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path);
   } catch (...) {
-    ::unlink(temporary.c_str());  // half a file helps nobody, and a full disk needs the room
+    ::unlink(temporary.c_str());  // half a file is of no use and takes room on a full disk
     throw;
   }
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";

@@ -40,7 +40,7 @@ void print_trial(const BatchTrial& trial) {
   std::fflush(stdout);
 }
 
-// `at_limit`: what is said of a batch that is as large as the search allowed.
+// `at_limit`: the text for a batch that is as large as the search allowed.
 int print_result(const BatchSearch& found, const BatchSearchOptions& search, const char* at_limit) {
   if (search.budget > 0)
     std::printf("memory: %.1f MiB and %.3f MiB for each sample, of a budget of %.1f MiB\n",

@@ -21,7 +21,7 @@ constexpr std::size_t flush_bytes = 256 * 1024;
 constexpr std::chrono::seconds retry_interval(5);    // while the file takes none
 constexpr std::size_t held_bytes = 4 * 1024 * 1024;  // meanwhile
 
-// The end of the last complete line: a process killed while it wrote may have left half a one.
+// The end of the last complete line: a process that was killed may have left half a line.
 off_t complete_bytes(int fd) {
   off_t end = ::lseek(fd, 0, SEEK_END);
   char last = 0;
@@ -117,7 +117,7 @@ bool MetricsWriter::close() {
   return lost_ == 0;
 }
 
-// What is in the file leaves the buffer, whole lines at a time. Returns errno, or 0.
+// Writes whole lines and removes them from the buffer. Returns errno, or 0.
 int MetricsWriter::write_lines() {
   if (torn_ && !cut_at(fd_, fresh_ ? 0 : complete_bytes(fd_))) return errno;
   torn_ = fresh_ = false;
@@ -136,7 +136,7 @@ int MetricsWriter::write_lines() {
   return error;
 }
 
-// The latest go, so that what the file holds in the end has one gap, not many.
+// Drops the latest lines, so that the file has one gap in the end, not many.
 void MetricsWriter::drop_excess() {
   if (buffer_.size() <= held_bytes) return;
   const std::size_t kept = buffer_.rfind('\n', held_bytes - 1) + 1;

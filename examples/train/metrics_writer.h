@@ -12,16 +12,16 @@ namespace dpwa::train {
 
 // NODE.metrics.jsonl: one JSON object a line. A step: t, step, loss, clock, outcome, peer, factor,
 // staleness, distance, waited_ms, step_ms, bytes, pulls_ok, pulls_failed; an evaluation: t, step,
-// test_accuracy, test_loss. Lines gather in memory and reach the file whole: a reader that follows
-// it sees complete lines only, at most 0.4 s of steps old. Numbers that are not finite are null.
-// When the file cannot be written, that is logged once, no half line stays in it, and its lines
-// wait in memory, 4 MiB of them, for a new try every 5 s; those beyond are lost. A resumed run may
-// repeat steps that came after its checkpoint: the later line counts. One owner, one thread.
+// test_accuracy, test_loss. Lines are collected in memory and written whole: a reader that follows
+// the file sees only complete lines, delayed by at most 0.4 s of steps. Numbers that are not finite
+// are null. When the file cannot be written, that is logged once and no half line stays in it. Up
+// to 4 MiB of lines then wait in memory for another try every 5 s; further lines are lost. A
+// resumed run may repeat steps after its checkpoint: the later line counts. One owner, one thread.
 class MetricsWriter {
  public:
-  // To begin the file afresh, or to go on with it after its last complete line. Until there is a
-  // line it stays as it is: a second process of this node, which is refused, spoils nothing. Throws
-  // UsageError.
+  // Begins a new file, or continues after the last complete line of the old one. The file does not
+  // change before the first line is written, so a second process of this node, which is refused,
+  // does no harm. Throws UsageError.
   MetricsWriter(const std::filesystem::path& file, bool append);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;

@@ -75,7 +75,7 @@ std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions
       {"--optimizer", identity.optimizer},
       {"--lr", config::number_text(identity.lr)},
       {"--schedule", identity.schedule}};
-  // The learning rate goes by how much of the run is done.
+  // The learning rate depends on the finished part of the run.
   const bool rates_move = options.schedule != Schedule::constant;
   if (!identity.shares_data && !rates_move) return terms;
   if (options.shard) terms.emplace_back("--shard", "1/" + std::to_string(identity.nodes));

@@ -42,7 +42,7 @@ namespace {
 constexpr std::chrono::seconds evaluation_limit(2);
 constexpr unsigned stop_limit_seconds = 6;
 
-// The cluster file, and what the command line says in its place.
+// The cluster file, with the options that replace its keys.
 Config configured(Config config, const TrainOptions& options) {
   check_company(options, config);
   if (!config.gossip.seed || options.seed_given) config.gossip.seed = options.seed;
@@ -141,7 +141,7 @@ Program::Program(const TrainOptions& options)
   tell_nodes();
 }
 
-// No file lists the nodes that a launcher has started: `dpwa status` reads them there.
+// Writes the nodes that a launcher has started, which no file lists, for `dpwa status`.
 void Program::tell_nodes() {
   if (!cluster_.nodes_have_met() || config_.self_index() != 0 || options_.run_dir.empty()) return;
   write_file_atomically(options_.run_dir / "cluster.yaml", {to_yaml(config_)});
@@ -188,13 +188,12 @@ void Program::resume() {
     log(LogLevel::warn, "train", *why);
 }
 
-// A file that is wrong changes nothing: the run goes on as it is.
+// A wrong file changes nothing: the run continues with the old settings.
 void Program::reload() {
   reload_or_keep([this] { adapter_->reload(configured(cluster_.reload(), options_)); });
 }
 
-// A checkpoint that cannot be written is no reason to stop training; the older ones are still
-// there.
+// Training continues when a checkpoint cannot be written; the older checkpoints still exist.
 bool Program::save(const RunPosition& position) {
   if (!checkpoints_) return true;
   try {
@@ -207,7 +206,8 @@ bool Program::save(const RunPosition& position) {
   }
 }
 
-// Nor to leave the others without this node at the final average.
+// A result that cannot be written does not stop the node either: the others need it for the final
+// average.
 bool Program::write(const RunResult& result) {
   try {
     report_->write(result);
@@ -229,7 +229,7 @@ std::optional<Evaluation> Program::evaluate_own() {
                   options_.evaluate_threads);
 }
 
-// Of work beside the steps, for the progress line.
+// Reports work outside the steps to the progress line.
 SampleProgress Program::progress(const char* what) {
   return [this, what](std::size_t done, std::size_t total) {
     report_->progress()->work(what, done, total, std::chrono::steady_clock::now());
@@ -277,7 +277,7 @@ bool Program::leave(RunResult& result) {
   return finished.enough;
 }
 
-// Where all nodes step together, one that is behind goes on where the others are.
+// When all nodes step together, a node that is behind continues at the position of the others.
 void Program::catch_up() {
   const std::uint64_t step_before = position_.step;
   samples_->settle(position_);

@@ -16,7 +16,7 @@ namespace dpwa::train {
 class Report {
  public:
   // Creates the run directory and opens the metrics file; throws UsageError when it cannot.
-  // `resumed` goes on with the metrics of the run before.
+  // `resumed`: continues the metrics file of the last run.
   Report(const TrainOptions& options, const std::string& node, bool resumed, std::uint64_t steps);
 
   MetricsWriter* metrics() { return metrics_.get(); }  // null without a run directory

@@ -22,18 +22,18 @@ struct RunIdentity {
   std::uint64_t nodes = 1;       // in the cluster file
   std::uint64_t rank = 0;        // of this node in it
   std::uint64_t train_size = 0;  // samples of the whole training set
-  // All nodes take their samples from one order, whoever is there: a run goes on with other nodes.
-  // Not in a checkpoint, whose position says it.
+  // All nodes take their samples from one order, so a run can continue with other nodes. Not stored
+  // in a checkpoint, whose position shows it.
   bool shares_data = false;
 };
 
-// How far it has come.
+// The progress of a run.
 struct RunPosition {
   std::uint64_t step = 0;
   std::uint64_t samples = 0;  // taken by this node; also the position in a stream of its own
   double train_seconds = 0;   // in the training loop, evaluations and earlier processes included
-  // Where the nodes share the data: the position in their common order, which is the number of
-  // samples that all have taken.
+  // With shared data: the position in the common order, which is the number of samples that all
+  // nodes have taken.
   std::optional<std::uint64_t> cursor = std::nullopt;
 };
 
@@ -47,12 +47,12 @@ struct RunState {
 std::string to_json(const RunState& state);
 RunState run_state_from_json(const std::string& text);  // throws std::exception when it is not one
 
-// Throws UsageError naming the first option in which the checkpoint and this run differ. Where the
-// nodes share the data of this run, their number and the place of this one may differ.
+// Throws UsageError that names the first option in which the checkpoint and this run differ. With
+// shared data, the number of nodes and the place of this one may differ.
 void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here);
 
-// The position of a checkpoint in a run that shares the data where the checkpoint's did not, or the
-// other way round: as many samples are done.
+// The position of a checkpoint in this run, also when only one of the two shares the data: as many
+// samples are done.
 RunPosition carried_over(const RunState& checkpoint, const RunIdentity& here);
 
 }  // namespace dpwa::train

@@ -12,10 +12,10 @@
 
 namespace dpwa::train {
 
-// The endless order in which a node takes the samples of its shard: pass after pass, each in an
-// order of its own drawn from (seed, pass). A batch may span two passes, so all are full. The
-// position is the number of samples taken, and seeking there gives the very same sequence: that
-// makes resuming exact. One owner, one thread.
+// The endless order in which a node takes the samples of its shard: pass after pass, each in its
+// own order, drawn from (seed, pass). A batch may span two passes, so all batches are full. The
+// position is the number of samples taken. A seek to it gives the same sequence, so resuming is
+// exact. One owner, one thread.
 class SampleStream {
  public:
   // `shard` is not empty. `seed` belongs to the node, or to all (dpwa/parallel/seed_streams.h).
@@ -44,24 +44,24 @@ class SampleSource {
  public:
   virtual ~SampleSource() = default;
 
-  // Before the first step: goes on behind what was done.
+  // Before the first step: continues after this position.
   virtual void seek(const RunPosition& position) = 0;
   virtual bool ended() const = 0;
   virtual double done() const = 0;  // of the whole length, from 0 to 1
 
-  // Takes the samples of the next step, of a node in that place; valid until the next call. None
-  // where there are fewer left than nodes.
+  // Takes the samples of the next step for a node in that place; valid until the next call. None
+  // when fewer are left than there are nodes.
   virtual std::span<const std::uint32_t> next(const Place& place) = 0;
 
-  // After the start and after every step: what else than its own samples moves the position.
+  // After the start and after every step: takes over a position that the group has moved.
   virtual void settle(RunPosition& /*position*/) {}
 };
 
 // The shard of one node, by a stream of its own.
 class OwnSamples final : public SampleSource {
  public:
-  // `whole`: what done() is a part of, where that has to be the same on nodes whose shards differ
-  // by a sample; 0: total_samples.
+  // `whole`: the denominator of done(), when it must be the same on nodes whose shards differ by a
+  // sample; 0: total_samples.
   OwnSamples(SampleStream stream, std::uint64_t batch_size, std::uint64_t total_samples,
              double whole = 0)
       : stream_(std::move(stream)),
@@ -83,9 +83,9 @@ class OwnSamples final : public SampleSource {
   double whole_;
 };
 
-// The data that all nodes of a synchronous group share: each step they take the next samples of one
-// common order, and each of them its part by its place. All hold the same position, which the nodes
-// hand to one that comes later; next() moves it for all that are in the step.
+// The data that all nodes of a synchronous group share. In each step they take the next samples of
+// one common order, each node its part according to its place. All nodes hold the same position and
+// pass it on to nodes that join later; next() moves it past the samples of all nodes in the step.
 class SharedSamples final : public SampleSource {
  public:
   // Position and step as two numbers in memory that the caller gives to Adapter::share().

@@ -30,7 +30,7 @@ Pattern make_pattern(Random& random) {
   return pattern;
 }
 
-// A pattern moved by whole pixels; what lies outside is dark.
+// A pattern moved by whole pixels; pixels from outside it are dark.
 class Shifted {
  public:
   Shifted(const Pattern& pattern, Random& random)

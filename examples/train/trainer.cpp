@@ -51,7 +51,7 @@ std::optional<LoopEnd> Trainer::step() {
     loss.backward();
     known_loss = losses_.read(loss);
   }
-  // Before the step: parameters that gave such a loss are not published.
+  // Checked before the step: parameters with such a loss are not published.
   if (known_loss && !std::isfinite(*known_loss)) return LoopEnd::diverged;
   const StepReport report = parts_.adapter.step(parts_.optimizer, loss);
   if (!report.made) return LoopEnd::stopped;

@@ -59,7 +59,7 @@ class Trainer {
   LoopEnd run();
 
   const RunPosition& position() const { return position_; }
-  // Whether the metrics have an evaluation at position() already, as where a run was stopped.
+  // Whether the metrics already have an evaluation at position(), as after a stop.
   bool has_evaluated() const { return evaluated_ == position_.step; }
   const StepStatistics& statistics() const { return statistics_; }
 

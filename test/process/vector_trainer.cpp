@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
   ::sigaction(SIGUSR1, &action, nullptr);
   action.sa_handler = [](int) { dpwa::test::move_wall_clock(-std::chrono::days(1)); };
   ::sigaction(SIGUSR2, &action, nullptr);
-  action.sa_handler = SIG_IGN;  // a log that nobody reads is no reason to end
+  action.sa_handler = SIG_IGN;  // keep running when the reader of the log goes away
   ::sigaction(SIGPIPE, &action, nullptr);
   if (const char* days = std::getenv("DPWA_TEST_CLOCK_DAYS"); days != nullptr)
     dpwa::test::move_wall_clock(std::chrono::days(std::atoi(days)));

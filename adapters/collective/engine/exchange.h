@@ -20,7 +20,7 @@ namespace dpwa::collective {
 // The two blocking exchanges of c10d from which the other operations are built. Tensors are
 // contiguous. Exceptions of c10d pass through, so call them in ProcessGroup::run.
 
-// Fills `all` with everybody's `own`, in the order of ranks; `own` has the same size everywhere.
+// Fills `all` with the `own` of every rank, in the order of ranks; all have the same size.
 void gather_equal(const ProcessGroup& group, at::Tensor all, at::Tensor own);
 
 // Sends sent[r] rows of `from` to rank r and fills `into` with received[r] rows of each rank r.
