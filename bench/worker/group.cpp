@@ -6,8 +6,20 @@
 
 #include "bench/commands.h"
 #include "bench/measure/statistics.h"
+#include "interpolation/kernels/kernels.h"
+#include "interpolation/kernels/variants.h"
 
 namespace dpwa::bench {
+namespace {
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const kernels::Variant& variant : kernels::supported_variants())
+    names.emplace_back(variant.name);
+  return names;
+}
+
+}  // namespace
 
 std::optional<std::size_t> Topology::partner(std::size_t node) const {
   if (all_pull != 0) return std::nullopt;
@@ -23,6 +35,11 @@ void add_topology_options(CLI::App& command, Topology& topology) {
   command.add_option("--all-pull", topology.all_pull, "Nodes that all pull from each other")
       ->check(CLI::Range(2, 64))
       ->excludes(pairs);
+  command
+      .add_option_function<std::string>(
+          "--instruction-set", [](const std::string& name) { kernels::use_instruction_set(name); },
+          "Vector instructions of the nodes (default: the best of the processor)")
+      ->check(CLI::IsMember(instruction_sets()));
   command.add_option("--seconds", topology.seconds, "How long to measure")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
@@ -33,7 +50,9 @@ Group::Group(const std::filesystem::path& program, const std::vector<NodeJob>& j
   for (const NodeJob& one : jobs) {
     nodes_.push_back(
         {std::make_unique<Child>(std::vector<std::string>{program.string(), "worker"}), one.pulls});
-    nodes_.back().process->send(one.job);
+    Json job = one.job;
+    job["instruction_set"] = kernels::instruction_set();
+    nodes_.back().process->send(job);
   }
   for (const Node& node : nodes_) node.process->receive();
 }

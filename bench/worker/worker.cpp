@@ -12,14 +12,18 @@
 #include "bench/commands.h"
 #include "bench/measure/machine.h"
 #include "bench/measure/statistics.h"
+#include "interpolation/kernels/kernels.h"
 
 namespace dpwa::bench {
 namespace {
 
 class Session {
  public:
-  explicit Session(const Json& job)
-      : worker_(job.at("kind") == "raw" ? make_raw_worker(job) : make_pull_worker(job)) {}
+  explicit Session(const Json& job) {
+    if (job.contains("instruction_set"))
+      kernels::use_instruction_set(job.at("instruction_set").get<std::string>());
+    worker_ = job.at("kind") == "raw" ? make_raw_worker(job) : make_pull_worker(job);
+  }
 
   Json answer(const Json& command) {
     const std::string what = command.at("do");
@@ -58,7 +62,7 @@ class Session {
             {"congestion_control", open_sockets().congestion_controls}};
   }
 
-  const std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Worker> worker_;
   std::vector<double> latency_us_;
   std::vector<double> trainer_latency_us_;
 };

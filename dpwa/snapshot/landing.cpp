@@ -83,8 +83,9 @@ void Landing::consume(Codec codec, ByteRange chunk, std::span<const std::byte> p
     const auto own = own_->bytes().subspan(piece.range.offset, piece.range.length);
     const bool difference = mode_ == LandingMode::difference;
     if (piece.encoded) {
-      stats_ += difference ? kernels::land_encoded_difference(dtype, codec, target, source, own)
-                           : kernels::land_encoded_copy(dtype, codec, target, source, own);
+      stats_ += difference
+                    ? kernels::land_encoded_difference(dtype, codec, target, source, own, stores_)
+                    : kernels::land_encoded_copy(dtype, codec, target, source, own);
     } else {
       stats_ += difference ? kernels::land_difference(dtype, target, source, own, stores_)
                            : kernels::land_copy(dtype, target, source, own);

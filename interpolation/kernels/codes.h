@@ -1,6 +1,10 @@
 #pragma once
 
-// The codecs, a block of 32 elements at a time. Only for the variant sources (see variant.h).
+// The codecs, a block of 32 elements at a time. Only for the variant sources (see variant.h), after
+// a definition of
+//   load_int8(from)                      as many signed bytes as a vector has lanes
+//   store_int8(low, high, lows, highs)   the reverse for a block, a half each; nearest even
+//   largest_of(low, high)                see vector_types.h
 
 #include "interpolation/kernels/encoded_elements.h"
 
@@ -65,6 +69,27 @@ struct CodeBf16 {
   }
 };
 
+struct Int8Unit {
+  std::uint32_t unit;     // bits of 2^(E - 133)
+  std::uint32_t inverse;  // bits of 2^(133 - E)
+};
+
+// By E, the byte in front of a half block.
+struct Int8Units {
+  static constexpr std::uint32_t kLeast = 7;  // 2^-126 and its inverse are normal values
+  static constexpr std::uint32_t kNotFinite = 255;
+
+  constexpr Int8Units() {
+    for (std::uint32_t exponent = 0; exponent < kNotFinite; ++exponent) {
+      const std::uint32_t e = exponent < kLeast ? kLeast : exponent;
+      of[exponent] = {(e - 6) << 23, (260 - e) << 23};
+    }
+    of[kNotFinite] = {0x7fc00000u, 127u << 23};
+  }
+  Int8Unit of[256] = {};
+};
+constinit const Int8Units kInt8Units;
+
 // Per half of the block: a byte E, then 16 signed bytes q. An element is q * 2^(E - 133), with E
 // taken as 7 when below; E = 255: the half block is not finite. (MXINT8 of the OCP Microscaling
 // Formats specification 1.0, with blocks of 16.)
@@ -72,98 +97,88 @@ struct CodeInt8 {
   static constexpr std::size_t kHalf = 17;
   static constexpr std::size_t kBytes = 2 * kHalf;
 
-  struct Unit {
-    std::uint32_t unit;     // bits of 2^(E - 133)
-    std::uint32_t inverse;  // bits of 2^(133 - E)
-  };
+  using Unit = Int8Unit;
   struct Grid {
     Unit low, high;
   };
   static Grid grid(const std::byte* block) {
-    return {unit_of((std::uint32_t)block[0]), unit_of((std::uint32_t)block[kHalf])};
+    return {kInt8Units.of[(std::size_t)block[0]], kInt8Units.of[(std::size_t)block[kHalf]]};
   }
 
-  static FloatPack load(const std::byte* block, std::size_t i, Grid grid) {
-    const std::byte* from = block + 1 + i * sizeof(Bytes);
-    return {load_bytes_of(from, grid.low), load_bytes_of(from + kHalf, grid.high)};
+  static FloatPack load(const std::byte* block, std::size_t i, const Grid& grid) {
+    const std::byte* from = block + 1 + i * DPWA_VECTOR_BYTES / 4;
+    return {load_int8(from) * all_floats(grid.low.unit),
+            load_int8(from + kHalf) * all_floats(grid.high.unit)};
   }
-  static FloatPack round(FloatPack pack, Grid grid) {
+  static FloatPack round(FloatPack pack, const Grid& grid) {
     return {round(pack.low, grid.low), round(pack.high, grid.high)};
   }
   static void store(std::byte* block, const FloatPack (&packs)[kPacks]) {
-    Floats half[kPacks];
-    for (std::size_t i = 0; i < kPacks; ++i) half[i] = packs[i].low;
-    store_half_block(block, half);
-    for (std::size_t i = 0; i < kPacks; ++i) half[i] = packs[i].high;
-    store_half_block(block + kHalf, half);
+    Words low = {}, high = {};
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kPacks; ++i) {
+      low = larger(low, (Words)packs[i].low & ~kSign);
+      high = larger(high, (Words)packs[i].high & ~kSign);
+    }
+    const Largest largest = largest_of(low, high);
+    if (largest.low > kLargest || largest.high > kLargest) {
+      return store_extremes(block, packs, largest);
+    }
+    store_within(block, packs, exponent_of(largest.low), exponent_of(largest.high));
   }
 
  private:
-  typedef std::int8_t Bytes __attribute__((vector_size(DPWA_VECTOR_BYTES / 4)));
-  static constexpr std::uint32_t kLeast = 7;  // of E: 2^-126 and its inverse are normal values
-  static constexpr std::uint32_t kNotFinite = 255;
+  static constexpr std::uint32_t kLeast = Int8Units::kLeast;
   static constexpr std::uint32_t kLargest = 0x7f7e0000u;  // 127 * 2^121
-  // 1.5 * 2^23: what it is added to is rounded to a whole number, within +-2^22, and lies in the
-  // lower bits of the sum.
+  // 1.5 * 2^23: what it is added to is rounded to a whole number, within +-2^22.
   static constexpr std::uint32_t kWhole = 0x4b400000u;
 
-  static Unit unit_of(std::uint32_t exponent) {
-    if (exponent == kNotFinite) return {0x7fc00000u, 127u << 23};
-    const std::uint32_t e = exponent < kLeast ? kLeast : exponent;
-    return {(e - 6) << 23, (260 - e) << 23};
-  }
-
-  static Floats load_bytes_of(const std::byte* from, Unit unit) {
-    const auto whole = __builtin_convertvector(load_bytes<Bytes>(from), SignedWords);
-    return __builtin_convertvector(whole, Floats) * all_floats(unit.unit);
-  }
+  static Words larger(Words a, Words b) { return a > b ? a : b; }
 
   static Floats round(Floats value, Unit unit) {
     const Floats scaled = value * all_floats(unit.inverse);
     const Floats whole = (scaled + all_floats(kWhole)) - all_floats(kWhole);
     // What is so large on this grid, or not a number, stays as it is.
     const SignedWords order = (SignedWords)((Words)scaled & ~kSign);
-    const SignedWords small = order < (149 << 23);  // 2^22
-    return (Floats)select(small, (Words)(whole * all_floats(unit.unit)), (Words)value);
+    return order < (149 << 23) ? whole * all_floats(unit.unit) : value;  // 2^22
   }
 
-  static void store_half_block(std::byte* to, Floats (&values)[kPacks]) {
-    const std::uint32_t largest = largest_magnitude(values);
-    if (largest >= kInfinite) {
-      to[0] = (std::byte)kNotFinite;
-      for (std::size_t i = 0; i < kPacks; ++i) store_bytes(to + 1 + i * sizeof(Bytes), Bytes{});
-      return;
-    }
-    if (largest > kLargest) {
-      for (Floats& value : values) value = saturate(value, kLargest);
-    }
-    // The least power of two that leaves no q above 127: one more where the largest element is
-    // above 127/128 of the next power.
-    std::uint32_t exponent = ((largest > kLargest ? kLargest : largest) + 0x1ffffu) >> 23;
-    if (exponent < kLeast) exponent = kLeast;
-    to[0] = (std::byte)exponent;
-    const Floats inverse = all_floats(unit_of(exponent).inverse);
+  // The least power of two that leaves no q above 127: one more where the largest element is above
+  // 127/128 of the next power.
+  static std::uint32_t exponent_of(std::uint32_t largest) {
+    const std::uint32_t exponent = (largest + 0x1ffffu) >> 23;
+    return exponent < kLeast ? kLeast : exponent;
+  }
+
+  // Of finite values within kLargest.
+  static void store_within(std::byte* block, const FloatPack (&packs)[kPacks], std::uint32_t low,
+                           std::uint32_t high) {
+    Floats lows[kPacks], highs[kPacks];
+#pragma GCC unroll 8
     for (std::size_t i = 0; i < kPacks; ++i) {
-      const Words whole = (Words)(values[i] * inverse + all_floats(kWhole));
-      store_bytes(to + 1 + i * sizeof(Bytes), __builtin_convertvector((SignedWords)whole, Bytes));
+      lows[i] = packs[i].low * all_floats(kInt8Units.of[low].inverse);
+      highs[i] = packs[i].high * all_floats(kInt8Units.of[high].inverse);
     }
+    block[0] = (std::byte)low;
+    block[kHalf] = (std::byte)high;
+    store_int8(block + 1, block + kHalf + 1, lows, highs);
   }
 
-  // As bits, which compare as the magnitudes do. In quarters of the half block, so that little is
-  // left to compare lane by lane.
-  static std::uint32_t largest_magnitude(const Floats (&values)[kPacks]) {
-    typedef std::int32_t Quarter __attribute__((vector_size(16)));
-    Quarter quarters[4];
-    static_assert(sizeof quarters == sizeof values);
-    __builtin_memcpy(quarters, values, sizeof quarters);
-    Quarter largest = {};
-    for (const Quarter& quarter : quarters) {
-      const Quarter magnitude = quarter & 0x7fffffff;
-      largest = magnitude > largest ? magnitude : largest;
+  // A half that is not finite is stored as zeros, larger values as the largest.
+  __attribute__((noinline)) static void store_extremes(std::byte* block,
+                                                       const FloatPack (&packs)[kPacks],
+                                                       Largest largest) {
+    const bool low = largest.low < kInfinite, high = largest.high < kInfinite;
+    FloatPack kept[kPacks];
+    for (std::size_t i = 0; i < kPacks; ++i) {
+      kept[i].low = low ? saturate(packs[i].low, kLargest) : Floats{};
+      kept[i].high = high ? saturate(packs[i].high, kLargest) : Floats{};
     }
-    const std::int32_t even = largest[0] > largest[2] ? largest[0] : largest[2];
-    const std::int32_t odd = largest[1] > largest[3] ? largest[1] : largest[3];
-    return (std::uint32_t)(even > odd ? even : odd);
+    const auto bounded = [](std::uint32_t value) { return value < kLargest ? value : kLargest; };
+    store_within(block, kept, exponent_of(bounded(largest.low)),
+                 exponent_of(bounded(largest.high)));
+    if (!low) block[0] = (std::byte)Int8Units::kNotFinite;
+    if (!high) block[kHalf] = (std::byte)Int8Units::kNotFinite;
   }
 };
 

@@ -29,6 +29,7 @@ struct PackOf {
 // An element type states
 //   Scalar, Vector, Pack   what it is computed in;
 //   kSize                  bytes of an element in memory;
+//   kExact                 whether an element in memory holds every value of Scalar;
 //   load(block, i)         pack i of a block;
 //   store(block, i, pack)  the reverse; returns what a load would now give.
 
@@ -39,6 +40,7 @@ struct Native {
   using Pack = PackOf<Scalar>;
   using Vector = typename Pack::Vector;
   static constexpr std::size_t kSize = sizeof(Scalar);
+  static constexpr bool kExact = true;
 
   static Pack load(const std::byte* block, std::size_t i) {
     const std::byte* from = block + i * DPWA_VECTOR_BYTES;
@@ -58,6 +60,7 @@ struct Float16 {
   using Pack = PackOf<Scalar>;
   using Vector = Pack::Vector;
   static constexpr std::size_t kSize = 2;
+  static constexpr bool kExact = false;
 
   static Pack load(const std::byte* block, std::size_t i) {
     const std::byte* from = block + i * DPWA_VECTOR_BYTES / 2;
@@ -78,6 +81,7 @@ struct BFloat16 {
   using Pack = PackOf<Scalar>;
   using Vector = Pack::Vector;
   static constexpr std::size_t kSize = 2;
+  static constexpr bool kExact = false;
 
   static Pack load(const std::byte* block, std::size_t i) {
     const Words words = load_bytes<Words>(block + i * DPWA_VECTOR_BYTES);

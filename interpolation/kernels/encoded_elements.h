@@ -52,6 +52,7 @@ struct InOrderBFloat16 {
   using Pack = PackOf<Scalar>;
   using Vector = Pack::Vector;
   static constexpr std::size_t kSize = 2;
+  static constexpr bool kExact = false;
 
   static Pack load(const std::byte* block, std::size_t i) {
     const std::byte* from = block + i * DPWA_VECTOR_BYTES / 2;
@@ -89,6 +90,7 @@ struct NarrowFloat64 {
   using Pack = PackOf<Scalar>;
   using Vector = Pack::Vector;
   static constexpr std::size_t kSize = 8;
+  static constexpr bool kExact = true;
 
   static Pack load(const std::byte* block, std::size_t i) {
     const std::byte* from = block + 2 * i * DPWA_VECTOR_BYTES;

@@ -13,8 +13,7 @@ const EncodedKernels& passes_for(DType dtype, Codec codec) {
     throw std::invalid_argument(std::string(name_of(dtype)) + " is not encoded as " +
                                 std::string(name_of(codec)));
   }
-  static const KernelTable& table = *supported_variants().front().kernels;
-  return encoded_kernels(table, dtype, codec);
+  return encoded_kernels(*selected_variant().kernels, dtype, codec);
 }
 
 // Number of elements; checked, because a wrong length would write past a buffer.
@@ -56,10 +55,12 @@ void encode(DType dtype, Codec codec, std::span<std::byte> out, std::span<const 
 
 PassStats land_encoded_difference(DType dtype, Codec codec, std::span<std::byte> landing,
                                   std::span<const std::byte> encoded,
-                                  std::span<const std::byte> own) {
+                                  std::span<const std::byte> own, Stores stores) {
   const EncodedKernels& passes = passes_for(dtype, codec);
   const std::size_t count = elements(dtype, codec, landing, encoded, own);
-  const RawStats stats = passes.land_difference(landing.data(), encoded.data(), own.data(), count);
+  const auto pass =
+      streams(stores, landing.data()) ? passes.land_difference_streaming : passes.land_difference;
+  const RawStats stats = pass(landing.data(), encoded.data(), own.data(), count);
   return {stats.squared_distance, stats.finite};
 }
 

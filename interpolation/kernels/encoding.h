@@ -24,7 +24,7 @@ void encode(DType dtype, Codec codec, std::span<std::byte> out, std::span<const 
 // of all nodes keeps its course. The squared distance is that of what lands.
 PassStats land_encoded_difference(DType dtype, Codec codec, std::span<std::byte> landing,
                                   std::span<const std::byte> encoded,
-                                  std::span<const std::byte> own);
+                                  std::span<const std::byte> own, Stores stores = Stores::cached);
 
 // landing = peer. The squared distance is that from `own` as it is.
 PassStats land_encoded_copy(DType dtype, Codec codec, std::span<std::byte> landing,

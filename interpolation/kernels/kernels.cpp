@@ -1,5 +1,7 @@
 #include "interpolation/kernels/kernels.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -10,13 +12,10 @@
 namespace dpwa::kernels {
 namespace {
 
-const Variant& selected() {
-  static const Variant variant = supported_variants().front();
-  return variant;
-}
+std::atomic<const Variant*> chosen = nullptr;
 
 const FloatingKernels& passes_for(DType dtype) {
-  const KernelTable& table = *selected().kernels;
+  const KernelTable& table = *selected_variant().kernels;
   switch (dtype) {
     case DType::float32:
       return table.float32;
@@ -47,12 +46,6 @@ void check_factor(double factor) {
     throw std::invalid_argument("a blend with a factor that is not finite");
 }
 
-constexpr std::size_t line_bytes = 64;
-
-bool streams(Stores stores, const std::byte* target) {
-  return stores == Stores::streaming && reinterpret_cast<std::uintptr_t>(target) % line_bytes == 0;
-}
-
 // Counters are few, so this pass has no variants.
 template <class Integer>
 void maximum_of(std::span<std::byte> x, std::span<const std::byte> peer) {
@@ -65,6 +58,23 @@ void maximum_of(std::span<std::byte> x, std::span<const std::byte> peer) {
 }
 
 }  // namespace
+
+const Variant& selected_variant() {
+  const Variant* variant = chosen.load(std::memory_order_relaxed);
+  return variant != nullptr ? *variant : supported_variants().front();
+}
+
+void use_instruction_set(std::string_view name) {
+  const auto variants = supported_variants();
+  const auto found = std::ranges::find(variants, name, &Variant::name);
+  if (found == variants.end()) {
+    std::string all;
+    for (const Variant& variant : variants) all.append(" ").append(variant.name);
+    throw std::invalid_argument("this processor has no instruction set '" + std::string(name) +
+                                "', only:" + all);
+  }
+  chosen.store(&*found, std::memory_order_relaxed);
+}
 
 PassStats land_difference(DType dtype, std::span<std::byte> landing,
                           std::span<const std::byte> peer, std::span<const std::byte> own,
@@ -147,12 +157,12 @@ void copy(std::span<std::byte> to, std::span<const std::byte> from, Stores store
   }
   if (to.empty()) return;
   if (streams(stores, to.data()))
-    return selected().kernels->streaming_copy(to.data(), from.data(), to.size());
+    return selected_variant().kernels->streaming_copy(to.data(), from.data(), to.size());
   std::memcpy(to.data(), from.data(), to.size());
 }
 
 std::string_view instruction_set() {
-  return selected().name;
+  return selected_variant().name;
 }
 
 void maximum(DType dtype, std::span<std::byte> x, std::span<const std::byte> peer) {

@@ -75,4 +75,8 @@ void maximum(DType dtype, std::span<std::byte> x, std::span<const std::byte> pee
 // The instruction set in use: "avx512", "avx2", "baseline" or "portable".
 std::string_view instruction_set();
 
+// Uses this one from now on instead of the fastest, to measure what a lesser processor does. Throws
+// std::invalid_argument when the processor does not have it.
+void use_instruction_set(std::string_view name);
+
 }  // namespace dpwa::kernels

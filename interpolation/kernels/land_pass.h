@@ -39,11 +39,36 @@ inline void add_lanes(Vector vector, Scalar& sum) {
   for (const Scalar lane : lanes) sum += lane;
 }
 
+// What a landing pass does beside landing and summing squares.
+enum class Checks {
+  all,   // which of the peer's, the own and the landed values are not finite
+  none,  // nothing: for values that are finite when their squares are
+};
+
+// Lands a step, at most kFlushBlocks whole blocks: `blocks(checks, lanes)` lands them and leaves
+// the sums of squares in `lanes`. Where the element in memory holds every value of the computation,
+// nothing that is not finite leaves the squares finite, so the first pass does not check; a second
+// one follows where the squares are not. It needs its input as it was: `again` says whether it is.
+template <class Element, class Blocks>
+inline void land_step(bool again, LandTotals<Element>& totals, Blocks blocks) {
+  using Scalar = typename Element::Scalar;
+  Scalar lanes[kBlock<Element>];
+  Scalar check = 1;
+  if (Element::kExact && again) {
+    blocks.template operator()<Checks::none>(lanes);
+    check = 0;
+    for (const Scalar lane : lanes) check += lane - lane;
+  }
+  if (check != 0) blocks.template operator()<Checks::all>(lanes);
+  for (std::size_t i = 0; i < kBlock<Element>; ++i) totals.squares[i] += lanes[i];
+}
+
 // Lands `blocks` whole blocks, at most kFlushBlocks of them. Streaming stores go by way of a block
 // on the stack, which stays in registers or in the nearest cache.
-template <class Element, bool kDifference, Copy kStores>
-void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own,
-                 std::size_t blocks, LandTotals<Element>& totals) {
+template <class Element, bool kDifference, Copy kStores, Checks kChecks>
+inline void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own,
+                        std::size_t blocks, typename Element::Scalar (&lanes)[kBlock<Element>],
+                        LandTotals<Element>& totals) {
   using Vector = typename Element::Vector;
   Vector low_squares[kPacks] = {}, high_squares[kPacks] = {};
   Vector peer_check = {}, own_check = {}, landed_check = {};
@@ -59,11 +84,14 @@ void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own
       const Vector high = theirs.high - ours.high;
       low_squares[i] += low * low;
       high_squares[i] += high * high;
-      peer_check += (theirs.low - theirs.low) + (theirs.high - theirs.high);
+      if constexpr (kChecks == Checks::all)
+        peer_check += (theirs.low - theirs.low) + (theirs.high - theirs.high);
       if constexpr (kDifference) {
         const auto landed = Element::store(target, i, {low, high});
-        own_check += (ours.low - ours.low) + (ours.high - ours.high);
-        landed_check += (landed.low - landed.low) + (landed.high - landed.high);
+        if constexpr (kChecks == Checks::all) {
+          own_check += (ours.low - ours.low) + (ours.high - ours.high);
+          landed_check += (landed.low - landed.low) + (landed.high - landed.high);
+        }
       }
     }
     if constexpr (!kDifference) copy_block<kStride<Element>, kStores>(landing, peer);
@@ -74,13 +102,22 @@ void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own
     peer += kStride<Element>;
     own += kStride<Element>;
   }
-  typename Element::Scalar lanes[kBlock<Element>];
   __builtin_memcpy(lanes, low_squares, sizeof low_squares);
   __builtin_memcpy(lanes + kBlock<Element> / 2, high_squares, sizeof high_squares);
-  for (std::size_t i = 0; i < kBlock<Element>; ++i) totals.squares[i] += lanes[i];
-  add_lanes(peer_check, totals.peer);
-  add_lanes(own_check, totals.own);
-  add_lanes(landed_check, totals.landed);
+  if constexpr (kChecks == Checks::all) {
+    add_lanes(peer_check, totals.peer);
+    add_lanes(own_check, totals.own);
+    add_lanes(landed_check, totals.landed);
+  }
+}
+
+template <class Element, bool kDifference, Copy kStores>
+void land_step(std::byte* landing, const std::byte* peer, const std::byte* own, std::size_t blocks,
+               LandTotals<Element>& totals) {
+  const bool again = landing != peer && landing != own;
+  land_step(again, totals, [&]<Checks kChecks>(typename Element::Scalar(&lanes)[kBlock<Element>]) {
+    land_blocks<Element, kDifference, kStores, kChecks>(landing, peer, own, blocks, lanes, totals);
+  });
 }
 
 template <class Element, bool kDifference, Copy kStores>
@@ -89,7 +126,7 @@ RawStats land(std::byte* landing, const std::byte* peer, const std::byte* own, s
   std::size_t blocks = count / kBlock<Element>;
   while (blocks > 0) {
     const std::size_t step = blocks < kFlushBlocks ? blocks : kFlushBlocks;
-    land_blocks<Element, kDifference, kStores>(landing, peer, own, step, totals);
+    land_step<Element, kDifference, kStores>(landing, peer, own, step, totals);
     landing += step * kStride<Element>;
     peer += step * kStride<Element>;
     own += step * kStride<Element>;
@@ -103,7 +140,7 @@ RawStats land(std::byte* landing, const std::byte* peer, const std::byte* own, s
     std::byte own_block[kStride<Element>] = {};
     __builtin_memcpy(peer_block, peer, rest);
     __builtin_memcpy(own_block, own, rest);
-    land_blocks<Element, kDifference, Copy::cached>(landed_block, peer_block, own_block, 1, totals);
+    land_step<Element, kDifference, Copy::cached>(landed_block, peer_block, own_block, 1, totals);
     __builtin_memcpy(landing, landed_block, rest);
   }
   if constexpr (kStores == Copy::streaming) stream_fence();

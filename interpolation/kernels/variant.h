@@ -40,6 +40,9 @@ struct EncodedKernels {
                               std::size_t count);
   RawStats (*land_copy)(std::byte* landing, const std::byte* encoded, const std::byte* own,
                         std::size_t count);
+  // With stores past the cache; `landing` at a multiple of 64.
+  RawStats (*land_difference_streaming)(std::byte* landing, const std::byte* encoded,
+                                        const std::byte* own, std::size_t count);
 };
 
 struct EncodedTable {

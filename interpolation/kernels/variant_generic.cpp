@@ -60,6 +60,7 @@ inline void stream_fence() {
 }  // namespace
 }  // namespace dpwa::kernels
 
+#include "interpolation/kernels/int8_portable.h"
 #include "interpolation/kernels/vector_passes.h"
 
 namespace dpwa::kernels {

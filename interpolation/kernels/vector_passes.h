@@ -24,8 +24,9 @@ constexpr FloatingKernels floating_kernels() {
 
 template <class Element, class Code>
 constexpr EncodedKernels encoded_kernels() {
-  return {encode<Element, Code>, land_encoded<Element, Code, true>,
-          land_encoded<Element, Code, false>};
+  return {encode<Element, Code>, land_encoded<Element, Code, true, Copy::cached>,
+          land_encoded<Element, Code, false, Copy::cached>,
+          land_encoded<Element, Code, true, Copy::streaming>};
 }
 
 constexpr EncodedTable encoded_table() {

@@ -28,6 +28,11 @@ inline void store_bytes(std::byte* to, Vector vector) {
   __builtin_memcpy(to, &vector, sizeof vector);
 }
 
+// The largest lane of each of two vectors, as unsigned numbers.
+struct Largest {
+  std::uint32_t low, high;
+};
+
 // Lanes of `yes` where `mask` is all ones, of `no` where it is zero.
 inline Words select(SignedWords mask, Words yes, Words no) {
   return ((Words)mask & yes) | (~(Words)mask & no);

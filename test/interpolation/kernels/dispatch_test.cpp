@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "interpolation/kernels/kernels.h"
+#include "interpolation/kernels/variants.h"
 #include "test/interpolation/kernels/reference.h"
 
 using namespace dpwa;
@@ -113,4 +114,17 @@ TEST_CASE("passes refuse integer dtypes, lengths that do not fit and factors tha
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(kernels::delta(DType::float32, x, y, nan), std::invalid_argument);
   CHECK_THROWS_AS(kernels::lerp(DType::float32, x, y, nan), std::invalid_argument);
+}
+
+TEST_CASE(
+    "the passes run with the instruction set that was chosen, and refuse one that is not there") {
+  const std::string best(kernels::instruction_set());
+  CHECK(best == kernels::supported_variants().front().name);
+  const std::string least(kernels::supported_variants().back().name);
+  kernels::use_instruction_set(least);
+  CHECK(kernels::instruction_set() == least);
+  CHECK(kernels::selected_variant().kernels == kernels::supported_variants().back().kernels);
+  CHECK_THROWS_AS(kernels::use_instruction_set("avx9000"), std::invalid_argument);
+  CHECK(kernels::instruction_set() == least);
+  kernels::use_instruction_set(best);
 }

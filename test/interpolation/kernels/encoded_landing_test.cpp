@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
@@ -50,6 +52,33 @@ TEST_CASE("landing what is encoded gives the scalar result at any size and addre
           CHECK(lands_right(encoding, encoded, own, landing.bytes(), difference));
           CHECK(landing.surroundings_untouched());
         }
+      }
+    }
+  });
+}
+
+TEST_CASE(
+    "landing what is encoded past the cache gives the bits and statistics of landing into it") {
+  for_each_encoding([](const kernels::EncodedKernels& passes, Encoding encoding) {
+    for (const std::size_t size : kEncodedSizes) {
+      CAPTURE(size);
+      const Bytes peer = random_elements(encoding.dtype, size, 70 + size);
+      Bytes own = random_elements(encoding.dtype, size, 80 + size), infinity;
+      append_value(infinity, encoding.dtype, Double::infinity());
+      const Bytes encoded = encoded_by(passes, encoding, peer);
+      for (const bool finite : {true, false}) {
+        if (!finite && size > 0) std::copy(infinity.begin(), infinity.end(), own.begin());
+        const Landed want = land(passes, encoding, encoded, own, true);
+        Bytes room(own.size() + 64 + 64, std::byte{0x5A});
+        const std::size_t to_line = 64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64;
+        const auto end = to_line + own.size();
+        const auto got = passes.land_difference_streaming(room.data() + to_line, encoded.data(),
+                                                          own.data(), size);
+        CHECK(std::equal(want.bytes.begin(), want.bytes.end(), room.data() + to_line));
+        for (std::size_t at = 0; at < room.size(); at += at + 1 == to_line ? own.size() + 1 : 1)
+          CHECK((room[at] == std::byte{0x5A} || (at >= to_line && at < end)));
+        CHECK(same(got.squared_distance, want.stats.squared_distance));
+        CHECK(got.finite == want.stats.finite);
       }
     }
   });
