@@ -138,7 +138,7 @@ class Plan:
 
     def measurements(self) -> list[Measurement]:
         plan = [Measurement("memory", [self.bench, "memory", "--bytes", "100MB", "--json"])]
-        plan += [self.raw(200, 2, "--ping-pong"), self.raw(10 * KB, 2, "--ping-pong")]
+        plan += [self.pull(200, 2, "--ping-pong"), self.pull(10 * KB, 2, "--ping-pong")]
         plan.append(self.raw(100 * MB, 2, "--mode", "landing"))
         plan += self.pulls()
         steps = [("100k", 2), ("100k", 100), ("10M", 2), ("10M", 100)]

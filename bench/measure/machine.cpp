@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "bench/quantity.h"
+#include "bench/system_call.h"
 #include "dpwa/base/version.h"
 #include "dpwa/snapshot/memory_file.h"
 #include "interpolation/kernels/kernels.h"
@@ -91,6 +92,19 @@ Json machine_settings() {
   settings["kernel"] = kernel_release();
   settings["system_congestion_control"] = first_line("/proc/sys/net/ipv4/tcp_congestion_control");
   return settings;
+}
+
+void pin_to_core(std::size_t index) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (::sched_getaffinity(0, sizeof usable, &usable) != 0) fail("cannot tell the usable cores");
+  std::size_t left = index % static_cast<std::size_t>(CPU_COUNT(&usable));
+  std::size_t core = 0;
+  while (!CPU_ISSET(core, &usable) || left-- > 0) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  if (::sched_setaffinity(0, sizeof one, &one) != 0) fail("cannot keep to one core");
 }
 
 std::uint64_t available_memory() {

@@ -14,6 +14,10 @@ using Json = nlohmann::ordered_json;
 // version of dpwa. Unknown values are empty.
 Json machine_settings();
 
+// Lets this process, with all threads that it starts from now on, run on one of the cores that it
+// may use: the `index`th, counted round and round.
+void pin_to_core(std::size_t index);
+
 // Memory that programs may still take, in bytes; 0 = not known.
 std::uint64_t available_memory();
 // Throws std::runtime_error that names both when there is less than `bytes`.

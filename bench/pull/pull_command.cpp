@@ -18,13 +18,16 @@ namespace {
 struct RawOptions {
   Topology topology;
   std::string mode = "in_place";
-  bool ping_pong = false;
 };
+
+std::string mode_of(const Topology& topology, const std::string& otherwise) {
+  return topology.ping_pong ? "ping_pong" : otherwise;
+}
 
 void run_raw(RawOptions options, CommandContext& context) {
   Topology& topology = options.topology;
   topology.bytes = std::max<std::uint64_t>(topology.bytes / 4 * 4, 4);
-  const std::string mode = options.ping_pong ? "ping_pong" : options.mode;
+  const std::string mode = mode_of(topology, options.mode);
   require_memory(raw_group_memory(topology));
   const std::string title = "raw " + size_text(topology.bytes) + ", " +
                             std::to_string(topology.nodes()) + " nodes, " + mode;
@@ -77,7 +80,8 @@ void run_pull(PullOptions options, CommandContext& context) {
   std::vector<Json> small;
   if (topology.bytes >= least_bytes_for_memory) small = reports_of_small_model(topology, options);
   PullGroup nodes(topology, options.settings, options.blend);
-  const auto raw = options.with_raw ? make_raw_group(topology, "in_place") : nullptr;
+  const auto raw =
+      options.with_raw ? make_raw_group(topology, mode_of(topology, "in_place")) : nullptr;
   PullMeasured measured;
   measured.series.push_back({"dpwa", &nodes.group(), {}});
   if (raw) measured.series.push_back({"raw", raw.get(), {}});
@@ -111,7 +115,9 @@ void add_raw_command(CLI::App& parent, CommandContext& context) {
                    "in_place: blend while it arrives; landing: leave a difference, as dpwa does")
       ->check(CLI::IsMember({"in_place", "landing"}))
       ->capture_default_str();
-  command->add_flag("--ping-pong", options->ping_pong, "Only request and answer, for small sizes");
+  command->add_flag("--ping-pong", options->topology.ping_pong,
+                    "Only request and answer, for small sizes: in a thread beside the one that "
+                    "waits for it, each node on a core of its own");
   command->callback([options, &context] { run_raw(*options, context); });
 }
 
@@ -143,6 +149,9 @@ void add_pull_command(CLI::App& parent, CommandContext& context) {
   command->add_flag("--blend", options->blend, "Blend what has landed as a part of every pull");
   command->add_flag("--with-raw", options->with_raw,
                     "Also run `raw`, window by window in turn, and give the ratio");
+  command->add_flag("--ping-pong", options->topology.ping_pong,
+                    "For the latency of small sizes: each node on a core of its own, and `raw` "
+                    "with as many threads as dpwa");
   command->callback([options, &context] { run_pull(*options, context); });
 }
 

@@ -91,6 +91,7 @@ PullGroup::PullGroup(const Topology& topology, const NodeSettings& settings, boo
     Json job = {{"kind", "pull"},     {"config", file_->path()}, {"name", node_name(i)},
                 {"tensors", tensors}, {"blend", blend},          {"peer", nullptr}};
     // A PeerId counts the other nodes of the file in their order.
+    if (topology.ping_pong) job["core"] = i;
     if (const auto partner = topology.partner(i))
       job["peer"] = *partner < i ? *partner : *partner - 1;
     jobs.push_back({std::move(job), topology.pulls(i)});
@@ -120,6 +121,7 @@ std::unique_ptr<Group> make_raw_group(const Topology& topology, const std::strin
     const auto partner = topology.partner(i);
     Json job = {{"kind", "raw"},  {"mode", mode},    {"bytes", topology.bytes},   {"index", i},
                 {"ports", ports}, {"peer", nullptr}, {"pulls", topology.pulls(i)}};
+    if (topology.ping_pong) job["core"] = i;
     if (partner) job["peer"] = *partner;
     jobs.push_back({std::move(job), topology.pulls(i)});
   }

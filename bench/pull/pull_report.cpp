@@ -61,7 +61,8 @@ std::string title_of(const PullOptions& options) {
   return "pull " + size_text(topology.bytes) + ", " + std::to_string(topology.nodes()) +
          (topology.all_pull != 0 ? " nodes all pulling, " : " nodes, ") + settings.transport +
          ", " + settings.encoding + ", checksum " + (settings.checksum ? "on" : "off") + ", " +
-         settings.security + (options.blend ? ", blending" : "");
+         settings.security + (options.blend ? ", blending" : "") +
+         (topology.ping_pong ? ", ping-pong" : "");
 }
 
 std::string transport_in_force(double tcp_bytes, std::uint64_t parameter_bytes) {
@@ -93,6 +94,7 @@ Json pull_document(const PullOptions& options, const PullMeasured& measured) {
     document["ratio_to_raw"] = json_of(ratios(ours, raw, &GroupWindow::gb_per_s));
     document["latency_ratio_to_raw"] = json_of(ratios(ours, raw, &GroupWindow::latency_us));
   }
+  document["ping_pong"] = topology.ping_pong;
   document["noise"] = json_of(measured.measurement.noise);
   document["settings"] = settings_of(options, measured);
   return document;

@@ -1,9 +1,16 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/pull/raw_socket.h"
@@ -36,6 +43,59 @@ AlignedBuffer filled_buffer(std::size_t bytes, std::size_t seed) {
   return buffer;
 }
 
+// A thread that does one piece of work at a time for another one, which sleeps meanwhile: as the
+// network thread of a node does for the trainer.
+class HelpingThread {
+ public:
+  explicit HelpingThread(std::function<void()> work)
+      : work_(std::move(work)), thread_([this] { run(); }) {}
+  ~HelpingThread() {
+    set(State::ended);
+    thread_.join();
+  }
+
+  void run_once() {
+    set(State::asked);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return state_ == State::idle; });
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+ private:
+  enum class State { idle, asked, ended };
+
+  void set(State state) {
+    {
+      const std::lock_guard lock(mutex_);
+      state_ = state;
+    }
+    changed_.notify_all();
+  }
+
+  void run() {
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return state_ != State::idle; });
+        if (state_ == State::ended) return;
+      }
+      try {
+        work_();
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+      set(State::idle);
+    }
+  }
+
+  const std::function<void()> work_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::idle;   // guarded by mutex_
+  std::exception_ptr failure_;  // of the work that has ended
+  std::thread thread_;
+};
+
 // The same pull by bare sockets: receive up to 512 KiB into one staging buffer, make use of it
 // while it is hot in cache, and again. Job: {"mode", "bytes", "index", "ports", "peer": index or
 // null, "pulls": bool}
@@ -52,16 +112,32 @@ class RawNode : public Worker {
         server_(ports_.at(index_), served_.bytes()) {
     if (!job.at("peer").is_null()) only_ = job.at("peer").get<std::size_t>();
     peers_.resize(ports_.size());
+    if (mode_ == Mode::ping_pong && !target_.bytes().empty())
+      network_.emplace([this] { took_us_ = timed_pull(); });
   }
 
  private:
   void pull_once(Window& window) override {
-    const auto from = SteadyClock::now();
-    pull_from(choose_peer());
-    const std::chrono::duration<double, std::micro> took = SteadyClock::now() - from;
+    if (network_) {
+      const auto from = SteadyClock::now();
+      network_->run_once();
+      window.trainer_latency_us.push_back(microseconds_since(from));
+      window.latency_us.push_back(took_us_);
+    } else {
+      window.latency_us.push_back(timed_pull());
+    }
     ++window.pulls;
     window.bytes += target_.bytes().size();
-    window.latency_us.push_back(took.count());
+  }
+
+  double timed_pull() {
+    const auto from = SteadyClock::now();
+    pull_from(choose_peer());
+    return microseconds_since(from);
+  }
+
+  static double microseconds_since(SteadyClock::time_point from) {
+    return std::chrono::duration<double, std::micro>(SteadyClock::now() - from).count();
   }
 
   const RawSocket& choose_peer() {
@@ -117,6 +193,8 @@ class RawNode : public Worker {
   AlignedBuffer staging_;
   std::vector<RawSocket> peers_;
   RawServer server_;
+  double took_us_ = 0;
+  std::optional<HelpingThread> network_;  // with ping_pong
 };
 
 }  // namespace

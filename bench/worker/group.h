@@ -22,6 +22,7 @@ struct Topology {
   std::uint64_t pairs = 1;            // one node of a pair pulls, the other serves
   std::uint64_t all_pull = 0;  // instead of pairs: nodes that all pull, each from a random one
   double seconds = 3;
+  bool ping_pong = false;  // measure latency alone: node i keeps to core i
   bool json = false;
 
   std::size_t nodes() const { return all_pull != 0 ? all_pull : 2 * pairs; }

@@ -20,6 +20,7 @@ namespace {
 class Session {
  public:
   explicit Session(const Json& job) {
+    if (job.contains("core")) pin_to_core(job.at("core").get<std::size_t>());
     if (job.contains("instruction_set"))
       kernels::use_instruction_set(job.at("instruction_set").get<std::string>());
     worker_ = job.at("kind") == "raw" ? make_raw_worker(job) : make_pull_worker(job);

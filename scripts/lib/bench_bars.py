@@ -133,7 +133,7 @@ def longest_wait(results: Results) -> float | None:
 
 
 def small_pull(results: Results) -> float | None:
-    pull = results.pull(bytes=200, nodes=2)
+    pull = results.pull(bytes=200, nodes=2, ping_pong=True)
     return pull["latency_ratio_to_raw"]["median"] if pull and "latency_ratio_to_raw" in pull else None
 
 

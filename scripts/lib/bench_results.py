@@ -64,11 +64,12 @@ class Results:
 
     def pull(self, **wanted: Any) -> Document | None:
         """A pull with dpwa's defaults but for what is wanted; of two nodes one pulls, of more all do."""
+        ping_pong = wanted.pop("ping_pong", False)
         defaults = {"kind": "pull", "transport": "tcp", "encoding": "fp32", "checksum": "on", "security": "insecure"}
         if "nodes" in wanted:
             defaults["pulling_nodes"] = 1 if wanted["nodes"] == 2 else wanted["nodes"]
         found = self.select(**{**defaults, "blend": False, **wanted})
-        return next((one for one in found if not fell_back(one)), None)
+        return next((one for one in found if not fell_back(one) and one.get("ping_pong", False) == ping_pong), None)
 
     def all_pulling(self, **wanted: Any) -> Document | None:
         """A pull of all nodes at once, as peers exchange."""
@@ -76,7 +77,7 @@ class Results:
 
     @property
     def pulls(self) -> list[Document]:
-        return [one for one in self.select(kind="pull") if not fell_back(one)]
+        return [one for one in self.select(kind="pull") if not fell_back(one) and not one.get("ping_pong")]
 
     @property
     def settings(self) -> Document:

@@ -95,6 +95,18 @@ class Documents(unittest.TestCase):
                 self.check_figures(data)
                 self.assertEqual((data["kind"], data["mode"]), ("raw", mode[-1].strip("-").replace("-", "_")))
 
+    def test_the_latency_beside_bare_sockets(self) -> None:
+        data = document("pull", "--bytes", "200", "--seconds", "0.2", "--ping-pong", "--with-raw")
+        self.assertTrue(data["ping_pong"])
+        self.assertEqual(set(data["latency_ratio_to_raw"]), RANGE)
+        for side in (data, data["raw"]):  # a thread that waits, and one that pulls
+            self.assertGreater(side["trainer_latency_us"]["median"], side["latency_us"]["median"])
+
+    def test_a_lesser_instruction_set(self) -> None:
+        for command in ("pull", "raw"):
+            data = document(command, "--bytes", "10KB", "--seconds", "0.1", "--instruction-set", "baseline")
+            self.assertEqual(data["settings"]["instruction_set"], "baseline")
+
     def test_a_size_that_ends_within_a_chunk_and_a_page(self) -> None:
         for command in ("pull", "raw"):
             data = document(command, "--bytes", "1234567", "--seconds", "0.1", "--all-pull", "2")

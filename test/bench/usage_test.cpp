@@ -65,6 +65,7 @@ TEST_CASE("wrong usage of the benchmark is one line and exit code 2") {
                                              {"pull", "--security", "rot13"},
                                              {"pull", "--chunk-bytes", "5000"},
                                              {"raw", "--mode", "sideways"},
+                                             {"pull", "--instruction-set", "avx9000"},
                                              {"raw", "--seconds", "-1"},
                                              {"memory", "--threads", "0"},
                                              {"compare", "/nowhere", "/no"}}) {

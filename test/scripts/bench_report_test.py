@@ -192,13 +192,14 @@ class Bars(unittest.TestCase):
         self.assertEqual(verdicts(engines(1.2))[ENGINE][1], MISSED)
 
     def test_the_latency_of_small_pulls(self) -> None:
-        self.assertEqual(verdicts(pull(200, 2, 0.01, 0.8))[SMALL_PULL], ("1.200", MET))
+        self.assertEqual(verdicts(pull(200, 2, 0.01, 0.8))[SMALL_PULL][1], NOT_MEASURED)
+        self.assertEqual(verdicts(pull(200, 2, 0.01, 0.8, ping_pong=True))[SMALL_PULL], ("1.200", MET))
 
 
 def full() -> Results:
     return results(
         memory(),
-        {"kind": "raw", "mode": "ping_pong", "bytes": 200, "nodes": 2, "latency_us": {"median": 9, "p99": 12}},
+        pull(200, 2, 0.01, 0.8, ping_pong=True, raw={"latency_us": {"median": 9, "p99": 12}}),
         pull(200, 2, 0.01, 0.8, memory_beyond_parameters_mib=None),
         pull(100 * MB, 2, 5, 0.8, noise={"noisy": True, "reasons": ["other work took 12 % of the processors"]}),
         pull(100 * MB, 2, 8, 1.2, transport="same_host", peers_mapped_mib=300),
