@@ -101,23 +101,14 @@ std::string words_for(BlendRule rule) {
   return "unknown";
 }
 
-std::string type_of(const TensorSpec& tensor) {
-  std::string text{name_of(tensor.dtype)};
-  text += '[';
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-    if (i != 0) text += ',';
-    text += std::to_string(tensor.shape[i]);
-  }
-  return text + ']';
-}
-
 std::optional<std::string> difference_of(const TensorSpec& here, const TensorSpec& there) {
   if (here.name != there.name) {
     return "is '" + here.name + "' here and '" + there.name + "' there";
   }
   const std::string name = "'" + here.name + "' is ";
   if (here.dtype != there.dtype || here.shape != there.shape) {
-    return name + type_of(here) + " here and " + type_of(there) + " there";
+    return name + type_text(here.dtype, here.shape) + " here and " +
+           type_text(there.dtype, there.shape) + " there";
   }
   if (here.rule != there.rule) {
     return name + words_for(here.rule) + " here and " + words_for(there.rule) + " there";
@@ -127,7 +118,17 @@ std::optional<std::string> difference_of(const TensorSpec& here, const TensorSpe
 
 }  // namespace
 
-std::uint64_t TensorSpec::elements() const {
+std::string type_text(DType dtype, const std::vector<std::uint64_t>& shape) {
+  std::string text{name_of(dtype)};
+  text += '[';
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i != 0) text += ',';
+    text += std::to_string(shape[i]);
+  }
+  return text + ']';
+}
+
+std::uint64_t elements_of(const std::vector<std::uint64_t>& shape) {
   if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) return 0;
   std::uint64_t product = 1;
   for (const std::uint64_t extent : shape) {
