@@ -1,0 +1,193 @@
+#include "dpwa/kvstore/member_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dpwa::kvstore {
+namespace {
+
+constexpr std::size_t steps_kept = 64;
+constexpr std::size_t steps_to_learn_from = 8;
+
+}  // namespace
+
+MemberWatch::MemberWatch(const WatchOptions& options, MemberId self, TimePoint started)
+    : options_(options), self_(std::move(self)) {
+  views_[self_.name] = {self_.incarnation, {}, started, started};
+}
+
+void MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
+  View& view = views_[from.name];
+  if (from.incarnation < view.incarnation) return;
+  if (from.incarnation > view.incarnation) view = {from.incarnation, beat, now, now};
+  const bool advanced = beat.clock > view.beat.clock;
+  if (advanced && !view.beat.waiting) {
+    steps_.push_back(now - view.since);
+    if (steps_.size() > steps_kept) steps_.pop_front();
+  }
+  if (advanced || view.beat.waiting) view.since = now;
+  // Beats may overtake one another.
+  if (beat.clock >= view.beat.clock || beat.epoch > view.beat.epoch) view.beat = beat;
+  view.heard = now;
+}
+
+void MemberWatch::lost(const MemberId& member) {
+  const auto view = views_.find(member.name);
+  if (view != views_.end() && view->second.incarnation == member.incarnation) {
+    view->second.gone = true;
+  }
+}
+
+void MemberWatch::installed(const Epoch& epoch, TimePoint now) {
+  const auto add = [&](const MemberId& member) {
+    View& view = views_[member.name];
+    if (member.incarnation > view.incarnation) view = {member.incarnation, {}, now, now};
+  };
+  for (const ServerEntry& server : epoch.servers) {
+    if (server.state != ServerState::down) add(server.id);
+  }
+  for (const WorkerEntry& worker : epoch.workers) add(worker.id);
+}
+
+Duration MemberWatch::hung_after() const {
+  if (steps_.size() < steps_to_learn_from) return options_.hung_at_first;
+  const double longest = static_cast<double>(std::ranges::max(steps_).count());
+  return std::max(options_.hung_min,
+                  Duration(static_cast<Duration::rep>(longest * options_.hung_factor)));
+}
+
+bool MemberWatch::alive(const MemberId& member, TimePoint now) const {
+  if (member == self_) return true;
+  const auto found = views_.find(member.name);
+  if (found == views_.end()) return false;
+  const View& view = found->second;
+  return view.incarnation == member.incarnation && !view.gone &&
+         now - view.heard < options_.silent_after;
+}
+
+bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const {
+  const View& view = views_.at(worker.id.name);
+  if (view.beat.waiting || now - view.since < hung_after()) return false;
+  return std::ranges::any_of(epoch.workers, [&](const WorkerEntry& other) {
+    const auto found = views_.find(other.id.name);
+    return found != views_.end() && other.id != worker.id &&
+           found->second.incarnation == other.id.incarnation &&
+           (found->second.beat.waiting || found->second.beat.clock > view.beat.clock);
+  });
+}
+
+bool MemberWatch::proposes(const Epoch& current, TimePoint now) const {
+  const auto first = std::ranges::find_if(current.servers, [&](const ServerEntry& server) {
+    return server.state == ServerState::up && alive(server.id, now);
+  });
+  return first != current.servers.end() && first->id == self_;
+}
+
+// Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
+// before all of them ended, because incarnations grow.
+std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, TimePoint now) const {
+  if (current.servers.front().id.name != self_.name) return std::nullopt;
+  Epoch next = current;
+  for (ServerEntry& server : next.servers) {
+    const auto found = views_.find(server.id.name);
+    if (found == views_.end() || found->second.beat.epoch != 0) return std::nullopt;
+    server = {{server.id.name, found->second.incarnation}, ServerState::up};
+    if (!alive(server.id, now)) return std::nullopt;
+    next.number = std::max(next.number, server.id.incarnation);
+  }
+  change_workers(next, {}, now);
+  if (next.workers.size() < options_.min_workers) return std::nullopt;
+  return next;
+}
+
+// Whether the slices that workers find at this server are elsewhere, too.
+bool MemberWatch::can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const {
+  for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
+    const Holders holders = holders_of(epoch, home, options_.replicas);
+    if (holders.primary != server) continue;
+    if (!holders.backup) return false;
+    const ServerEntry& other = epoch.servers[*holders.backup];
+    if (other.state != ServerState::up || !alive(other.id, now)) return false;
+  }
+  return true;
+}
+
+// Whether all servers that have something for it say so, in this very epoch.
+bool MemberWatch::is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const {
+  for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
+    const Holders holders = holders_of(epoch, home, options_.replicas);
+    if (holders.backup != server) continue;
+    const MemberId& holder = epoch.servers[*holders.primary].id;
+    const Beat& beat = holder == self_ ? own : views_.at(holder.name).beat;
+    if (beat.epoch != epoch.number || std::ranges::count(beat.filled, server) == 0) return false;
+  }
+  // Slices of its own that nobody has cannot be filled in.
+  return holders_of(epoch, server, options_.replicas).backup == server;
+}
+
+void MemberWatch::change_servers(Epoch& next, const Epoch& current, const Beat& own,
+                                 TimePoint now) const {
+  for (std::size_t at = 0; at < next.servers.size(); ++at) {
+    ServerEntry& server = next.servers[at];
+    if (server.state != ServerState::down && !alive(server.id, now)) {
+      if (server.state == ServerState::filling || can_spare(next, at, now)) {
+        server.state = ServerState::down;
+      }
+    }
+    if (server.state == ServerState::filling && is_filled(current, at, own)) {
+      server.state = ServerState::up;
+    }
+    const auto found = views_.find(server.id.name);
+    if (server.state == ServerState::down && options_.replicas && found != views_.end() &&
+        found->second.incarnation > server.id.incarnation) {
+      const MemberId back{server.id.name, found->second.incarnation};
+      if (alive(back, now)) server = {back, ServerState::filling};
+    }
+  }
+}
+
+void MemberWatch::change_workers(Epoch& next, const Beat& own, TimePoint now) const {
+  std::uint64_t clock = own.clock;
+  for (const auto& [name, view] : views_) clock = std::max(clock, view.beat.clock);
+  for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
+  // Those that train finish the step that they are at; all that begin together begin with 0.
+  const std::uint64_t first_step = clock == 0 ? 0 : clock + 1;
+
+  const Epoch before = next;
+  std::erase_if(next.workers, [&](const WorkerEntry& worker) {
+    return !alive(worker.id, now) || hangs(worker, before, now);
+  });
+  for (const auto& [name, view] : views_) {
+    const MemberId id{name, view.incarnation};
+    if (!view.beat.joins || next.server(name) || !alive(id, now)) continue;
+    const WorkerEntry* entry = next.worker(name);
+    if (entry != nullptr) continue;
+    next.workers.push_back({id, first_step});
+  }
+  std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
+}
+
+std::optional<Epoch> MemberWatch::successor(const Epoch& current, const Beat& own,
+                                            TimePoint now) const {
+  if (current.number == 0) return first_epoch(current, now);
+  if (!proposes(current, now)) return std::nullopt;
+  Epoch next = current;
+  change_servers(next, current, own, now);
+  change_workers(next, own, now);
+  if (next == current) return std::nullopt;
+  ++next.number;
+  return next;
+}
+
+std::vector<std::string> MemberWatch::missing(const Epoch& current, TimePoint now) const {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < current.servers.size(); ++at) {
+    const ServerEntry& server = current.servers[at];
+    if (server.state == ServerState::up && !alive(server.id, now) && !can_spare(current, at, now)) {
+      names.push_back(server.id.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace dpwa::kvstore
