@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace dpwa::kvstore {
-namespace {
-
-constexpr std::size_t steps_kept = 64;
-constexpr std::size_t steps_to_learn_from = 8;
-
-}  // namespace
 
 MemberWatch::MemberWatch(const WatchOptions& options, MemberId self, TimePoint started)
     : options_(options), self_(std::move(self)) {
@@ -21,10 +15,6 @@ void MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
   if (from.incarnation < view.incarnation) return;
   if (from.incarnation > view.incarnation) view = {from.incarnation, beat, now, now};
   const bool advanced = beat.clock > view.beat.clock;
-  if (advanced && !view.beat.waiting) {
-    steps_.push_back(now - view.since);
-    if (steps_.size() > steps_kept) steps_.pop_front();
-  }
   if (advanced || view.beat.waiting) view.since = now;
   // Beats may overtake one another.
   if (beat.clock >= view.beat.clock || beat.epoch > view.beat.epoch) view.beat = beat;
@@ -49,11 +39,16 @@ void MemberWatch::installed(const Epoch& epoch, TimePoint now) {
   for (const WorkerEntry& worker : epoch.workers) add(worker.id);
 }
 
-Duration MemberWatch::hung_after() const {
-  if (steps_.size() < steps_to_learn_from) return options_.hung_at_first;
-  const double longest = static_cast<double>(std::ranges::max(steps_).count());
-  return std::max(options_.hung_min,
-                  Duration(static_cast<Duration::rep>(longest * options_.hung_factor)));
+Duration MemberWatch::hung_after(const Epoch& epoch, const std::string& worker) const {
+  const auto step_of = [&](const std::string& name) {
+    const auto found = views_.find(name);
+    return found == views_.end() ? 0 : found->second.beat.longest_step_us;
+  };
+  if (step_of(worker) == 0) return options_.hung_at_first;
+  std::uint64_t longest = 0;
+  for (const WorkerEntry& each : epoch.workers) longest = std::max(longest, step_of(each.id.name));
+  const double limit = static_cast<double>(longest) * 1e3 * options_.hung_factor;
+  return std::max(options_.hung_min, Duration(static_cast<Duration::rep>(limit)));
 }
 
 bool MemberWatch::alive(const MemberId& member, TimePoint now) const {
@@ -67,7 +62,7 @@ bool MemberWatch::alive(const MemberId& member, TimePoint now) const {
 
 bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const {
   const View& view = views_.at(worker.id.name);
-  if (view.beat.waiting || now - view.since < hung_after()) return false;
+  if (view.beat.waiting || now - view.since < hung_after(epoch, worker.id.name)) return false;
   return std::ranges::any_of(epoch.workers, [&](const WorkerEntry& other) {
     const auto found = views_.find(other.id.name);
     return found != views_.end() && other.id != worker.id &&
@@ -95,7 +90,7 @@ std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, TimePoint no
     if (!alive(server.id, now)) return std::nullopt;
     next.number = std::max(next.number, server.id.incarnation);
   }
-  change_workers(next, {}, now);
+  change_workers(next, current, {}, now);
   if (next.workers.size() < options_.min_workers) return std::nullopt;
   return next;
 }
@@ -146,23 +141,23 @@ void MemberWatch::change_servers(Epoch& next, const Epoch& current, const Beat& 
   }
 }
 
-void MemberWatch::change_workers(Epoch& next, const Beat& own, TimePoint now) const {
+void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& own,
+                                 TimePoint now) const {
   std::uint64_t clock = own.clock;
   for (const auto& [name, view] : views_) clock = std::max(clock, view.beat.clock);
   for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
   // Those that train finish the step that they are at; all that begin together begin with 0.
   const std::uint64_t first_step = clock == 0 ? 0 : clock + 1;
 
-  const Epoch before = next;
   std::erase_if(next.workers, [&](const WorkerEntry& worker) {
-    return !alive(worker.id, now) || hangs(worker, before, now);
+    return !alive(worker.id, now) || hangs(worker, current, now);
   });
   for (const auto& [name, view] : views_) {
     const MemberId id{name, view.incarnation};
-    if (!view.beat.joins || next.server(name) || !alive(id, now)) continue;
-    const WorkerEntry* entry = next.worker(name);
-    if (entry != nullptr) continue;
-    next.workers.push_back({id, first_step});
+    // It has to know that it does not take part: one that was just left out may hang.
+    const bool joins = view.beat.joins && view.beat.epoch == current.number;
+    if (!joins || next.server(name) || !alive(id, now)) continue;
+    if (next.worker(name) == nullptr && !current.has(id)) next.workers.push_back({id, first_step});
   }
   std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
 }
@@ -173,7 +168,7 @@ std::optional<Epoch> MemberWatch::successor(const Epoch& current, const Beat& ow
   if (!proposes(current, now)) return std::nullopt;
   Epoch next = current;
   change_servers(next, current, own, now);
-  change_workers(next, own, now);
+  change_workers(next, current, own, now);
   if (next == current) return std::nullopt;
   ++next.number;
   return next;

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +19,8 @@ struct Beat {
   std::uint64_t clock = 0;
   bool waiting = false;  // worker: for others, not for its own computation
   bool joins = false;    // worker: its training loop is there and wants to take part
+  // Worker: the longest of its recent steps, without waits; 0: it has made too few.
+  std::uint64_t longest_step_us = 0;
   // Server: the servers in state filling that have stored all that this one has for them.
   std::vector<std::uint16_t> filled;
   bool operator==(const Beat&) const = default;
@@ -30,8 +31,8 @@ struct WatchOptions {
   std::size_t min_workers = 1;  // before the first epoch
   // A process that has not been heard of for so long is gone.
   Duration silent_after = std::chrono::seconds(2);
-  // A worker for which others wait, and that computes longer than this, hangs: that many times the
-  // longest of the recent steps of all workers, but at least hung_min; at the beginning
+  // A worker for which others wait, and that computes longer than this, hangs: so many times the
+  // longest of the recent steps of all workers, but at least hung_min; in its own first steps
   // hung_at_first. So a worker that is always four times slower than the others is never left out.
   double hung_factor = 8;
   Duration hung_min = std::chrono::seconds(2);
@@ -57,8 +58,8 @@ class MemberWatch {
   // The servers that are gone and were the only ones to have their slices: the run cannot go on
   // before they answer again.
   std::vector<std::string> missing(const Epoch& current, TimePoint now) const;
-  // After which a worker that computes is held to hang.
-  Duration hung_after() const;
+  // After which this worker is held to hang, if it computes.
+  Duration hung_after(const Epoch& epoch, const std::string& worker) const;
 
  private:
   struct View {
@@ -76,12 +77,11 @@ class MemberWatch {
   bool can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const;
   bool is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const;
   void change_servers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
-  void change_workers(Epoch& next, const Beat& own, TimePoint now) const;
+  void change_workers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
 
   const WatchOptions options_;
   const MemberId self_;
   std::map<std::string, View> views_;
-  std::deque<Duration> steps_;  // the last that workers computed
 };
 
 }  // namespace dpwa::kvstore

@@ -25,7 +25,7 @@ ServerEngine::ServerEngine(const ServerOptions& options, const MemberId& self,
       shard_(options.shard, self.name) {}
 
 Beat ServerEngine::beat() const {
-  return {epoch().number, shard_.clock(), false, false, shard_.filled()};
+  return {epoch().number, shard_.clock(), false, false, 0, shard_.filled()};
 }
 
 void ServerEngine::take_up_epoch(TimePoint now) {

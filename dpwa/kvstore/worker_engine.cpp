@@ -7,6 +7,12 @@
 #include "dpwa/kvstore/slices.h"
 
 namespace dpwa::kvstore {
+namespace {
+
+constexpr std::size_t steps_kept = 32;
+constexpr std::size_t steps_to_learn_from = 4;
+
+}  // namespace
 
 WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
                            const std::vector<std::string>& servers)
@@ -16,7 +22,12 @@ void WorkerEngine::join() {
   joins_ = true;
 }
 
-void WorkerEngine::at(std::uint64_t clock, bool waiting) {
+void WorkerEngine::at(std::uint64_t clock, bool waiting, TimePoint now) {
+  if (waiting && !waiting_) {
+    steps_.push_back(now - computes_since_);
+    if (steps_.size() > steps_kept) steps_.pop_front();
+  }
+  if (!waiting) computes_since_ = now;
   clock_ = clock;
   waiting_ = waiting;
 }
@@ -147,7 +158,11 @@ void WorkerEngine::tick(TimePoint now) {
   }
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
-  const Beat beat{epochs_.installed().number, clock_, waiting_, joins_, {}};
+  Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, {}};
+  if (steps_.size() >= steps_to_learn_from) {
+    const auto longest = std::ranges::max(steps_);
+    beat.longest_step_us = static_cast<std::uint64_t>(longest / std::chrono::microseconds(1)) + 1;
+  }
   for (const ServerEntry& server : epochs_.installed().servers) {
     outgoing_.push_back({server.id.name, 0, beat});
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -46,8 +47,8 @@ class WorkerEngine {
   // The epoch is filled in, and `lent` stays with the caller until the event Pushed.
   void push(Push push, int priority = 0);
   void pull(Pull pull, int priority = 0);
-  // For the beat: the step that is pushed next, and whether the loop waits for pulls.
-  void at(std::uint64_t clock, bool waiting);
+  // The step that is pushed next; and the loop waits for pulls from now on, or computes.
+  void at(std::uint64_t clock, bool waiting, TimePoint now);
 
   // --- messages
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
@@ -123,7 +124,9 @@ class WorkerEngine {
   std::uint64_t first_step_ = 0;
   bool joins_ = false;
   std::uint64_t clock_ = 0;
-  bool waiting_ = false;
+  bool waiting_ = true;
+  TimePoint computes_since_{};
+  std::deque<Duration> steps_;  // the recent ones, without waits
   std::uint64_t next_tag_ = 1;
   Requests requests_;
   std::map<SliceId, std::uint32_t> homes_;

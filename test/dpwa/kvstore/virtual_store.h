@@ -44,8 +44,9 @@ struct StoreOptions {
 class VirtualStore {
  public:
   static constexpr std::size_t max_lives = 16;
-  static constexpr std::size_t bits = 50;       // of a double that are used
-  static constexpr std::size_t row_words = 18;  // one for the number of steps
+  static constexpr std::size_t bits = 50;                         // of a double that are used
+  static constexpr std::size_t row_words = 18;                    // one for the number of steps
+  static constexpr std::size_t elements = max_lives * row_words;  // of a value
 
   explicit VirtualStore(StoreOptions options);
 
@@ -74,6 +75,8 @@ class VirtualStore {
   // The times at which the worker began a step, in ms.
   const std::vector<double>& begun_at(std::size_t worker) const { return workers_[worker].begun; }
   std::size_t times_left_out(std::size_t worker) const { return workers_[worker].left_out; }
+  // By how many steps a worker that began one was ahead of the last.
+  std::uint64_t largest_lead() const { return largest_lead_; }
   const std::vector<std::string>& failures() const { return failures_; }
   // Of a key, at its primary; empty: nobody serves it.
   std::vector<double> values(std::uint64_t key) const;
@@ -153,6 +156,7 @@ class VirtualStore {
   std::vector<std::shared_ptr<Bytes>> gradients_;  // lent: kept for good
   std::set<std::string> side_;
   bool quiet_ = false;
+  std::uint64_t largest_lead_ = 0;
   std::vector<std::string> failures_;
 };
 

@@ -165,5 +165,107 @@ TEST_CASE("a server that is killed at any moment loses no acknowledged update") 
   }
 }
 
+TEST_CASE("a straggler that is four times slower is never left out, also when it becomes one") {
+  for (const std::uint64_t late : {false, true}) {
+    VirtualStore store({.workers = 4});
+    for (std::size_t worker = 0; worker < 4; ++worker) store.slow_down(worker, 20);
+    if (!late) store.slow_down(3, 80);
+    store.run(seconds(10));
+    if (late) store.slow_down(3, 80);
+    store.run(seconds(20));
+    for (std::size_t worker = 0; worker < 4; ++worker) CHECK(store.times_left_out(worker) == 0);
+    CHECK(store.clock(3) > 30);
+  }
+}
+
+TEST_CASE("a worker that hangs is left out, and what it pushes later is refused") {
+  VirtualStore store({.workers = 4});
+  store.run(seconds(3));
+  store.hang(2, true);
+  store.run(milliseconds(1500));
+  CHECK(store.times_left_out(2) == 1);
+  const std::uint64_t before = store.clock(0);
+  store.run(seconds(1));
+  CHECK(store.clock(0) > before + 50);
+  store.hang(2, false);
+  store.run(seconds(1));
+  CHECK(store.clock(2) + 1 >= store.clock(0));
+  CHECK(store.problem() == "");
+}
+
+TEST_CASE("of a cluster that is split, the side with the majority goes on") {
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    VirtualStore store({.type = kind.type,
+                        .staleness = kind.staleness,
+                        .replicas = true,
+                        .servers = 2,
+                        .workers = 4});
+    store.run(seconds(2));
+    store.split({"s0", "w0"});
+    store.run(seconds(3));
+    const std::uint64_t small = store.clock(0);
+    const std::uint64_t large = store.clock(1);
+    store.run(seconds(3));
+    CHECK(store.clock(0) == small);
+    CHECK(store.clock(1) > large + 20);
+    store.split({});
+    store.run(seconds(3));
+    CHECK(store.clock(0) > large);
+    store.quiesce(seconds(3));
+    CHECK(store.problem() == "");
+    CHECK(store.replicas_agree());
+  }
+}
+
+TEST_CASE("of a cluster that is split in equal halves, the side of the first server goes on") {
+  VirtualStore store({.replicas = true, .servers = 2, .workers = 4});
+  store.run(seconds(2));
+  store.split({"s0", "w0", "w1"});
+  store.run(seconds(4));
+  const std::uint64_t first = store.clock(0);
+  const std::uint64_t other = store.clock(2);
+  store.run(seconds(2));
+  CHECK(store.clock(0) > first + 20);
+  CHECK(store.clock(2) == other);
+  store.split({});
+  store.run(seconds(3));
+  CHECK(store.clock(2) > first);
+  store.quiesce(seconds(3));
+  CHECK(store.problem() == "");
+}
+
+TEST_CASE("a server and a worker that are killed together stop nobody") {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    CAPTURE(seed);
+    VirtualStore store({.replicas = true, .servers = 2, .workers = 4, .seed = seed});
+    store.run(milliseconds(2000 + 7 * seed));
+    store.kill_server(seed % 2);
+    store.kill_worker(1);
+    store.run(seconds(3));
+    const std::uint64_t before = store.clock(0);
+    store.start_server(seed % 2);
+    store.start_worker(1);
+    store.run(seconds(3));
+    CHECK(store.clock(0) > before + 20);
+    CHECK(store.clock(1) + 1 >= store.clock(0));
+    store.quiesce(seconds(3));
+    CHECK(store.problem() == "");
+    CHECK(store.replicas_agree());
+  }
+}
+
+TEST_CASE("without a replica, a server that is gone is named and nobody goes on with less") {
+  VirtualStore store({.servers = 2});
+  store.run(seconds(2));
+  store.kill_server(1);
+  store.run(seconds(3));
+  const auto now = TimePoint{} + std::chrono::seconds(5);
+  CHECK(store.server(0).missing(now) == std::vector<std::string>{"s1"});
+  const std::uint64_t before = store.clock(0);
+  store.run(seconds(3));
+  CHECK(store.clock(0) <= before + 1);
+}
+
 }  // namespace
 }  // namespace dpwa::kvstore::testing
