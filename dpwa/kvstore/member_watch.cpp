@@ -80,7 +80,8 @@ bool MemberWatch::proposes(const Epoch& current, TimePoint now) const {
 
 // Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
 // before all of them ended, because incarnations grow.
-std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, TimePoint now) const {
+std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& own,
+                                              TimePoint now) const {
   if (current.servers.front().id.name != self_.name) return std::nullopt;
   Epoch next = current;
   for (ServerEntry& server : next.servers) {
@@ -90,7 +91,7 @@ std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, TimePoint no
     if (!alive(server.id, now)) return std::nullopt;
     next.number = std::max(next.number, server.id.incarnation);
   }
-  change_workers(next, current, {}, now);
+  change_workers(next, current, own, now);
   if (next.workers.size() < options_.min_workers) return std::nullopt;
   return next;
 }
@@ -146,8 +147,9 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   std::uint64_t clock = own.clock;
   for (const auto& [name, view] : views_) clock = std::max(clock, view.beat.clock);
   for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
-  // Those that train finish the step that they are at; all that begin together begin with 0.
-  const std::uint64_t first_step = clock == 0 ? 0 : clock + 1;
+  // Those that train finish the step that they are at. All that begin together begin with 0, or
+  // where the servers' snapshot ends.
+  const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
 
   std::erase_if(next.workers, [&](const WorkerEntry& worker) {
     return !alive(worker.id, now) || hangs(worker, current, now);
@@ -164,7 +166,7 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
 
 std::optional<Epoch> MemberWatch::successor(const Epoch& current, const Beat& own,
                                             TimePoint now) const {
-  if (current.number == 0) return first_epoch(current, now);
+  if (current.number == 0) return first_epoch(current, own, now);
   if (!proposes(current, now)) return std::nullopt;
   Epoch next = current;
   change_servers(next, current, own, now);

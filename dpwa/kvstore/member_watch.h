@@ -21,6 +21,7 @@ struct Beat {
   bool joins = false;    // worker: its training loop is there and wants to take part
   // Worker: the longest of its recent steps, without waits; 0: it has made too few.
   std::uint64_t longest_step_us = 0;
+  std::uint32_t snapshot = 0;  // server: the last that it has heard of
   // Server: the servers in state filling that have stored all that this one has for them.
   std::vector<std::uint16_t> filled;
   bool operator==(const Beat&) const = default;
@@ -73,7 +74,7 @@ class MemberWatch {
   bool alive(const MemberId& member, TimePoint now) const;
   bool hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const;
   bool proposes(const Epoch& current, TimePoint now) const;
-  std::optional<Epoch> first_epoch(const Epoch& current, TimePoint now) const;
+  std::optional<Epoch> first_epoch(const Epoch& current, const Beat& own, TimePoint now) const;
   bool can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const;
   bool is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const;
   void change_servers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;

@@ -101,10 +101,11 @@ struct Answer {
   std::uint64_t epoch = 0;  // of the server
   SliceId slice;
   AnswerKind kind = AnswerKind::counted;
-  std::uint64_t step = 0;     // of the PUSH, clock of the PULL
-  std::uint64_t version = 0;  // of the value: grows by one with each update
-  SharedBytes values;         // none, if the kind is without
-  std::string problem;        // one line, if it is an error
+  std::uint64_t step = 0;      // of the PUSH, clock of the PULL
+  std::uint64_t version = 0;   // of the value: grows by one with each update
+  SharedBytes values;          // none, if the kind is without
+  std::string problem;         // one line, if it is an error
+  std::uint32_t snapshot = 0;  // the last that the server has heard of
 };
 
 // How far a worker has pushed a slice: all steps below `next` are counted or left out.
@@ -122,8 +123,9 @@ struct Forward {
   std::uint64_t round = 0;    // all rounds below it are closed
   std::vector<Advance> advances;
   Bytes optimizer;
-  double scale = 1;  // of the gradient
-  Bytes gradient;    // merged, in the type that it is computed in; empty: none
+  double scale = 1;            // of the gradient
+  std::uint32_t snapshot = 0;  // as in PUSH
+  Bytes gradient;              // merged, in the type that it is computed in; empty: none
 };
 
 // Asks the replica whether it has this version, made in epoch `stamp`.
@@ -147,6 +149,7 @@ struct Copy {
   SharedBytes values;
   Bytes optimizer;  // of the last update; empty: none
   std::uint64_t optimizer_steps = 0;
+  std::uint32_t snapshot = 0;  // that has begun for this slice
   Bytes optimizer_state;
 };
 

@@ -25,7 +25,7 @@ ServerEngine::ServerEngine(const ServerOptions& options, const MemberId& self,
       shard_(options.shard, self.name) {}
 
 Beat ServerEngine::beat() const {
-  return {epoch().number, shard_.clock(), false, false, 0, shard_.filled()};
+  return {epoch().number, shard_.clock(), false, false, 0, shard_.snapshot(), shard_.filled()};
 }
 
 void ServerEngine::take_up_epoch(TimePoint now) {
@@ -47,6 +47,7 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Beat>) {
           watch_.heard(from, content, now);
+          shard_.announce_snapshot(content.snapshot);
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, EpochNews,
                                        AskEpoch>) {

@@ -42,6 +42,18 @@ class ServerEngine {
   std::vector<Outgoing> take();
   bool deposed() const { return deposed_; }
 
+  // Begins a snapshot (ShardEngine) on all servers; any of them may. Returns its number.
+  std::uint32_t begin_snapshot() {
+    shard_.announce_snapshot(shard_.snapshot() + 1);
+    return shard_.snapshot();
+  }
+  std::vector<ShardEngine::Captured> take_captured() { return shard_.take_captured(); }
+  // Before the first message: a slice that this server had.
+  void restore(const SliceId& slice, const ValueSpec& spec, SliceState state) {
+    const auto servers = static_cast<std::uint32_t>(epoch().servers.size());
+    shard_.restore(slice, spec, servers, std::move(state));
+  }
+
   const Epoch& epoch() const { return epochs_.installed(); }
   const MemberId& self() const { return epochs_.self(); }
   const ShardEngine& shard() const { return shard_; }

@@ -14,12 +14,13 @@ void ShardEngine::send(const std::string& to, std::uint64_t tag, Message message
 
 void ShardEngine::refuse(const std::string& to, std::uint64_t tag, const SliceId& slice,
                          AnswerKind kind, std::uint64_t step, std::string problem) {
-  send(to, tag, Answer{epoch_.number, slice, kind, step, 0, nullptr, std::move(problem)});
+  send(to, tag,
+       Answer{epoch_.number, slice, kind, step, 0, nullptr, std::move(problem), snapshot_});
 }
 
 void ShardEngine::answer(const Entry& entry, const Waiter& waiter) {
   const auto& [id, held] = entry;
-  Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}};
+  Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot_};
   if (waiter.wants_value) answer.values = held.values;
   send(waiter.worker, waiter.tag, std::move(answer));
 }
@@ -59,6 +60,8 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
     if (!is_primary(held.home)) {
       held.rounds.clear();
       held.pending.clear();
+      held.capture.reset();
+      held.snapshots.clear();
       continue;
     }
     // What the last epoch left open counts as stored once the new backup has it.
@@ -75,6 +78,7 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   for (Entry& entry : slices_) {
     entry.second.primary = is_primary(entry.second.home);
     if (entry.second.primary) close_rounds(entry, now);
+    end_capture(entry);
   }
   all_synced_ = false;
   continue_sync(now);

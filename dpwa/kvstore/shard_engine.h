@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,7 +13,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/messages.h"
-#include "dpwa/kvstore/optimizer.h"
+#include "dpwa/kvstore/slice_state.h"
 #include "dpwa/kvstore/slices.h"
 
 namespace dpwa::kvstore {
@@ -82,6 +83,30 @@ class ShardEngine {
   std::uint64_t clock() const { return clock_; }
   std::vector<std::uint16_t> filled() const;
 
+  // --- snapshots
+  // A snapshot is a cut through the steps: of each worker it has all pushes up to some step, in all
+  // slices of all servers, and none after it. No server or worker waits for it. A worker hears of
+  // its number with the answers, and states with each push the last number that it had heard of
+  // when the step began (Lai and Yang, "On distributed snapshots", 1987); the pushes before that
+  // step belong to the snapshot, also those that a server sees after the push of a faster worker.
+  // With merged pushes a round belongs to it unless one of its workers had heard of it.
+  //
+  // A slice whose primary is replaced meanwhile is not captured: the snapshot stays incomplete, and
+  // another one, with a higher number, has to be begun.
+  void announce_snapshot(std::uint32_t number) { snapshot_ = std::max(snapshot_, number); }
+  std::uint32_t snapshot() const { return snapshot_; }
+  struct Captured {
+    std::uint32_t snapshot = 0;
+    SliceId slice;
+    ValueSpec spec;
+    SliceState state;
+  };
+  std::vector<Captured> take_captured() { return std::exchange(captured_, {}); }
+  // Before the first epoch: a slice of this server, as it was captured. Throws std::out_of_range
+  // for a slice that its key does not have.
+  void restore(const SliceId& slice, const ValueSpec& spec, std::uint32_t servers,
+               SliceState state);
+
   const ShardCounts& counts() const { return counts_; }
   struct View {
     std::uint64_t version = 0;
@@ -113,6 +138,7 @@ class ShardEngine {
     Merge merge = Merge::sum;
     std::string leader;  // the first of the workers by name: its optimizer is used
     Bytes optimizer;
+    std::uint32_t snapshot = 0;  // the last that one of its workers had heard of
     std::vector<Waiter> waiters;
 
     bool has(const MemberId& worker) const {
@@ -132,24 +158,22 @@ class ShardEngine {
     std::uint64_t known_version = 0;
   };
   enum class Backup : std::uint8_t { unsynced, syncing, synced };
-  struct Held {
+  struct Capture {
+    std::uint32_t number = 0;
+    SliceState state;
+  };
+  struct Held : SliceState {
     ValueSpec spec;
     std::uint32_t home = 0;
     std::size_t elements = 0;
-    std::uint64_t version = 1;
-    std::uint64_t stamp = 0;  // the epoch in which the version was made
-    std::uint64_t round = 0;  // merged: the first that is not closed
-    SharedBytes values;
-    OptimizerState optimizer;
-    Bytes optimizer_options;  // of the last update with an optimizer
-    // The steps of a worker below it are counted or left out: now, and as the replica knows.
-    std::map<std::string, Advance> clocks;
-    std::map<std::string, Advance> acknowledged;
+    std::map<std::string, Advance> acknowledged;  // `clocks`, as the replica knows them
     // --- as primary
     bool primary = false;  // it was one in the last epoch
     std::map<std::uint64_t, Round> rounds;
     std::vector<Pending> pending;
     std::vector<PullWaiter> pulls;
+    std::optional<Capture> capture;               // a snapshot to which pushes may still belong
+    std::map<MemberId, std::uint32_t> snapshots;  // that each worker had heard of at its last push
     Backup backup = Backup::unsynced;
     TimePoint asked{};  // when the backup was asked last
     // --- as backup: it was compared with the primary in this epoch
@@ -183,6 +207,10 @@ class ShardEngine {
   std::uint64_t acknowledged_clock(const Held& held, std::uint64_t round) const;
   void update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now);
   void apply(Held& held, const Forward& change);
+  // --- snapshots (shard_snapshots.cpp)
+  static void begin_capture(Held& held, std::uint32_t number);
+  void capture(Entry& entry, const Forward& change);
+  void end_capture(Entry& entry);
   void serve_pulls(Entry& entry);
 
   // --- the replica (shard_replicas.cpp)
@@ -205,6 +233,8 @@ class ShardEngine {
   bool all_synced_ = false;  // at some time in this epoch the backups had everything
   std::uint64_t clock_ = 0;
   ShardCounts counts_;
+  std::uint32_t snapshot_ = 0;
+  std::vector<Captured> captured_;
   std::vector<Outgoing> outgoing_;
 };
 

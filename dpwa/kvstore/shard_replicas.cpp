@@ -59,8 +59,10 @@ void ShardEngine::send_copy(Entry& entry, TimePoint now) {
   copy.round = held.round;
   copy.values = held.values;
   copy.optimizer = held.optimizer_options;
-  copy.optimizer_steps = held.optimizer.steps();
-  copy.optimizer_state.assign(held.optimizer.bytes().begin(), held.optimizer.bytes().end());
+  copy.optimizer_steps = held.optimizer->steps();
+  const auto state = held.optimizer->bytes();
+  copy.optimizer_state.assign(state.begin(), state.end());
+  copy.snapshot = held.snapshot;
   for (const auto& [name, clock] : held.clocks) copy.clocks.push_back(clock);
   send(epoch_.servers[*backup_of(held.home)].id.name, 0, std::move(copy));
 }
@@ -169,7 +171,8 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
     held.round = message.round;
     // A memory of its own: the sender goes on with the other.
     held.values = std::make_shared<Bytes>(*message.values);
-    held.optimizer = std::move(optimizer);
+    held.optimizer = std::make_shared<OptimizerState>(std::move(optimizer));
+    held.snapshot = message.snapshot;
     held.optimizer_options = std::move(message.optimizer);
     for (const Advance& clock : message.clocks) {
       held.clocks[clock.worker.name] = clock;

@@ -3,16 +3,6 @@
 #include "dpwa/kvstore/shard_engine.h"
 
 namespace dpwa::kvstore {
-namespace {
-
-void advance(std::map<std::string, Advance>& clocks, const Advance& by) {
-  Advance& clock = clocks[by.worker.name];
-  if (by.worker.incarnation > clock.worker.incarnation) clock = by;
-  if (by.worker == clock.worker) clock.next = std::max(clock.next, by.next);
-}
-
-}  // namespace
-
 ShardRules rules_of(StoreType type, std::uint64_t staleness, bool replicas) {
   ShardRules rules;
   rules.replicas = replicas;
@@ -45,6 +35,7 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
     return answer(entry, waiter);
   }
   Round& round = held.rounds[message.step];
+  round.snapshot = std::max(round.snapshot, message.snapshot);
   if (round.has(from)) {
     ++counts_.duplicates;
   } else if (!add(held, round, from, std::move(message))) {
@@ -122,6 +113,7 @@ void ShardEngine::close(Entry& entry, std::uint64_t step, TimePoint now) {
   Round& round = node.mapped();
   Forward change;
   change.round = step + 1;
+  change.snapshot = round.snapshot;
   change.optimizer = std::move(round.optimizer);
   change.gradient = gradient_of(held, round, change.scale);
   for (const MemberId& worker : round.counted) change.advances.push_back({worker, step + 1});
@@ -176,6 +168,7 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
   }
   Forward change;
   change.advances.push_back({from, message.step + 1});
+  change.snapshot = message.snapshot;
   const double weight = message.merge == Merge::mean ? 1 : message.weight;
   const Contribution values{message.compression, message.content(), weight};
   change.gradient.resize(held.elements * size_of(computed_in(held.spec.dtype)));
@@ -195,7 +188,9 @@ void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waite
   change.epoch = epoch_.number;
   change.slice = id;
   change.version = held.version + 1;
+  if (change.snapshot > held.snapshot) begin_capture(held, change.snapshot);
   apply(held, change);
+  capture(entry, change);
   ++counts_.updates;
   if (!must_store(held)) {
     for (const Advance& each : change.advances) advance(held.acknowledged, each);
@@ -212,25 +207,9 @@ void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waite
   }
 }
 
-// The same on the primary and on the backup, so they have the same bits.
 void ShardEngine::apply(Held& held, const Forward& change) {
-  if (!change.gradient.empty()) {
-    if (held.values.use_count() > 1) held.values = std::make_shared<Bytes>(*held.values);
-    if (const auto options = decode_options(change.optimizer)) {
-      apply_update(*options, held.spec.dtype, *held.values, change.gradient, change.scale,
-                   held.optimizer);
-      held.optimizer_options = change.optimizer;
-    } else {
-      replace_values(held.spec.dtype, *held.values, change.gradient, change.scale);
-    }
-  }
-  held.version = change.version;
-  held.stamp = change.epoch;
-  held.round = std::max(held.round, change.round);
-  for (const Advance& each : change.advances) {
-    advance(held.clocks, each);
-    clock_ = std::max(clock_, each.next);
-  }
+  held.SliceState::apply(held.spec.dtype, change);
+  for (const Advance& each : change.advances) clock_ = std::max(clock_, each.next);
 }
 
 std::uint64_t ShardEngine::acknowledged_clock(const Held& held, std::uint64_t round) const {

@@ -158,7 +158,7 @@ void WorkerEngine::tick(TimePoint now) {
   }
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
-  Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, {}};
+  Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, 0, {}};
   if (steps_.size() >= steps_to_learn_from) {
     const auto longest = std::ranges::max(steps_);
     beat.longest_step_us = static_cast<std::uint64_t>(longest / std::chrono::microseconds(1)) + 1;
@@ -174,6 +174,7 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Answer>) {
+          snapshot_ = std::max(snapshot_, content.snapshot);
           // Of an earlier epoch: the request has been sent again.
           if (content.epoch == epochs_.installed().number) return answered(tag, content);
           epochs_.compare(from.name, content.epoch);

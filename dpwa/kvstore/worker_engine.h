@@ -85,6 +85,8 @@ class WorkerEngine {
   using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Failed>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
+  // The last that was heard of: at the beginning of a step, for its pushes.
+  std::uint32_t snapshot() const { return snapshot_; }
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
   std::size_t outstanding() const { return requests_.size(); }
@@ -127,6 +129,7 @@ class WorkerEngine {
   bool waiting_ = true;
   TimePoint computes_since_{};
   std::deque<Duration> steps_;  // the recent ones, without waits
+  std::uint32_t snapshot_ = 0;
   std::uint64_t next_tag_ = 1;
   Requests requests_;
   std::map<SliceId, std::uint32_t> homes_;

@@ -4,7 +4,8 @@
 
 namespace dpwa::wire {
 
-// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins; u64 longest step in µs; u16 number
+// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins; u64 longest step in µs; u32
+// snapshot; u16 number
 //               of filled servers, at most 256; for each its place, u16
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
@@ -13,6 +14,7 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   out.u8(message.waiting ? 1 : 0);
   out.u8(message.joins ? 1 : 0);
   out.u64(message.longest_step_us);
+  out.u32(message.snapshot);
   out.u16(static_cast<std::uint16_t>(message.filled.size()));
   for (const std::uint16_t server : message.filled) out.u16(server);
 }
@@ -63,6 +65,7 @@ kvstore::Message read_member_message(Reader& in, MessageType type) {
     beat.waiting = read_bool(in, "wait");
     beat.joins = read_bool(in, "join");
     beat.longest_step_us = in.u64();
+    beat.snapshot = in.u32();
     const std::size_t filled = in.u16();
     in.require(filled <= max_kv_servers, Fault::bad_value, "too many servers");
     for (std::size_t i = 0; i < filled && !in.failed(); ++i) beat.filled.push_back(in.u16());

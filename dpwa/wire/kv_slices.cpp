@@ -36,7 +36,8 @@ void write_fields(Writer& out, const kvstore::Pull& message) {
   out.u64(message.known_version);
 }
 
-// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 14; u64 step; u64 version; problem: u16 length (at
+// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 14; u64 step; u64 version; u32 snapshot; problem: u16
+// length (at
 //            most 1,024) + UTF-8. Payload: the values of the slice, or nothing
 void write_fields(Writer& out, const kvstore::Answer& message) {
   out.u64(message.epoch);
@@ -44,10 +45,12 @@ void write_fields(Writer& out, const kvstore::Answer& message) {
   out.u8(static_cast<std::uint8_t>(message.kind));
   out.u64(message.step);
   out.u64(message.version);
+  out.u32(message.snapshot);
   out.text(message.problem.substr(0, max_reason_bytes), 0, max_reason_bytes, "problem");
 }
 
-// KV_FORWARD u64 epoch; slice; u64 version; u64 round; advances; options; f64 scale. Payload: the
+// KV_FORWARD u64 epoch; slice; u64 version; u64 round; advances; options; f64 scale; u32 snapshot.
+// Payload: the
 //            gradient, merged, or nothing
 void write_fields(Writer& out, const kvstore::Forward& message) {
   out.u64(message.epoch);
@@ -57,6 +60,7 @@ void write_fields(Writer& out, const kvstore::Forward& message) {
   write(out, message.advances);
   write_options(out, message.optimizer);
   out.f64(message.scale);
+  out.u32(message.snapshot);
 }
 
 // KV_SYNC    u64 epoch; slice; u64 version; u64 stamp
@@ -69,8 +73,8 @@ void write_fields(Writer& out, const kvstore::Sync& message) {
 
 // KV_COPY    u64 epoch; slice; spec; u64 version; u64 stamp; u64 round; advances; options; u64
 // steps
-//            of the optimizer; u32 bytes of the values. Payload: the values, then the state of the
-//            optimizer
+//            of the optimizer; u32 snapshot; u32 bytes of the values. Payload: the values, then the
+//            state of the optimizer
 void write_fields(Writer& out, const kvstore::Copy& message) {
   out.u64(message.epoch);
   write(out, message.slice);
@@ -81,6 +85,7 @@ void write_fields(Writer& out, const kvstore::Copy& message) {
   write(out, message.clocks);
   write_options(out, message.optimizer);
   out.u64(message.optimizer_steps);
+  out.u32(message.snapshot);
   out.u32(static_cast<std::uint32_t>(message.values ? message.values->size() : 0));
 }
 
@@ -129,6 +134,7 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
                               "kind of an answer");
       answer.step = in.u64();
       answer.version = in.u64();
+      answer.snapshot = in.u32();
       answer.problem = in.text(0, max_reason_bytes, "problem");
       return answer;
     }
@@ -141,6 +147,7 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
       forward.advances = read_advances(in);
       forward.optimizer = read_options(in);
       forward.scale = read_finite(in, "scale");
+      forward.snapshot = in.u32();
       return forward;
     }
     case MessageType::kv_sync: {
@@ -158,6 +165,7 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
       copy.clocks = read_advances(in);
       copy.optimizer = read_options(in);
       copy.optimizer_steps = in.u64();
+      copy.snapshot = in.u32();
       const std::uint32_t bytes = in.u32();
       in.require(bytes <= max_kv_slice_bytes, Fault::bad_length, "values of a slice are too long");
       if (!in.failed()) copy.values = std::make_shared<kvstore::Bytes>(bytes);

@@ -29,15 +29,23 @@ Bytes bytes_of(const std::vector<double>& values) {
   return {bytes.begin(), bytes.end()};
 }
 
-VirtualStore::VirtualStore(StoreOptions options)
+VirtualStore::VirtualStore(StoreOptions options,
+                           std::map<std::uint64_t, ShardEngine::Captured> from)
     : options_(std::move(options)),
+      from_(std::move(from)),
       random_(derive_seed(options_.seed, {17})),
       servers_(options_.servers),
       workers_(options_.workers) {
   for (std::size_t at = 0; at < options_.servers; ++at) {
     server_names_.push_back("s" + std::to_string(at));
   }
-  for (std::size_t at = 0; at < options_.servers; ++at) start_server(at);
+  for (std::size_t at = 0; at < options_.servers; ++at) {
+    start_server(at);
+    for (const auto& [key, each] : from_) {
+      const auto home = cut_into_slices(each.slice.key, elements, options_.servers).front().server;
+      if (home == at) servers_[at].engine->restore(each.slice, each.spec, each.state);
+    }
+  }
   for (std::size_t at = 0; at < options_.workers; ++at) start_worker(at);
 }
 
@@ -176,6 +184,10 @@ void VirtualStore::pump(const std::string& name) {
     ServerEngine& engine = *servers_[at].engine;
     const MemberId self = engine.self();
     for (Outgoing& message : engine.take()) transmit(self, std::move(message));
+    for (ShardEngine::Captured& each : engine.take_captured()) {
+      const auto key = static_cast<std::uint64_t>(each.slice.key.number());
+      snapshots_[each.snapshot][key] = std::move(each);
+    }
     if (engine.deposed()) {
       kill_server(at);
       schedule(ms(100), [=, this] { start_server(at); });
@@ -278,6 +290,7 @@ void VirtualStore::begin_step(std::size_t at) {
     largest_lead_ = std::max(largest_lead_, worker.clock - other.clock);
   }
   worker.computing = true;
+  worker.snapshot = worker.engine->snapshot();
   worker.engine->at(worker.clock, false, now_);
   const std::uint64_t incarnation = worker.incarnation;
   const std::uint64_t clock = worker.clock;
@@ -317,6 +330,7 @@ void VirtualStore::push_step(std::size_t at) {
     Push push;
     push.slice = {static_cast<std::int64_t>(key), 0};
     push.step = worker.clock;
+    push.snapshot = worker.snapshot;
     OptimizerOptions optimizer = default_options(options_.optimizer);
     optimizer.learning_rate = 1;
     const OptionsBytes form = encode(optimizer);

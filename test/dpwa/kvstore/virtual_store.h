@@ -48,7 +48,9 @@ class VirtualStore {
   static constexpr std::size_t row_words = 18;                    // one for the number of steps
   static constexpr std::size_t elements = max_lives * row_words;  // of a value
 
-  explicit VirtualStore(StoreOptions options);
+  // `from`: slices that the servers begin with, by key.
+  explicit VirtualStore(StoreOptions options,
+                        std::map<std::uint64_t, ShardEngine::Captured> from = {});
 
   void run(Duration time);
   // Workers begin no more steps, and the network loses nothing.
@@ -66,6 +68,13 @@ class VirtualStore {
   void slow_down(std::size_t worker, double factor);
   // Only members of one side hear one another; empty: all do.
   void split(std::set<std::string> side);
+
+  std::uint32_t begin_snapshot() { return servers_.front().engine->begin_snapshot(); }
+  // By snapshot and key.
+  using Snapshots = std::map<std::uint32_t, std::map<std::uint64_t, ShardEngine::Captured>>;
+  const Snapshots& snapshots() const { return snapshots_; }
+  // What is wrong with a snapshot of all keys; empty: nothing.
+  std::string problem_of(std::uint32_t snapshot) const;
 
   // --- what happened
   bool server_runs(std::size_t server) const { return servers_[server].engine != nullptr; }
@@ -107,6 +116,7 @@ class VirtualStore {
     bool joined = false;
     bool hangs = false;
     bool computing = false;
+    std::uint32_t snapshot = 0;  // known when the step began
     double slowness = 1;
     std::set<std::uint64_t> missing;  // keys whose pull is awaited
     std::size_t created = 0;
@@ -142,6 +152,7 @@ class VirtualStore {
                               std::uint64_t step) const;
 
   const StoreOptions options_;
+  const std::map<std::uint64_t, ShardEngine::Captured> from_;
   Random random_;
   TimePoint now_{};
   std::uint64_t order_ = 0;
@@ -157,6 +168,7 @@ class VirtualStore {
   std::set<std::string> side_;
   bool quiet_ = false;
   std::uint64_t largest_lead_ = 0;
+  Snapshots snapshots_;
   std::vector<std::string> failures_;
 };
 

@@ -98,4 +98,23 @@ std::string VirtualStore::problem() const {
   return {};
 }
 
+std::string VirtualStore::problem_of(std::uint32_t snapshot) const {
+  const auto found = snapshots_.find(snapshot);
+  if (found == snapshots_.end() || found->second.size() != options_.keys) return "incomplete";
+  const bool merged = rules_of(options_.type, options_.staleness).merged;
+  const ShardEngine::Captured& first = found->second.begin()->second;
+  const auto expected = doubles_of(*first.state.values);
+  for (const auto& [key, each] : found->second) {
+    if (merged && each.state.round != first.state.round) return "two rounds";
+    const auto values = doubles_of(*each.state.values);
+    for (std::size_t i = 0; i < elements; ++i) {
+      if (values[i] != expected[i]) {
+        return "key " + std::to_string(key) + " has other steps of row " +
+               std::to_string(i / row_words);
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace dpwa::kvstore::testing

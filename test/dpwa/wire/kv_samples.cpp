@@ -67,6 +67,7 @@ std::vector<Sample> kv_samples() {
   value.kind = kvstore::AnswerKind::value;
   value.step = 42;
   value.version = 43;
+  value.snapshot = 2;
   value.values = std::make_shared<kvstore::Bytes>(bytes(12));
   kvstore::Answer refused;
   refused.slice = number;
@@ -81,6 +82,7 @@ std::vector<Sample> kv_samples() {
   forward.advances = advances;
   forward.optimizer = options();
   forward.scale = 0.125;
+  forward.snapshot = 2;
   forward.gradient = bytes(16);
 
   kvstore::Copy copy;
@@ -94,6 +96,7 @@ std::vector<Sample> kv_samples() {
   copy.values = std::make_shared<kvstore::Bytes>(bytes(6));
   copy.optimizer = options();
   copy.optimizer_steps = 40;
+  copy.snapshot = 2;
   copy.optimizer_state = bytes(24);
 
   const std::vector<std::pair<std::string, kvstore::Message>> messages = {
@@ -109,7 +112,7 @@ std::vector<Sample> kv_samples() {
       {"kv_copy", copy},
       {"kv_stored", kvstore::Stored{5, weight, 43}},
       {"kv_want", kvstore::Want{5, number}},
-      {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, {1, 2}}},
+      {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}}},
       {"kv_ballot", kvstore::Ballot{5, 0x10001}},
       {"kv_promise", kvstore::Promise{5, 0x10001, true, 0x10000, epoch()}},
       {"kv_promise_refused", kvstore::Promise{5, 0x20001, false, 0, {}}},
