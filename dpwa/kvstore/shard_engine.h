@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -93,7 +92,9 @@ class ShardEngine {
   //
   // A slice whose primary is replaced meanwhile is not captured: the snapshot stays incomplete, and
   // another one, with a higher number, has to be begun.
-  void announce_snapshot(std::uint32_t number) { snapshot_ = std::max(snapshot_, number); }
+  void announce_snapshot(std::uint32_t number) {
+    if (number > snapshot_) snapshot_ = number;
+  }
   std::uint32_t snapshot() const { return snapshot_; }
   struct Captured {
     std::uint32_t snapshot = 0;

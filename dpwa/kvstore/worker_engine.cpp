@@ -93,18 +93,15 @@ std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const 
   return epoch.servers[*primary].id.name;
 }
 
-// Whether nothing that was asked for before has to come first.
-bool WorkerEngine::may_leave(std::uint64_t tag, const Request& request) const {
-  if (request.state == State::received) return false;
+// Whether a push that was asked for before has to be answered first: one under way at a time, and
+// a worker reads what it wrote. A pull of merged values waits for its own pushes anyway.
+bool WorkerEngine::has_to_wait(const Request& request,
+                               const std::map<SliceId, std::uint64_t>& pushed) const {
+  if (std::holds_alternative<Init>(request.content)) return false;
+  const auto before = pushed.find(slice_of(request));
+  if (before == pushed.end()) return false;
   const Pull* pull = std::get_if<Pull>(&request.content);
-  if (pull != nullptr && options_.merged) return true;
-  if (std::holds_alternative<Init>(request.content)) return true;
-  for (auto other = requests_.begin(); other != requests_.find(tag); ++other) {
-    const Push* push = std::get_if<Push>(&other->second.content);
-    if (push == nullptr || push->slice != slice_of(request)) continue;
-    if (pull == nullptr || push->step < pull->clock) return false;
-  }
-  return true;
+  return pull == nullptr || (!options_.merged && before->second < pull->clock);
 }
 
 void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& server,
@@ -127,9 +124,14 @@ std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
       return std::holds_alternative<Pull>(request.content) ? pulls : others;
     };
     std::vector<Requests::iterator> queued;
+    std::map<SliceId, std::uint64_t> pushed;  // the lowest step of a push that is under way
     for (auto each = requests_.begin(); each != requests_.end(); ++each) {
       if (each->second.state == State::sent) ++busy_with(each->second.server, each->second);
-      if (each->second.state == State::queued) queued.push_back(each);
+      const bool waits = has_to_wait(each->second, pushed);
+      if (each->second.state == State::queued && !waits) queued.push_back(each);
+      if (const auto* push = std::get_if<Push>(&each->second.content)) {
+        pushed.try_emplace(push->slice, push->step);
+      }
     }
     std::ranges::stable_sort(queued, std::greater{},
                              [](const auto& each) { return each->second.priority; });
@@ -138,7 +140,7 @@ std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
       const auto server = primary_of(slice_of(request));
       if (!server) continue;
       std::size_t& count = busy_with(*server, request);
-      if (count >= options_.window || !may_leave(tag, request)) continue;
+      if (count >= options_.window) continue;
       ++count;
       send(tag, request, *server, now);
     }

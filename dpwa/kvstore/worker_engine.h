@@ -111,7 +111,7 @@ class WorkerEngine {
 
   static const SliceId& slice_of(const Request& request);
   std::optional<std::string> primary_of(const SliceId& slice) const;
-  bool may_leave(std::uint64_t tag, const Request& request) const;
+  bool has_to_wait(const Request& request, const std::map<SliceId, std::uint64_t>& pushed) const;
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch();
   void answered(std::uint64_t tag, Answer& answer);
