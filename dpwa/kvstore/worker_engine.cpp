@@ -49,34 +49,28 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
       part.values.assign(bytes.begin(), bytes.end());
     }
     homes_[part.slice] = cuts[index].server;
-    requests_[next_tag_++].content = std::move(part);
+    add(std::move(part));
   }
 }
 
 void WorkerEngine::push(Push push, int priority) {
   if (options_.merged && !push.wants_value) {
     // A push before it that only waits for the end of its round: find out when that is.
-    const auto before = std::ranges::find_if(requests_, [&](const auto& entry) {
-      return std::holds_alternative<Push>(entry.second.content) &&
-             slice_of(entry.second) == push.slice;
-    });
-    if (before != requests_.end()) confirm(push.slice, push.step);
+    const auto line = lines_.find(push.slice);
+    const bool before = line != lines_.end() && std::ranges::any_of(line->second, [&](auto tag) {
+                          return std::holds_alternative<Push>(requests_.at(tag).content);
+                        });
+    if (before) confirm(push.slice, push.step);
   }
-  Request& request = requests_[next_tag_++];
-  request.content = std::move(push);
-  request.priority = priority;
+  add(std::move(push), priority);
 }
 
 void WorkerEngine::confirm(const SliceId& slice, std::uint64_t clock) {
-  Request& request = requests_[next_tag_++];
-  request.content = Pull{0, slice, clock, any_version};
-  request.confirms = true;
+  add(Pull{0, slice, clock, any_version}).confirms = true;
 }
 
 void WorkerEngine::pull(Pull pull, int priority) {
-  Request& request = requests_[next_tag_++];
-  request.content = std::move(pull);
-  request.priority = priority;
+  add(std::move(pull), priority);
 }
 
 const SliceId& WorkerEngine::slice_of(const Request& request) {
@@ -93,21 +87,58 @@ std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const 
   return epoch.servers[*primary].id.name;
 }
 
+WorkerEngine::Request& WorkerEngine::add(std::variant<Init, Push, Pull> content, int priority) {
+  const std::uint64_t tag = next_tag_++;
+  Request& request = requests_[tag];
+  request.content = std::move(content);
+  request.priority = priority;
+  lines_[slice_of(request)].push_back(tag);
+  queue_of(request).insert({-priority, tag});
+  return request;
+}
+
+WorkerEngine::Queue& WorkerEngine::queue_of(const Request& request) {
+  return queues_[std::holds_alternative<Pull>(request.content) ? 1 : 0];
+}
+
+std::size_t& WorkerEngine::busy_with(const std::string& server, const Request& request) {
+  return busy_[server][std::holds_alternative<Pull>(request.content) ? 1 : 0];
+}
+
+void WorkerEngine::change(std::uint64_t tag, Request& request, State state) {
+  if (request.state == State::sent) --busy_with(request.server, request);
+  if (request.state == State::queued) queue_of(request).erase({-request.priority, tag});
+  request.state = state;
+  if (state == State::sent) ++busy_with(request.server, request);
+  if (state == State::queued) queue_of(request).insert({-request.priority, tag});
+}
+
+void WorkerEngine::erase(Requests::iterator request) {
+  const auto& [tag, content] = *request;
+  change(tag, request->second, State::received);  // neither queued nor under way
+  const auto line = lines_.find(slice_of(content));
+  std::erase(line->second, tag);
+  if (line->second.empty()) lines_.erase(line);
+  requests_.erase(request);
+}
+
 // Whether a push that was asked for before has to be answered first: one under way at a time, and
 // a worker reads what it wrote. A pull of merged values waits for its own pushes anyway.
-bool WorkerEngine::has_to_wait(const Request& request,
-                               const std::map<SliceId, std::uint64_t>& pushed) const {
-  if (std::holds_alternative<Init>(request.content)) return false;
-  const auto before = pushed.find(slice_of(request));
-  if (before == pushed.end()) return false;
+bool WorkerEngine::has_to_wait(std::uint64_t tag, const Request& request) const {
   const Pull* pull = std::get_if<Pull>(&request.content);
-  return pull == nullptr || (!options_.merged && before->second < pull->clock);
+  if (std::holds_alternative<Init>(request.content) || (pull != nullptr && options_.merged)) {
+    return false;
+  }
+  return std::ranges::any_of(lines_.at(slice_of(request)), [&](std::uint64_t other) {
+    const Push* push = std::get_if<Push>(&requests_.at(other).content);
+    return other < tag && push != nullptr && (pull == nullptr || push->step < pull->clock);
+  });
 }
 
 void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& server,
                         TimePoint now) {
-  request.state = State::sent;
   request.server = server;
+  change(tag, request, State::sent);
   request.sent = now;
   std::visit([&](auto& content) { content.epoch = epochs_.installed().number; }, request.content);
   outgoing_.push_back(
@@ -115,35 +146,27 @@ void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& 
        std::visit([](const auto& content) -> Message { return content; }, request.content)});
 }
 
-std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
-  if (takes_part_) {
-    // Outstanding by server: pulls, and the others.
-    std::map<std::string, std::pair<std::size_t, std::size_t>> busy;
-    const auto busy_with = [&](const std::string& server, const Request& request) -> std::size_t& {
-      auto& [pulls, others] = busy[server];
-      return std::holds_alternative<Pull>(request.content) ? pulls : others;
-    };
-    std::vector<Requests::iterator> queued;
-    std::map<SliceId, std::uint64_t> pushed;  // the lowest step of a push that is under way
-    for (auto each = requests_.begin(); each != requests_.end(); ++each) {
-      if (each->second.state == State::sent) ++busy_with(each->second.server, each->second);
-      const bool waits = has_to_wait(each->second, pushed);
-      if (each->second.state == State::queued && !waits) queued.push_back(each);
-      if (const auto* push = std::get_if<Push>(&each->second.content)) {
-        pushed.try_emplace(push->slice, push->step);
-      }
-    }
-    std::ranges::stable_sort(queued, std::greater{},
-                             [](const auto& each) { return each->second.priority; });
-    for (const auto& each : queued) {
-      auto& [tag, request] = *each;
-      const auto server = primary_of(slice_of(request));
-      if (!server) continue;
-      std::size_t& count = busy_with(*server, request);
-      if (count >= options_.window) continue;
-      ++count;
+// Until the windows of all servers are full.
+void WorkerEngine::send_from(Queue& queue, TimePoint now) {
+  std::set<std::string> full;
+  const std::size_t servers = epochs_.installed().servers.size();
+  for (auto next = queue.begin(); next != queue.end() && full.size() < servers;) {
+    const std::uint64_t tag = next->second;
+    ++next;  // sending takes it from the queue
+    Request& request = requests_.at(tag);
+    const auto server = primary_of(slice_of(request));
+    if (!server || full.contains(*server)) continue;
+    if (busy_with(*server, request) >= options_.window) {
+      full.insert(*server);
+    } else if (!has_to_wait(tag, request)) {
       send(tag, request, *server, now);
     }
+  }
+}
+
+std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
+  if (takes_part_) {
+    for (Queue& queue : queues_) send_from(queue, now);
   }
   for (auto& [to, message] : epochs_.take()) {
     outgoing_.push_back(
@@ -155,7 +178,7 @@ std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
 void WorkerEngine::tick(TimePoint now) {
   for (auto& [tag, request] : requests_) {
     if (request.state == State::sent && now - request.sent >= options_.resend) {
-      request.state = State::queued;
+      change(tag, request, State::queued);
     }
   }
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
@@ -206,14 +229,15 @@ void WorkerEngine::take_up_epoch() {
     events_.push_back(Joined{entry->first_step});
   }
   if (member) first_step_ = entry->first_step;
-  for (auto& [tag, request] : requests_) request.state = State::queued;
+  for (auto& [tag, request] : requests_) change(tag, request, State::queued);
 }
 
 // Those for an INIT stay: the key has to be there in any case.
 void WorkerEngine::drop_requests() {
-  std::erase_if(requests_, [](const auto& entry) {
-    return !std::holds_alternative<Init>(entry.second.content);
-  });
+  for (auto each = requests_.begin(); each != requests_.end();) {
+    const auto request = each++;
+    if (!std::holds_alternative<Init>(request->second.content)) erase(request);
+  }
 }
 
 void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
@@ -222,7 +246,7 @@ void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
   if (slice_of(found->second) != answer.slice) return;
   if (is_error(answer.kind)) {
     events_.push_back(Failed{answer.slice, answer.kind, std::move(answer.problem)});
-    requests_.erase(found);
+    erase(found);
     return;
   }
   switch (answer.kind) {
@@ -232,7 +256,7 @@ void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
       return;  // is sent again with the next epoch, or after a while
     case AnswerKind::created:
       events_.push_back(Created{answer.slice});
-      requests_.erase(found);
+      erase(found);
       return;
     case AnswerKind::value:
     case AnswerKind::unchanged:
@@ -249,14 +273,14 @@ void WorkerEngine::push_answered(Requests::iterator request, Answer& answer) {
   if (answer.kind == AnswerKind::received || (not_finite && options_.merged)) {
     // A new primary has to hear of it again, or it waits for this worker.
     const bool first = request->second.state != State::received;
-    request->second.state = State::received;
+    change(request->first, request->second, State::received);
     if (not_finite) request->second.so_far = AnswerKind::not_finite;
     if (not_finite && first && push->wants_value) confirm(push->slice, push->step + 1);
     return;
   }
   events_.push_back(
       Pushed{answer.slice, push->step, answer.kind, answer.version, std::move(answer.values)});
-  requests_.erase(request);
+  erase(request);
 }
 
 void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
@@ -266,16 +290,19 @@ void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
   if (!request->second.confirms) {
     events_.push_back(Pulled{answer.slice, clock, answer.version, std::move(answer.values)});
   }
-  requests_.erase(request);
+  const std::vector<std::uint64_t> line = lines_.at(answer.slice);
+  erase(request);
   if (!options_.merged) return;
   // All steps below its clock are acknowledged, also if the answer to the push is still to come.
-  std::erase_if(requests_, [&](const auto& entry) {
-    const Push* push = std::get_if<Push>(&entry.second.content);
-    if (push == nullptr || push->slice != answer.slice || push->step >= clock) return false;
+  for (const std::uint64_t tag : line) {
+    const auto found = requests_.find(tag);
+    const Push* push =
+        found == requests_.end() ? nullptr : std::get_if<Push>(&found->second.content);
+    if (push == nullptr || push->step >= clock) continue;
     events_.push_back(
-        Pushed{push->slice, push->step, entry.second.so_far, answer.version, nullptr});
-    return true;
-  });
+        Pushed{push->slice, push->step, found->second.so_far, answer.version, nullptr});
+    erase(found);
+  }
 }
 
 }  // namespace dpwa::kvstore

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "dpwa/base/time.h"
@@ -111,7 +114,15 @@ class WorkerEngine {
 
   static const SliceId& slice_of(const Request& request);
   std::optional<std::string> primary_of(const SliceId& slice) const;
-  bool has_to_wait(const Request& request, const std::map<SliceId, std::uint64_t>& pushed) const;
+  using Queue = std::set<std::pair<int, std::uint64_t>>;  // by priority, then tag
+
+  Request& add(std::variant<Init, Push, Pull> content, int priority = 0);
+  void erase(Requests::iterator request);
+  void change(std::uint64_t tag, Request& request, State state);
+  Queue& queue_of(const Request& request);
+  std::size_t& busy_with(const std::string& server, const Request& request);
+  bool has_to_wait(std::uint64_t tag, const Request& request) const;
+  void send_from(Queue& queue, TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch();
   void answered(std::uint64_t tag, Answer& answer);
@@ -132,6 +143,9 @@ class WorkerEngine {
   std::uint32_t snapshot_ = 0;
   std::uint64_t next_tag_ = 1;
   Requests requests_;
+  std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order
+  std::array<Queue, 2> queues_;                             // those in state queued; pulls: 1
+  std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
   std::map<SliceId, std::uint32_t> homes_;
   std::map<Key, ValueSpec> keys_;
   TimePoint beaten_ = TimePoint::min();
