@@ -102,16 +102,6 @@ std::string words_for(BlendRule rule) {
   return "unknown";
 }
 
-std::string type_of(const TensorSpec& tensor) {
-  std::string text{name_of(tensor.dtype)};
-  text += '[';
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-    if (i != 0) text += ',';
-    text += std::to_string(tensor.shape[i]);
-  }
-  return text + ']';
-}
-
 // What one tensor is on each of two nodes.
 std::optional<std::string> difference_of(const TensorSpec& of_a, const std::string& a,
                                          const TensorSpec& of_b, const std::string& b) {
@@ -121,14 +111,24 @@ std::optional<std::string> difference_of(const TensorSpec& of_a, const std::stri
   if (of_a.name != of_b.name) return apart("'" + of_a.name + "'", "'" + of_b.name + "'");
   const std::string name = "'" + of_a.name + "' ";
   if (of_a.dtype != of_b.dtype || of_a.shape != of_b.shape)
-    return name + apart(type_of(of_a), type_of(of_b));
+    return name + apart(type_text(of_a.dtype, of_a.shape), type_text(of_b.dtype, of_b.shape));
   if (of_a.rule != of_b.rule) return name + apart(words_for(of_a.rule), words_for(of_b.rule));
   return std::nullopt;
 }
 
 }  // namespace
 
-std::uint64_t TensorSpec::elements() const {
+std::string type_text(DType dtype, const std::vector<std::uint64_t>& shape) {
+  std::string text{name_of(dtype)};
+  text += '[';
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i != 0) text += ',';
+    text += std::to_string(shape[i]);
+  }
+  return text + ']';
+}
+
+std::uint64_t elements_of(const std::vector<std::uint64_t>& shape) {
   if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) return 0;
   std::uint64_t product = 1;
   for (const std::uint64_t extent : shape) {

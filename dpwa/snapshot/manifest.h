@@ -26,14 +26,18 @@ inline constexpr std::size_t max_tensor_name_bytes = 255;
 inline constexpr std::uint64_t max_snapshot_bytes = std::uint64_t{1} << 48;
 inline constexpr std::uint64_t tensor_alignment = 64;  // bytes; of regions as well
 
+// Product of the extents, 1 for a scalar. Throws std::invalid_argument above max_snapshot_bytes.
+std::uint64_t elements_of(const std::vector<std::uint64_t>& shape);
+// Such as "float32[10,128]".
+std::string type_text(DType dtype, const std::vector<std::uint64_t>& shape);
+
 struct TensorSpec {
   std::string name;
   DType dtype = DType::float32;
   BlendRule rule = BlendRule::interpolate;
   std::vector<std::uint64_t> shape;
 
-  // Product of the shape, 1 for a scalar. Throws std::invalid_argument above max_snapshot_bytes.
-  std::uint64_t elements() const;
+  std::uint64_t elements() const { return elements_of(shape); }  // throws
   std::uint64_t bytes() const { return elements() * size_of(dtype); }
   bool operator==(const TensorSpec&) const = default;
 };

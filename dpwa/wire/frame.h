@@ -25,7 +25,7 @@ inline constexpr std::uint8_t protocol_version = 1;
 //       28    4  CRC32C of bytes 0..27
 inline constexpr std::size_t header_bytes = 32;
 
-// The values travel on the wire: never renumber. 20-29 exchange, 31-39 membership and 64-95
+// The values travel on the wire: never renumber. 20-29 exchange, 31-39 membership and 80-95
 // key-value messages are reserved.
 enum class MessageType : std::uint8_t {
   hello = 1,
@@ -44,6 +44,23 @@ enum class MessageType : std::uint8_t {
   mapped = 14,   // same host only
   release = 15,  // same host only
   members = 30,  // only between nodes that both have the capability
+  // Of the key-value store (kv_messages.h): only where a handler takes them.
+  kv_init = 64,
+  kv_push = 65,
+  kv_pull = 66,
+  kv_answer = 67,
+  kv_forward = 68,
+  kv_sync = 69,
+  kv_copy = 70,
+  kv_stored = 71,
+  kv_want = 72,
+  kv_beat = 73,
+  kv_ballot = 74,
+  kv_promise = 75,
+  kv_proposal = 76,
+  kv_vote = 77,
+  kv_epoch = 78,
+  kv_ask_epoch = 79,
 };
 
 // A set of message types with numbers below 128.
@@ -109,7 +126,7 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
                                    std::uint64_t max_snapshot_body,
                                    std::span<const TypeBound> more = {});
 
-// Whether a message of this number exists.
+// Whether every session takes a message of this number; others only with a TypeBound.
 constexpr bool is_message_type(unsigned number) {
   return (number >= static_cast<unsigned>(MessageType::hello) &&
           number <= static_cast<unsigned>(MessageType::release)) ||

@@ -104,7 +104,6 @@ struct NarrowFloat64 {
   }
 
  private:
-  typedef double Doubles __attribute__((vector_size(DPWA_VECTOR_BYTES)));
   typedef float HalfFloats __attribute__((vector_size(DPWA_VECTOR_BYTES / 2)));
   static constexpr double kLargest = 0x1.fffffep127;
 

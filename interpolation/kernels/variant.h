@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "interpolation/kernels/update_terms.h"
+
 namespace dpwa::kernels {
 
 // The passes of kernels.h for one instruction set, as plain functions over `count` elements.
@@ -56,12 +58,34 @@ struct EncodedTable {
   EncodedKernels bfloat16_int8;
 };
 
+// The passes of updates.h for values of one dtype. Sums and states: fp32, or fp64 for fp64.
+struct UpdateKernels {
+  bool (*sum)(std::byte* sum, const std::byte* const* parts, const double* weights,
+              std::size_t part_count, std::size_t count, bool onto);
+  // By Update.
+  void (*update[update_count])(std::byte* values, const std::byte* sum, std::byte* const* state,
+                               std::size_t count, const UpdateTerms& terms);
+};
+
+struct UpdateTable {
+  UpdateKernels float32;
+  UpdateKernels float64;
+  UpdateKernels float16;
+  UpdateKernels bfloat16;
+  // fp32 values and their codes of two bits.
+  void (*take_codes)(std::byte* codes, std::byte* residual, const std::byte* values,
+                     std::size_t count, float threshold);
+  void (*give_values)(std::byte* values, const std::byte* codes, std::size_t count,
+                      float threshold);
+};
+
 struct KernelTable {
   FloatingKernels float32;
   FloatingKernels float64;
   FloatingKernels float16;
   FloatingKernels bfloat16;
   EncodedTable encoded;
+  UpdateTable updates;
   void (*streaming_copy)(std::byte* to, const std::byte* from, std::size_t bytes);  // `to` as above
 };
 

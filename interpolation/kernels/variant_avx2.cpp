@@ -50,6 +50,14 @@ inline void stream_fence() {
   _mm_sfence();
 }
 
+inline Floats square_root(Floats value) {
+  return (Floats)_mm256_sqrt_ps((__m256)value);
+}
+
+inline Doubles square_root(Doubles value) {
+  return (Doubles)_mm256_sqrt_pd((__m256d)value);
+}
+
 }  // namespace
 }  // namespace dpwa::kernels
 

@@ -51,6 +51,14 @@ inline void stream_fence() {
   _mm_sfence();
 }
 
+inline Floats square_root(Floats value) {
+  return (Floats)_mm512_maskz_sqrt_ps(0xffff, (__m512)value);
+}
+
+inline Doubles square_root(Doubles value) {
+  return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)value);
+}
+
 }  // namespace
 }  // namespace dpwa::kernels
 

@@ -57,6 +57,26 @@ inline void stream_fence() {
 #endif
 }
 
+inline Floats square_root(Floats value) {
+#ifdef __SSE2__
+  return (Floats)_mm_sqrt_ps((__m128)value);
+#else
+  for (int lane = 0; lane < DPWA_VECTOR_BYTES / 4; ++lane)
+    value[lane] = __builtin_sqrtf(value[lane]);
+  return value;
+#endif
+}
+
+inline Doubles square_root(Doubles value) {
+#ifdef __SSE2__
+  return (Doubles)_mm_sqrt_pd((__m128d)value);
+#else
+  for (int lane = 0; lane < DPWA_VECTOR_BYTES / 8; ++lane)
+    value[lane] = __builtin_sqrt(value[lane]);
+  return value;
+#endif
+}
+
 }  // namespace
 }  // namespace dpwa::kernels
 

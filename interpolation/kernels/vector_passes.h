@@ -6,6 +6,8 @@
 #include "interpolation/kernels/blend_pass.h"
 #include "interpolation/kernels/encoded_passes.h"
 #include "interpolation/kernels/land_pass.h"
+#include "interpolation/kernels/two_bit_passes.h"
+#include "interpolation/kernels/update_passes.h"
 #include "interpolation/kernels/variant.h"
 
 namespace dpwa::kernels {
@@ -36,12 +38,18 @@ constexpr EncodedTable encoded_table() {
           encoded_kernels<Float16, CodeInt8>(),       encoded_kernels<InOrderBFloat16, CodeInt8>()};
 }
 
+constexpr UpdateTable update_table() {
+  return {update_kernels<Float32>(),         update_kernels<Float64>(), update_kernels<Float16>(),
+          update_kernels<InOrderBFloat16>(), take_codes_pass,           give_values_pass};
+}
+
 constexpr KernelTable kernel_table() {
   return {floating_kernels<Float32>(),
           floating_kernels<Float64>(),
           floating_kernels<Float16>(),
           floating_kernels<BFloat16>(),
           encoded_table(),
+          update_table(),
           streaming_copy_pass};
 }
 

@@ -11,6 +11,7 @@ namespace {
 // GCC and Clang vector extensions: one source for every instruction set, lowered to what the target
 // has.
 typedef float Floats __attribute__((vector_size(DPWA_VECTOR_BYTES)));
+typedef double Doubles __attribute__((vector_size(DPWA_VECTOR_BYTES)));
 typedef std::uint32_t Words __attribute__((vector_size(DPWA_VECTOR_BYTES)));
 typedef std::int32_t SignedWords __attribute__((vector_size(DPWA_VECTOR_BYTES)));
 typedef std::uint16_t HalfWords __attribute__((vector_size(DPWA_VECTOR_BYTES / 2)));

@@ -203,7 +203,7 @@ std::vector<Sample> samples() {
   without_offer.same_host.clear();
   const std::string reason =
       "tensor 3 'fc2.weight' is float32[10,128] here and float32[10,256] there";
-  return {
+  std::vector<Sample> all = {
       {"hello_node", encode(sample_hello(), id)},
       {"hello_observer", encode(observer, id)},
       {"welcome", encode(sample_welcome(), id)},
@@ -232,6 +232,8 @@ std::vector<Sample> samples() {
       {"release_unread", encode(Release{false}, id)},
       {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, id)},
   };
+  for (Sample& sample : kv_samples()) all.push_back(std::move(sample));
+  return all;
 }
 
 std::span<const std::byte> body_of(const std::vector<std::byte>& frame) {
@@ -239,7 +241,8 @@ std::span<const std::byte> body_of(const std::vector<std::byte>& frame) {
 }
 
 FrameHeader header_of(const std::vector<std::byte>& frame) {
-  const auto header = decode_header(std::span(frame).first<header_bytes>(), max_snapshot_bytes);
+  const auto header =
+      decode_header(std::span(frame).first<header_bytes>(), max_snapshot_bytes, kv_bounds());
   REQUIRE(header.has_value());
   return *header;
 }
@@ -270,6 +273,7 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
     case MessageType::snapshot:
       return transcode_snapshot(request_id, body);
     default:
+      if (type >= MessageType::kv_init) return transcode_kv(type, request_id, body);
       break;
   }
   const auto nothing = decode_empty(body);
@@ -279,7 +283,7 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
 
 Decoded<std::vector<std::byte>> transcode(std::span<const std::byte> frame) {
   if (frame.size() < header_bytes) return WireError{Fault::truncated, "header"};
-  const auto header = decode_header(frame.first<header_bytes>(), max_snapshot_bytes);
+  const auto header = decode_header(frame.first<header_bytes>(), max_snapshot_bytes, kv_bounds());
   if (!header) return header.error();
   const auto body = frame.subspan(header_bytes);
   if (body.size() != header->body_bytes) return WireError{Fault::truncated, "body"};

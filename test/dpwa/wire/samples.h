@@ -18,6 +18,11 @@ struct Sample {
   std::vector<std::byte> frame;
 };
 std::vector<Sample> samples();
+// Of these, those of the key-value store, and their bounds.
+std::vector<Sample> kv_samples();
+std::vector<TypeBound> kv_bounds();
+Decoded<std::vector<std::byte>> transcode_kv(MessageType type, std::uint32_t request_id,
+                                             std::span<const std::byte> body);
 
 Manifest sample_manifest();
 Hello sample_hello();

@@ -1,0 +1,56 @@
+#include "dpwa/kvstore/epoch.h"
+
+#include <algorithm>
+
+namespace dpwa::kvstore {
+
+const WorkerEntry* Epoch::worker(const std::string& name) const {
+  const auto found =
+      std::ranges::find(workers, name, [](const WorkerEntry& entry) { return entry.id.name; });
+  return found == workers.end() ? nullptr : &*found;
+}
+
+std::optional<std::size_t> Epoch::server(const std::string& name) const {
+  const auto found =
+      std::ranges::find(servers, name, [](const ServerEntry& entry) { return entry.id.name; });
+  if (found == servers.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - servers.begin());
+}
+
+bool Epoch::has(const MemberId& member) const {
+  if (const WorkerEntry* entry = worker(member.name)) return entry->id == member;
+  const auto at = server(member.name);
+  return at && servers[*at].id == member && servers[*at].state != ServerState::down;
+}
+
+std::size_t Epoch::members() const {
+  return workers.size() +
+         static_cast<std::size_t>(std::ranges::count_if(
+             servers, [](const ServerEntry& entry) { return entry.state != ServerState::down; }));
+}
+
+Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas) {
+  const auto state = [&](std::size_t at) { return epoch.servers[at].state; };
+  const std::size_t next = (home + 1) % epoch.servers.size();
+  const bool pair = replicas && next != home;
+  Holders holders;
+  if (state(home) == ServerState::up) {
+    holders.primary = home;
+    if (pair && state(next) != ServerState::down) holders.backup = next;
+  } else if (pair && state(next) == ServerState::up) {
+    holders.primary = next;
+    if (state(home) != ServerState::down) holders.backup = home;
+  }
+  return holders;
+}
+
+bool is_majority(const Epoch& epoch, const std::vector<MemberId>& voters) {
+  if (epoch.number == 0) return voters.size() == epoch.servers.size();
+  const std::size_t members = epoch.members();
+  if (2 * voters.size() != members) return 2 * voters.size() > members;
+  const auto first = std::ranges::find_if(
+      epoch.servers, [](const ServerEntry& entry) { return entry.state != ServerState::down; });
+  return first != epoch.servers.end() && std::ranges::count(voters, first->id) > 0;
+}
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dpwa::kvstore {
+
+// One process: its name in the cluster file, and the incarnation that grows with every start.
+struct MemberId {
+  std::string name;
+  std::uint64_t incarnation = 0;
+  auto operator<=>(const MemberId&) const = default;
+};
+
+enum class ServerState : std::uint8_t {
+  down = 1,     // holds nothing
+  filling = 2,  // receives copies and updates, answers no worker yet
+  up = 3,
+};
+
+struct ServerEntry {
+  MemberId id;
+  ServerState state = ServerState::down;
+  bool operator==(const ServerEntry&) const = default;
+};
+
+struct WorkerEntry {
+  MemberId id;
+  std::uint64_t first_step = 0;  // it takes part in the steps from this one on
+  bool operator==(const WorkerEntry&) const = default;
+};
+
+// Who serves and who trains. Epochs follow one another: each is decided by a majority of the
+// members of the last (epoch_engine.h), so all members see the same sequence. Every message of the
+// store carries the number of its sender's epoch.
+struct Epoch {
+  std::uint64_t number = 0;          // 0: none yet
+  std::vector<ServerEntry> servers;  // in the order of the cluster file, always all of them
+  std::vector<WorkerEntry> workers;  // in the order of their names
+  bool operator==(const Epoch&) const = default;
+
+  const WorkerEntry* worker(const std::string& name) const;
+  std::optional<std::size_t> server(const std::string& name) const;
+  // Whether this very incarnation takes part: a worker, or a server that is not down.
+  bool has(const MemberId& member) const;
+  std::size_t members() const;
+};
+
+// The servers that have the slices of the server `home`. With one replica, those are `home` and the
+// next server in the order of the file. The first of the two that is up answers the workers; the
+// other, unless it is down, has to store what is acknowledged.
+struct Holders {
+  std::optional<std::size_t> primary;
+  std::optional<std::size_t> backup;
+  bool operator==(const Holders&) const = default;
+};
+Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas);
+
+// Whether `voters` (members of `epoch`, each once) decide: more than half of its members, or half
+// with the first server that is not down. Any two such sets have a member in common. Before the
+// first epoch all servers of the file have to agree.
+bool is_majority(const Epoch& epoch, const std::vector<MemberId>& voters);
+
+}  // namespace dpwa::kvstore

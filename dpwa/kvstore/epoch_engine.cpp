@@ -1,0 +1,157 @@
+#include "dpwa/kvstore/epoch_engine.h"
+
+#include <algorithm>
+
+namespace dpwa::kvstore {
+namespace {
+
+constexpr unsigned proposer_bits = 16;  // of a ballot: the place of the proposer; above, its round
+
+}  // namespace
+
+EpochEngine::EpochEngine(MemberId self, const std::vector<std::string>& servers, Duration retry)
+    : self_(std::move(self)), retry_(retry) {
+  for (const std::string& name : servers) {
+    installed_.servers.push_back({{name, 0}, ServerState::down});
+  }
+}
+
+bool EpochEngine::Proposer::add(const MemberId& member) {
+  const bool known =
+      std::ranges::any_of(yes, [&](const MemberId& other) { return other.name == member.name; });
+  if (!known) yes.push_back(member);
+  return !known;
+}
+
+void EpochEngine::send(const std::string& to, EpochMessage message) {
+  outgoing_.push_back({to, std::move(message)});
+}
+
+// To all but this one.
+void EpochEngine::send_to_members(const Epoch& epoch, const EpochMessage& message) {
+  for (const ServerEntry& server : epoch.servers) {
+    const bool member = epoch.number == 0 || server.state != ServerState::down;
+    if (member && server.id.name != self_.name) send(server.id.name, message);
+  }
+  for (const WorkerEntry& worker : epoch.workers) {
+    if (worker.id.name != self_.name) send(worker.id.name, message);
+  }
+}
+
+void EpochEngine::compare(const std::string& with, std::uint64_t its_epoch) {
+  if (its_epoch < installed_.number) send(with, EpochNews{installed_});
+  if (its_epoch > installed_.number) send(with, AskEpoch{});
+}
+
+bool EpochEngine::at_base(const MemberId& from, std::uint64_t base) {
+  compare(from.name, base);
+  return base == installed_.number;
+}
+
+// Before the first epoch any incarnation of a server counts: all of them have to agree anyway.
+bool EpochEngine::counts(const MemberId& from) const {
+  if (installed_.number == 0) return installed_.server(from.name).has_value();
+  return installed_.has(from);
+}
+
+void EpochEngine::propose(Epoch next, TimePoint now) {
+  if (proposer_ || next.number <= installed_.number || !counts(self_)) return;
+  proposer_ = Proposer{.next = std::move(next), .yes = {}};
+  begin_ballot(now);
+}
+
+void EpochEngine::begin_ballot(TimePoint now) {
+  round_ = std::max(round_, promised_ >> proposer_bits) + 1;
+  const std::uint64_t place = installed_.server(self_.name).value_or(0);
+  proposer_->ballot = round_ << proposer_bits | place;
+  proposer_->promised = false;
+  proposer_->yes.clear();
+  proposer_->highest_accepted = 0;
+  proposer_->began = now;
+  const Ballot ballot{installed_.number, proposer_->ballot};
+  send_to_members(installed_, ballot);
+  handle(self_, ballot, now);
+}
+
+void EpochEngine::tick(TimePoint now) {
+  if (proposer_ && now - proposer_->began >= retry_) begin_ballot(now);
+}
+
+bool EpochEngine::receive(const MemberId& from, const EpochMessage& message, TimePoint now) {
+  return std::visit([&](const auto& content) { return handle(from, content, now); }, message);
+}
+
+bool EpochEngine::handle(const MemberId& from, const Ballot& message, TimePoint now) {
+  if (!at_base(from, message.base)) return false;
+  const bool granted = message.ballot > promised_;
+  if (granted) promised_ = message.ballot;
+  const Promise answer{message.base, promised_, granted, accepted_ballot_, accepted_};
+  if (from.name == self_.name) return handle(from, answer, now);
+  send(from.name, answer);
+  return false;
+}
+
+bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint now) {
+  if (!at_base(from, message.base) || !proposer_ || !counts(from)) return false;
+  if (!message.granted) {
+    round_ = std::max(round_, message.ballot >> proposer_bits);
+    return false;
+  }
+  if (message.ballot != proposer_->ballot || proposer_->promised) return false;
+  if (!proposer_->add(from)) return false;
+  if (message.accepted_ballot > proposer_->highest_accepted) {
+    proposer_->highest_accepted = message.accepted_ballot;
+    proposer_->next = message.accepted;
+  }
+  return is_majority(installed_, proposer_->yes) && ask_for_votes(now);
+}
+
+bool EpochEngine::ask_for_votes(TimePoint now) {
+  proposer_->promised = true;
+  proposer_->yes.clear();
+  const Proposal proposal{installed_.number, proposer_->ballot, proposer_->next};
+  send_to_members(installed_, proposal);
+  return handle(self_, proposal, now);
+}
+
+bool EpochEngine::handle(const MemberId& from, const Proposal& message, TimePoint now) {
+  if (!at_base(from, message.base) || message.ballot < promised_) return false;
+  promised_ = accepted_ballot_ = message.ballot;
+  accepted_ = message.epoch;
+  const Vote vote{message.base, message.ballot};
+  if (from.name == self_.name) return handle(from, vote, now);
+  send(from.name, vote);
+  return false;
+}
+
+bool EpochEngine::handle(const MemberId& from, const Vote& message, TimePoint) {
+  if (!at_base(from, message.base) || !proposer_ || !proposer_->promised || !counts(from) ||
+      message.ballot != proposer_->ballot || !proposer_->add(from)) {
+    return false;
+  }
+  if (!is_majority(installed_, proposer_->yes)) return false;
+  const EpochNews news{proposer_->next};
+  send_to_members(installed_, news);
+  send_to_members(news.epoch, news);
+  return install(news.epoch);
+}
+
+bool EpochEngine::handle(const MemberId&, const EpochNews& message, TimePoint) {
+  return install(message.epoch);
+}
+
+bool EpochEngine::handle(const MemberId& from, const AskEpoch&, TimePoint) {
+  if (installed_.number > 0) send(from.name, EpochNews{installed_});
+  return false;
+}
+
+bool EpochEngine::install(const Epoch& epoch) {
+  if (epoch.number <= installed_.number) return false;
+  installed_ = epoch;
+  promised_ = accepted_ballot_ = 0;
+  accepted_ = {};
+  proposer_.reset();
+  return true;
+}
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/kvstore/epoch.h"
+
+namespace dpwa::kvstore {
+
+// The messages that decide an epoch. `base`: the number of the epoch that is to be followed.
+// `ballot`: unique to its proposer; a higher one goes before a lower one.
+struct Ballot {
+  std::uint64_t base = 0;
+  std::uint64_t ballot = 0;
+  bool operator==(const Ballot&) const = default;
+};
+struct Promise {
+  std::uint64_t base = 0;
+  std::uint64_t ballot = 0;  // that was promised, now or (not granted) before
+  bool granted = false;
+  std::uint64_t accepted_ballot = 0;  // of what this member voted for last; 0 = nothing
+  Epoch accepted;
+  bool operator==(const Promise&) const = default;
+};
+struct Proposal {
+  std::uint64_t base = 0;
+  std::uint64_t ballot = 0;
+  Epoch epoch;
+  bool operator==(const Proposal&) const = default;
+};
+struct Vote {
+  std::uint64_t base = 0;
+  std::uint64_t ballot = 0;
+  bool operator==(const Vote&) const = default;
+};
+// An epoch that is decided.
+struct EpochNews {
+  Epoch epoch;
+  bool operator==(const EpochNews&) const = default;
+};
+// Asks for the news: the receiver seems to be ahead.
+struct AskEpoch {
+  bool operator==(const AskEpoch&) const = default;
+};
+using EpochMessage = std::variant<Ballot, Promise, Proposal, Vote, EpochNews, AskEpoch>;
+
+// The part of one member, server or worker, in the decisions on epochs: it votes, and a server may
+// also propose. Each decision is one instance of Paxos ("The Part-Time Parliament", Lamport 1998)
+// among the members of the last epoch, so that no two epochs with one number exist, whatever is
+// lost, late, doubled or dead. What was promised need not survive the process: a new incarnation is
+// no member of the old epoch.
+//
+// Pure: time is an argument, messages go out through take(). One owner, one thread.
+class EpochEngine {
+ public:
+  // `servers`: all names, in the order of the cluster file. `retry`: after which a proposal without
+  // a majority is made again.
+  EpochEngine(MemberId self, const std::vector<std::string>& servers, Duration retry);
+
+  const Epoch& installed() const { return installed_; }
+  const MemberId& self() const { return self_; }
+
+  // Proposes the successor of the installed epoch; its number must be higher. What an earlier
+  // proposer left half decided is decided first, so another epoch may follow instead. No effect
+  // while a proposal of this member is under way.
+  void propose(Epoch next, TimePoint now);
+  bool proposing() const { return proposer_.has_value(); }
+
+  // Returns true when an epoch has been installed.
+  bool receive(const MemberId& from, const EpochMessage& message, TimePoint now);
+  void tick(TimePoint now);
+
+  // A member of another epoch was heard of: tells it the news, or asks for them.
+  void compare(const std::string& with, std::uint64_t its_epoch);
+
+  struct Outgoing {
+    std::string to;
+    EpochMessage message;
+  };
+  std::vector<Outgoing> take() { return std::exchange(outgoing_, {}); }
+
+ private:
+  struct Proposer {
+    Epoch next;
+    std::uint64_t ballot = 0;
+    bool promised = false;  // by a majority: the votes are under way
+    std::vector<MemberId> yes;
+    std::uint64_t highest_accepted = 0;
+    TimePoint began{};
+
+    bool add(const MemberId& member);  // false: it has answered already
+  };
+
+  bool handle(const MemberId& from, const Ballot& message, TimePoint now);
+  bool handle(const MemberId& from, const Promise& message, TimePoint now);
+  bool handle(const MemberId& from, const Proposal& message, TimePoint now);
+  bool handle(const MemberId& from, const Vote& message, TimePoint now);
+  bool handle(const MemberId& from, const EpochNews& message, TimePoint now);
+  bool handle(const MemberId& from, const AskEpoch& message, TimePoint now);
+
+  bool at_base(const MemberId& from, std::uint64_t base);
+  bool counts(const MemberId& from) const;
+  void begin_ballot(TimePoint now);
+  bool ask_for_votes(TimePoint now);
+  bool install(const Epoch& epoch);
+  void send(const std::string& to, EpochMessage message);
+  void send_to_members(const Epoch& epoch, const EpochMessage& message);
+
+  const MemberId self_;
+  const Duration retry_;
+  Epoch installed_;
+  std::uint64_t promised_ = 0;
+  std::uint64_t accepted_ballot_ = 0;
+  Epoch accepted_;
+  std::uint64_t round_ = 0;
+  std::optional<Proposer> proposer_;
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace dpwa::kvstore

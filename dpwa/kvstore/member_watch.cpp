@@ -1,0 +1,190 @@
+#include "dpwa/kvstore/member_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dpwa::kvstore {
+
+MemberWatch::MemberWatch(const WatchOptions& options, MemberId self, TimePoint started)
+    : options_(options), self_(std::move(self)) {
+  views_[self_.name] = {self_.incarnation, {}, started, started};
+}
+
+void MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
+  View& view = views_[from.name];
+  if (from.incarnation < view.incarnation) return;
+  if (from.incarnation > view.incarnation) view = {from.incarnation, beat, now, now};
+  const bool advanced = beat.clock > view.beat.clock;
+  if (advanced || view.beat.waiting) view.since = now;
+  // Beats may overtake one another.
+  if (beat.clock >= view.beat.clock || beat.epoch > view.beat.epoch) view.beat = beat;
+  view.heard = now;
+}
+
+void MemberWatch::lost(const MemberId& member) {
+  const auto view = views_.find(member.name);
+  if (view != views_.end() && view->second.incarnation == member.incarnation) {
+    view->second.gone = true;
+  }
+}
+
+void MemberWatch::installed(const Epoch& epoch, TimePoint now) {
+  const auto add = [&](const MemberId& member) {
+    View& view = views_[member.name];
+    if (member.incarnation > view.incarnation) view = {member.incarnation, {}, now, now};
+  };
+  for (const ServerEntry& server : epoch.servers) {
+    if (server.state != ServerState::down) add(server.id);
+  }
+  for (const WorkerEntry& worker : epoch.workers) add(worker.id);
+}
+
+Duration MemberWatch::hung_after(const Epoch& epoch, const std::string& worker) const {
+  const auto step_of = [&](const std::string& name) {
+    const auto found = views_.find(name);
+    return found == views_.end() ? 0 : found->second.beat.longest_step_us;
+  };
+  if (step_of(worker) == 0) return options_.hung_at_first;
+  std::uint64_t longest = 0;
+  for (const WorkerEntry& each : epoch.workers) longest = std::max(longest, step_of(each.id.name));
+  const double limit = static_cast<double>(longest) * 1e3 * options_.hung_factor;
+  return std::max(options_.hung_min, Duration(static_cast<Duration::rep>(limit)));
+}
+
+bool MemberWatch::alive(const MemberId& member, TimePoint now) const {
+  if (member == self_) return true;
+  const auto found = views_.find(member.name);
+  if (found == views_.end()) return false;
+  const View& view = found->second;
+  return view.incarnation == member.incarnation && !view.gone &&
+         now - view.heard < options_.silent_after;
+}
+
+bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const {
+  const View& view = views_.at(worker.id.name);
+  if (view.beat.waiting || now - view.since < hung_after(epoch, worker.id.name)) return false;
+  return std::ranges::any_of(epoch.workers, [&](const WorkerEntry& other) {
+    const auto found = views_.find(other.id.name);
+    return found != views_.end() && other.id != worker.id &&
+           found->second.incarnation == other.id.incarnation &&
+           (found->second.beat.waiting || found->second.beat.clock > view.beat.clock);
+  });
+}
+
+bool MemberWatch::proposes(const Epoch& current, TimePoint now) const {
+  const auto first = std::ranges::find_if(current.servers, [&](const ServerEntry& server) {
+    return server.state == ServerState::up && alive(server.id, now);
+  });
+  return first != current.servers.end() && first->id == self_;
+}
+
+// Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
+// before all of them ended, because incarnations grow.
+std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& own,
+                                              TimePoint now) const {
+  if (current.servers.front().id.name != self_.name) return std::nullopt;
+  Epoch next = current;
+  for (ServerEntry& server : next.servers) {
+    const auto found = views_.find(server.id.name);
+    if (found == views_.end() || found->second.beat.epoch != 0) return std::nullopt;
+    server = {{server.id.name, found->second.incarnation}, ServerState::up};
+    if (!alive(server.id, now)) return std::nullopt;
+    next.number = std::max(next.number, server.id.incarnation);
+  }
+  change_workers(next, current, own, now);
+  if (next.workers.size() < options_.min_workers) return std::nullopt;
+  return next;
+}
+
+// Whether the slices that workers find at this server are elsewhere, too.
+bool MemberWatch::can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const {
+  for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
+    const Holders holders = holders_of(epoch, home, options_.replicas);
+    if (holders.primary != server) continue;
+    if (!holders.backup) return false;
+    const ServerEntry& other = epoch.servers[*holders.backup];
+    if (other.state != ServerState::up || !alive(other.id, now)) return false;
+  }
+  return true;
+}
+
+// Whether all servers that have something for it say so, in this very epoch.
+bool MemberWatch::is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const {
+  for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
+    const Holders holders = holders_of(epoch, home, options_.replicas);
+    if (holders.backup != server) continue;
+    const MemberId& holder = epoch.servers[*holders.primary].id;
+    const Beat& beat = holder == self_ ? own : views_.at(holder.name).beat;
+    if (beat.epoch != epoch.number || std::ranges::count(beat.filled, server) == 0) return false;
+  }
+  // Slices of its own that nobody has cannot be filled in.
+  return holders_of(epoch, server, options_.replicas).backup == server;
+}
+
+void MemberWatch::change_servers(Epoch& next, const Epoch& current, const Beat& own,
+                                 TimePoint now) const {
+  for (std::size_t at = 0; at < next.servers.size(); ++at) {
+    ServerEntry& server = next.servers[at];
+    if (server.state != ServerState::down && !alive(server.id, now)) {
+      if (server.state == ServerState::filling || can_spare(next, at, now)) {
+        server.state = ServerState::down;
+      }
+    }
+    if (server.state == ServerState::filling && is_filled(current, at, own)) {
+      server.state = ServerState::up;
+    }
+    const auto found = views_.find(server.id.name);
+    if (server.state == ServerState::down && options_.replicas && found != views_.end() &&
+        found->second.incarnation > server.id.incarnation) {
+      const MemberId back{server.id.name, found->second.incarnation};
+      if (alive(back, now)) server = {back, ServerState::filling};
+    }
+  }
+}
+
+void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& own,
+                                 TimePoint now) const {
+  std::uint64_t clock = own.clock;
+  for (const auto& [name, view] : views_) clock = std::max(clock, view.beat.clock);
+  for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
+  // Those that train finish the step that they are at. All that begin together begin with 0, or
+  // where the servers' snapshot ends.
+  const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
+
+  std::erase_if(next.workers, [&](const WorkerEntry& worker) {
+    return !alive(worker.id, now) || hangs(worker, current, now);
+  });
+  for (const auto& [name, view] : views_) {
+    const MemberId id{name, view.incarnation};
+    // It has to know that it does not take part: one that was just left out may hang.
+    const bool joins = view.beat.joins && view.beat.epoch == current.number;
+    if (!joins || next.server(name) || !alive(id, now)) continue;
+    if (next.worker(name) == nullptr && !current.has(id)) next.workers.push_back({id, first_step});
+  }
+  std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
+}
+
+std::optional<Epoch> MemberWatch::successor(const Epoch& current, const Beat& own,
+                                            TimePoint now) const {
+  if (current.number == 0) return first_epoch(current, own, now);
+  if (!proposes(current, now)) return std::nullopt;
+  Epoch next = current;
+  change_servers(next, current, own, now);
+  change_workers(next, current, own, now);
+  if (next == current) return std::nullopt;
+  ++next.number;
+  return next;
+}
+
+std::vector<std::string> MemberWatch::missing(const Epoch& current, TimePoint now) const {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < current.servers.size(); ++at) {
+    const ServerEntry& server = current.servers[at];
+    if (server.state == ServerState::up && !alive(server.id, now) && !can_spare(current, at, now)) {
+      names.push_back(server.id.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace dpwa::kvstore

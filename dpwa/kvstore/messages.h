@@ -1,0 +1,180 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dpwa/kvstore/compression.h"
+#include "dpwa/kvstore/epoch.h"
+#include "dpwa/kvstore/epoch_engine.h"
+#include "dpwa/kvstore/member_watch.h"
+#include "dpwa/kvstore/values.h"
+
+namespace dpwa::kvstore {
+
+// The messages of the store as values; dpwa/wire has their bytes. A server takes INIT, PUSH and
+// PULL from workers and gives one ANSWER to each. FORWARD, SYNC, COPY, STORED and WANT go between
+// the two servers that have a slice.
+
+struct SliceId {
+  Key key;
+  std::uint32_t index = 0;  // in cut_into_slices()
+  auto operator<=>(const SliceId&) const = default;
+  bool operator==(const SliceId&) const = default;
+};
+
+// Bytes that several may read and none changes while it is shared: values that are being sent, or
+// written to a snapshot, while the slice goes on.
+using Bytes = std::vector<std::byte>;
+using SharedBytes = std::shared_ptr<Bytes>;
+
+// Every worker inits every key; the value of the first worker of the epoch counts.
+struct Init {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  ValueSpec spec;  // of the whole key
+  Bytes values;    // of the slice; empty: this worker waits for another's
+  bool operator==(const Init&) const = default;
+};
+
+enum class Merge : std::uint8_t {
+  sum = 1,   // Σ weight · gradient
+  mean = 2,  // Σ weight · gradient / Σ weight
+};
+
+struct Push {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  std::uint64_t step = 0;
+  double weight = 1;  // finite, not negative
+  Merge merge = Merge::sum;
+  bool wants_value = false;    // the answer comes with the value after the update
+  std::uint32_t snapshot = 0;  // the last that its worker had heard of when the step began
+  Bytes optimizer;  // encode(OptimizerOptions); empty: the merged value replaces the stored one
+  Compression compression = Compression::none;
+  Bytes values;  // in that form
+  // Instead of `values`: memory of the worker, which it leaves alone until the push is answered.
+  std::span<const std::byte> lent;
+
+  std::span<const std::byte> content() const { return lent.empty() ? std::span(values) : lent; }
+};
+
+// As the known version of a pull: only waits, no value is sent.
+inline constexpr std::uint64_t any_version = std::numeric_limits<std::uint64_t>::max();
+
+struct Pull {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  std::uint64_t clock = 0;          // the steps that the worker has pushed
+  std::uint64_t known_version = 0;  // its value is not sent again; 0: none
+  bool operator==(const Pull&) const = default;
+};
+
+enum class AnswerKind : std::uint8_t {
+  created = 1,     // INIT: the key is there
+  received = 2,    // PUSH: to be counted when the round closes; to be kept until then
+  counted = 3,     // PUSH: in the value, and stored by the replica
+  late = 4,        // PUSH: its round was closed without it; dropped
+  not_finite = 5,  // PUSH: refused; its worker counts as absent from the round
+  value = 6,       // PULL
+  unchanged = 7,   // PULL: the version is the known one
+  // Nothing was done:
+  other_epoch = 8,
+  not_primary = 9,
+  not_member = 10,
+  unknown_key = 11,
+  wrong_spec = 12,
+  no_optimizer = 13,   // updates at each push need one
+  bad_optimizer = 14,  // unknown to the server, or hyper-parameters that cannot be
+};
+constexpr bool is_error(AnswerKind kind) {
+  return kind >= AnswerKind::unknown_key;
+}
+
+struct Answer {
+  std::uint64_t epoch = 0;  // of the server
+  SliceId slice;
+  AnswerKind kind = AnswerKind::counted;
+  std::uint64_t step = 0;      // of the PUSH, clock of the PULL
+  std::uint64_t version = 0;   // of the value: grows by one with each update
+  SharedBytes values;          // none, if the kind is without
+  std::string problem;         // one line, if it is an error
+  std::uint32_t snapshot = 0;  // the last that the server has heard of
+};
+
+// How far a worker has pushed a slice: all steps below `next` are counted or left out.
+struct Advance {
+  MemberId worker;
+  std::uint64_t next = 0;
+  bool operator==(const Advance&) const = default;
+};
+
+// One update of a slice, as the replica repeats it.
+struct Forward {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  std::uint64_t version = 0;  // after the update
+  std::uint64_t round = 0;    // all rounds below it are closed
+  std::vector<Advance> advances;
+  Bytes optimizer;
+  double scale = 1;            // of the gradient
+  std::uint32_t snapshot = 0;  // as in PUSH
+  Bytes gradient;              // merged, in the type that it is computed in; empty: none
+};
+
+// Asks the replica whether it has this version, made in epoch `stamp`.
+struct Sync {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  std::uint64_t version = 0;
+  std::uint64_t stamp = 0;
+  bool operator==(const Sync&) const = default;
+};
+
+// The whole of a slice.
+struct Copy {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  ValueSpec spec;
+  std::uint64_t version = 0;
+  std::uint64_t stamp = 0;
+  std::uint64_t round = 0;
+  std::vector<Advance> clocks;
+  SharedBytes values;
+  Bytes optimizer;  // of the last update; empty: none
+  std::uint64_t optimizer_steps = 0;
+  std::uint32_t snapshot = 0;  // that has begun for this slice
+  Bytes optimizer_state;
+};
+
+struct Stored {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  std::uint64_t version = 0;
+  bool operator==(const Stored&) const = default;
+};
+
+// The replica needs a COPY.
+struct Want {
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  bool operator==(const Want&) const = default;
+};
+
+using Message = std::variant<Beat, Ballot, Promise, Proposal, Vote, EpochNews, AskEpoch, Init, Push,
+                             Pull, Answer, Forward, Sync, Copy, Stored, Want>;
+
+// A message on its way out. `tag`: of the request that it answers; 0 otherwise.
+struct Outgoing {
+  std::string to;
+  std::uint64_t tag = 0;
+  Message message;
+};
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/kvstore/epoch_engine.h"
+#include "dpwa/kvstore/member_watch.h"
+#include "dpwa/kvstore/messages.h"
+#include "dpwa/kvstore/shard_engine.h"
+
+namespace dpwa::kvstore {
+
+struct ServerOptions {
+  ShardRules shard;
+  WatchOptions watch;  // `replicas` is that of `shard`
+  Duration beat = std::chrono::milliseconds(250);
+  Duration retry = std::chrono::milliseconds(500);  // of a proposal without a majority
+};
+
+// The decisions of one server of the store: members, epochs and slices. Messages in, messages out.
+// Pure: time is an argument. One owner, one thread.
+//
+//   engine.receive(from, tag, message, now)   for each message
+//   engine.tick(now)                          some times in each `beat`
+//   engine.take()                             after either: what to send
+//   engine.deposed()                          the others went on without this process, which has
+//                                             been silent: it begins again, empty and with a new
+//                                             incarnation, and is filled by the others
+class ServerEngine {
+ public:
+  // `servers`: all names, in the order of the cluster file. `self`: the name of one of them, and an
+  // incarnation that is higher than any that it had before.
+  ServerEngine(const ServerOptions& options, const MemberId& self,
+               const std::vector<std::string>& servers, TimePoint now);
+
+  void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
+  void tick(TimePoint now);
+  // The process of this member has ended: a connection was refused, or reset.
+  void lost(const MemberId& member) { watch_.lost(member); }
+  std::vector<Outgoing> take();
+  bool deposed() const { return deposed_; }
+
+  // Begins a snapshot (ShardEngine) on all servers; any of them may. Returns its number.
+  std::uint32_t begin_snapshot() {
+    shard_.announce_snapshot(shard_.snapshot() + 1);
+    return shard_.snapshot();
+  }
+  std::vector<ShardEngine::Captured> take_captured() { return shard_.take_captured(); }
+  // Before the first message: a slice that this server had.
+  void restore(const SliceId& slice, const ValueSpec& spec, SliceState state) {
+    const auto servers = static_cast<std::uint32_t>(epoch().servers.size());
+    shard_.restore(slice, spec, servers, std::move(state));
+  }
+
+  const Epoch& epoch() const { return epochs_.installed(); }
+  const MemberId& self() const { return epochs_.self(); }
+  const ShardEngine& shard() const { return shard_; }
+  // Servers that are gone and were the only ones to have their slices.
+  std::vector<std::string> missing(TimePoint now) const { return watch_.missing(epoch(), now); }
+
+ private:
+  Beat beat() const;
+  void take_up_epoch(TimePoint now);
+
+  const ServerOptions options_;
+  EpochEngine epochs_;
+  MemberWatch watch_;
+  ShardEngine shard_;
+  bool member_ = false;  // of some epoch
+  bool deposed_ = false;
+  TimePoint beaten_ = TimePoint::min();
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace dpwa::kvstore

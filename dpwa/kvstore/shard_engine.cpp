@@ -1,0 +1,223 @@
+#include "dpwa/kvstore/shard_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dpwa::kvstore {
+
+ShardEngine::ShardEngine(const ShardRules& rules, std::string name)
+    : rules_(rules), name_(std::move(name)) {}
+
+void ShardEngine::send(const std::string& to, std::uint64_t tag, Message message) {
+  outgoing_.push_back({to, tag, std::move(message)});
+}
+
+void ShardEngine::refuse(const std::string& to, std::uint64_t tag, const SliceId& slice,
+                         AnswerKind kind, std::uint64_t step, std::string problem) {
+  send(to, tag,
+       Answer{epoch_.number, slice, kind, step, 0, nullptr, std::move(problem), snapshot_});
+}
+
+void ShardEngine::answer(const Entry& entry, const Waiter& waiter) {
+  const auto& [id, held] = entry;
+  Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot_};
+  if (waiter.wants_value) answer.values = held.values;
+  send(waiter.worker, waiter.tag, std::move(answer));
+}
+
+bool ShardEngine::is_primary(std::uint32_t home) const {
+  return holders_of(epoch_, home, rules_.replicas).primary == self_;
+}
+
+std::optional<std::size_t> ShardEngine::backup_of(std::uint32_t home) const {
+  return holders_of(epoch_, home, rules_.replicas).backup;
+}
+
+// Why the request of a worker cannot be looked at.
+std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint64_t epoch) const {
+  if (epoch != epoch_.number || epoch == 0) return AnswerKind::other_epoch;
+  const WorkerEntry* worker = epoch_.worker(from.name);
+  if (worker == nullptr || worker->id != from) return AnswerKind::not_member;
+  return std::nullopt;
+}
+
+void ShardEngine::install(const Epoch& epoch, TimePoint now) {
+  epoch_ = epoch;
+  self_ = static_cast<std::uint32_t>(epoch.server(name_).value_or(0));
+  inits_.clear();
+  to_sync_.clear();
+  syncing_ = 0;
+  std::erase_if(slices_, [&](const Entry& entry) {
+    const Holders holders = holders_of(epoch_, entry.second.home, rules_.replicas);
+    return holders.primary != self_ && holders.backup != self_;
+  });
+  for (Entry& entry : slices_) {
+    Held& held = entry.second;
+    held.backup = Backup::unsynced;
+    held.compared = false;
+    held.pulls.clear();
+    for (auto& [step, round] : held.rounds) round.waiters.clear();
+    if (!is_primary(held.home)) {
+      held.rounds.clear();
+      held.pending.clear();
+      held.capture.reset();
+      held.snapshots.clear();
+      continue;
+    }
+    // What the last epoch left open counts as stored once the new backup has it.
+    const std::uint64_t round_before =
+        held.primary ? acknowledged_clock(held, held.round) : std::uint64_t{0};
+    held.pending.clear();
+    if (must_store(held)) {
+      held.pending.push_back({held.version, round_before, {}});
+    } else {
+      held.acknowledged = held.clocks;
+    }
+    if (backup_of(held.home)) to_sync_.insert(entry.first);
+  }
+  for (Entry& entry : slices_) {
+    entry.second.primary = is_primary(entry.second.home);
+    if (entry.second.primary) close_rounds(entry, now);
+    end_capture(entry);
+  }
+  all_synced_ = false;
+  continue_sync(now);
+}
+
+void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message, TimePoint now) {
+  const SliceId& id = message.slice;
+  if (const auto kind = obstacle(from, message.epoch)) return refuse(from.name, tag, id, *kind, 0);
+  const auto problem = spec_problem(message.spec);
+  if (problem) {
+    return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
+                  "key " + id.key.text() + " of worker " + from.name + " " + *problem);
+  }
+  const auto cuts = cut_into_slices(id.key, message.spec.elements(),
+                                    static_cast<std::uint32_t>(epoch_.servers.size()));
+  if (id.index >= cuts.size()) {
+    return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
+                  "key " + id.key.text() + " has no slice " + std::to_string(id.index));
+  }
+  const Slice& slice = cuts[id.index];
+  if (!is_primary(slice.server)) return refuse(from.name, tag, id, AnswerKind::not_primary, 0);
+
+  const Waiter waiter{from.name, tag, AnswerKind::created, 0, false};
+  if (const auto found = slices_.find(id); found != slices_.end()) {
+    Held& held = found->second;
+    if (held.spec != message.spec) {
+      return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
+                    "key " + id.key.text() + " is " + held.spec.text() + ", worker " + from.name +
+                        " has " + message.spec.text());
+    }
+    if (held.pending.empty()) return answer(*found, waiter);
+    held.pending.back().waiters.push_back(waiter);
+    return;
+  }
+  auto& waiting = inits_[id];
+  waiting.push_back(waiter);
+  if (from.name != epoch_.workers.front().id.name) return;
+  const std::size_t bytes = slice.elements.count * size_of(message.spec.dtype);
+  if (message.values.size() != bytes) {
+    waiting.pop_back();
+    return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
+                  "key " + id.key.text() + " of worker " + from.name + ": slice " +
+                      std::to_string(id.index) + " has " + std::to_string(bytes) + " bytes, not " +
+                      std::to_string(message.values.size()));
+  }
+  Entry& entry = *slices_.try_emplace(id).first;
+  Held& held = entry.second;
+  held.spec = std::move(message.spec);
+  held.home = slice.server;
+  held.elements = slice.elements.count;
+  held.stamp = epoch_.number;
+  held.primary = true;
+  held.values = std::make_shared<Bytes>(std::move(message.values));
+  std::vector<Waiter> waiters = std::move(waiting);
+  inits_.erase(id);
+  if (!must_store(held)) {
+    for (const Waiter& each : waiters) answer(entry, each);
+    if (backup_of(held.home)) to_sync_.insert(id);
+    return;
+  }
+  held.pending.push_back({held.version, 0, std::move(waiters)});
+  send_copy(entry, now);
+}
+
+void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message, TimePoint now) {
+  const auto refused = [&](AnswerKind kind, std::string problem = {}) {
+    refuse(from.name, tag, message.slice, kind, message.step, std::move(problem));
+  };
+  if (const auto kind = obstacle(from, message.epoch)) return refused(*kind);
+  const std::string who = "key " + message.slice.key.text() + ", worker " + from.name + ": ";
+  const auto found = slices_.find(message.slice);
+  if (found == slices_.end()) {
+    return refused(AnswerKind::unknown_key, who + "no such key was initialised");
+  }
+  Held& held = found->second;
+  if (!is_primary(held.home)) return refused(AnswerKind::not_primary);
+  const std::uint64_t bytes = compressed_bytes(message.compression, held.spec.dtype, held.elements);
+  if (message.content().size() != bytes ||
+      compression_of(message.compression, held.spec.dtype) != message.compression) {
+    return refused(AnswerKind::wrong_spec, who + "slice " + std::to_string(message.slice.index) +
+                                               " of " + held.spec.text() + " has " +
+                                               std::to_string(bytes) + " bytes, not " +
+                                               std::to_string(message.content().size()));
+  }
+  if (!std::isfinite(message.weight) || message.weight < 0) {
+    return refused(AnswerKind::wrong_spec, who + "the weight is not a number from 0 on");
+  }
+  if (message.optimizer.empty()) {
+    if (!rules_.merged) {
+      return refused(AnswerKind::no_optimizer, who + "an update at each push needs an optimizer");
+    }
+  } else if (!decode_options(message.optimizer)) {
+    return refused(AnswerKind::bad_optimizer,
+                   who + "the optimizer is unknown to this server, or its options are not sound");
+  }
+  if (rules_.merged) {
+    push_merged(*found, from, tag, std::move(message), now);
+  } else {
+    push_single(*found, from, tag, message, now);
+  }
+}
+
+void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& message, TimePoint) {
+  const auto refused = [&](AnswerKind kind, std::string problem = {}) {
+    refuse(from.name, tag, message.slice, kind, message.clock, std::move(problem));
+  };
+  if (const auto kind = obstacle(from, message.epoch)) return refused(*kind);
+  const auto found = slices_.find(message.slice);
+  if (found == slices_.end()) {
+    return refused(AnswerKind::unknown_key, "key " + message.slice.key.text() + ", worker " +
+                                                from.name + ": no such key was initialised");
+  }
+  if (!is_primary(found->second.home)) return refused(AnswerKind::not_primary);
+  // Sent again: the earlier one was lost, or is still waiting.
+  std::erase_if(found->second.pulls,
+                [&](const PullWaiter& pull) { return pull.worker == from && pull.tag == tag; });
+  found->second.pulls.push_back({from, tag, message.clock, message.known_version});
+  serve_pulls(*found);
+}
+
+std::vector<std::uint16_t> ShardEngine::filled() const {
+  std::vector<std::uint16_t> servers;
+  if (!all_synced_) return servers;
+  for (std::uint32_t home = 0; home < epoch_.servers.size(); ++home) {
+    const auto backup = backup_of(home);
+    if (!is_primary(home) || !backup) continue;
+    const auto server = static_cast<std::uint16_t>(*backup);
+    if (epoch_.servers[server].state == ServerState::filling &&
+        std::ranges::count(servers, server) == 0) {
+      servers.push_back(server);
+    }
+  }
+  return servers;
+}
+
+std::optional<ShardEngine::View> ShardEngine::view(const SliceId& slice) const {
+  const auto found = slices_.find(slice);
+  if (found == slices_.end()) return std::nullopt;
+  return View{found->second.version, found->second.round, *found->second.values};
+}
+
+}  // namespace dpwa::kvstore

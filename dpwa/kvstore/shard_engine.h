@@ -1,0 +1,242 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/kvstore/messages.h"
+#include "dpwa/kvstore/slice_state.h"
+#include "dpwa/kvstore/slices.h"
+
+namespace dpwa::kvstore {
+
+inline constexpr std::uint64_t unbounded_staleness = std::numeric_limits<std::uint64_t>::max();
+
+// How pushes become updates.
+//   dist_sync           merged, staleness 0
+//   dist_async          not merged, staleness unbounded
+//   dist_ssp, s = 0     as dist_sync: nobody may see an update of a step before all have pushed it,
+//                       so the pushes of a step are one update
+//   dist_ssp, s > 0     not merged, staleness s
+struct ShardRules {
+  // The pushes of all workers for one step are one update; otherwise each push is one.
+  bool merged = true;
+  // A pull of a worker that has pushed c steps waits for all pushes of steps below c - staleness
+  // ("More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", Ho et al.,
+  // 2013). So its worker goes on only while no other is more than `staleness` steps behind.
+  std::uint64_t staleness = 0;
+  bool replicas = false;
+  // After which a replica that has not answered is asked again.
+  Duration resend = std::chrono::milliseconds(500);
+  std::size_t syncs_at_once = 16;  // slices that are compared or copied together
+};
+
+enum class StoreType : std::uint8_t { dist_sync, dist_async, dist_ssp };
+// `staleness`: of dist_ssp; of the others it is given by the type.
+ShardRules rules_of(StoreType type, std::uint64_t staleness = 0, bool replicas = false);
+
+struct ShardCounts {
+  std::uint64_t updates = 0;
+  std::uint64_t late = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t not_finite = 0;
+};
+
+// The slices of one server: which pushes count, when a round closes, what a pull waits for, and
+// what the replica has to store first. A push is acknowledged, and a pull sees it as done, after
+// the replica has it. Pure: time is an argument, messages go out through take(). One owner, one
+// thread.
+//
+// A server that is no longer a member, or is one under a new incarnation, begins with a new engine.
+class ShardEngine {
+ public:
+  ShardEngine(const ShardRules& rules, std::string name);
+
+  // Answers to requests of an earlier epoch that are still owed are dropped: the workers ask again.
+  void install(const Epoch& epoch, TimePoint now);
+  const Epoch& epoch() const { return epoch_; }
+
+  // Messages of workers; `tag` comes back with the answer. The memory that a push lends has to stay
+  // as it is until the push is counted, late or refused, or a pull beyond its step is answered.
+  void receive(const MemberId& from, std::uint64_t tag, Init message, TimePoint now);
+  void receive(const MemberId& from, std::uint64_t tag, Push message, TimePoint now);
+  void receive(const MemberId& from, std::uint64_t tag, const Pull& message, TimePoint now);
+  // Of the other server that has the slice.
+  void receive(const MemberId& from, Forward message, TimePoint now);
+  void receive(const MemberId& from, const Sync& message, TimePoint now);
+  void receive(const MemberId& from, Copy message, TimePoint now);
+  void receive(const MemberId& from, const Stored& message, TimePoint now);
+  void receive(const MemberId& from, const Want& message, TimePoint now);
+  void tick(TimePoint now);
+
+  std::vector<Outgoing> take() { return std::exchange(outgoing_, {}); }
+
+  // For the beat: the highest step that a worker pushes next, and the servers that are filled.
+  std::uint64_t clock() const { return clock_; }
+  std::vector<std::uint16_t> filled() const;
+
+  // --- snapshots
+  // A snapshot is a cut through the steps: of each worker it has all pushes up to some step, in all
+  // slices of all servers, and none after it. No server or worker waits for it. A worker hears of
+  // its number with the answers, and states with each push the last number that it had heard of
+  // when the step began (Lai and Yang, "On distributed snapshots", 1987); the pushes before that
+  // step belong to the snapshot, also those that a server sees after the push of a faster worker.
+  // With merged pushes a round belongs to it unless one of its workers had heard of it.
+  //
+  // A slice whose primary is replaced meanwhile is not captured: the snapshot stays incomplete, and
+  // another one, with a higher number, has to be begun.
+  void announce_snapshot(std::uint32_t number) {
+    if (number > snapshot_) snapshot_ = number;
+  }
+  std::uint32_t snapshot() const { return snapshot_; }
+  struct Captured {
+    std::uint32_t snapshot = 0;
+    SliceId slice;
+    ValueSpec spec;
+    SliceState state;
+  };
+  std::vector<Captured> take_captured() { return std::exchange(captured_, {}); }
+  // Before the first epoch: a slice of this server, as it was captured. Throws std::out_of_range
+  // for a slice that its key does not have.
+  void restore(const SliceId& slice, const ValueSpec& spec, std::uint32_t servers,
+               SliceState state);
+
+  const ShardCounts& counts() const { return counts_; }
+  struct View {
+    std::uint64_t version = 0;
+    std::uint64_t round = 0;
+    std::span<const std::byte> values;
+  };
+  std::optional<View> view(const SliceId& slice) const;
+  std::size_t size() const { return slices_.size(); }
+
+ private:
+  struct Waiter {
+    std::string worker;
+    std::uint64_t tag = 0;
+    AnswerKind kind = AnswerKind::counted;
+    std::uint64_t step = 0;
+    bool wants_value = false;
+  };
+  struct Lent {
+    MemberId worker;
+    Contribution values;
+  };
+  // The pushes for one step that is not closed.
+  struct Round {
+    std::set<MemberId> counted;
+    std::set<MemberId> absent;
+    Bytes sum;  // of the contributions that are not lent; empty: there is none
+    std::vector<Lent> lent;
+    double weight = 0;  // of all in `sum`
+    Merge merge = Merge::sum;
+    std::string leader;  // the first of the workers by name: its optimizer is used
+    Bytes optimizer;
+    std::uint32_t snapshot = 0;  // the last that one of its workers had heard of
+    std::vector<Waiter> waiters;
+
+    bool has(const MemberId& worker) const {
+      return counted.contains(worker) || absent.contains(worker);
+    }
+  };
+  // An update that the replica has not stored.
+  struct Pending {
+    std::uint64_t version = 0;
+    std::uint64_t round_before = 0;
+    std::vector<Waiter> waiters{};
+  };
+  struct PullWaiter {
+    MemberId worker;
+    std::uint64_t tag = 0;
+    std::uint64_t clock = 0;
+    std::uint64_t known_version = 0;
+  };
+  enum class Backup : std::uint8_t { unsynced, syncing, synced };
+  struct Capture {
+    std::uint32_t number = 0;
+    SliceState state;
+  };
+  struct Held : SliceState {
+    ValueSpec spec;
+    std::uint32_t home = 0;
+    std::size_t elements = 0;
+    std::map<std::string, Advance> acknowledged;  // `clocks`, as the replica knows them
+    // --- as primary
+    bool primary = false;  // it was one in the last epoch
+    std::map<std::uint64_t, Round> rounds;
+    std::vector<Pending> pending;
+    std::vector<PullWaiter> pulls;
+    std::optional<Capture> capture;               // a snapshot to which pushes may still belong
+    std::map<MemberId, std::uint32_t> snapshots;  // that each worker had heard of at its last push
+    Backup backup = Backup::unsynced;
+    TimePoint asked{};  // when the backup was asked last
+    // --- as backup: it was compared with the primary in this epoch
+    bool compared = false;
+  };
+  using Slices = std::map<SliceId, Held>;
+  using Entry = Slices::value_type;
+
+  // --- admission of requests (shard_engine.cpp)
+  std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch) const;
+  bool is_primary(std::uint32_t home) const;
+  std::optional<std::size_t> backup_of(std::uint32_t home) const;
+  void refuse(const std::string& to, std::uint64_t tag, const SliceId& slice, AnswerKind kind,
+              std::uint64_t step, std::string problem = {});
+  void answer(const Entry& entry, const Waiter& waiter);
+  void send(const std::string& to, std::uint64_t tag, Message message);
+
+  // --- rounds and updates (shard_rounds.cpp)
+  void push_merged(Entry& entry, const MemberId& from, std::uint64_t tag, Push message,
+                   TimePoint now);
+  void push_single(Entry& entry, const MemberId& from, std::uint64_t tag, const Push& message,
+                   TimePoint now);
+  static bool add(const Held& held, Round& round, const MemberId& from, Push message);
+  void close_rounds(Entry& entry, TimePoint now);
+  Bytes gradient_of(const Held& held, Round& round, double& scale);
+  void close(Entry& entry, std::uint64_t step, TimePoint now);
+  static std::uint64_t next_of(const std::map<std::string, Advance>& clocks,
+                               const MemberId& worker);
+  std::uint64_t progress(const Held& held, const WorkerEntry& worker) const;
+  // The lowest step that a live worker has still to push, of what is acknowledged.
+  std::uint64_t acknowledged_clock(const Held& held, std::uint64_t round) const;
+  void update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now);
+  void apply(Held& held, const Forward& change);
+  // --- snapshots (shard_snapshots.cpp)
+  static void begin_capture(Held& held, std::uint32_t number);
+  void capture(Entry& entry, const Forward& change);
+  void end_capture(Entry& entry);
+  void serve_pulls(Entry& entry);
+
+  // --- the replica (shard_replicas.cpp)
+  bool must_store(const Held& held) const;
+  void acknowledge(Entry& entry, std::uint64_t version);
+  void begin_sync(Entry& entry, TimePoint now);
+  void continue_sync(TimePoint now);
+  void send_copy(Entry& entry, TimePoint now);
+  bool from_primary(const MemberId& from, std::uint64_t epoch, std::uint32_t home) const;
+  Entry* with_backup(const MemberId& from, std::uint64_t epoch, const SliceId& slice);
+
+  const ShardRules rules_;
+  const std::string name_;
+  Epoch epoch_;
+  std::uint32_t self_ = 0;  // place among the servers
+  Slices slices_;
+  std::map<SliceId, std::vector<Waiter>> inits_;  // of slices that no one has created
+  std::set<SliceId> to_sync_;                     // whose backup has not been asked in this epoch
+  std::size_t syncing_ = 0;
+  bool all_synced_ = false;  // at some time in this epoch the backups had everything
+  std::uint64_t clock_ = 0;
+  ShardCounts counts_;
+  std::uint32_t snapshot_ = 0;
+  std::vector<Captured> captured_;
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,186 @@
+#include <algorithm>
+
+#include "dpwa/kvstore/shard_engine.h"
+
+namespace dpwa::kvstore {
+
+// Whether an update of this slice is acknowledged only after the backup has it. While a server is
+// filled, that holds for the slices that it was sent, and for all from the moment it has them.
+bool ShardEngine::must_store(const Held& held) const {
+  const auto backup = backup_of(held.home);
+  if (!backup) return false;
+  return epoch_.servers[*backup].state == ServerState::up || all_synced_ ||
+         held.backup != Backup::unsynced;
+}
+
+void ShardEngine::acknowledge(Entry& entry, std::uint64_t version) {
+  Held& held = entry.second;
+  const auto first_open = std::ranges::find_if(
+      held.pending, [&](const Pending& pending) { return pending.version > version; });
+  std::vector<Pending> stored(std::make_move_iterator(held.pending.begin()),
+                              std::make_move_iterator(first_open));
+  held.pending.erase(held.pending.begin(), first_open);
+  if (held.pending.empty()) held.acknowledged = held.clocks;
+  for (const Pending& pending : stored) {
+    for (const Waiter& waiter : pending.waiters) answer(entry, waiter);
+  }
+  serve_pulls(entry);
+}
+
+void ShardEngine::begin_sync(Entry& entry, TimePoint now) {
+  auto& [id, held] = entry;
+  if (held.backup != Backup::syncing) ++syncing_;
+  held.backup = Backup::syncing;
+  held.asked = now;
+  to_sync_.erase(id);
+  send(epoch_.servers[*backup_of(held.home)].id.name, 0,
+       Sync{epoch_.number, id, held.version, held.stamp});
+}
+
+void ShardEngine::continue_sync(TimePoint now) {
+  while (!to_sync_.empty() && syncing_ < rules_.syncs_at_once) {
+    begin_sync(*slices_.find(*to_sync_.begin()), now);
+  }
+  if (to_sync_.empty() && syncing_ == 0) all_synced_ = true;
+}
+
+void ShardEngine::send_copy(Entry& entry, TimePoint now) {
+  auto& [id, held] = entry;
+  if (held.backup != Backup::syncing) ++syncing_;
+  held.backup = Backup::syncing;
+  held.asked = now;
+  to_sync_.erase(id);
+  Copy copy;
+  copy.epoch = epoch_.number;
+  copy.slice = id;
+  copy.spec = held.spec;
+  copy.version = held.version;
+  copy.stamp = held.stamp;
+  copy.round = held.round;
+  copy.values = held.values;
+  copy.optimizer = held.optimizer_options;
+  copy.optimizer_steps = held.optimizer->steps();
+  const auto state = held.optimizer->bytes();
+  copy.optimizer_state.assign(state.begin(), state.end());
+  copy.snapshot = held.snapshot;
+  for (const auto& [name, clock] : held.clocks) copy.clocks.push_back(clock);
+  send(epoch_.servers[*backup_of(held.home)].id.name, 0, std::move(copy));
+}
+
+void ShardEngine::tick(TimePoint now) {
+  for (Entry& entry : slices_) {
+    Held& held = entry.second;
+    const bool waits =
+        held.backup == Backup::syncing || (held.backup == Backup::synced && !held.pending.empty());
+    if (waits && now - held.asked >= rules_.resend) begin_sync(entry, now);
+  }
+}
+
+// The slice, if `from` is its backup in this epoch and this server its primary.
+ShardEngine::Entry* ShardEngine::with_backup(const MemberId& from, std::uint64_t epoch,
+                                             const SliceId& slice) {
+  const auto found = slices_.find(slice);
+  if (epoch != epoch_.number || found == slices_.end()) return nullptr;
+  Held& held = found->second;
+  const auto backup = backup_of(held.home);
+  if (!is_primary(held.home) || !backup || epoch_.servers[*backup].id != from) return nullptr;
+  return &*found;
+}
+
+void ShardEngine::receive(const MemberId& from, const Stored& message, TimePoint now) {
+  Entry* entry = with_backup(from, message.epoch, message.slice);
+  if (entry == nullptr) return;
+  Held& held = entry->second;
+  if (held.backup == Backup::syncing) {
+    if (message.version == held.version) {
+      held.backup = Backup::synced;
+      --syncing_;
+    } else {
+      send_copy(*entry, now);
+    }
+  }
+  held.asked = now;
+  acknowledge(*entry, message.version);
+  continue_sync(now);
+}
+
+void ShardEngine::receive(const MemberId& from, const Want& message, TimePoint now) {
+  if (Entry* entry = with_backup(from, message.epoch, message.slice)) send_copy(*entry, now);
+}
+
+// Whether `from` is the primary of `home` in this epoch, and this server its backup.
+bool ShardEngine::from_primary(const MemberId& from, std::uint64_t epoch,
+                               std::uint32_t home) const {
+  if (epoch != epoch_.number || epoch == 0 || home >= epoch_.servers.size()) return false;
+  const Holders holders = holders_of(epoch_, home, rules_.replicas);
+  return holders.primary && holders.backup == self_ && epoch_.servers[*holders.primary].id == from;
+}
+
+void ShardEngine::receive(const MemberId& from, Forward message, TimePoint) {
+  if (message.epoch != epoch_.number) return;
+  const auto found = slices_.find(message.slice);
+  if (found != slices_.end() && !from_primary(from, message.epoch, found->second.home)) return;
+  const bool fits = found != slices_.end() && found->second.compared &&
+                    message.version <= found->second.version + 1;
+  if (!fits) return send(from.name, 0, Want{epoch_.number, message.slice});
+  Held& held = found->second;
+  if (message.version == held.version + 1) apply(held, message);
+  send(from.name, 0, Stored{epoch_.number, message.slice, held.version});
+}
+
+void ShardEngine::receive(const MemberId& from, const Sync& message, TimePoint) {
+  if (message.epoch != epoch_.number) return;
+  const auto found = slices_.find(message.slice);
+  if (found == slices_.end()) return send(from.name, 0, Want{epoch_.number, message.slice});
+  Held& held = found->second;
+  if (!from_primary(from, message.epoch, held.home)) return;
+  if (held.version == message.version && held.stamp == message.stamp) held.compared = true;
+  // Compared before, and updated since: an old message.
+  if (!held.compared || held.version < message.version) {
+    return send(from.name, 0, Want{epoch_.number, message.slice});
+  }
+  send(from.name, 0, Stored{epoch_.number, message.slice, held.version});
+}
+
+void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
+  const auto cuts = cut_into_slices(message.slice.key, message.spec.elements(),
+                                    static_cast<std::uint32_t>(epoch_.servers.size()));
+  if (message.slice.index >= cuts.size()) return;
+  const Slice& slice = cuts[message.slice.index];
+  if (!from_primary(from, message.epoch, slice.server)) return;
+  const DType dtype = message.spec.dtype;
+  const std::uint64_t elements = slice.elements.count;
+  if (!message.values || message.values->size() != elements * size_of(dtype)) return;
+  OptimizerState optimizer;
+  if (!message.optimizer.empty()) {
+    const auto options = decode_options(message.optimizer);
+    if (!options) return;
+    auto restored = OptimizerState::restored(*options, dtype, elements, message.optimizer_steps,
+                                             message.optimizer_state);
+    if (!restored) return;
+    optimizer = *std::move(restored);
+  }
+  Held& held = slices_[message.slice];
+  if (!held.compared || held.version < message.version) {
+    held = {};
+    held.spec = std::move(message.spec);
+    held.home = slice.server;
+    held.elements = elements;
+    held.version = message.version;
+    held.stamp = message.stamp;
+    held.round = message.round;
+    // A memory of its own: the sender goes on with the other.
+    held.values = std::make_shared<Bytes>(*message.values);
+    held.optimizer = std::make_shared<OptimizerState>(std::move(optimizer));
+    held.snapshot = message.snapshot;
+    held.optimizer_options = std::move(message.optimizer);
+    for (const Advance& clock : message.clocks) {
+      held.clocks[clock.worker.name] = clock;
+      clock_ = std::max(clock_, clock.next);
+    }
+    held.compared = true;
+  }
+  send(from.name, 0, Stored{epoch_.number, message.slice, held.version});
+}
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,31 @@
+#include "dpwa/kvstore/slice_state.h"
+
+#include <algorithm>
+
+namespace dpwa::kvstore {
+
+void advance(std::map<std::string, Advance>& clocks, const Advance& by) {
+  Advance& clock = clocks[by.worker.name];
+  if (by.worker.incarnation > clock.worker.incarnation) clock = by;
+  if (by.worker == clock.worker) clock.next = std::max(clock.next, by.next);
+}
+
+void SliceState::apply(DType dtype, const Forward& change) {
+  if (!change.gradient.empty()) {
+    if (values.use_count() > 1) values = std::make_shared<Bytes>(*values);
+    if (const auto options = decode_options(change.optimizer)) {
+      if (optimizer.use_count() > 1) optimizer = std::make_shared<OptimizerState>(*optimizer);
+      apply_update(*options, dtype, *values, change.gradient, change.scale, *optimizer);
+      optimizer_options = change.optimizer;
+    } else {
+      replace_values(dtype, *values, change.gradient, change.scale);
+    }
+  }
+  version = change.version;
+  stamp = change.epoch;
+  round = std::max(round, change.round);
+  snapshot = std::max(snapshot, change.snapshot);
+  for (const Advance& each : change.advances) advance(clocks, each);
+}
+
+}  // namespace dpwa::kvstore

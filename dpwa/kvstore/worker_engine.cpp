@@ -1,0 +1,308 @@
+#include "dpwa/kvstore/worker_engine.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <type_traits>
+
+#include "dpwa/kvstore/slices.h"
+
+namespace dpwa::kvstore {
+namespace {
+
+constexpr std::size_t steps_kept = 32;
+constexpr std::size_t steps_to_learn_from = 4;
+
+}  // namespace
+
+WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
+                           const std::vector<std::string>& servers)
+    : options_(options), epochs_(self, servers, options.resend) {}
+
+void WorkerEngine::join() {
+  joins_ = true;
+}
+
+void WorkerEngine::at(std::uint64_t clock, bool waiting, TimePoint now) {
+  if (waiting && !waiting_) {
+    steps_.push_back(now - computes_since_);
+    if (steps_.size() > steps_kept) steps_.pop_front();
+  }
+  if (!waiting) computes_since_ = now;
+  clock_ = clock;
+  waiting_ = waiting;
+}
+
+void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values) {
+  if (const auto [known, added] = keys_.try_emplace(key, spec); !added) {
+    throw std::invalid_argument("key " + key.text() + " was initialised before, by worker " +
+                                epochs_.self().name + ", as " + known->second.text() +
+                                "; now it has " + spec.text());
+  }
+  const std::size_t size = size_of(spec.dtype);
+  const auto cuts = cut_into_slices(key, spec.elements(),
+                                    static_cast<std::uint32_t>(epochs_.installed().servers.size()));
+  for (std::uint32_t index = 0; index < cuts.size(); ++index) {
+    Init part{0, {key, index}, spec, {}};
+    if (!values.empty()) {
+      const auto bytes =
+          values.subspan(cuts[index].elements.from * size, cuts[index].elements.count * size);
+      part.values.assign(bytes.begin(), bytes.end());
+    }
+    homes_[part.slice] = cuts[index].server;
+    add(std::move(part));
+  }
+}
+
+void WorkerEngine::push(Push push, int priority) {
+  if (options_.merged && !push.wants_value) {
+    // A push before it that only waits for the end of its round: find out when that is.
+    const auto line = lines_.find(push.slice);
+    const bool before = line != lines_.end() && std::ranges::any_of(line->second, [&](auto tag) {
+                          return std::holds_alternative<Push>(requests_.at(tag).content);
+                        });
+    if (before) confirm(push.slice, push.step);
+  }
+  add(std::move(push), priority);
+}
+
+void WorkerEngine::confirm(const SliceId& slice, std::uint64_t clock) {
+  add(Pull{0, slice, clock, any_version}).confirms = true;
+}
+
+void WorkerEngine::pull(Pull pull, int priority) {
+  add(std::move(pull), priority);
+}
+
+const SliceId& WorkerEngine::slice_of(const Request& request) {
+  return std::visit([](const auto& content) -> const SliceId& { return content.slice; },
+                    request.content);
+}
+
+std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const {
+  const auto home = homes_.find(slice);
+  const Epoch& epoch = epochs_.installed();
+  if (home == homes_.end() || epoch.number == 0) return std::nullopt;
+  const auto primary = holders_of(epoch, home->second, options_.replicas).primary;
+  if (!primary) return std::nullopt;
+  return epoch.servers[*primary].id.name;
+}
+
+WorkerEngine::Request& WorkerEngine::add(std::variant<Init, Push, Pull> content, int priority) {
+  const std::uint64_t tag = next_tag_++;
+  Request& request = requests_[tag];
+  request.content = std::move(content);
+  request.priority = priority;
+  lines_[slice_of(request)].push_back(tag);
+  queue_of(request).insert({-priority, tag});
+  return request;
+}
+
+WorkerEngine::Queue& WorkerEngine::queue_of(const Request& request) {
+  return queues_[std::holds_alternative<Pull>(request.content) ? 1 : 0];
+}
+
+std::size_t& WorkerEngine::busy_with(const std::string& server, const Request& request) {
+  return busy_[server][std::holds_alternative<Pull>(request.content) ? 1 : 0];
+}
+
+void WorkerEngine::change(std::uint64_t tag, Request& request, State state) {
+  if (request.state == State::sent) --busy_with(request.server, request);
+  if (request.state == State::queued) queue_of(request).erase({-request.priority, tag});
+  request.state = state;
+  if (state == State::sent) ++busy_with(request.server, request);
+  if (state == State::queued) queue_of(request).insert({-request.priority, tag});
+}
+
+void WorkerEngine::erase(Requests::iterator request) {
+  const auto& [tag, content] = *request;
+  change(tag, request->second, State::received);  // neither queued nor under way
+  const auto line = lines_.find(slice_of(content));
+  std::erase(line->second, tag);
+  if (line->second.empty()) lines_.erase(line);
+  requests_.erase(request);
+}
+
+// Whether a push that was asked for before has to be answered first: one under way at a time, and
+// a worker reads what it wrote. A pull of merged values waits for its own pushes anyway.
+bool WorkerEngine::has_to_wait(std::uint64_t tag, const Request& request) const {
+  const Pull* pull = std::get_if<Pull>(&request.content);
+  if (std::holds_alternative<Init>(request.content) || (pull != nullptr && options_.merged)) {
+    return false;
+  }
+  return std::ranges::any_of(lines_.at(slice_of(request)), [&](std::uint64_t other) {
+    const Push* push = std::get_if<Push>(&requests_.at(other).content);
+    return other < tag && push != nullptr && (pull == nullptr || push->step < pull->clock);
+  });
+}
+
+void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& server,
+                        TimePoint now) {
+  request.server = server;
+  change(tag, request, State::sent);
+  request.sent = now;
+  std::visit([&](auto& content) { content.epoch = epochs_.installed().number; }, request.content);
+  outgoing_.push_back(
+      {server, tag,
+       std::visit([](const auto& content) -> Message { return content; }, request.content)});
+}
+
+// Until the windows of all servers are full.
+void WorkerEngine::send_from(Queue& queue, TimePoint now) {
+  std::set<std::string> full;
+  const std::size_t servers = epochs_.installed().servers.size();
+  for (auto next = queue.begin(); next != queue.end() && full.size() < servers;) {
+    const std::uint64_t tag = next->second;
+    ++next;  // sending takes it from the queue
+    Request& request = requests_.at(tag);
+    const auto server = primary_of(slice_of(request));
+    if (!server || full.contains(*server)) continue;
+    if (busy_with(*server, request) >= options_.window) {
+      full.insert(*server);
+    } else if (!has_to_wait(tag, request)) {
+      send(tag, request, *server, now);
+    }
+  }
+}
+
+std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
+  if (takes_part_) {
+    for (Queue& queue : queues_) send_from(queue, now);
+  }
+  for (auto& [to, message] : epochs_.take()) {
+    outgoing_.push_back(
+        {to, 0, std::visit([](auto& content) { return Message(std::move(content)); }, message)});
+  }
+  return std::exchange(outgoing_, {});
+}
+
+void WorkerEngine::tick(TimePoint now) {
+  for (auto& [tag, request] : requests_) {
+    if (request.state == State::sent && now - request.sent >= options_.resend) {
+      change(tag, request, State::queued);
+    }
+  }
+  if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
+  beaten_ = now;
+  Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, 0, {}};
+  if (steps_.size() >= steps_to_learn_from) {
+    const auto longest = std::ranges::max(steps_);
+    beat.longest_step_us = static_cast<std::uint64_t>(longest / std::chrono::microseconds(1)) + 1;
+  }
+  for (const ServerEntry& server : epochs_.installed().servers) {
+    outgoing_.push_back({server.id.name, 0, beat});
+  }
+}
+
+void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message message,
+                           TimePoint now) {
+  std::visit(
+      [&](auto& content) {
+        using Content = std::decay_t<decltype(content)>;
+        if constexpr (std::is_same_v<Content, Answer>) {
+          snapshot_ = std::max(snapshot_, content.snapshot);
+          // Of an earlier epoch: the request has been sent again.
+          if (content.epoch == epochs_.installed().number) return answered(tag, content);
+          epochs_.compare(from.name, content.epoch);
+        } else if constexpr (std::is_constructible_v<EpochMessage, Content>) {
+          if (epochs_.receive(from, content, now)) take_up_epoch();
+        }
+      },
+      message);
+}
+
+void WorkerEngine::take_up_epoch() {
+  const WorkerEntry* entry = epochs_.installed().worker(epochs_.self().name);
+  const bool member = entry != nullptr && entry->id == epochs_.self();
+  if (!member && takes_part_) {
+    takes_part_ = false;
+    joins_ = false;
+    drop_requests();
+    events_.push_back(LeftOut{});
+  }
+  if (member && !takes_part_) {
+    takes_part_ = true;
+    events_.push_back(Joined{entry->first_step});
+  } else if (member && entry->first_step != first_step_) {
+    // Left out and taken in again, without having heard of it.
+    drop_requests();
+    events_.push_back(LeftOut{});
+    events_.push_back(Joined{entry->first_step});
+  }
+  if (member) first_step_ = entry->first_step;
+  for (auto& [tag, request] : requests_) change(tag, request, State::queued);
+}
+
+// Those for an INIT stay: the key has to be there in any case.
+void WorkerEngine::drop_requests() {
+  for (auto each = requests_.begin(); each != requests_.end();) {
+    const auto request = each++;
+    if (!std::holds_alternative<Init>(request->second.content)) erase(request);
+  }
+}
+
+void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
+  const auto found = requests_.find(tag);
+  if (found == requests_.end()) return;
+  if (slice_of(found->second) != answer.slice) return;
+  if (is_error(answer.kind)) {
+    events_.push_back(Failed{answer.slice, answer.kind, std::move(answer.problem)});
+    erase(found);
+    return;
+  }
+  switch (answer.kind) {
+    case AnswerKind::other_epoch:
+    case AnswerKind::not_primary:
+    case AnswerKind::not_member:
+      return;  // is sent again with the next epoch, or after a while
+    case AnswerKind::created:
+      events_.push_back(Created{answer.slice});
+      erase(found);
+      return;
+    case AnswerKind::value:
+    case AnswerKind::unchanged:
+      return pull_answered(found, answer);
+    default:
+      return push_answered(found, answer);
+  }
+}
+
+void WorkerEngine::push_answered(Requests::iterator request, Answer& answer) {
+  const Push* push = std::get_if<Push>(&request->second.content);
+  if (push == nullptr) return;
+  const bool not_finite = answer.kind == AnswerKind::not_finite;
+  if (answer.kind == AnswerKind::received || (not_finite && options_.merged)) {
+    // A new primary has to hear of it again, or it waits for this worker.
+    const bool first = request->second.state != State::received;
+    change(request->first, request->second, State::received);
+    if (not_finite) request->second.so_far = AnswerKind::not_finite;
+    if (not_finite && first && push->wants_value) confirm(push->slice, push->step + 1);
+    return;
+  }
+  events_.push_back(
+      Pushed{answer.slice, push->step, answer.kind, answer.version, std::move(answer.values)});
+  erase(request);
+}
+
+void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
+  const Pull* pull = std::get_if<Pull>(&request->second.content);
+  if (pull == nullptr) return;
+  const std::uint64_t clock = pull->clock;
+  if (!request->second.confirms) {
+    events_.push_back(Pulled{answer.slice, clock, answer.version, std::move(answer.values)});
+  }
+  const std::vector<std::uint64_t> line = lines_.at(answer.slice);
+  erase(request);
+  if (!options_.merged) return;
+  // All steps below its clock are acknowledged, also if the answer to the push is still to come.
+  for (const std::uint64_t tag : line) {
+    const auto found = requests_.find(tag);
+    const Push* push =
+        found == requests_.end() ? nullptr : std::get_if<Push>(&found->second.content);
+    if (push == nullptr || push->step >= clock) continue;
+    events_.push_back(
+        Pushed{push->slice, push->step, found->second.so_far, answer.version, nullptr});
+    erase(found);
+  }
+}
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/kvstore/epoch_engine.h"
+#include "dpwa/kvstore/messages.h"
+
+namespace dpwa::kvstore {
+
+struct WorkerOptions {
+  bool merged = true;  // as the servers' ShardRules
+  bool replicas = false;
+  Duration beat = std::chrono::milliseconds(250);
+  // After which an INIT or PUSH without an answer is sent again. A PULL waits for others for as
+  // long as it takes: it is asked again, too.
+  Duration resend = std::chrono::seconds(1);
+  // Requests of one kind (pulls; others) that are outstanding at one server. Pulls have their own,
+  // because they may have to wait for the pushes of others, which wait for theirs.
+  std::size_t window = 16;
+};
+
+// The requests of one worker to the servers: in which order they leave, what is kept until it is
+// acknowledged, where it is sent again after an epoch. Pure: time is an argument. One owner, one
+// thread.
+//
+// A slice has one push under way at a time; the next one waits until it is acknowledged. Requests
+// with a higher priority leave first, and of one priority in the order of the calls.
+class WorkerEngine {
+ public:
+  WorkerEngine(const WorkerOptions& options, const MemberId& self,
+               const std::vector<std::string>& servers);
+
+  // --- calls of the training loop
+  // It is there, and takes part from the step that the event Joined names. Once more after LeftOut.
+  void join();
+  // All slices of a key; `values` of the whole key, empty if another worker's are to be taken.
+  // Throws std::invalid_argument when the key is known already.
+  void init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values);
+  // The epoch is filled in, and `lent` stays with the caller until the event Pushed.
+  void push(Push push, int priority = 0);
+  void pull(Pull pull, int priority = 0);
+  // The step that is pushed next; and the loop waits for pulls from now on, or computes.
+  void at(std::uint64_t clock, bool waiting, TimePoint now);
+
+  // --- messages
+  void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
+  void tick(TimePoint now);
+  std::vector<Outgoing> take(TimePoint now);
+
+  // --- what happened
+  struct Joined {
+    std::uint64_t first_step = 0;
+  };
+  // The others went on without this worker, which was silent or hung. All requests were dropped.
+  struct LeftOut {};
+  struct Created {
+    SliceId slice;
+  };
+  struct Pushed {
+    SliceId slice;
+    std::uint64_t step = 0;
+    AnswerKind kind = AnswerKind::counted;  // or late, or not_finite
+    std::uint64_t version = 0;
+    SharedBytes values;  // if it wanted them
+  };
+  struct Pulled {
+    SliceId slice;
+    std::uint64_t clock = 0;
+    std::uint64_t version = 0;
+    SharedBytes values;  // none: unchanged
+  };
+  struct Failed {
+    SliceId slice;
+    AnswerKind kind = AnswerKind::unknown_key;
+    std::string problem;
+  };
+  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Failed>;
+  std::vector<Event> take_events() { return std::exchange(events_, {}); }
+
+  // The last that was heard of: at the beginning of a step, for its pushes.
+  std::uint32_t snapshot() const { return snapshot_; }
+  const Epoch& epoch() const { return epochs_.installed(); }
+  bool takes_part() const { return takes_part_; }
+  std::size_t outstanding() const { return requests_.size(); }
+
+ private:
+  enum class State : std::uint8_t {
+    queued,
+    sent,
+    received,  // a push that is counted when its round closes: kept, and sent to a new primary
+  };
+  struct Request {
+    std::variant<Init, Push, Pull> content;
+    int priority = 0;
+    State state = State::queued;
+    std::string server;  // that it was sent to
+    TimePoint sent{};
+    AnswerKind so_far = AnswerKind::counted;  // of a push: not_finite, once it was answered so
+    bool confirms = false;  // a pull of this engine, to learn that a push is counted
+  };
+  // By tag: in the order of the calls.
+  using Requests = std::map<std::uint64_t, Request>;
+
+  static const SliceId& slice_of(const Request& request);
+  std::optional<std::string> primary_of(const SliceId& slice) const;
+  using Queue = std::set<std::pair<int, std::uint64_t>>;  // by priority, then tag
+
+  Request& add(std::variant<Init, Push, Pull> content, int priority = 0);
+  void erase(Requests::iterator request);
+  void change(std::uint64_t tag, Request& request, State state);
+  Queue& queue_of(const Request& request);
+  std::size_t& busy_with(const std::string& server, const Request& request);
+  bool has_to_wait(std::uint64_t tag, const Request& request) const;
+  void send_from(Queue& queue, TimePoint now);
+  void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
+  void take_up_epoch();
+  void answered(std::uint64_t tag, Answer& answer);
+  void push_answered(Requests::iterator request, Answer& answer);
+  void pull_answered(Requests::iterator request, Answer& answer);
+  void confirm(const SliceId& slice, std::uint64_t clock);
+  void drop_requests();
+
+  const WorkerOptions options_;
+  EpochEngine epochs_;
+  bool takes_part_ = false;
+  std::uint64_t first_step_ = 0;
+  bool joins_ = false;
+  std::uint64_t clock_ = 0;
+  bool waiting_ = true;
+  TimePoint computes_since_{};
+  std::deque<Duration> steps_;  // the recent ones, without waits
+  std::uint32_t snapshot_ = 0;
+  std::uint64_t next_tag_ = 1;
+  Requests requests_;
+  std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order
+  std::array<Queue, 2> queues_;                             // those in state queued; pulls: 1
+  std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
+  std::map<SliceId, std::uint32_t> homes_;
+  std::map<Key, ValueSpec> keys_;
+  TimePoint beaten_ = TimePoint::min();
+  std::vector<Outgoing> outgoing_;
+  std::vector<Event> events_;
+};
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,91 @@
+#include <stdexcept>
+
+#include "dpwa/wire/kv_fields.h"
+
+namespace dpwa::wire {
+
+// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins; u64 longest step in µs; u32
+// snapshot; u16 number
+//               of filled servers, at most 256; for each its place, u16
+void write_fields(Writer& out, const kvstore::Beat& message) {
+  if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
+  out.u64(message.epoch);
+  out.u64(message.clock);
+  out.u8(message.waiting ? 1 : 0);
+  out.u8(message.joins ? 1 : 0);
+  out.u64(message.longest_step_us);
+  out.u32(message.snapshot);
+  out.u16(static_cast<std::uint16_t>(message.filled.size()));
+  for (const std::uint16_t server : message.filled) out.u16(server);
+}
+
+// KV_BALLOT     u64 base; u64 ballot
+void write_fields(Writer& out, const kvstore::Ballot& message) {
+  out.u64(message.base);
+  out.u64(message.ballot);
+}
+
+// KV_PROMISE    u64 base; u64 ballot; u8 1: granted; u64 accepted ballot; epoch
+void write_fields(Writer& out, const kvstore::Promise& message) {
+  out.u64(message.base);
+  out.u64(message.ballot);
+  out.u8(message.granted ? 1 : 0);
+  out.u64(message.accepted_ballot);
+  write(out, message.accepted);
+}
+
+// KV_PROPOSAL   u64 base; u64 ballot; epoch
+void write_fields(Writer& out, const kvstore::Proposal& message) {
+  out.u64(message.base);
+  out.u64(message.ballot);
+  write(out, message.epoch);
+}
+
+// KV_VOTE       u64 base; u64 ballot
+void write_fields(Writer& out, const kvstore::Vote& message) {
+  out.u64(message.base);
+  out.u64(message.ballot);
+}
+
+// KV_EPOCH      epoch
+void write_fields(Writer& out, const kvstore::EpochNews& message) {
+  write(out, message.epoch);
+}
+
+// KV_ASK_EPOCH  nothing
+void write_fields(Writer&, const kvstore::AskEpoch&) {}
+
+kvstore::Message read_member_message(Reader& in, MessageType type) {
+  if (type == MessageType::kv_epoch) return kvstore::EpochNews{read_epoch(in)};
+  if (type == MessageType::kv_ask_epoch) return kvstore::AskEpoch{};
+  if (type == MessageType::kv_beat) {
+    kvstore::Beat beat;
+    beat.epoch = in.u64();
+    beat.clock = in.u64();
+    beat.waiting = read_bool(in, "wait");
+    beat.joins = read_bool(in, "join");
+    beat.longest_step_us = in.u64();
+    beat.snapshot = in.u32();
+    const std::size_t filled = in.u16();
+    in.require(filled <= max_kv_servers, Fault::bad_value, "too many servers");
+    for (std::size_t i = 0; i < filled && !in.failed(); ++i) beat.filled.push_back(in.u16());
+    return beat;
+  }
+  const std::uint64_t base = in.u64();
+  const std::uint64_t ballot = in.u64();
+  switch (type) {
+    case MessageType::kv_promise: {
+      const bool granted = read_bool(in, "promise");
+      const std::uint64_t accepted = in.u64();
+      return kvstore::Promise{base, ballot, granted, accepted, read_epoch(in)};
+    }
+    case MessageType::kv_proposal:
+      return kvstore::Proposal{base, ballot, read_epoch(in)};
+    case MessageType::kv_vote:
+      return kvstore::Vote{base, ballot};
+    default:
+      return kvstore::Ballot{base, ballot};
+  }
+}
+
+}  // namespace dpwa::wire

@@ -1,0 +1,170 @@
+#include "dpwa/wire/kv_messages.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "dpwa/base/checksum.h"
+#include "dpwa/wire/kv_fields.h"
+
+namespace dpwa::wire {
+namespace {
+
+using kvstore::Bytes;
+using kvstore::Message;
+using Parts = std::vector<std::span<const std::byte>>;
+
+constexpr std::size_t tail_bytes = 4 + 4 + 4;  // length and checksum of the payload, checksum
+
+// In the order of the types that they have on the wire.
+using InOrder =
+    std::variant<kvstore::Init, kvstore::Push, kvstore::Pull, kvstore::Answer, kvstore::Forward,
+                 kvstore::Sync, kvstore::Copy, kvstore::Stored, kvstore::Want, kvstore::Beat,
+                 kvstore::Ballot, kvstore::Promise, kvstore::Proposal, kvstore::Vote,
+                 kvstore::EpochNews, kvstore::AskEpoch>;
+
+template <typename Content, std::size_t Place = 0>
+constexpr MessageType type_of_content() {
+  if constexpr (std::is_same_v<Content, std::variant_alternative_t<Place, InOrder>>) {
+    return static_cast<MessageType>(static_cast<unsigned>(first_kv_type) + Place);
+  } else {
+    return type_of_content<Content, Place + 1>();
+  }
+}
+
+Parts parts_of(const Message& message) {
+  if (const auto* init = std::get_if<kvstore::Init>(&message)) return {init->values};
+  if (const auto* push = std::get_if<kvstore::Push>(&message)) return {push->content()};
+  if (const auto* forward = std::get_if<kvstore::Forward>(&message)) return {forward->gradient};
+  if (const auto* answer = std::get_if<kvstore::Answer>(&message); answer && answer->values) {
+    return {*answer->values};
+  }
+  if (const auto* copy = std::get_if<kvstore::Copy>(&message); copy && copy->values) {
+    return {*copy->values, copy->optimizer_state};
+  }
+  return {};
+}
+
+std::uint64_t max_payload_bytes(MessageType type) {
+  switch (type) {
+    case MessageType::kv_init:
+    case MessageType::kv_push:
+    case MessageType::kv_answer:
+    case MessageType::kv_forward:
+      return max_kv_slice_bytes;
+    case MessageType::kv_copy:
+      return max_kv_payload_bytes;
+    default:
+      return 0;
+  }
+}
+
+bool is_kv_type(MessageType type) {
+  return type >= first_kv_type && type <= last_kv_type;
+}
+
+}  // namespace
+
+MessageType type_of(const Message& message) {
+  return std::visit(
+      [](const auto& content) { return type_of_content<std::decay_t<decltype(content)>>(); },
+      message);
+}
+
+std::uint64_t max_kv_body_bytes(MessageType type) {
+  return max_kv_head_bytes + max_payload_bytes(type);
+}
+
+KvFrame encode(const Message& message, std::uint32_t request_id) {
+  KvFrame frame;
+  frame.payload = parts_of(message);
+  std::uint64_t bytes = 0;
+  Crc32c crc;
+  for (const auto& part : frame.payload) {
+    bytes += part.size();
+    crc.update(part);
+  }
+  const MessageType type = type_of(message);
+  if (bytes > max_payload_bytes(type)) throw std::invalid_argument("payload is too long");
+  Writer fields;
+  std::visit([&](const auto& content) { write_fields(fields, content); }, message);
+  const std::vector<std::byte> written = std::move(fields).finish(type, request_id);
+  const auto content = std::span(written).subspan(header_bytes);
+
+  Writer out;
+  out.u32(static_cast<std::uint32_t>(kv_head_length_bytes + content.size() + tail_bytes));
+  out.bytes({reinterpret_cast<const std::uint8_t*>(content.data()), content.size()});
+  out.u32(static_cast<std::uint32_t>(bytes));
+  out.u32(crc.value());
+  out.checksum();
+  frame.head = std::move(out).finish(type, request_id, bytes);
+  return frame;
+}
+
+Decoded<std::uint32_t> kv_head_bytes(std::span<const std::byte, kv_head_length_bytes> start,
+                                     std::uint64_t body_bytes) {
+  Reader in(start);
+  const std::uint32_t bytes = in.u32();
+  const std::uint64_t most = std::min<std::uint64_t>(body_bytes, max_kv_head_bytes);
+  in.require(bytes >= kv_head_length_bytes + tail_bytes && bytes <= most, Fault::bad_length,
+             "length of the head of a message of the store");
+  return in.finish(bytes);
+}
+
+Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head) {
+  Reader in = Reader::checked(head);
+  const std::uint32_t length = in.u32();
+  in.require(length == head.size(), Fault::bad_length, "length of the head is wrong");
+  in.require(is_kv_type(type), Fault::bad_type, "not a message of the store");
+  KvHead result;
+  if (in.failed()) return in.finish(std::move(result));
+  result.message =
+      type <= MessageType::kv_want ? read_slice_message(in, type) : read_member_message(in, type);
+  result.payload_bytes = in.u32();
+  result.payload_crc = in.u32();
+  in.require(result.payload_bytes <= max_payload_bytes(type), Fault::bad_length,
+             "payload is too long");
+  if (const auto* copy = std::get_if<kvstore::Copy>(&result.message); copy && copy->values) {
+    in.require(copy->values->size() <= result.payload_bytes, Fault::bad_length,
+               "values are longer than the payload");
+  }
+  return in.finish(std::move(result));
+}
+
+Decoded<Message> with_payload(KvHead head, std::span<const std::byte> payload) {
+  if (payload.size() != head.payload_bytes) {
+    return WireError{Fault::bad_length, "length of the payload is wrong"};
+  }
+  if (crc32c(payload) != head.payload_crc) {
+    return WireError{Fault::bad_checksum, "checksum of the payload is wrong"};
+  }
+  Message& message = head.message;
+  const auto copy_of = [&](std::span<const std::byte> part) {
+    return Bytes(part.begin(), part.end());
+  };
+  if (auto* init = std::get_if<kvstore::Init>(&message)) init->values = copy_of(payload);
+  if (auto* push = std::get_if<kvstore::Push>(&message)) push->values = copy_of(payload);
+  if (auto* forward = std::get_if<kvstore::Forward>(&message)) forward->gradient = copy_of(payload);
+  if (auto* answer = std::get_if<kvstore::Answer>(&message); answer && !payload.empty()) {
+    answer->values = std::make_shared<Bytes>(copy_of(payload));
+  }
+  if (auto* copy = std::get_if<kvstore::Copy>(&message)) {
+    const std::size_t values = copy->values->size();
+    *copy->values = copy_of(payload.first(values));
+    copy->optimizer_state = copy_of(payload.subspan(values));
+  }
+  return std::move(message);
+}
+
+Decoded<Message> decode_kv(MessageType type, std::span<const std::byte> body) {
+  if (body.size() < kv_head_length_bytes) return WireError{Fault::truncated, "no head"};
+  const auto head_bytes = kv_head_bytes(body.first<kv_head_length_bytes>(), body.size());
+  if (!head_bytes) return head_bytes.error();
+  auto head = decode_kv_head(type, body.first(*head_bytes));
+  if (!head) return head.error();
+  return with_payload(*std::move(head), body.subspan(*head_bytes));
+}
+
+}  // namespace dpwa::wire

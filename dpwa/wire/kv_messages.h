@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dpwa/kvstore/messages.h"
+#include "dpwa/wire/frame.h"
+
+namespace dpwa::wire {
+
+// The messages of the key-value store (kvstore/messages.h) as bytes. Sessions take them only for a
+// handler that asks for them (TypeBound). Every body is
+//   u32      bytes of the head, this field and its checksum included
+//   fields   of the message; their layouts stand beside the codecs
+//   u32      bytes of the payload
+//   u32      CRC32C of the payload
+//   u32      CRC32C of the head so far
+//   payload  values of a slice, as they are or compressed; empty in most messages
+// so that the payload can be sent from, and read into, the memory of the slice. Pure and
+// thread-safe. encode throws std::invalid_argument for a message that no one would accept; decode
+// never throws.
+
+// In an epoch, and in the list of those that advanced.
+inline constexpr std::size_t max_kv_servers = 256;
+inline constexpr std::size_t max_kv_workers = 4096;
+// Slices are below 1,000,000 elements; a copy has up to three arrays of the optimizer as well.
+inline constexpr std::uint64_t max_kv_slice_bytes = 8'000'000;
+inline constexpr std::uint64_t max_kv_payload_bytes = 4 * max_kv_slice_bytes;
+inline constexpr std::size_t max_kv_head_bytes = 2 << 20;
+
+inline constexpr MessageType first_kv_type = MessageType::kv_init;
+inline constexpr MessageType last_kv_type = MessageType::kv_ask_epoch;
+
+MessageType type_of(const kvstore::Message& message);
+// Of the body of a message of this type: for TypeBound.
+std::uint64_t max_kv_body_bytes(MessageType type);
+
+// The frame of a message: `head` and then the parts, which view the message.
+struct KvFrame {
+  std::vector<std::byte> head;
+  std::vector<std::span<const std::byte>> payload;
+};
+KvFrame encode(const kvstore::Message& message, std::uint32_t request_id);
+
+// The head of a body, without the payload. `head`: as many bytes as its first field says.
+struct KvHead {
+  kvstore::Message message;
+  std::uint64_t payload_bytes = 0;
+  std::uint32_t payload_crc = 0;
+};
+inline constexpr std::size_t kv_head_length_bytes = 4;
+// Of the head that begins with these bytes.
+Decoded<std::uint32_t> kv_head_bytes(std::span<const std::byte, kv_head_length_bytes> start,
+                                     std::uint64_t body_bytes);
+Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head);
+// The message with its payload, whose checksum is compared.
+Decoded<kvstore::Message> with_payload(KvHead head, std::span<const std::byte> payload);
+
+// Head and payload at once.
+Decoded<kvstore::Message> decode_kv(MessageType type, std::span<const std::byte> body);
+
+}  // namespace dpwa::wire

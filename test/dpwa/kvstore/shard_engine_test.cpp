@@ -1,0 +1,222 @@
+#include "dpwa/kvstore/shard_engine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "test/dpwa/kvstore/virtual_store.h"
+
+namespace dpwa::kvstore {
+namespace {
+
+using testing::bytes_of;
+using testing::doubles_of;
+
+constexpr TimePoint now{};
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+const ValueSpec spec{DType::float64, {2}};
+const SliceId slice{"w", 0};
+
+Epoch epoch_of(std::uint64_t number, std::size_t workers) {
+  Epoch epoch{number, {{{"s0", 1}, ServerState::up}}, {}};
+  for (std::size_t at = 0; at < workers; ++at) {
+    epoch.workers.push_back({{"w" + std::to_string(at), 1}, 0});
+  }
+  return epoch;
+}
+
+// One server with one key, whose value is {1, 2}.
+struct Server {
+  explicit Server(const ShardRules& rules, std::size_t workers = 2) : engine(rules, "s0") {
+    engine.install(epoch_of(7, workers), now);
+    engine.receive({"w0", 1}, 1, Init{7, slice, spec, bytes_of({1, 2})}, now);
+    engine.take();
+  }
+
+  Push push(std::uint64_t step, std::vector<double> gradient) {
+    Push push;
+    push.epoch = 7;
+    push.slice = slice;
+    push.step = step;
+    push.values = bytes_of(gradient);
+    return push;
+  }
+  // The answers, in the order in which they leave.
+  std::vector<Answer> answers() {
+    std::vector<Answer> all;
+    for (const Outgoing& each : engine.take()) all.push_back(std::get<Answer>(each.message));
+    return all;
+  }
+  Answer answer() {
+    const auto all = answers();
+    REQUIRE(all.size() == 1);
+    return all.front();
+  }
+  std::vector<double> values() { return doubles_of(engine.view(slice)->values); }
+
+  ShardEngine engine;
+};
+
+const ShardRules sync = rules_of(StoreType::dist_sync);
+const ShardRules async = rules_of(StoreType::dist_async);
+const MemberId w0{"w0", 1};
+const MemberId w1{"w1", 1};
+
+TEST_CASE("without an optimizer the merged value replaces the stored one, as a sum or a mean") {
+  for (const Merge merge : {Merge::sum, Merge::mean}) {
+    Server server(sync);
+    Push first = server.push(0, {1, 1});
+    Push second = server.push(0, {4, 7});
+    first.merge = second.merge = merge;
+    second.weight = 2;
+    server.engine.receive(w0, 1, first, now);
+    CHECK(server.answer().kind == AnswerKind::received);
+    server.engine.receive(w1, 2, second, now);
+    server.engine.receive(w0, 3, Pull{7, slice, 1, 0}, now);
+    CHECK(server.values() ==
+          (merge == Merge::sum ? std::vector<double>{9, 15} : std::vector<double>{3, 5}));
+  }
+}
+
+TEST_CASE("a pull waits for its round, and sends no value that the worker has") {
+  Server server(sync);
+  server.engine.receive(w0, 5, Pull{7, slice, 1, 0}, now);
+  CHECK(server.answers().empty());
+  server.engine.receive(w0, 1, server.push(0, {1, 1}), now);
+  server.answer();
+  Push last = server.push(0, {1, 1});
+  last.wants_value = true;
+  server.engine.receive(w1, 2, last, now);
+  const auto both = server.answers();
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].kind == AnswerKind::counted);
+  REQUIRE(both[0].values);
+  CHECK(both[1].kind == AnswerKind::value);
+  CHECK(both[1].version == 2);
+  server.engine.receive(w0, 6, Pull{7, slice, 1, 2}, now);
+  CHECK(server.answer().kind == AnswerKind::unchanged);
+}
+
+TEST_CASE("a push that is not finite is refused and the round closes over the rest") {
+  for (const bool lent : {false, true}) {
+    Server server(sync);
+    const Bytes memory = bytes_of({nan, 1});
+    Push bad = server.push(0, {});
+    bad.wants_value = true;
+    (lent ? bad.values.clear() : bad.values.assign(memory.begin(), memory.end()));
+    if (lent) bad.lent = memory;
+    server.engine.receive(w1, 1, bad, now);
+    server.engine.receive(w0, 2, server.push(0, {3, 4}), now);
+    const auto all = server.answers();
+    REQUIRE(all.size() == 2);
+    CHECK(all[lent ? 1 : 0].kind == AnswerKind::not_finite);
+    CHECK(server.values() == std::vector<double>{3, 4});
+    CHECK(server.engine.counts().not_finite == 1);
+    CHECK(server.engine.view(slice)->round == 1);
+  }
+}
+
+TEST_CASE("memory that a worker lends is read when the round closes") {
+  Server server(sync);
+  Bytes memory = bytes_of({5, 6});
+  Push lent = server.push(0, {});
+  lent.lent = memory;
+  server.engine.receive(w0, 1, lent, now);
+  std::ranges::copy(bytes_of({7, 8}), memory.begin());
+  server.engine.receive(w1, 2, server.push(0, {1, 1}), now);
+  CHECK(server.values() == std::vector<double>{8, 9});
+}
+
+TEST_CASE("a round closes without the worker that the next epoch leaves out, whose push is late") {
+  Server server(sync);
+  server.engine.receive(w0, 1, server.push(0, {3, 4}), now);
+  Epoch without = epoch_of(8, 1);
+  server.engine.install(without, now);
+  CHECK(server.values() == std::vector<double>{3, 4});
+  Push late = server.push(0, {1, 1});
+  server.engine.take();
+  server.engine.receive(w1, 2, late, now);
+  CHECK(server.answer().kind == AnswerKind::other_epoch);
+  late.epoch = 8;
+  server.engine.receive(w1, 3, late, now);
+  CHECK(server.answer().kind == AnswerKind::not_member);
+  server.engine.install(epoch_of(9, 2), now);
+  late.epoch = 9;
+  server.engine.receive(w1, 4, late, now);
+  CHECK(server.answer().kind == AnswerKind::late);
+  CHECK(server.engine.counts().late == 1);
+  CHECK(server.values() == std::vector<double>{3, 4});
+}
+
+TEST_CASE("a push that is sent again counts once") {
+  Server server(sync);
+  for (int times = 0; times < 3; ++times) server.engine.receive(w0, 1, server.push(0, {3, 4}), now);
+  server.engine.receive(w1, 2, server.push(0, {1, 1}), now);
+  server.engine.take();
+  server.engine.receive(w1, 2, server.push(0, {1, 1}), now);
+  CHECK(server.answer().kind == AnswerKind::counted);
+  CHECK(server.values() == std::vector<double>{4, 5});
+  CHECK(server.engine.counts().duplicates == 3);
+  CHECK(server.engine.counts().updates == 1);
+}
+
+TEST_CASE("an error names the key, the worker and both shapes, and the server goes on") {
+  Server server(sync);
+  server.engine.receive(w1, 1, Init{7, slice, {DType::float32, {2, 3}}, {}}, now);
+  Answer answer = server.answer();
+  CHECK(answer.kind == AnswerKind::wrong_spec);
+  CHECK(answer.problem == "key 'w' is float64[2], worker w1 has float32[2,3]");
+  server.engine.receive(w1, 2, server.push(0, {1, 2, 3}), now);
+  answer = server.answer();
+  CHECK(answer.kind == AnswerKind::wrong_spec);
+  CHECK(answer.problem == "key 'w', worker w1: slice 0 of float64[2] has 16 bytes, not 24");
+  Push unknown = server.push(0, {1, 2});
+  unknown.slice = {"v", 0};
+  server.engine.receive(w1, 3, unknown, now);
+  answer = server.answer();
+  CHECK(answer.kind == AnswerKind::unknown_key);
+  CHECK(answer.problem == "key 'v', worker w1: no such key was initialised");
+  Push strange = server.push(0, {1, 2});
+  strange.optimizer = Bytes(3);
+  server.engine.receive(w1, 4, strange, now);
+  CHECK(server.answer().kind == AnswerKind::bad_optimizer);
+  server.engine.receive(w1, 5, server.push(0, {1, 2}), now);
+  CHECK(server.answer().kind == AnswerKind::received);
+  CHECK(server.values() == std::vector<double>{1, 2});
+}
+
+TEST_CASE("an update at each push needs an optimizer") {
+  Server server(async);
+  server.engine.receive(w0, 1, server.push(0, {1, 1}), now);
+  const Answer answer = server.answer();
+  CHECK(answer.kind == AnswerKind::no_optimizer);
+  CHECK(answer.problem == "key 'w', worker w0: an update at each push needs an optimizer");
+}
+
+TEST_CASE("the value of the first worker counts, and the others wait for it") {
+  ShardEngine engine(sync, "s0");
+  engine.install(epoch_of(7, 2), now);
+  engine.receive(w1, 1, Init{7, slice, spec, bytes_of({8, 9})}, now);
+  CHECK(engine.take().empty());
+  engine.receive(w0, 2, Init{7, slice, spec, bytes_of({1, 2})}, now);
+  CHECK(engine.take().size() == 2);
+  CHECK(doubles_of(engine.view(slice)->values) == std::vector<double>{1, 2});
+  engine.receive(w1, 3, Init{7, slice, spec, bytes_of({8, 9})}, now);
+  CHECK(doubles_of(engine.view(slice)->values) == std::vector<double>{1, 2});
+}
+
+TEST_CASE("a value that is being sent does not change with the next update") {
+  Server server(sync, 1);
+  Push push = server.push(0, {3, 4});
+  push.wants_value = true;
+  server.engine.receive(w0, 1, push, now);
+  const Answer sent = server.answer();
+  server.engine.receive(w0, 2, server.push(1, {5, 6}), now);
+  CHECK(doubles_of(*sent.values) == std::vector<double>{3, 4});
+  CHECK(server.values() == std::vector<double>{5, 6});
+}
+
+}  // namespace
+}  // namespace dpwa::kvstore

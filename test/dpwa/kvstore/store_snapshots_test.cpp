@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include "test/dpwa/kvstore/virtual_store.h"
+
+namespace dpwa::kvstore::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Kind {
+  const char* name;
+  StoreType type;
+  std::uint64_t staleness = 0;
+};
+const std::vector<Kind> kinds = {{"dist_sync", StoreType::dist_sync, 0},
+                                 {"dist_async", StoreType::dist_async, 0},
+                                 {"dist_ssp 2", StoreType::dist_ssp, 2}};
+
+TEST_CASE("a snapshot has each push in all keys of all servers, or in none, and nobody waits") {
+  for (const Kind& kind : kinds) {
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      CAPTURE(kind.name);
+      CAPTURE(seed);
+      VirtualStore store({.type = kind.type,
+                          .staleness = kind.staleness,
+                          .replicas = seed % 2 == 0,
+                          .servers = 3,
+                          .workers = 4,
+                          .keys = 6,
+                          .seed = seed,
+                          .loss = 0.02,
+                          .doubled = 0.05,
+                          .overtaking = 0.1});
+      store.slow_down(3, 3);
+      store.run(seconds(1));
+      for (int times = 0; times < 5; ++times) {
+        const std::uint32_t number = store.begin_snapshot();
+        const std::uint64_t before = store.clock(0);
+        store.run(seconds(1));
+        CHECK(store.problem_of(number) == "");
+        CHECK(store.clock(0) > before);
+      }
+      CHECK(store.problem() == "");
+    }
+  }
+}
+
+TEST_CASE("a worker that dies does not keep a snapshot from its end") {
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    VirtualStore store({.type = kind.type, .staleness = kind.staleness, .servers = 2});
+    store.run(seconds(1));
+    store.hang(2, true);
+    const std::uint32_t number = store.begin_snapshot();
+    store.run(milliseconds(50));
+    store.kill_worker(2);
+    store.run(seconds(3));
+    CHECK(store.problem_of(number) == "");
+  }
+}
+
+TEST_CASE("after a server was replaced, the next snapshot is whole") {
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    VirtualStore store(
+        {.type = kind.type, .staleness = kind.staleness, .replicas = true, .servers = 2});
+    store.run(seconds(1));
+    store.begin_snapshot();
+    store.run(milliseconds(3));
+    store.kill_server(1);
+    store.run(seconds(3));
+    store.start_server(1);
+    store.run(seconds(2));
+    const std::uint32_t number = store.begin_snapshot();
+    store.run(seconds(1));
+    CHECK(store.problem_of(number) == "");
+    CHECK(store.problem() == "");
+  }
+}
+
+TEST_CASE("servers that begin with a snapshot go on from its values and steps") {
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    StoreOptions options{.type = kind.type, .staleness = kind.staleness, .servers = 2};
+    options.optimizer = OptimizerKind::momentum;
+    VirtualStore first(options);
+    first.run(seconds(2));
+    const std::uint32_t number = first.begin_snapshot();
+    first.run(seconds(1));
+    REQUIRE(first.snapshots().at(number).size() == options.keys);
+    const auto& captured = first.snapshots().at(number);
+
+    options.steps = 0;  // nobody pushes
+    VirtualStore still(options, captured);
+    still.run(seconds(2));
+    for (const auto& [key, each] : captured) {
+      CHECK(still.values(key) == doubles_of(*each.state.values));
+    }
+    options.steps = 1'000'000;
+    options.replicas = true;
+    VirtualStore later(options, captured);
+    later.run(seconds(2));
+    later.quiesce(seconds(2));
+    CHECK(later.replicas_agree());
+    for (const auto& [name, clock] : captured.begin()->second.state.clocks) {
+      CHECK(later.clock(0) > clock.next);
+    }
+    CHECK(later.failures().empty());
+  }
+}
+
+TEST_CASE("a dist_sync run that goes on from a snapshot ends with the values of one without") {
+  StoreOptions options{.servers = 2, .optimizer = OptimizerKind::momentum, .steps = 100};
+  VirtualStore whole(options);
+  whole.run(seconds(4));
+  VirtualStore first(options);
+  first.run(milliseconds(600));
+  const std::uint32_t number = first.begin_snapshot();
+  first.run(milliseconds(400));
+  REQUIRE(first.snapshots().at(number).size() == options.keys);
+  REQUIRE(first.snapshots().at(number).begin()->second.state.round < 100);
+  options.replicas = true;
+  VirtualStore second(options, first.snapshots().at(number));
+  second.run(seconds(4));
+  for (std::uint64_t key = 0; key < options.keys; ++key) {
+    CHECK(second.values(key) == whole.values(key));
+  }
+}
+
+}  // namespace
+}  // namespace dpwa::kvstore::testing

@@ -1,0 +1,346 @@
+#include "test/dpwa/kvstore/virtual_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace dpwa::kvstore::testing {
+namespace {
+
+constexpr std::size_t elements = VirtualStore::elements;
+constexpr auto ms = [](double value) { return Duration(static_cast<std::int64_t>(value * 1e6)); };
+
+ValueSpec spec_of_keys() {
+  return {DType::float64, {VirtualStore::max_lives, VirtualStore::row_words}};
+}
+
+}  // namespace
+
+std::vector<double> doubles_of(std::span<const std::byte> bytes) {
+  std::vector<double> values(bytes.size() / sizeof(double));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+Bytes bytes_of(const std::vector<double>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+VirtualStore::VirtualStore(StoreOptions options,
+                           std::map<std::uint64_t, ShardEngine::Captured> from)
+    : options_(std::move(options)),
+      from_(std::move(from)),
+      random_(derive_seed(options_.seed, {17})),
+      servers_(options_.servers),
+      workers_(options_.workers) {
+  for (std::size_t at = 0; at < options_.servers; ++at) {
+    server_names_.push_back("s" + std::to_string(at));
+  }
+  for (std::size_t at = 0; at < options_.servers; ++at) {
+    start_server(at);
+    for (const auto& [key, each] : from_) {
+      const auto home = cut_into_slices(each.slice.key, elements, options_.servers).front().server;
+      if (home == at) servers_[at].engine->restore(each.slice, each.spec, each.state);
+    }
+  }
+  for (std::size_t at = 0; at < options_.workers; ++at) start_worker(at);
+}
+
+double VirtualStore::now_ms() const {
+  return std::chrono::duration<double, std::milli>(now_.time_since_epoch()).count();
+}
+
+void VirtualStore::schedule(Duration after, std::function<void()> action) {
+  events_.push({now_ + after, order_++, std::move(action)});
+}
+
+void VirtualStore::run(Duration time) {
+  const TimePoint end = now_ + time;
+  while (!events_.empty() && events_.top().at <= end) {
+    Event event = events_.top();
+    events_.pop();
+    now_ = event.at;
+    event.action();
+  }
+  now_ = end;
+}
+
+void VirtualStore::quiesce(Duration time) {
+  quiet_ = true;
+  run(time);
+}
+
+VirtualStore::Process& VirtualStore::process(const std::string& name) {
+  if (is_server(name)) return servers_[index_of(name)];
+  return workers_[index_of(name)];
+}
+
+bool VirtualStore::runs(const std::string& name) const {
+  return is_server(name) ? servers_[index_of(name)].engine != nullptr
+                         : workers_[index_of(name)].engine != nullptr;
+}
+
+void VirtualStore::start_server(std::size_t at) {
+  Server& server = servers_[at];
+  const std::string& name = server_names_[at];
+  ++server.incarnation;
+  server.frozen = false;
+  server.inbox.clear();
+  ServerOptions options;
+  options.shard = rules_of(options_.type, options_.staleness, options_.replicas);
+  options.shard.resend = ms(100);
+  options.shard.syncs_at_once = 2;
+  options.watch.min_workers = options_.workers;
+  options.watch.silent_after = ms(1000);
+  options.watch.hung_min = ms(500);
+  options.beat = ms(100);
+  options.retry = ms(150 + 50 * static_cast<double>(at));
+  server.engine = std::make_unique<ServerEngine>(options, MemberId{name, server.incarnation},
+                                                 server_names_, now_);
+  tick(name, server.incarnation);
+}
+
+void VirtualStore::start_worker(std::size_t at) {
+  Worker& worker = workers_[at];
+  const std::string name = "w" + std::to_string(at);
+  const double slowness = worker.slowness;
+  const std::uint64_t incarnation = worker.incarnation + 1;
+  const std::size_t left_out = worker.left_out;
+  worker = {};
+  worker.incarnation = incarnation;
+  worker.slowness = slowness;
+  worker.left_out = left_out;
+  worker.row = lives_++ % max_lives;
+  rows_[{name, incarnation}] = worker.row;
+  WorkerOptions options;
+  options.merged = rules_of(options_.type, options_.staleness).merged;
+  options.replicas = options_.replicas;
+  options.beat = ms(100);
+  options.resend = ms(300);
+  options.window = 2;
+  worker.engine =
+      std::make_unique<WorkerEngine>(options, MemberId{name, incarnation}, server_names_);
+  worker.engine->join();
+  for (std::uint64_t key = 0; key < options_.keys; ++key) {
+    worker.engine->init(Key(static_cast<std::int64_t>(key)), spec_of_keys(),
+                        bytes_of(std::vector<double>(elements)));
+  }
+  tick(name, incarnation);
+}
+
+void VirtualStore::kill_server(std::size_t server) {
+  servers_[server].engine.reset();
+}
+
+void VirtualStore::kill_worker(std::size_t worker) {
+  workers_[worker].engine.reset();
+}
+
+void VirtualStore::freeze(const std::string& name) {
+  process(name).frozen = true;
+}
+
+void VirtualStore::thaw(const std::string& name) {
+  Process& woken = process(name);
+  woken.frozen = false;
+  for (auto& action : std::exchange(woken.inbox, {})) action();
+}
+
+void VirtualStore::hang(std::size_t at, bool hangs) {
+  Worker& worker = workers_[at];
+  worker.hangs = hangs;
+  if (hangs || !worker.engine) return;
+  if (!worker.joined) worker.engine->join();
+  if (worker.computing) push_step(at);
+}
+
+void VirtualStore::slow_down(std::size_t worker, double factor) {
+  workers_[worker].slowness = factor;
+}
+
+void VirtualStore::split(std::set<std::string> side) {
+  side_ = std::move(side);
+}
+
+void VirtualStore::tick(const std::string& name, std::uint64_t incarnation) {
+  if (!runs(name) || process(name).incarnation != incarnation) return;
+  if (!process(name).frozen) {
+    if (is_server(name)) {
+      servers_[index_of(name)].engine->tick(now_);
+    } else {
+      workers_[index_of(name)].engine->tick(now_);
+    }
+    pump(name);
+  }
+  schedule(ms(random_.uniform(15, 25)), [=, this] { tick(name, incarnation); });
+}
+
+void VirtualStore::pump(const std::string& name) {
+  const std::size_t at = index_of(name);
+  if (is_server(name)) {
+    ServerEngine& engine = *servers_[at].engine;
+    const MemberId self = engine.self();
+    for (Outgoing& message : engine.take()) transmit(self, std::move(message));
+    for (ShardEngine::Captured& each : engine.take_captured()) {
+      const auto key = static_cast<std::uint64_t>(each.slice.key.number());
+      snapshots_[each.snapshot][key] = std::move(each);
+    }
+    if (engine.deposed()) {
+      kill_server(at);
+      schedule(ms(100), [=, this] { start_server(at); });
+    }
+    return;
+  }
+  handle_events(at);
+  const MemberId self{name, workers_[at].incarnation};
+  for (Outgoing& message : workers_[at].engine->take(now_)) transmit(self, std::move(message));
+}
+
+void VirtualStore::transmit(const MemberId& from, Outgoing message) {
+  const bool apart = !side_.empty() && side_.contains(from.name) != side_.contains(message.to);
+  if (apart || !runs(message.to)) return;
+  if (!quiet_ && random_.bernoulli(options_.loss)) return;
+  if (auto* push = std::get_if<Push>(&message.message); push && index_of(from.name) % 2 == 0) {
+    // Not of one host: the bytes travel.
+    push->values.assign(push->lent.begin(), push->lent.end());
+    push->lent = {};
+  }
+  const std::uint64_t to_incarnation = process(message.to).incarnation;
+  const int times = !quiet_ && random_.bernoulli(options_.doubled) ? 2 : 1;
+  for (int i = 0; i < times; ++i) {
+    double delay = random_.uniform(0.2, 2);
+    if (!quiet_ && random_.bernoulli(options_.overtaking)) delay += random_.uniform(0, 100);
+    schedule(ms(delay), [=, this] { deliver(from, message, to_incarnation); });
+  }
+}
+
+// A connection leads to one life of a process.
+void VirtualStore::deliver(const MemberId& from, const Outgoing& message,
+                           std::uint64_t to_incarnation) {
+  if (!runs(message.to) || process(message.to).incarnation != to_incarnation) return;
+  if (process(message.to).frozen) {
+    process(message.to).inbox.push_back([=, this] { deliver(from, message, to_incarnation); });
+    return;
+  }
+  const std::size_t at = index_of(message.to);
+  constexpr unsigned tag_bits = 40;  // the life of the worker above them
+  if (is_server(message.to)) {
+    const std::uint64_t tag = message.tag | from.incarnation << tag_bits;
+    servers_[at].engine->receive(from, tag, message.message, now_);
+  } else if (std::holds_alternative<Answer>(message.message)) {
+    if (message.tag >> tag_bits != to_incarnation) return;
+    const std::uint64_t tag = message.tag & ((std::uint64_t{1} << tag_bits) - 1);
+    workers_[at].engine->receive(from, tag, message.message, now_);
+  } else {
+    workers_[at].engine->receive(from, 0, message.message, now_);
+  }
+  pump(message.to);
+}
+
+void VirtualStore::handle_events(std::size_t at) {
+  Worker& worker = workers_[at];
+  for (const WorkerEngine::Event& event : worker.engine->take_events()) {
+    if (const auto* joined = std::get_if<WorkerEngine::Joined>(&event)) {
+      worker.joined = true;
+      worker.computing = false;
+      worker.clock = joined->first_step;
+      if (worker.created == options_.keys) ask_for_values(at);
+    } else if (std::holds_alternative<WorkerEngine::LeftOut>(event)) {
+      worker.joined = false;
+      worker.computing = false;
+      ++worker.left_out;
+      if (!worker.hangs) worker.engine->join();
+    } else if (std::holds_alternative<WorkerEngine::Created>(event)) {
+      if (++worker.created == options_.keys && worker.joined) ask_for_values(at);
+    } else if (const auto* pushed = std::get_if<WorkerEngine::Pushed>(&event)) {
+      const auto key = static_cast<std::uint64_t>(pushed->slice.key.number());
+      Outcome& outcome = outcomes_[{worker.row, key, pushed->step}];
+      (pushed->kind == AnswerKind::counted ? outcome.counted : outcome.refused) = true;
+    } else if (const auto* pulled = std::get_if<WorkerEngine::Pulled>(&event)) {
+      if (pulled->clock != worker.clock || !worker.joined) continue;
+      check_pull(at, *pulled);
+      worker.missing.erase(static_cast<std::uint64_t>(pulled->slice.key.number()));
+      if (worker.missing.empty()) begin_step(at);
+    } else if (const auto* failed = std::get_if<WorkerEngine::Failed>(&event)) {
+      failures_.push_back("worker " + std::to_string(at) + ": " + failed->problem);
+    }
+  }
+}
+
+void VirtualStore::ask_for_values(std::size_t at) {
+  Worker& worker = workers_[at];
+  worker.engine->at(worker.clock, true, now_);
+  worker.missing.clear();
+  for (std::uint64_t key = 0; key < options_.keys; ++key) {
+    worker.missing.insert(key);
+    worker.engine->pull({0, {static_cast<std::int64_t>(key), 0}, worker.clock, 0},
+                        static_cast<int>(options_.keys - key));
+  }
+}
+
+void VirtualStore::begin_step(std::size_t at) {
+  Worker& worker = workers_[at];
+  if (quiet_ || worker.clock >= options_.steps) return;
+  worker.begun.push_back(now_ms());
+  for (const Worker& other : workers_) {
+    if (!other.engine || !other.joined || other.clock >= worker.clock) continue;
+    largest_lead_ = std::max(largest_lead_, worker.clock - other.clock);
+  }
+  worker.computing = true;
+  worker.snapshot = worker.engine->snapshot();
+  worker.engine->at(worker.clock, false, now_);
+  const std::uint64_t incarnation = worker.incarnation;
+  const std::uint64_t clock = worker.clock;
+  schedule(ms(random_.uniform(8, 12) * worker.slowness), [=, this] {
+    Worker& later = workers_[at];
+    const bool same = later.engine && later.incarnation == incarnation && later.clock == clock;
+    if (!same || !later.computing || later.hangs) return;
+    const auto go_on = [=, this] {
+      push_step(at);
+      pump("w" + std::to_string(at));
+    };
+    if (later.frozen) {
+      later.inbox.push_back(go_on);
+    } else {
+      go_on();
+    }
+  });
+}
+
+void VirtualStore::push_step(std::size_t at) {
+  Worker& worker = workers_[at];
+  if (!worker.computing || !worker.joined) return;
+  worker.computing = false;
+  std::vector<double> gradient(elements);
+  const std::size_t row = worker.row * row_words;
+  gradient[row] = -1;
+  gradient[row + 1 + worker.clock / bits % (row_words - 1)] = -std::exp2(worker.clock % bits);
+  for (std::uint64_t key = options_.keys; key-- > 0;) {
+    const bool finite = !random_.bernoulli(quiet_ ? 0 : options_.not_finite);
+    auto bytes = std::make_shared<Bytes>(bytes_of(gradient));
+    if (!finite) {
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      std::memcpy(bytes->data(), &nan, sizeof nan);
+    }
+    gradients_.push_back(bytes);
+    outcomes_[{worker.row, key, worker.clock}].finite = finite;
+    Push push;
+    push.slice = {static_cast<std::int64_t>(key), 0};
+    push.step = worker.clock;
+    push.snapshot = worker.snapshot;
+    OptimizerOptions optimizer = default_options(options_.optimizer);
+    optimizer.learning_rate = 1;
+    const OptionsBytes form = encode(optimizer);
+    push.optimizer.assign(form.begin(), form.end());
+    push.lent = *bytes;
+    push.wants_value = options_.type == StoreType::dist_async;
+    worker.engine->push(std::move(push));
+  }
+  ++worker.clock;
+  ask_for_values(at);
+}
+
+}  // namespace dpwa::kvstore::testing

@@ -1,0 +1,175 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dpwa/base/random.h"
+#include "dpwa/kvstore/server_engine.h"
+#include "dpwa/kvstore/worker_engine.h"
+
+namespace dpwa::kvstore::testing {
+
+std::vector<double> doubles_of(std::span<const std::byte> bytes);
+Bytes bytes_of(const std::vector<double>& values);
+
+struct StoreOptions {
+  StoreType type = StoreType::dist_sync;
+  std::uint64_t staleness = 0;
+  bool replicas = false;
+  std::size_t servers = 1;
+  std::size_t workers = 3;
+  std::uint64_t keys = 4;
+  std::uint64_t seed = 1;
+  // sgd with the learning rate 1, for gradients that are negative, adds up what is pushed.
+  OptimizerKind optimizer = OptimizerKind::sgd;
+  double loss = 0;                          // of a message
+  double doubled = 0;                       // a message arrives twice
+  double overtaking = 0;                    // a message is late by up to 100 ms
+  double not_finite = 0;                    // a push
+  std::uint64_t steps = ~std::uint64_t{0};  // after which a worker pushes no more
+};
+
+// Servers and workers that each drive the engines of the real processes on a virtual clock: an
+// event queue stands for threads and sockets. Every step of a worker pushes all keys and pulls them
+// again. Each life of a worker has a row of its own in each value: with sgd the row
+// has a bit for each step that was counted and, first, how many they are. So whether each counted
+// exactly once can be read from the values.
+class VirtualStore {
+ public:
+  static constexpr std::size_t max_lives = 16;
+  static constexpr std::size_t bits = 50;                         // of a double that are used
+  static constexpr std::size_t row_words = 18;                    // one for the number of steps
+  static constexpr std::size_t elements = max_lives * row_words;  // of a value
+
+  // `from`: slices that the servers begin with, by key.
+  explicit VirtualStore(StoreOptions options,
+                        std::map<std::uint64_t, ShardEngine::Captured> from = {});
+
+  void run(Duration time);
+  // Workers begin no more steps, and the network loses nothing.
+  void quiesce(Duration time);
+
+  // --- faults
+  void kill_server(std::size_t server);
+  void start_server(std::size_t server);  // empty, with a new incarnation
+  void kill_worker(std::size_t worker);
+  void start_worker(std::size_t worker);
+  void freeze(const std::string& name);
+  void thaw(const std::string& name);
+  // The trainer stands still while the process answers; and goes on.
+  void hang(std::size_t worker, bool hangs);
+  void slow_down(std::size_t worker, double factor);
+  // Only members of one side hear one another; empty: all do.
+  void split(std::set<std::string> side);
+
+  std::uint32_t begin_snapshot() { return servers_.front().engine->begin_snapshot(); }
+  // By snapshot and key.
+  using Snapshots = std::map<std::uint32_t, std::map<std::uint64_t, ShardEngine::Captured>>;
+  const Snapshots& snapshots() const { return snapshots_; }
+  // What is wrong with a snapshot of all keys; empty: nothing.
+  std::string problem_of(std::uint32_t snapshot) const;
+
+  // --- what happened
+  bool server_runs(std::size_t server) const { return servers_[server].engine != nullptr; }
+  const ServerEngine& server(std::size_t server) const { return *servers_[server].engine; }
+  const WorkerEngine& worker(std::size_t worker) const { return *workers_[worker].engine; }
+  std::uint64_t clock(std::size_t worker) const { return workers_[worker].clock; }
+  // The times at which the worker began a step, in ms.
+  const std::vector<double>& begun_at(std::size_t worker) const { return workers_[worker].begun; }
+  std::size_t times_left_out(std::size_t worker) const { return workers_[worker].left_out; }
+  // By how many steps a worker that began one was ahead of the last.
+  std::uint64_t largest_lead() const { return largest_lead_; }
+  const std::vector<std::string>& failures() const { return failures_; }
+  // Of a key, at its primary; empty: nobody serves it.
+  std::vector<double> values(std::uint64_t key) const;
+  // The primary and the backup of each key hold the same bits.
+  bool replicas_agree() const;
+  // What is wrong with the values, given what was answered; empty: nothing.
+  std::string problem() const;
+  double now_ms() const;
+
+ private:
+  struct Outcome {
+    bool finite = true;
+    bool counted = false;
+    bool refused = false;  // late, or not finite
+  };
+  struct Process {
+    std::uint64_t incarnation = 0;
+    bool frozen = false;
+    std::vector<std::function<void()>> inbox;  // while it is frozen
+  };
+  struct Server : Process {
+    std::unique_ptr<ServerEngine> engine;
+  };
+  struct Worker : Process {
+    std::unique_ptr<WorkerEngine> engine;
+    std::size_t row = 0;  // of this life
+    std::uint64_t clock = 0;
+    bool joined = false;
+    bool hangs = false;
+    bool computing = false;
+    std::uint32_t snapshot = 0;  // known when the step began
+    double slowness = 1;
+    std::set<std::uint64_t> missing;  // keys whose pull is awaited
+    std::size_t created = 0;
+    std::vector<double> begun;
+    std::size_t left_out = 0;
+  };
+  struct Event {
+    TimePoint at;
+    std::uint64_t order = 0;
+    std::function<void()> action;
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return a.at != b.at ? a.at > b.at : a.order > b.order;
+    }
+  };
+
+  bool is_server(const std::string& name) const { return name.front() == 's'; }
+  std::size_t index_of(const std::string& name) const { return std::stoul(name.substr(1)); }
+  Process& process(const std::string& name);
+  bool runs(const std::string& name) const;
+  void schedule(Duration after, std::function<void()> action);
+  void tick(const std::string& name, std::uint64_t incarnation);
+  void pump(const std::string& name);
+  void transmit(const MemberId& from, Outgoing message);
+  void deliver(const MemberId& from, const Outgoing& message, std::uint64_t to_incarnation);
+  void handle_events(std::size_t worker);
+  void ask_for_values(std::size_t worker);
+  void begin_step(std::size_t worker);
+  void push_step(std::size_t worker);
+  void check_pull(std::size_t worker, const WorkerEngine::Pulled& pulled);
+  std::uint64_t counted_steps(const std::vector<double>& values, std::size_t row,
+                              std::uint64_t step) const;
+
+  const StoreOptions options_;
+  const std::map<std::uint64_t, ShardEngine::Captured> from_;
+  Random random_;
+  TimePoint now_{};
+  std::uint64_t order_ = 0;
+  std::priority_queue<Event, std::vector<Event>, Later> events_;
+  std::vector<std::string> server_names_;
+  std::vector<Server> servers_;
+  std::vector<Worker> workers_;
+  std::size_t lives_ = 0;
+  std::map<std::pair<std::string, std::uint64_t>, std::size_t> rows_;
+  // By row, key and step.
+  std::map<std::tuple<std::size_t, std::uint64_t, std::uint64_t>, Outcome> outcomes_;
+  std::vector<std::shared_ptr<Bytes>> gradients_;  // lent: kept for good
+  std::set<std::string> side_;
+  bool quiet_ = false;
+  std::uint64_t largest_lead_ = 0;
+  Snapshots snapshots_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace dpwa::kvstore::testing
