@@ -94,8 +94,8 @@ struct Contribution {
 
 // sum = (onto ? sum : 0) + Σ weight x gradient, added in this order: the same contributions in the
 // same order give the same bits, in whatever portions they are added. The gradients are of `dtype`;
-// `sum` has elements of computed_in(dtype). Returns whether every element of the sum is finite.
-// Throws std::invalid_argument for lengths that do not fit.
+// `sum` has elements of computed_in(dtype). Returns whether every element of the sum is finite;
+// else what `sum` holds is of no use. Throws std::invalid_argument for lengths that do not fit.
 bool add_up(DType dtype, std::span<std::byte> sum, std::span<const Contribution> contributions,
             bool onto = false);
 

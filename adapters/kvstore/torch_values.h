@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "dpwa/kvstore/optimizer.h"
+#include "dpwa/kvstore/values.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace dpwa {
+
+// What a store refuses: the call has changed nothing, and the store goes on.
+class KVStoreError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace dpwa
+
+namespace dpwa::kvstore {
+
+// Type and shape of a tensor. Throws KVStoreError that begins with `what`, such as "init of key
+// 'w'", for an undefined tensor and for one that no store holds.
+ValueSpec spec_of(const at::Tensor& tensor, const std::string& what);
+
+// The same values, dense, contiguous, on `device` and without gradient: the tensor itself where it
+// is all that. The rows of a sparse tensor are summed in fp32, or in fp64 for fp64.
+at::Tensor dense_on(const at::Tensor& tensor, at::Device device);
+
+// The memory of a dense contiguous tensor in host memory.
+std::span<std::byte> bytes_of(at::Tensor& tensor);
+std::span<const std::byte> const_bytes_of(const at::Tensor& tensor);
+
+// The optimizer of a program as name and numbers, one for each parameter group. Throws
+// KVStoreError that names the class and lists the optimizers that a store has.
+std::vector<OptimizerOptions> options_of(const torch::optim::Optimizer& optimizer);
+
+}  // namespace dpwa::kvstore
