@@ -111,10 +111,12 @@ std::optional<Arrival> Client::take(Duration budget) {
 }
 
 void Client::deliver(Arrival arrival) {
-  const MutexLock lock(mutex_);
-  under_way_ = false;
-  arrival_ = std::move(arrival);
-  changed_.notify_all();
+  {
+    const MutexLock lock(mutex_);
+    under_way_ = false;
+    arrival_ = std::move(arrival);
+  }
+  changed_.notify_all();  // without the lock, which the trainer needs first
 }
 
 void Client::round_failed() {

@@ -41,7 +41,10 @@ asio::awaitable<IoResult<Frame>> read_frame(ByteSource& stream, TypeSet expected
     const std::size_t have = frame.body.size();
     const std::size_t wanted = std::min<std::uint64_t>(header->body_bytes, have + body_step_bytes);
     frame.body.resize(wanted);
-    const auto target = std::span(frame.body).subspan(have);
+    const auto whole = std::span(frame.body).subspan(have);
+    // The rest of a long one in turns with other connections.
+    const auto target = whole.subspan(have == 0 ? stream.read_at_once(whole) : 0);
+    if (target.empty()) continue;
     const auto got_body = co_await stream.read_some(target, target.size());
     if (!got_body) co_return got_body.error();
   }

@@ -2,7 +2,9 @@
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
@@ -21,6 +23,31 @@ std::optional<Failure> failure_of(const error_code& error) {
 }
 
 constexpr std::size_t max_finish_bytes = std::size_t{256} << 10;
+
+constexpr std::size_t max_at_once_buffers = 4;
+
+// How many bytes of a short message the kernel takes now; 0 after a failure.
+std::size_t send_at_once(int socket, std::span<const asio::const_buffer> buffers) {
+  std::array<iovec, max_at_once_buffers> parts{};
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    parts[i] = {const_cast<void*>(buffers[i].data()), buffers[i].size()};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = buffers.size();
+  const ssize_t count = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return count < 0 ? 0 : static_cast<std::size_t>(count);
+}
+
+std::vector<asio::const_buffer> without_first(std::span<const asio::const_buffer> buffers,
+                                              std::size_t bytes) {
+  std::vector<asio::const_buffer> rest;
+  for (const asio::const_buffer& buffer : buffers) {
+    const std::size_t gone = std::min(bytes, buffer.size());
+    rest.push_back(buffer + gone);
+    bytes -= gone;
+  }
+  return rest;
+}
 
 constexpr auto all_of_it = [](const error_code& error, std::size_t) {
   return error ? std::size_t{0} : Stream::max_transfer_bytes;
@@ -55,13 +82,32 @@ asio::awaitable<std::optional<Failure>> Stream::write_all(
     const error_code error = co_await tls_->write_all(buffers);
     co_return failure_of(error);
   }
+  const std::size_t size = asio::buffer_size(buffers);
+  const bool is_short =
+      buffers.size() <= max_at_once_buffers && at_once_bytes_ + size <= max_at_once_bytes;
+  const std::size_t sent = is_short ? send_at_once(socket_.native_handle(), buffers) : 0;
+  at_once_bytes_ += sent;
+  if (sent == size) co_return std::nullopt;
+  at_once_bytes_ = 0;
+  if (sent > 0) {
+    const std::vector<asio::const_buffer> rest = without_first(buffers, sent);
+    const auto [error, written] = co_await asio::async_write(socket_, rest, all_of_it, as_result);
+    co_return failure_of(error);
+  }
   const auto [error, written] = co_await asio::async_write(socket_, buffers, all_of_it, as_result);
   co_return failure_of(error);
+}
+
+std::size_t Stream::read_at_once(std::span<std::byte> target) {
+  if (tls_ || target.empty()) return 0;
+  const ssize_t count = ::recv(socket_.native_handle(), target.data(), target.size(), MSG_DONTWAIT);
+  return count < 0 ? 0 : static_cast<std::size_t>(count);
 }
 
 asio::awaitable<IoResult<std::size_t>> Stream::read_some(std::span<std::byte> target,
                                                          std::size_t at_least) {
   if (tls_) co_return co_await tls_->read_some(target, at_least);
+  at_once_bytes_ = 0;
   const auto buffer = asio::buffer(target.data(), target.size());
   const auto condition = [at_least](const error_code& error, std::size_t done) {
     return error || done >= at_least ? std::size_t{0} : max_transfer_bytes;

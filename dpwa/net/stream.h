@@ -30,6 +30,9 @@ class ByteSource {
   // Reads at least `at_least` bytes into `target` and returns how many came.
   virtual boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,
                                                                   std::size_t at_least) = 0;
+  // Takes what has already come, up to the size of `target`, and returns how much that was. After a
+  // failure it returns 0, and the next read_some() reports it.
+  virtual std::size_t read_at_once(std::span<std::byte>) { return 0; }
 
  protected:
   ~ByteSource() = default;
@@ -56,12 +59,14 @@ class Stream final : public ByteSource {
   // Everything moves as much per system call as the kernel takes (Asio's default is 64 KiB).
   // None: done.
   boost::asio::awaitable<std::optional<Failure>> write_all(std::span<const std::byte> bytes);
-  // One after the other, in one gathered write. The buffers and the span outlive the call.
+  // One after the other, in one gathered write. The buffers and the span outlive the call. A short
+  // message that the kernel takes at once does not wait for a turn of the reactor.
   boost::asio::awaitable<std::optional<Failure>> write_all(
       std::span<const boost::asio::const_buffer> buffers);
   // Reads at least `at_least` bytes into `target` and returns how many came.
   boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,
                                                           std::size_t at_least) override;
+  std::size_t read_at_once(std::span<std::byte> target) override;
 
   // Waits for the first byte from the other end, and leaves it there. None: there will be none.
   boost::asio::awaitable<std::optional<std::byte>> first_byte();
@@ -78,10 +83,14 @@ class Stream final : public ByteSource {
 
   // Bytes per system call.
   static constexpr std::size_t max_transfer_bytes = std::size_t{4} << 20;
+  // Bytes that are sent between two turns of the reactor: a turn costs more than to send so little.
+  // More would keep the other connections of the thread waiting.
+  static constexpr std::size_t max_at_once_bytes = std::size_t{16} << 10;
 
  private:
   Socket socket_;
   std::unique_ptr<TlsSession> tls_;  // null: plain TCP
+  std::size_t at_once_bytes_ = 0;    // sent since the last turn of the reactor
 };
 
 // Sets up a connected socket for bulk replies: no Nagle delay, keep-alive (a host that vanished is

@@ -24,7 +24,7 @@ enum class LandingMode { difference, values };
 class Landing {
  public:
   // Larger landings are no longer in the cache when the trainer reads them.
-  static constexpr std::size_t stream_from_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t stream_from_bytes = std::size_t{8} << 20;
 
   Landing(const Manifest& manifest,
           const BufferAllocator& allocate);  // the manifest must outlive it
