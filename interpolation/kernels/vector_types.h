@@ -36,7 +36,7 @@ struct Largest {
 
 // Lanes of `yes` where `mask` is all ones, of `no` where it is zero.
 inline Words select(SignedWords mask, Words yes, Words no) {
-  return ((Words)mask & yes) | (~(Words)mask & no);
+  return mask ? yes : no;
 }
 
 }  // namespace
