@@ -60,8 +60,8 @@ TEST_CASE("short messages arrive whole where the kernel takes them in parts") {
     const auto count = co_await ends.far.read_some(got, got.size());
     CHECK(count.has_value());
   };
-  asio::co_spawn(io, write(), net::rethrow);
-  asio::co_spawn(io, read(), net::rethrow);
+  asio::co_spawn(io, write, net::rethrow);
+  asio::co_spawn(io, read, net::rethrow);
   io.run();
   CHECK(got == sent);
 }
@@ -85,7 +85,7 @@ TEST_CASE("many short messages leave the thread to others in between") {
     CHECK_FALSE(failure.has_value());
     CHECK(another_ran);
   };
-  asio::co_spawn(io, write(), net::rethrow);
+  asio::co_spawn(io, write, net::rethrow);
   io.run();
 }
 
@@ -109,6 +109,6 @@ TEST_CASE("what has already come is read at once, and no more") {
     const auto refused = co_await ends.near.write_all(sent);
     CHECK(refused.has_value());
   };
-  asio::co_spawn(io, converse(), net::rethrow);
+  asio::co_spawn(io, converse, net::rethrow);
   io.run();
 }
