@@ -99,7 +99,7 @@ TEST_CASE("ranks count the nodes of a file that lists them") {
   CHECK(name_in_file(config, place) == "b");
   place.size = 3;
   CHECK_THROWS_WITH(name_in_file(config, place),
-                    "cluster.yaml: nodes: the file lists 2, and Slurm has started 3 processes; "
+                    "cluster.yaml:1: nodes: the file lists 2, and Slurm has started 3 processes; "
                     "accepted: as many, no list (the processes are the nodes then), or --name, "
                     "which the launcher does not overrule");
 }
