@@ -47,8 +47,8 @@ function(dpwa_target name)
     target_compile_options(${name} PRIVATE -Wno-restrict)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT DPWA_SANITIZE STREQUAL "")
-    # Instrumented code hides from GCC that Asio frees its coroutine frames as it allocated them, and, behind a
-    # precompiled header, that the short form of a std::string is not copied beyond its end.
+    # Instrumented code hides from GCC that Asio frees its coroutine frames as it allocated them, and
+    # that the short form of a std::string is not copied beyond its end.
     target_compile_options(${name} PRIVATE -Wno-mismatched-new-delete -Wno-maybe-uninitialized -Wno-array-bounds
                            -Wno-stringop-overflow)
   endif()
@@ -63,18 +63,6 @@ function(dpwa_target name)
   else()
     target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
                                               "$<INSTALL_INTERFACE:include/dpwa>")
-  endif()
-endfunction()
-
-# dpwa_precompile(NAME HEADERS...): what most sources of the target include, parsed once. It saves two fifths of the time
-# that tests take to compile under a sanitizer. Not with ccache, which finds nothing again where a precompiled header is
-# used.
-function(dpwa_precompile name)
-  if(NOT DPWA_CCACHE AND NOT DPWA_SANITIZE STREQUAL "")
-    target_precompile_headers(${name} PRIVATE ${ARGN})
-    # It includes doctest.h in a way of its own.
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/test/main.cpp" TARGET_DIRECTORY ${name}
-                                PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
