@@ -147,7 +147,7 @@ TEST_CASE("a node whose key file others may read does not start, and says how to
   REQUIRE(::chmod(file.c_str(), 0644) == 0);
   run.start("w1");
   CHECK(run.wait("w1") == 2);
-  CHECK(run.log("w1").find(":4: security.key_file: " + file.string() +
+  CHECK(run.log("w1").find(":5: security.key_file: " + file.string() +
                            ": may be used by others (mode 0644); remedy: chmod 600 " +
                            file.string()) != std::string::npos);
 }
