@@ -193,6 +193,8 @@ class ShardEngine {
   void send(const std::string& to, std::uint64_t tag, Message message);
 
   // --- rounds and updates (shard_rounds.cpp)
+  // A push that has been counted: answered once the last update before now is acknowledged.
+  void answer_duplicate(Entry& entry, const Waiter& waiter);
   void push_merged(Entry& entry, const MemberId& from, std::uint64_t tag, Push message,
                    TimePoint now);
   void push_single(Entry& entry, const MemberId& from, std::uint64_t tag, const Push& message,
@@ -217,6 +219,7 @@ class ShardEngine {
   // --- the replica (shard_replicas.cpp)
   bool must_store(const Held& held) const;
   void acknowledge(Entry& entry, std::uint64_t version);
+  void mark_syncing(Entry& entry, TimePoint now);  // its backup is asked, or sent a copy
   void begin_sync(Entry& entry, TimePoint now);
   void continue_sync(TimePoint now);
   void send_copy(Entry& entry, TimePoint now);

@@ -27,12 +27,17 @@ void ShardEngine::acknowledge(Entry& entry, std::uint64_t version) {
   serve_pulls(entry);
 }
 
-void ShardEngine::begin_sync(Entry& entry, TimePoint now) {
+void ShardEngine::mark_syncing(Entry& entry, TimePoint now) {
   auto& [id, held] = entry;
   if (held.backup != Backup::syncing) ++syncing_;
   held.backup = Backup::syncing;
   held.asked = now;
   to_sync_.erase(id);
+}
+
+void ShardEngine::begin_sync(Entry& entry, TimePoint now) {
+  auto& [id, held] = entry;
+  mark_syncing(entry, now);
   send(epoch_.servers[*backup_of(held.home)].id.name, 0,
        Sync{epoch_.number, id, held.version, held.stamp});
 }
@@ -46,10 +51,7 @@ void ShardEngine::continue_sync(TimePoint now) {
 
 void ShardEngine::send_copy(Entry& entry, TimePoint now) {
   auto& [id, held] = entry;
-  if (held.backup != Backup::syncing) ++syncing_;
-  held.backup = Backup::syncing;
-  held.asked = now;
-  to_sync_.erase(id);
+  mark_syncing(entry, now);
   Copy copy;
   copy.epoch = epoch_.number;
   copy.slice = id;

@@ -19,16 +19,18 @@ std::uint64_t ShardEngine::next_of(const std::map<std::string, Advance>& clocks,
   return found != clocks.end() && found->second.worker == worker ? found->second.next : 0;
 }
 
+void ShardEngine::answer_duplicate(Entry& entry, const Waiter& waiter) {
+  ++counts_.duplicates;
+  auto& pending = entry.second.pending;
+  if (pending.empty()) return answer(entry, waiter);
+  pending.back().waiters.push_back(waiter);
+}
+
 void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t tag, Push message,
                               TimePoint now) {
   Held& held = entry.second;
   Waiter waiter{from.name, tag, AnswerKind::counted, message.step, message.wants_value};
-  if (message.step < next_of(held.clocks, from)) {
-    ++counts_.duplicates;
-    if (held.pending.empty()) return answer(entry, waiter);
-    held.pending.back().waiters.push_back(waiter);
-    return;
-  }
+  if (message.step < next_of(held.clocks, from)) return answer_duplicate(entry, waiter);
   if (message.step < held.round) {
     ++counts_.late;
     waiter.kind = AnswerKind::late;
@@ -160,12 +162,7 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
                               const Push& message, TimePoint now) {
   Held& held = entry.second;
   Waiter waiter{from.name, tag, AnswerKind::counted, message.step, message.wants_value};
-  if (message.step < next_of(held.clocks, from)) {
-    ++counts_.duplicates;
-    if (held.pending.empty()) return answer(entry, waiter);
-    held.pending.back().waiters.push_back(waiter);
-    return;
-  }
+  if (message.step < next_of(held.clocks, from)) return answer_duplicate(entry, waiter);
   Forward change;
   change.advances.push_back({from, message.step + 1});
   change.snapshot = message.snapshot;
