@@ -36,9 +36,9 @@ void write_fields(Writer& out, const kvstore::Pull& message) {
   out.u64(message.known_version);
 }
 
-// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 14; u64 step; u64 version; u32 snapshot; problem: u16
-// length (at
-//            most 1,024) + UTF-8. Payload: the values of the slice, or nothing
+// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 14; u64 step; u64 version; u32 snapshot;
+//            problem: u16 length (at most 1,024) + UTF-8.
+//            Payload: the values of the slice, or nothing
 void write_fields(Writer& out, const kvstore::Answer& message) {
   out.u64(message.epoch);
   write(out, message.slice);
@@ -50,8 +50,7 @@ void write_fields(Writer& out, const kvstore::Answer& message) {
 }
 
 // KV_FORWARD u64 epoch; slice; u64 version; u64 round; advances; options; f64 scale; u32 snapshot.
-// Payload: the
-//            gradient, merged, or nothing
+//            Payload: the gradient, merged, or nothing
 void write_fields(Writer& out, const kvstore::Forward& message) {
   out.u64(message.epoch);
   write(out, message.slice);
@@ -71,10 +70,9 @@ void write_fields(Writer& out, const kvstore::Sync& message) {
   out.u64(message.stamp);
 }
 
-// KV_COPY    u64 epoch; slice; spec; u64 version; u64 stamp; u64 round; advances; options; u64
-// steps
-//            of the optimizer; u32 snapshot; u32 bytes of the values. Payload: the values, then the
-//            state of the optimizer
+// KV_COPY    u64 epoch; slice; spec; u64 version; u64 stamp; u64 round; advances; options;
+//            u64 steps of the optimizer; u32 snapshot; u32 bytes of the values.
+//            Payload: the values, then the state of the optimizer
 void write_fields(Writer& out, const kvstore::Copy& message) {
   out.u64(message.epoch);
   write(out, message.slice);
