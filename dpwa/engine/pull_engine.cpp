@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t max_greeted_strangers = 8;
 
+// After so many rounds in which no peer had a fresh snapshot, one of any age is taken: among peers
+// that all pause nobody starves.
+constexpr unsigned most_declined_rounds = 50;
+
 // Arrived whole, and is not fit to be blended.
 bool kept_out(PeerFailure failure) {
   return failure == PeerFailure::unusable || failure == PeerFailure::distant;
@@ -80,6 +84,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
   if (phase_ == Phase::waited) {
     phase_ = Phase::asking;
     began_ = now;
+    not_fresh_ = false;
     round_.begin(now, spec_.timeout, spec_.peer, spec_.neighbours);
     if (balances()) ledger_->begin_round();
   }
@@ -94,7 +99,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     if (spec_.exchange.blends)
       ask.known_version = taken.known_version(ask.known_incarnation, block());
   }
-  if (ledger_) ask.taken = ledger_->stated_to(*peer);
+  if (ledger_ && declined_rounds_ < most_declined_rounds) ask.taken = ledger_->stated_to(*peer);
   return ask;
 }
 
@@ -108,6 +113,11 @@ std::optional<PeerId> PullEngine::choose(TimePoint now) {
 
 Arrival PullEngine::end(TimePoint now) {
   arrival_.outcome = round_.outcome();
+  if (arrival_.outcome == Outcome::mixed) {
+    declined_rounds_ = 0;
+  } else if (not_fresh_) {
+    ++declined_rounds_;
+  }
   arrival_.alone = table_.nobody_answers();
   arrival_.took = now - began_;
   return std::exchange(arrival_, {});
@@ -249,6 +259,7 @@ void PullEngine::failed(const Answer& answer, TimePoint now) {
   const PeerId peer = *round_.current();
   const PeerFailure failure = *answer.failure;
   arrival_.refused += kept_out(failure) ? 1 : 0;
+  not_fresh_ = not_fresh_ || failure == PeerFailure::not_fresh;
   if (failure == PeerFailure::other_lineage)
     arrival_.other_lineages.push_back({peer, arrival_.peer_name, answer.progress});
   report(peer, failure, answer.detail);

@@ -88,8 +88,9 @@ class PullEngine {
     // The version that was taken from it last, which it need not send again; 0 = none.
     std::uint64_t known_incarnation = 0;
     std::uint64_t known_version = 0;
-    // What this node has taken of it, to be stated to a peer that keeps a ledger too.
-    std::uint16_t taken = 0;
+    // What this node has taken of it, to be stated to a peer that keeps a ledger too. None: a
+    // snapshot of any age is wanted, where a pull that states it gets a fresh one or NOT_FRESH.
+    std::optional<std::uint16_t> taken{};
   };
   using Action = std::variant<Wait, Ask, Arrival>;
 
@@ -155,6 +156,7 @@ class PullEngine {
   Firewall firewall_;
   StalenessGuard staleness_;
   std::optional<PairLedger> ledger_;
+  unsigned declined_rounds_ = 0;  // that brought nothing, since peers were not fresh
   std::vector<double> block_shares_;
   Random random_;
   std::unordered_map<PeerId, Memory> memories_;  // of the peers that were asked
@@ -168,7 +170,8 @@ class PullEngine {
   Phase phase_ = Phase::begun;
   PullRound round_;
   TimePoint began_{};
-  double own_clock_ = 0;  // when the current peer was asked
+  bool not_fresh_ = false;  // a peer was
+  double own_clock_ = 0;    // when the current peer was asked
   Arrival arrival_;
 
   // --- of the attempt under way

@@ -56,6 +56,13 @@ Progress TrainerState::publish() {
   return progress();
 }
 
+// A pull that is spread over the step compares an own snapshot that is at most a usual step old. An
+// older one of a peer that was descheduled, evaluates or has ended would hold the mean back.
+std::optional<Duration> TrainerState::fresh_for() const {
+  const Duration step = step_interval_.get();
+  return spread_pulls_ && step > Duration::zero() ? std::optional(step) : std::nullopt;
+}
+
 PullPlan TrainerState::plan_pull(Random& random) {
   PullPlan plan;
   // A pull compares the latest snapshot of the peer with our own latest when it is answered. Asked

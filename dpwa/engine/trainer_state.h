@@ -12,6 +12,7 @@
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/lineage.h"
 #include "dpwa/rules/progress.h"
+#include "dpwa/rules/step_interval.h"
 #include "dpwa/rules/step_report.h"
 #include "dpwa/rules/trainer_watches.h"
 #include "interpolation/guarded.h"
@@ -74,6 +75,8 @@ class TrainerState {
   // --- the first half of a step
   void step_begins(TimePoint now) { step_interval_.observe(now); }
   Progress publish();  // of the snapshot to copy now; advances the clock
+  // For how long a published snapshot is as young as the own one of a pull can be; none: for ever.
+  std::optional<Duration> fresh_for() const;
   bool wants_pull(Random& random) const { return random.bernoulli(pull_probability_); }
   PullPlan plan_pull(Random& random);
   void began(const PullPlan& plan);

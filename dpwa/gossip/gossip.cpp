@@ -167,6 +167,7 @@ void Gossip::resume(double clock) {
   (void)node_->client().take(Duration::zero());
   state_.replace(clock, state_.lineage());
   side().publish_now(/*final=*/false);
+  node_->local().fresh_until = TimePoint::max();  // the next step may be far
   node_->local().dormant = false;
 }
 
@@ -188,8 +189,14 @@ void Gossip::send(const std::function<double()>& loss) {
   complete_publish();
 }
 
+void Gossip::complete_copy() {
+  if (!passes_->complete()) return;
+  const auto fresh_for = state_.fresh_for();
+  node_->local().fresh_until = fresh_for ? SteadyClock::now() + *fresh_for : TimePoint::max();
+}
+
 void Gossip::complete_publish() {
-  passes_->complete();
+  complete_copy();
   if (parameters_.settled() && std::exchange(pull_wanted_, false)) begin_pull();
 }
 
@@ -223,7 +230,7 @@ void Gossip::update_send(const std::function<double()>& loss) {
   const auto arrival = node_->client().take(Duration::zero());
   if (arrival) {
     // Not complete_publish(): a pull begun now would overwrite the arrived parameters.
-    passes_->complete();
+    complete_copy();
     passes_->open();  // before the blend, which then fills it in the same pass
     absorb(*arrival);
   } else {

@@ -70,6 +70,7 @@ class Gossip : public GossipSession {
  private:
   void send(const std::function<double()>& loss);  // what publish() does with its open buffer
   void complete_publish();  // swaps a snapshot in once its copy is complete; begins the pull
+  void complete_copy();     // the first half of that
   std::optional<Arrival> await_arrival(Duration& waited);  // within the step budget
   // Blends the arrival if it should be, and reports it. `loss`: of now; none: the last known.
   void absorb(const Arrival& arrival, const std::function<double()>& loss = {});

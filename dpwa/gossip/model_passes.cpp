@@ -33,10 +33,11 @@ void ModelPasses::begin(const std::function<double()>& loss, const Progress& pro
   copying_progress_ = progress;
 }
 
-void ModelPasses::complete() {
-  if (!copying_ || !parameters_.settled()) return;
+bool ModelPasses::complete() {
+  if (!copying_ || !parameters_.settled()) return false;
   loss_ = copying_loss_();
   swap_in(*std::exchange(copying_, std::nullopt), copying_progress_);
+  return true;
 }
 
 bool ModelPasses::publish_now(const Progress& progress, TimePoint give_up) {

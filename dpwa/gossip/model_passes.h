@@ -32,8 +32,8 @@ class ModelPasses {
   // and loss. `loss` is read when the copy is complete, because it may arrive with the copy.
   void begin(const std::function<double()>& loss, const Progress& progress);
 
-  // Swaps the snapshot in whose copy is complete, if there is one. Never waits.
-  void complete();
+  // Swaps the snapshot in whose copy is complete; false: there is none. Never waits.
+  bool complete();
   bool under_way() const { return copying_.has_value(); }
 
   // Publishes the parameters as they are, in place of a snapshot whose copy is under way; waits for

@@ -56,7 +56,7 @@ wire::Reject model_reject(const LocalNode& local, const std::string& caller,
 }
 
 std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const LocalNode& local,
-                                                  bool busy) {
+                                                  bool busy, TimePoint now) {
   auto snapshot = local.store.latest();
   const auto state = local.state.load();
   if (snapshot == nullptr) return PullRefusal{MessageType::not_ready, {}};
@@ -67,6 +67,8 @@ std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const 
   if (local.dormant.load() && !pull.full) return PullRefusal{MessageType::not_ready, {}};
   if (pull.known_version != 0 && pull.known_version == snapshot->progress().version)
     return PullRefusal{MessageType::not_modified, {}};
+  // A caller that keeps the ledger knows this answer.
+  if (pull.taken && now > local.fresh_until.load()) return PullRefusal{MessageType::not_fresh, {}};
   if (busy) return PullRefusal{MessageType::busy, {}};
 
   const std::uint64_t available =

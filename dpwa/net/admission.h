@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "dpwa/base/time.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/wire/messages.h"
 
@@ -31,14 +32,14 @@ struct PullGrant {
 
 // The refusal of a PULL, on a connection that stays open.
 struct PullRefusal {
-  wire::MessageType type = wire::MessageType::error;  // NOT_READY, NOT_MODIFIED, BUSY or ERROR
+  wire::MessageType type = wire::MessageType::error;  // or one of those without a grant
   std::string reason;                                 // of ERROR
 };
 
 // The answer to a PULL, however the parameters travel. `busy`: as many replies as allowed are under
 // way. Any thread.
 std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const LocalNode& local,
-                                                  bool busy);
+                                                  bool busy, TimePoint now);
 
 std::vector<std::byte> encode(const PullRefusal& refusal, std::uint32_t request_id);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dpwa/base/threads.h"
+#include "dpwa/base/time.h"
 #include "dpwa/net/members.h"
 #include "dpwa/net/statements.h"
 #include "dpwa/snapshot/manifest.h"
@@ -105,6 +106,9 @@ struct LocalNode {
   std::atomic<bool> stale{false};  // its trainer is gone: the last snapshot is all there will be
   // Another back end trains: the last snapshot is not of now, and is not given to be blended.
   std::atomic<bool> dormant{false};
+  // Until when the latest snapshot is no older than a step of this node usually takes. After that
+  // no peer that keeps the ledger blends it.
+  std::atomic<TimePoint> fresh_until{TimePoint::max()};
   Statements statements;
   Traffic traffic;
   StatusNotes notes;

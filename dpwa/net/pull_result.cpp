@@ -44,6 +44,9 @@ PullResult declined(MessageType type, std::span<const std::byte> body) {
       return declined_without_fields(PeerFailure::not_ready, "has no parameters yet", body);
     case MessageType::not_modified:
       return declined_without_fields(PeerFailure::unchanged, "has published nothing new", body);
+    case MessageType::not_fresh:
+      return declined_without_fields(PeerFailure::not_fresh,
+                                     "has published nothing for longer than usual", body);
     case MessageType::busy:
       return declined_without_fields(PeerFailure::busy, "is busy", body);
     case MessageType::reject: {

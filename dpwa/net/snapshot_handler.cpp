@@ -56,8 +56,9 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
   // From anybody who bears the name: a statement can only make the peer be asked more often.
   if (pull.taken && !requester.peer.empty())
     local_.statements.put(requester.peer, {requester.incarnation, *pull.taken});
-  const bool busy = !readers_.may_begin(requester.account, SteadyClock::now());
-  const auto verdict = examine_pull(pull, local_, busy);
+  const TimePoint asked = SteadyClock::now();
+  const bool busy = !readers_.may_begin(requester.account, asked);
+  const auto verdict = examine_pull(pull, local_, busy, asked);
   if (const auto* refusal = std::get_if<PullRefusal>(&verdict)) {
     auto frame = encode(*refusal, request_id);
     co_return co_await responder.send(std::move(frame));

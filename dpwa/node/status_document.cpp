@@ -55,6 +55,8 @@ std::string_view name_of(PeerFailure failure) {
       return "unproven";
     case PeerFailure::unchanged:
       return "unchanged";
+    case PeerFailure::not_fresh:
+      return "not_fresh";
   }
   return "unknown";
 }

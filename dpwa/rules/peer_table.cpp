@@ -159,7 +159,8 @@ void PeerTable::answered(PeerId peer, const AnswerTime& answer, TimePoint now) {
 
 void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random) {
   PeerRecord& record = this->record(peer);
-  if (failure == PeerFailure::unchanged || failure == PeerFailure::unproven) {
+  if (failure == PeerFailure::unchanged || failure == PeerFailure::not_fresh ||
+      failure == PeerFailure::unproven) {
     end_failures(record);  // it answered, after all
     return;
   }

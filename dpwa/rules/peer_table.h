@@ -30,12 +30,13 @@ enum class PeerFailure : std::uint8_t {
   other_lineage,  // sent parameters that descend from other initial weights: no score lost
   unproven,       // sent parameters before the usual distance is known: not counted as failed
   unchanged,      // has published nothing since we last took its parameters: not counted as failed
+  not_fresh,      // its snapshot is older than a step of it usually takes: not counted as failed
 };
 
 // The peer answered that it has nothing for us now: no fault of its own, and its stream is whole.
 constexpr bool declined_in_order(PeerFailure failure) {
   return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
-         failure == PeerFailure::unchanged;
+         failure == PeerFailure::unchanged || failure == PeerFailure::not_fresh;
 }
 
 // The peer answered as a sound one may.
@@ -103,9 +104,9 @@ class PeerTable {
   // unless none of them answers any more. No call ends that, and no restart.
   void answered(PeerId peer, const AnswerTime& answer, TimePoint now);
   // Takes score (not for busy, not_ready, stale, distant, other_lineage) and sets the time of the
-  // next try; a peer that is unchanged or unproven loses nothing and may be asked again at once. A
-  // rejection backs off by the longest delay at once: the answer will not change by itself. Another
-  // lineage backs off ever longer, until shares_lineage().
+  // next try; a peer that is unchanged, not fresh or unproven loses nothing and may be asked again
+  // at once. A rejection backs off by the longest delay at once: the answer will not change by
+  // itself. Another lineage backs off ever longer, until shares_lineage().
   void failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random);
   // Its parameters descend from the same initial weights as the own ones.
   void shares_lineage(PeerId peer);

@@ -30,6 +30,8 @@ Outcome outcome_of(PeerFailure failure) {
       return Outcome::skipped;
     case PeerFailure::unchanged:
       return Outcome::skipped;
+    case PeerFailure::not_fresh:
+      return Outcome::skipped;
     case PeerFailure::busy:
       return Outcome::busy;
     case PeerFailure::not_ready:

@@ -48,6 +48,7 @@ std::uint64_t max_body_bytes(MessageType type) {
       return 4 + max_status_bytes + crc_bytes;
     case MessageType::manifest_request:
     case MessageType::not_modified:
+    case MessageType::not_fresh:
     case MessageType::not_ready:
     case MessageType::busy:
     case MessageType::status_request:

@@ -43,6 +43,7 @@ enum class MessageType : std::uint8_t {
   status = 13,
   mapped = 14,   // same host only
   release = 15,  // same host only
+  not_fresh = 16,
   members = 30,  // only between nodes that both have the capability
   // Of the key-value store (kv_messages.h): only where a handler takes them.
   kv_init = 64,
@@ -129,7 +130,7 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
 // Whether every session takes a message of this number; others only with a TypeBound.
 constexpr bool is_message_type(unsigned number) {
   return (number >= static_cast<unsigned>(MessageType::hello) &&
-          number <= static_cast<unsigned>(MessageType::release)) ||
+          number <= static_cast<unsigned>(MessageType::not_fresh)) ||
          number == static_cast<unsigned>(MessageType::members);
 }
 

@@ -147,7 +147,7 @@ struct Release {
   bool landed = false;  // it has read the whole snapshot, and it was intact
 };
 
-// NOT_READY, NOT_MODIFIED, BUSY, MANIFEST_REQUEST, STATUS_REQUEST have no fields.
+// NOT_READY, NOT_MODIFIED, NOT_FRESH, BUSY, MANIFEST_REQUEST, STATUS_REQUEST have no fields.
 struct Status {
   std::string json;  // one JSON object on one line: for people and dashboards
 };

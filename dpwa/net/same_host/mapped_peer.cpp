@@ -126,8 +126,8 @@ asio::awaitable<PullResult> MappedPeer::exchange(const PullRequest& request) {
   const auto written = co_await socket_->write(encoded);
   if (written) co_return failed(PeerFailure::unreachable, written.message());
   constexpr auto replies =
-      net::types(MessageType::mapped, MessageType::not_modified, MessageType::not_ready,
-                 MessageType::busy, MessageType::error);
+      net::types(MessageType::mapped, MessageType::not_modified, MessageType::not_fresh,
+                 MessageType::not_ready, MessageType::busy, MessageType::error);
   FileDescriptor descriptor;
   const auto frame = co_await socket_->read_frame(replies, &descriptor);
   if (!frame) co_return failed(frame.error());

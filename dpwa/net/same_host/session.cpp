@@ -124,8 +124,9 @@ asio::awaitable<bool> Session::answer(net::Frame request) {
   }
   const std::uint32_t request_id = request.header.request_id;
   if (pull->taken) local_.statements.put(peer_, {incarnation_, *pull->taken});
-  const bool busy = !host_.readers.may_begin(caller(), after({}));
-  auto admission = examine_pull(*pull, local_, busy);
+  const TimePoint asked = after({});
+  const bool busy = !host_.readers.may_begin(caller(), asked);
+  auto admission = examine_pull(*pull, local_, busy, asked);
   if (const auto* refusal = std::get_if<PullRefusal>(&admission)) {
     auto frame = encode(*refusal, request_id);
     co_return co_await send(std::move(frame));

@@ -103,8 +103,10 @@ void PaceCluster::add_unit_at(std::uint64_t step) {
 void PaceCluster::step(std::size_t index) {
   Node& node = *nodes_[index];
   const double slowdown = index == 0 ? options_.slowdown : 1;
-  const Duration time =
-      std::chrono::duration_cast<Duration>(usual_step * slowdown * node.random.uniform(0.9, 1.1));
+  double length = slowdown * node.random.uniform(0.9, 1.1);
+  if (options_.pause_chance > 0 && node.random.bernoulli(options_.pause_chance))
+    length += options_.pause;
+  const Duration time = std::chrono::duration_cast<Duration>(usual_step * length);
   schedule(index, time, true);
   if (node.frozen) return;
   absorb(node);
@@ -113,6 +115,8 @@ void PaceCluster::step(std::size_t index) {
   node.published = node.trainer.publish();
   node.published.version = version;
   node.snapshot = node.values;
+  const auto fresh_for = node.trainer.fresh_for();
+  node.fresh_until = fresh_for ? now_ + *fresh_for : TimePoint::max();
   ++node.steps;
   if (!node.pulling && node.calls) {
     const PullPlan plan = node.trainer.plan_pull(node.random);
@@ -174,10 +178,16 @@ Offer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
     return offer;
   }
   peer.engine.called(names_->at(index), node.incarnation);
-  peer.engine.stated(names_->at(index), node.incarnation, ask.taken);
+  if (ask.taken) peer.engine.stated(names_->at(index), node.incarnation, *ask.taken);
   offer.incarnation = peer.incarnation;
   offer.keeps_ledger = options_.ledger;
   offer.progress = peer.published;
+  const bool known =
+      ask.known_incarnation == peer.incarnation && ask.known_version == peer.published.version;
+  if (options_.fresh_only && ask.taken && !known && now_ > peer.fresh_until) {
+    offer.failure = PeerFailure::not_fresh;
+    return offer;
+  }
   for (std::size_t d = 0; d < dimensions; ++d) {
     node.difference[d] = peer.snapshot[d] - node.snapshot[d];
     offer.squared_distance += node.difference[d] * node.difference[d];

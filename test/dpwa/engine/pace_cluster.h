@@ -20,6 +20,9 @@ struct PaceOptions {
   double slowdown = 1;  // of node 0: its steps take so many times as long as the others'
   double factor = 0.5;
   bool ledger = true;
+  bool fresh_only = true;   // peers decline pulls while their snapshot is older than a usual step
+  double pause_chance = 0;  // of each step of any node: it takes `pause` usual steps more
+  double pause = 0;
   unsigned blocks = 1;
   StalenessOptions staleness;
 };
@@ -70,6 +73,7 @@ class PaceCluster {
     Values values;
     Values snapshot;
     Progress published;
+    TimePoint fresh_until = TimePoint::max();
     bool pulling = false;
     std::optional<Arrival> arrival;
     Values difference;  // that came with it

@@ -215,6 +215,50 @@ TEST_CASE("a peer that has nothing new is passed over, then stale, and blended w
   CHECK(driver.round(of_peer(0), progress(2, 4)) == Outcome::mixed);
 }
 
+TEST_CASE("a peer whose snapshot is not fresh costs nothing: another one is asked at once") {
+  PullEngineOptions chosen = measuring();
+  chosen.ledger_factor = 0.5;
+  Driver driver({"w1", "w2"}, chosen);
+  driver.engine.begin({});
+  const auto first = driver.ask();
+  REQUIRE(first);
+  driver.fails(PeerFailure::not_fresh, false, 1);
+  const auto second = driver.ask();
+  REQUIRE(second);
+  CHECK(second->peer != first->peer);
+  driver.fails(PeerFailure::not_fresh, false, 1);
+  CHECK_FALSE(driver.ask());
+  CHECK(driver.arrival.outcome == Outcome::skipped);
+  const PeerRecord& record = driver.engine.table().at(first->peer);
+  CHECK(record.pulls_failed == 0);
+  CHECK(record.retry_at <= driver.now);
+  CHECK(driver.round(of_peer(first->peer), progress(1)) == Outcome::mixed);
+}
+
+TEST_CASE("after 50 rounds without a fresh snapshot one of any age is asked for, once") {
+  PullEngineOptions chosen = measuring();
+  chosen.ledger_factor = 0.5;
+  Driver driver({"w1"}, chosen);
+  const auto ask = [&driver] {
+    driver.engine.begin({});
+    const auto asked = driver.ask();
+    REQUIRE(asked);
+    return *asked;
+  };
+  for (std::uint64_t version = 1; version <= 2; ++version) {
+    for (int round = 0; round < 50; ++round) {
+      CHECK(ask().taken);
+      driver.fails(PeerFailure::not_fresh, false, 1);
+      CHECK_FALSE(driver.ask());
+    }
+    CHECK_FALSE(ask().taken);
+    driver.sends(progress(version));
+    CHECK_FALSE(driver.ask());
+    CHECK(driver.arrival.outcome == Outcome::mixed);
+  }
+  CHECK(ask().taken);
+}
+
 TEST_CASE("a peer whose clock stands still is blended for a while and then no more") {
   PullEngineOptions chosen = measuring();
   chosen.staleness.max_frozen = 200ms;

@@ -106,6 +106,16 @@ TEST_CASE("pulls begin at any moment of a step, and at once where a step waits f
   CHECK(spread.state.plan_pull(spread.random).delay == Duration::zero());
 }
 
+TEST_CASE("a snapshot is fresh for a usual step, and for ever where steps wait for their pulls") {
+  Trainer trainer;
+  trainer.state.step_begins(now);
+  CHECK_FALSE(trainer.state.fresh_for());
+  trainer.state.step_begins(now + 100ms);
+  CHECK(trainer.state.fresh_for() == 100ms);
+  trainer.state.reload(1, /*spread_pulls=*/false, 10s);
+  CHECK_FALSE(trainer.state.fresh_for());
+}
+
 TEST_CASE("another lineage is not blended, and said with a key that limits the line") {
   Trainer trainer;
   Surroundings others;

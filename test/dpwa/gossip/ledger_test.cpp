@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "test/dpwa/net/one_peer.h"
+#include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
 // The pair ledger between real nodes. Over TCP and from memory, a pull states what was taken.
@@ -75,6 +78,38 @@ TEST_CASE("a pull states what was taken only to a peer that keeps the ledger too
       test::patience, {}, capabilities);
   CHECK(pair.step().outcome == Outcome::mixed);
   CHECK(stated == static_cast<int>(expected));
+}
+
+TEST_CASE("a node that stands still gives no snapshot, over TCP and from memory") {
+  for (const bool same_host : {false, true}) {
+    CAPTURE(same_host);
+    test::VectorCluster cluster(2, 8, [&](Config& config) {
+      config.gossip.timeout = test::patience;
+      config.transport.same_host = same_host;
+    });
+    cluster.start();
+    Gossip& still = cluster.at(1).gossip();
+    for (int step = 0; step < 20; ++step) {
+      still.update_send([] { return 1.0; });
+      still.update_wait();
+    }
+    // Far longer than its steps took.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto blends = [&] {
+      Gossip& gossip = cluster.at(0).gossip();
+      gossip.publish([] { return 1.0; });
+      gossip.begin_pull();
+      std::optional<Outcome> outcome;
+      test::eventually([&] {
+        const StepReport report = gossip.update_wait();
+        if (report.outcome != Outcome::pending) outcome = report.outcome;
+        return outcome.has_value();
+      });
+      return outcome == Outcome::mixed;
+    };
+    for (int round = 0; round < 50; ++round) CHECK_FALSE(blends());
+    CHECK(blends());  // rather old than none
+  }
 }
 
 TEST_CASE("without the ledger a node blends whatever it gets") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -19,6 +21,14 @@ wire::Hello hello(std::string cluster, std::string node, wire::Role role = wire:
   hello.cluster = std::move(cluster);
   hello.node = std::move(node);
   return hello;
+}
+
+// What a node answers to this pull at this moment; none: it grants it.
+std::optional<wire::MessageType> refusal(const LocalNode& local, const wire::Pull& pull,
+                                         TimePoint now) {
+  const auto verdict = examine_pull(pull, local, /*busy=*/false, now);
+  const auto* refused = std::get_if<PullRefusal>(&verdict);
+  return refused ? std::optional(refused->type) : std::nullopt;
 }
 
 }  // namespace
@@ -62,6 +72,25 @@ TEST_CASE("the reject of another model names both nodes and the first tensor tha
   CHECK(reject.reason ==
         "the models of 'w1' and 'w2' differ: tensor 0 'x' is float32[8] on 'w1' and "
         "float32[9] on 'w2'");
+}
+
+TEST_CASE("a snapshot that is no longer fresh is given to no pull that states the ledger") {
+  LocalNode local = local_node();
+  Progress progress;
+  progress.version = 3;
+  local.store.publish(*local.store.begin(), progress);
+  local.state = wire::NodeState::ready;
+  const TimePoint until{std::chrono::seconds(5)};
+  const TimePoint after = until + std::chrono::nanoseconds(1);
+  wire::Pull states, known, silent;
+  states.taken = known.taken = 0;
+  known.known_version = 3;
+  CHECK_FALSE(refusal(local, states, after));  // a node that knows no usual step
+  local.fresh_until = until;
+  CHECK_FALSE(refusal(local, states, until));
+  CHECK(refusal(local, states, after) == wire::MessageType::not_fresh);
+  CHECK(refusal(local, known, after) == wire::MessageType::not_modified);
+  CHECK_FALSE(refusal(local, silent, after));
 }
 
 }  // namespace dpwa

@@ -32,6 +32,10 @@ TEST_CASE("a peer that declines is no failure of the connection, which is used a
     type = wire::MessageType::not_modified;
     outcome = Outcome::skipped;
   }
+  SUBCASE("NOT_FRESH") {
+    type = wire::MessageType::not_fresh;
+    outcome = Outcome::skipped;
+  }
   OnePeer pair([type](RawSocket& socket, const PullSeen& request) {
     socket.send(wire::encode_empty(type, request.request_id));
   });

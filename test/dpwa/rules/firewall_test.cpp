@@ -245,9 +245,9 @@ TEST_CASE("an only peer is never quarantined for its distance, but for what is n
 
 TEST_CASE("failures that are not the peer's fault are no offences") {
   Firewall firewall(with(DistancePolicy::refuse), peers);
-  for (const auto failure :
-       {PeerFailure::timed_out, PeerFailure::unreachable, PeerFailure::rejected, PeerFailure::busy,
-        PeerFailure::not_ready, PeerFailure::stale, PeerFailure::unchanged}) {
+  for (const auto failure : {PeerFailure::timed_out, PeerFailure::unreachable,
+                             PeerFailure::rejected, PeerFailure::busy, PeerFailure::not_ready,
+                             PeerFailure::stale, PeerFailure::unchanged, PeerFailure::not_fresh}) {
     for (int i = 0; i < 10; ++i) CHECK_FALSE(firewall.failed(0, failure, start));
   }
   CHECK(firewall.record(0).offences == 0);

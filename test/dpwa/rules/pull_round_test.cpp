@@ -141,6 +141,7 @@ TEST_CASE_FIXTURE(Fixture, "a single failure names the outcome") {
   CHECK(outcome_of({PeerFailure::unreachable}) == Outcome::unreachable);
   CHECK(outcome_of({PeerFailure::busy}) == Outcome::busy);
   CHECK(outcome_of({PeerFailure::not_ready}) == Outcome::not_ready);
+  CHECK(outcome_of({PeerFailure::not_fresh}) == Outcome::skipped);
 }
 
 TEST_CASE_FIXTURE(Fixture, "the most telling of several failures is reported, in any order") {

@@ -120,7 +120,7 @@ TEST_CASE("an ERROR survives the round trip, its reason mended") {
 TEST_CASE("a message without fields is its checksum alone") {
   for (const MessageType type :
        {MessageType::manifest_request, MessageType::not_modified, MessageType::not_ready,
-        MessageType::busy, MessageType::status_request}) {
+        MessageType::not_fresh, MessageType::busy, MessageType::status_request}) {
     const auto frame = encode_empty(type, 77);
     CHECK(frame.size() == header_bytes + 4);
     CHECK(header_of(frame).type == type);

@@ -222,6 +222,7 @@ std::vector<Sample> samples() {
       {"snapshot_final_empty", snapshot_frame(last)},
       {"not_modified", encode_empty(MessageType::not_modified, id)},
       {"not_ready", encode_empty(MessageType::not_ready, id)},
+      {"not_fresh", encode_empty(MessageType::not_fresh, id)},
       {"busy", encode_empty(MessageType::busy, id)},
       {"error", encode(Error{"range is not in the snapshot"}, id)},
       {"status_request", encode_empty(MessageType::status_request, id)},
