@@ -47,13 +47,13 @@ Config read_config(const YAML::Node& document, Locations& locations) {
     read_nodes(*nodes, config.nodes);
     config.lines["nodes"] = nodes->line();
   }
-  check_names(config, locations);
   const bool original = is_original_form(document.IsSequence(), root);
   if (original) {
     set_original_defaults(config.gossip);
     read_original(root, config);
   }
   read_keys(root, config);
+  check_names(config, locations);
   if (original) finish_original(root, config.gossip);
   check_min_nodes(config, locations);
   return config;
@@ -86,17 +86,19 @@ bool has_values(const KeySection& section, const Config& config) {
   return false;
 }
 
-void print_key(YAML::Emitter& out, const Key& key, const Config& config) {
+void print_key(YAML::Emitter& out, const KeySection& section, const Key& key,
+               const Config& config) {
   const std::optional<std::string> value = key.print(config);
   if (!value) return;
   out << YAML::Key << key.name << YAML::Value;
+  if (path_of(section, key) == "kvstore.servers") return print_nodes(out, config.kvstore.servers);
   if (key.quoted) out << YAML::DoubleQuoted;
   out << *value;
 }
 
 void print_keys(YAML::Emitter& out, const KeySection& section, const Config& config) {
   for (const Key& key : section.keys) {
-    print_key(out, key, config);
+    print_key(out, section, key, config);
     if (path_of(section, key) == "nodes" && !config.nodes.empty()) {  // none: a launcher gives them
       out << YAML::Key << key.name << YAML::Value;
       print_nodes(out, config.nodes);
@@ -171,6 +173,16 @@ Config load_cluster(const std::filesystem::path& file) {
   Locations locations(file.string());
   Config config = load_launchable(file);
   require_nodes(config, locations);
+  return config;
+}
+
+Config load_server_config(const std::filesystem::path& file, const std::string& name) {
+  Locations locations(file.string());
+  Config config = read_config(read_document(file, locations), locations);
+  config.self = name.empty() ? name_from_environment() : name;
+  check_server_name(config, config.self, locations);
+  apply_log_variables(config, locations);
+  resolve_nodes(config, locations);
   return config;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/kvstore/compression.h"
 #include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/options.h"
 #include "interpolation/interpolation.h"
@@ -78,6 +79,30 @@ struct CollectiveConfig {
   Minority minority = Minority::stop;  // of a part without the majority of the last group
 };
 
+// local_*: the devices of one process. dist_*: workers and servers (kvstore/shard_engine.h).
+enum class KvstoreType {
+  local_update_cpu,
+  local_allreduce_cpu,
+  local_allreduce_device,
+  dist_sync,
+  dist_async,
+  dist_ssp
+};
+enum class KvstoreUpdate { server, worker };
+
+struct KvstoreConfig {
+  KvstoreType type = KvstoreType::dist_sync;
+  std::uint64_t staleness = 0;  // of dist_ssp, in steps
+  KvstoreUpdate update = KvstoreUpdate::server;
+  std::uint32_t replicas = 0;  // of each slice, on another server: 0 or 1
+  kvstore::CompressionOptions compression;
+  std::vector<NodeEntry> servers;
+  std::uint64_t memory_bytes = 0;  // of one server; 0 = three quarters of the machine's
+  std::uint32_t min_workers = 0;   // that the first step waits for; 0 = all nodes of the file
+  Duration start_wait = std::chrono::seconds(60);  // longest wait at the start for all of them
+  Duration lost_after = std::chrono::seconds(2);   // a process that is silent for so long is lost
+};
+
 struct InterpolationConfig {
   std::string method = "constant";
   InterpolationParameters parameters;  // only those given; the registry knows the defaults
@@ -109,6 +134,7 @@ struct Config {
   Backend backend = Backend::gossip;
   GossipConfig gossip;
   CollectiveConfig collective;
+  KvstoreConfig kvstore;
   InterpolationConfig interpolation;
   SecurityConfig security;
   TransportConfig transport;
@@ -168,6 +194,10 @@ Config reload_config(const std::filesystem::path& file, const std::string& name,
 
 // load_cluster() for a file that may leave `nodes` to a launcher. The result then has no nodes.
 Config load_launchable(const std::filesystem::path& file);
+
+// load_cluster() for a server of backend kvstore: `self` is the name of one of kvstore.servers, or
+// DPWA_NAME.
+Config load_server_config(const std::filesystem::path& file, const std::string& name = "");
 
 // load_cluster() for a text, which messages call `file`. Hosts are not resolved.
 Config parse_cluster(const std::string& text, const std::filesystem::path& file);

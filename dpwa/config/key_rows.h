@@ -172,5 +172,8 @@ KeySection gossip_keys();
 KeySection flow_control_keys();
 KeySection firewall_keys();
 KeySection membership_keys();
+// kvstore_keys.cpp: the sections `kvstore` and those inside it.
+KeySection kvstore_keys();
+KeySection kvstore_compression_keys();
 
 }  // namespace dpwa::config

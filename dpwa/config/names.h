@@ -37,6 +37,20 @@ inline constexpr Word<OnLostRank> on_lost_rank_words[] = {
 inline constexpr Word<Minority> minority_words[] = {{"stop", Minority::stop},
                                                     {"gossip", Minority::gossip}};
 
+inline constexpr Word<KvstoreType> kvstore_type_words[] = {
+    {"dist_sync", KvstoreType::dist_sync},
+    {"dist_async", KvstoreType::dist_async},
+    {"dist_ssp", KvstoreType::dist_ssp},
+    {"local_update_cpu", KvstoreType::local_update_cpu},
+    {"local_allreduce_cpu", KvstoreType::local_allreduce_cpu},
+    {"local_allreduce_device", KvstoreType::local_allreduce_device}};
+inline constexpr Word<KvstoreUpdate> kvstore_update_words[] = {{"server", KvstoreUpdate::server},
+                                                               {"worker", KvstoreUpdate::worker}};
+inline constexpr Word<kvstore::Compression> kvstore_compression_words[] = {
+    {"none", kvstore::Compression::none},
+    {"fp16", kvstore::Compression::fp16},
+    {"2bit", kvstore::Compression::two_bit}};
+
 inline constexpr Word<Codec> encoding_words[] = {
     {"fp32", Codec::raw}, {"fp16", Codec::fp16}, {"bf16", Codec::bf16}, {"int8", Codec::int8}};
 inline constexpr Word<bool> join_words[] = {{"open", true}, {"closed", false}};

@@ -43,10 +43,23 @@ NodeEntry read_node(const Section& section) {
   return node;
 }
 
-std::vector<std::string> node_names(const Config& config) {
+std::vector<std::string> names_of(const std::vector<NodeEntry>& nodes) {
   std::vector<std::string> names;
-  for (const NodeEntry& node : config.nodes) names.push_back(node.name);
+  for (const NodeEntry& node : nodes) names.push_back(node.name);
   return names;
+}
+
+void check_name(const std::string& list, const std::string& kind,
+                const std::vector<std::string>& names, const std::string& name,
+                const Locations& locations) {
+  if (name.empty()) {
+    locations.fail(
+        list, "no " + kind + " name was given (--name or DPWA_NAME); accepted: " + joined(names));
+  }
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    locations.fail(list, "no " + kind + " is named " + shown(name) + ";" + suggestion(name, names) +
+                             " accepted: " + joined(names));
+  }
 }
 
 // The value of a variable as if it had been written for `key` in the file.
@@ -127,27 +140,30 @@ void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes) {
 }
 
 void check_names(const Config& config, const Locations& locations) {
-  std::map<std::string, std::size_t> seen;
-  for (std::size_t i = 0; i < config.nodes.size(); ++i) {
-    const auto [found, first] = seen.try_emplace(config.nodes[i].name, i);
-    if (!first) {
-      locations.fail("nodes[" + std::to_string(i) + "].name",
-                     shown(config.nodes[i].name) + " is already the name of " + "nodes[" +
-                         std::to_string(found->second) + "]" + "; accepted: a name of its own");
+  std::map<std::string, std::string> seen;
+  const auto check = [&](const std::string& list, const std::vector<NodeEntry>& entries) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::string place = list + "[" + std::to_string(i) + "]";
+      const auto [found, first] = seen.try_emplace(entries[i].name, place);
+      if (!first) {
+        locations.fail(place + ".name", shown(entries[i].name) + " is already the name of " +
+                                            found->second + "; accepted: a name of its own");
+      }
     }
-  }
+  };
+  check("nodes", config.nodes);
+  check("kvstore.servers", config.kvstore.servers);
 }
 
 void check_own_name(const Config& config, const std::string& name, const Locations& locations) {
-  const std::vector<std::string> names = node_names(config);
-  if (name.empty()) {
-    locations.fail("nodes",
-                   "no node name was given (--name or DPWA_NAME); accepted: " + joined(names));
+  check_name("nodes", "node", names_of(config.nodes), name, locations);
+}
+
+void check_server_name(const Config& config, const std::string& name, const Locations& locations) {
+  if (config.kvstore.servers.empty()) {
+    locations.fail("kvstore.servers", "missing; accepted: a list of {name, host, port}");
   }
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    locations.fail("nodes", "no node is named " + shown(name) + ";" + suggestion(name, names) +
-                                " accepted: " + joined(names));
-  }
+  check_name("kvstore.servers", "server", names_of(config.kvstore.servers), name, locations);
 }
 
 std::string name_from_environment() {

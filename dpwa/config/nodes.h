@@ -15,17 +15,21 @@ namespace dpwa::config {
 
 class Field;
 
-// The list `nodes`: names, endpoints and processors. The table of keys leaves it out.
+// The lists `nodes` and `kvstore.servers`: names, endpoints and processors. The table of keys
+// leaves them out.
 void read_nodes(const Field& list, std::vector<NodeEntry>& nodes);
 void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes);
 
 std::string read_host(const Field& field);
 std::uint16_t read_port(const Field& field);
 
-// Throws ConfigError when two nodes have the same name.
+// Throws ConfigError when two nodes, or servers, have the same name.
 void check_names(const Config& config, const Locations& locations);
 // Throws when no node is called `name`, listing those there are.
 void check_own_name(const Config& config, const std::string& name, const Locations& locations);
+
+// The same of a server.
+void check_server_name(const Config& config, const std::string& name, const Locations& locations);
 
 // The own node, as the command line and the environment describe it.
 

@@ -45,10 +45,6 @@ Resolved ask(const std::string& host) {
   return resolved;
 }
 
-std::string node_key(std::size_t index, const std::string& name = "") {
-  return "nodes[" + std::to_string(index) + "]" + (name.empty() ? "" : "." + name);
-}
-
 const std::vector<std::string>& resolved(Resolver& resolver, const std::string& host,
                                          const std::string& key, const Locations& locations) {
   const Resolved& result = resolver.resolve(host);
@@ -64,37 +60,34 @@ const std::vector<std::string>& resolved(Resolver& resolver, const std::string& 
 // only on one machine, which means that both nodes are dialled over loopback.
 class Endpoints {
  public:
-  Endpoints(const Config& config, const Locations& locations)
-      : config_(config), locations_(locations) {}
+  explicit Endpoints(const Locations& locations) : locations_(locations) {}
 
-  void add(std::size_t index) {
-    const NodeEntry& node = config_.nodes[index];
-    for (const std::string& address : node.addresses) claim(dialled_, address, index, "port");
+  // `place`: of the entry in the file, such as "nodes[0]". The entry outlives this object.
+  void add(const std::string& place, const NodeEntry& node) {
+    for (const std::string& address : node.addresses) claim(dialled_, address, place, node, "port");
     const bool on_loopback = is_loopback(node.addresses.front());
     const std::string machine = on_loopback ? "loopback " : "";
     if (is_wildcard(node.bind_address)) {
-      if (on_loopback) claim(listening_, machine + "any", index, "bind");
+      if (on_loopback) claim(listening_, machine + "any", place, node, "bind");
     } else if (on_loopback || !is_loopback(node.bind_address)) {
-      claim(listening_, machine + node.bind_address, index, "bind");
+      claim(listening_, machine + node.bind_address, place, node, "bind");
     }
   }
 
  private:
-  using Claims = std::map<std::pair<std::string, std::uint16_t>, std::size_t>;
+  using Claims = std::map<std::pair<std::string, std::uint16_t>, const NodeEntry*>;
 
-  void claim(Claims& claims, const std::string& address, std::size_t index,
-             const std::string& key) {
-    const NodeEntry& node = config_.nodes[index];
-    const auto [found, first] = claims.try_emplace({address, node.port}, index);
-    if (first || found->second == index) return;
-    const NodeEntry& other = config_.nodes[found->second];
+  void claim(Claims& claims, const std::string& address, const std::string& place,
+             const NodeEntry& node, const std::string& key) {
+    const auto [found, first] = claims.try_emplace({address, node.port}, &node);
+    if (first || found->second == &node) return;
     const std::string& host = key == "bind" ? node.bind_host() : node.host;
-    locations_.fail(node_key(index, key), shown(host + ":" + std::to_string(node.port)) +
-                                              " is already the endpoint of node '" + other.name +
-                                              "'; accepted: a port or host of its own");
+    locations_.fail(place + "." + key, shown(host + ":" + std::to_string(node.port)) +
+                                           " is already the endpoint of node '" +
+                                           found->second->name +
+                                           "'; accepted: a port or host of its own");
   }
 
-  const Config& config_;
   const Locations& locations_;
   Claims dialled_;
   Claims listening_;
@@ -116,19 +109,18 @@ bool is_wildcard(const std::string& address) {
 
 void resolve_nodes(Config& config, const Locations& locations) {
   Resolver resolver;
-  Endpoints endpoints(config, locations);
-  for (std::size_t i = 0; i < config.nodes.size(); ++i) {
-    NodeEntry& node = config.nodes[i];
-    node.addresses = resolved(resolver, node.host, node_key(i, "host"), locations);
+  Endpoints endpoints(locations);
+  const auto resolve = [&](const std::string& place, NodeEntry& node) {
+    node.addresses = resolved(resolver, node.host, place + ".host", locations);
     if (std::any_of(node.addresses.begin(), node.addresses.end(), is_wildcard)) {
-      locations.fail(node_key(i, "host"), shown(node.host) +
-                                              " is not an address that peers can dial; accepted: "
-                                              "the address of the machine (and bind: " +
-                                              node.host + " to listen everywhere)");
+      locations.fail(place + ".host", shown(node.host) +
+                                          " is not an address that peers can dial; accepted: "
+                                          "the address of the machine (and bind: " +
+                                          node.host + " to listen everywhere)");
     }
-    const std::string bind_key = node_key(i, node.bind.empty() ? "host" : "bind");
+    const std::string bind_key = place + (node.bind.empty() ? ".host" : ".bind");
     node.bind_address = resolved(resolver, node.bind_host(), bind_key, locations).front();
-    endpoints.add(i);
+    endpoints.add(place, node);
     if (config.security.mode.empty() && !is_loopback(node.bind_address)) {
       locations.fail(bind_key,
                      shown(node.bind_host()) +
@@ -136,7 +128,14 @@ void resolve_nodes(Config& config, const Locations& locations) {
                          "security: {mode: psk, key_file: FILE}, {mode: insecure} on a private "
                          "network, or a loopback address");
     }
-  }
+  };
+  const auto resolve_all = [&](const std::string& list, std::vector<NodeEntry>& entries) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      resolve(list + "[" + std::to_string(i) + "]", entries[i]);
+    }
+  };
+  resolve_all("nodes", config.nodes);
+  resolve_all("kvstore.servers", config.kvstore.servers);
 }
 
 }  // namespace dpwa::config

@@ -214,6 +214,22 @@ std::vector<std::uint16_t> ShardEngine::filled() const {
   return servers;
 }
 
+std::uint64_t ShardEngine::bytes() const {
+  std::uint64_t total = 0;
+  for (const auto& [id, held] : slices_) {
+    total += held.values->size() + held.optimizer->bytes().size();
+    for (const auto& [step, round] : held.rounds) total += round.sum.size();
+  }
+  return total;
+}
+
+std::size_t ShardEngine::without_replica() const {
+  if (!rules_.replicas) return 0;
+  return static_cast<std::size_t>(std::ranges::count_if(slices_, [&](const Entry& entry) {
+    return is_primary(entry.second.home) && entry.second.backup != Backup::synced;
+  }));
+}
+
 std::optional<ShardEngine::View> ShardEngine::view(const SliceId& slice) const {
   const auto found = slices_.find(slice);
   if (found == slices_.end()) return std::nullopt;

@@ -116,6 +116,10 @@ class ShardEngine {
   };
   std::optional<View> view(const SliceId& slice) const;
   std::size_t size() const { return slices_.size(); }
+  // Of values, optimizer state and open rounds, of replicas too.
+  std::uint64_t bytes() const;
+  // The slices that workers find here and that no other server has stored, where one should.
+  std::size_t without_replica() const;
 
  private:
   struct Waiter {

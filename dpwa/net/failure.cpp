@@ -6,7 +6,8 @@
 namespace dpwa::net {
 
 Failure::Failure(const boost::system::error_code& error)
-    : detail(error == boost::asio::error::eof ? "the connection was closed" : error.message()) {}
+    : detail(error == boost::asio::error::eof ? "the connection was closed" : error.message()),
+      nobody_listens(error == boost::asio::error::connection_refused) {}
 
 Failure::Failure(const wire::WireError& error)
     : kind(error.fault == wire::Fault::bad_version ? Kind::version : Kind::protocol),

@@ -42,6 +42,7 @@ struct Failure {
   Kind kind = Kind::ended;
   std::string detail;                      // one line for the log
   std::optional<wire::RejectCode> reject;  // of Kind::rejected, where there was a REJECT
+  bool nobody_listens = false;             // the host answered that no process does at this port
 };
 
 template <typename T>

@@ -7,22 +7,18 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
-#include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/server.h"
-#include "dpwa/net/status_query.h"
 #include "dpwa/node/contacts.h"
+#include "dpwa/node/listen.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 
@@ -112,55 +108,6 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
   return options;
 }
 
-// Where this node itself can be asked whether it runs already.
-PeerAddress listening_address(const Config& config) {
-  const NodeEntry& self = config.self_node();
-  const std::string bound = self.bind_address.empty() ? self.bind_host() : self.bind_address;
-  const bool all = bound == "0.0.0.0" || bound == "::";
-  return {self.name, {all ? (bound == "::" ? "::1" : "127.0.0.1") : bound}, self.port};
-}
-
-using SteadyClock = std::chrono::steady_clock;
-constexpr auto between_tries = std::chrono::milliseconds(100);
-constexpr auto answer_time = std::chrono::milliseconds(500);
-// A node that is about to end still answers for a moment.
-constexpr auto ending_time = std::chrono::seconds(1);
-
-// The name of the node of this cluster that answers at `address`; none: no such node answers.
-std::optional<std::string> holder(const PeerAddress& address, const LocalNode& local) {
-  const auto answers = query_status(local.cluster, {address}, answer_time, local.security.get());
-  const auto status = nlohmann::json::parse(answers.front().json, nullptr, /*exceptions=*/false);
-  if (!status.is_object() || !status.contains("node") || !status["node"].is_string())
-    return std::nullopt;
-  return status["node"].get<std::string>();
-}
-
-// Calls Server::listen() again while the address is in use: by an outgoing connection that has got
-// this port, or by a process that is about to end. Gives up after `patience`; when a node of this
-// cluster answers at `address`, after about a second, with the name of that node. Returns the port;
-// throws std::runtime_error.
-std::uint16_t listen_patiently(Server& server, const PeerAddress& address, const LocalNode& local,
-                               Duration patience) {
-  const auto begun = SteadyClock::now();
-  bool told = false;
-  while (true) {
-    try {
-      return server.listen();
-    } catch (const std::system_error& error) {
-      const Duration elapsed = SteadyClock::now() - begun;
-      if (error.code() != std::errc::address_in_use || elapsed >= patience) throw;
-      if (elapsed >= std::min<Duration>(ending_time, patience)) {
-        if (const auto name = holder(address, local))
-          throw std::runtime_error(std::string(error.what()) + " by a process that runs as node '" +
-                                   *name + "' of cluster '" + local.cluster + "'");
-      }
-      if (!told) log(LogLevel::warn, "node", std::string(error.what()) + "; trying again");
-      told = true;
-    }
-    std::this_thread::sleep_for(between_tries);
-  }
-}
-
 }  // namespace
 
 class Node::Threads {
@@ -174,7 +121,7 @@ class Node::Threads {
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
         server_(rx_io_, local_, server_options(config),
                 server_events(std::move(options.on_served))),
-        address_(listening_address(config)) {
+        address_(own_address(config.self_node())) {
     local_.codec = config.transport.encoding;
     local_.keeps_ledger = options.ledger_factor.has_value();
     local_.security = make_security(config);

@@ -1,0 +1,164 @@
+#include <cstdint>
+#include <string>
+
+#include "dpwa/config/field.h"
+#include "dpwa/config/key_rows.h"
+#include "dpwa/config/nodes.h"
+#include "dpwa/config/text.h"
+#include "dpwa/kvstore/compression.h"
+
+namespace dpwa::config {
+namespace {
+
+// A list of maps, read and printed by nodes.cpp: an exception.
+Key servers_key() {
+  Key key;
+  key.name = "servers";
+  key.comment = "the servers: {name, host, port} each, as in nodes";
+  key.accepted = "a list, at least one entry";
+  key.reference =
+      "the servers, with the keys of [nodes](#nodes); required for the types `dist_*`. The order "
+      "is "
+      "the same in all files of a cluster";
+  key.sample = "[{name: s1, host: 127.0.0.1, port: 24100}]";
+  key.bounds = {"[{name: s1, host: 127.0.0.1, port: 1}]", "[{name: s1, host: a, port: 65535}]"};
+  key.beyond = {"[]", "s1", "[{name: s1}]"};
+  key.read = [](const Field& field, Config& config) {
+    read_nodes(field, config.kvstore.servers);
+    config.lines[field.key()] = field.line();
+  };
+  key.print = [](const Config& config) -> std::optional<std::string> {
+    std::string text;
+    for (const NodeEntry& server : config.kvstore.servers) {
+      text += server.name + " " + server.host + ":" + std::to_string(server.port) + " ";
+    }
+    if (text.empty()) return std::nullopt;
+    return text;
+  };
+  key.copy = [](const Config& from, Config& to) { to.kvstore.servers = from.kvstore.servers; };
+  key.same = [](const Config& a, const Config& b) {
+    return a.kvstore.servers == b.kvstore.servers;
+  };
+  return key;
+}
+
+// The threshold of 2bit: 0 in CompressionOptions means automatic.
+Format<double> threshold() {
+  constexpr auto word = "auto";
+  const Format<double> above_0 = number(0, unbounded);
+  return {
+      .read =
+          [above_0](const Field& field) {
+            if (field.is_scalar() && field.text() == word) return 0.0;
+            const double value = above_0.read(field);
+            if (value <= 0) {
+              field.fail(shown(field.text()) +
+                         " is out of range; accepted: auto, or a number "
+                         "above 0");
+            }
+            return value;
+          },
+      .print = [above_0](const double& value) { return value == 0 ? word : above_0.print(value); },
+      .accepted = "`auto`, or a number above 0",
+      .bounds = {"auto", "0.001"},
+      .beyond = {"0", "-1", "large"}};
+}
+
+void check_kvstore(const Section& section, const Config& config) {
+  const KvstoreConfig& store = config.kvstore;
+  const bool merged = store.type == KvstoreType::dist_sync ||
+                      (store.type == KvstoreType::dist_ssp && store.staleness == 0);
+  const bool distributed =
+      merged || store.type == KvstoreType::dist_async || store.type == KvstoreType::dist_ssp;
+  if (distributed && !merged && store.update == KvstoreUpdate::worker) {
+    section.need("update", "server")
+        .fail(std::string("type ") + name_in(kvstore_type_words, store.type) +
+              " makes an update at each push, which only servers can do; accepted: server, or type "
+              "dist_sync");
+  }
+  if (store.staleness != 0 && store.type != KvstoreType::dist_ssp) {
+    section.need("staleness", "0").fail("is only for type dist_ssp; accepted: 0, or that type");
+  }
+  if (store.replicas > 0 && store.servers.size() == 1) {
+    section.need("replicas", "0")
+        .fail(
+            "a replica lies on another server, and kvstore.servers has one; accepted: 0, or more "
+            "servers");
+  }
+}
+
+}  // namespace
+
+KeySection kvstore_keys() {
+  const In in(&Config::kvstore);
+  const auto steps = whole(0, std::int64_t{1} << 40, "a number of steps");
+  return {
+      .path = "kvstore",
+      .above = {"Only for backend kvstore: gradients go to servers (dpwa kvserver), weights come "
+                "back."},
+      .keys =
+          {
+              in.key("type", &KvstoreConfig::type, choice(kvstore_type_words),
+                     "dist_sync | dist_async | dist_ssp, or a type for one process",
+                     {.reference =
+                          "`dist_sync`: a step is one update, made of one push of every live "
+                          "worker; `dist_async`: each push is an update; `dist_ssp`: the same "
+                          "with bounded `staleness`. The `local_*` types are for the devices of "
+                          "one process ([KVSTORE.md](KVSTORE.md))"}),
+              in.key("staleness", &KvstoreConfig::staleness, steps,
+                     "of dist_ssp: steps that a worker may be ahead of the slowest one",
+                     {.reference = "for `dist_ssp`: the number of steps that a worker may be ahead "
+                                   "of the slowest one; 0 is `dist_sync`"}),
+              in.key("update", &KvstoreConfig::update, choice(kvstore_update_words),
+                     "server: the optimizer runs on the servers | worker: on each worker",
+                     {.reference = "`server`: the servers run the optimizer and weights come back; "
+                                   "`worker`: summed gradients come back and each worker steps "
+                                   "(`dist_sync` only)"}),
+              in.key("replicas", &KvstoreConfig::replicas, whole(0, 1, "a count"),
+                     "1: each value has a replica on another server; none is lost with a server",
+                     {.reference = "`1`: each value has a replica on another server, and no "
+                                   "acknowledged update is lost with a server"}),
+              in.key("memory_bytes", &KvstoreConfig::memory_bytes,
+                     size(0, std::int64_t{1} << 50, "a size"),
+                     "of one server: values, optimizer state, sums, replicas; 0 = 3/4 of the "
+                     "machine's",
+                     {.reference = "the memory that one server may take for values, the state of "
+                                   "the optimizer, sums and replicas; a key beyond it is refused. "
+                                   "0 = three quarters of the memory of its machine"}),
+              in.key("min_workers", &KvstoreConfig::min_workers, whole(0, 4096, "a count"),
+                     "that the first step waits for; 0 = all nodes of the file",
+                     {.reference = "the number of workers that the first step waits for; 0 = all "
+                                   "nodes of the file"}),
+              in.key("start_wait_ms", &KvstoreConfig::start_wait, duration_above_0(),
+                     "longest wait at the start: of workers for the first step, of a server for "
+                     "its port",
+                     {.reference = "the longest wait at the start: of a worker for the servers and "
+                                   "the other workers, and of a server for its port"}),
+              in.key("lost_after_ms", &KvstoreConfig::lost_after, duration_above_0(),
+                     "a worker or server that is silent for this long is left out",
+                     {.reference = "a worker or server that is silent for this long is left out of "
+                                   "the following steps. A worker that computes for very long is "
+                                   "left out after a limit that is learned from the run"}),
+              servers_key(),
+          },
+      .check = check_kvstore};
+}
+
+KeySection kvstore_compression_keys() {
+  const In in(&Config::kvstore, &KvstoreConfig::compression);
+  return {.path = "kvstore.compression",
+          .layout = Layout::flow,
+          .accepted = "{type: none | fp16 | 2bit}",
+          .keys = {
+              in.key("type", &kvstore::CompressionOptions::type, choice(kvstore_compression_words),
+                     "none | fp16 | 2bit: format of pushed gradients",
+                     {.reference = "format of gradients on their way to a server. What a gradient "
+                                   "loses is added to the next one"}),
+              in.key("threshold", &kvstore::CompressionOptions::threshold, threshold(),
+                     "of 2bit; auto = 2 x the root mean square of each gradient",
+                     {.reference = "of `2bit`: every element is sent as −t, 0 or +t. `auto`: t is "
+                                   "twice the root mean square of each gradient"}),
+          }};
+}
+
+}  // namespace dpwa::config

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dpwa/kvstore/epoch.h"
+
+namespace dpwa::kvserver {
+
+// What changes from one epoch to the next, a line each: who takes part and who does not any more.
+// Pure.
+std::vector<std::string> words_for_change(const kvstore::Epoch& before,
+                                          const kvstore::Epoch& after);
+
+}  // namespace dpwa::kvserver

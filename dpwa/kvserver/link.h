@@ -1,0 +1,65 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dpwa/kvserver/outbox.h"
+#include "dpwa/kvstore/epoch.h"
+#include "dpwa/log/log.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/peer_address.h"
+#include "dpwa/net/stream.h"
+
+namespace dpwa::kvserver {
+
+// The connection that a process of the store keeps to a server. Between servers it carries the
+// messages of this end alone: those of the other come over a connection that the other has made.
+// Connects again when it breaks. Messages are dropped while there is no connection: the engines
+// send again what matters. I/O thread only.
+class Link : public std::enable_shared_from_this<Link> {
+ public:
+  struct Events {
+    std::function<void(const kvstore::MemberId& server)> lost;  // the process has ended
+    // Of the types in `accepted`.
+    std::function<void(const kvstore::MemberId& server, std::uint64_t tag,
+                       kvstore::Message message)>
+        received{};
+    std::vector<wire::TypeBound> accepted{};
+  };
+  Link(boost::asio::io_context& io, LocalNode& local, PeerAddress address,
+       std::string congestion_control, Events events);
+
+  void start();
+  void send(kvstore::Message message, std::uint64_t tag = 0);
+  void stop();
+  bool is_open() const { return connected_; }
+
+ private:
+  boost::asio::awaitable<void> run();
+  boost::asio::awaitable<bool> connect();
+  boost::asio::awaitable<void> write();
+  boost::asio::awaitable<void> read();
+  void hang_up();
+  void protocol_error(const std::string& what);
+
+  LocalNode& local_;
+  const PeerAddress address_;
+  const std::string congestion_control_;
+  const Events events_;
+  net::Stream stream_;
+  boost::asio::steady_timer wake_;  // there is something to write, or to end
+  Outbox outbox_;
+  std::uint64_t incarnation_ = 0;  // of the other server, on the last connection; 0: none yet
+  bool connected_ = false;
+  std::uint64_t connections_ = 0;  // so far
+  bool stopped_ = false;
+  LogLimiter limiter_;
+};
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "dpwa/kvstore/messages.h"
+#include "dpwa/wire/kv_messages.h"
+
+namespace dpwa::kvserver {
+
+// The messages that wait to be written to one connection. Beats and messages on epochs go before
+// those with values: a member that sends many values over a slow line must not seem silent. The
+// engines bear messages that overtake one another. One thread.
+class Outbox {
+ public:
+  // A frame and the memory that it views.
+  struct Item {
+    kvstore::Message message;
+    wire::KvFrame frame;
+    std::vector<boost::asio::const_buffer> buffers() const;
+  };
+
+  void add(kvstore::Message message, std::uint64_t tag);
+  bool empty() const { return urgent_.empty() && other_.empty(); }
+  std::size_t bytes() const { return bytes_; }  // of the values that wait
+  // The next one, encoded; null: none. A message that cannot be encoded is left out: a defect, and
+  // the engines would send it again for ever.
+  std::unique_ptr<Item> next();
+  void clear();
+
+ private:
+  struct Waiting {
+    kvstore::Message message;
+    std::uint32_t request_id = 0;
+    std::size_t bytes = 0;
+  };
+  std::deque<Waiting> urgent_;
+  std::deque<Waiting> other_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace dpwa::kvserver

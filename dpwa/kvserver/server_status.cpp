@@ -1,0 +1,61 @@
+#include "dpwa/kvserver/server_status.h"
+
+#include <nlohmann/json.hpp>
+
+#include "dpwa/base/version.h"
+
+namespace dpwa::kvserver {
+namespace {
+
+const char* word_for(const kvstore::Epoch& epoch, const kvstore::MemberId& self) {
+  if (epoch.number == 0) return "starting";
+  if (!epoch.has(self)) return "waiting";  // to be taken in again
+  const auto state = epoch.servers[*epoch.server(self.name)].state;
+  return state == kvstore::ServerState::up ? "up" : "filling";
+}
+
+}  // namespace
+
+std::string server_status(const LocalNode& local, const kvstore::ServerEngine& engine,
+                          std::string_view type, std::uint64_t memory_bytes, TimePoint now) {
+  const kvstore::Epoch& epoch = engine.epoch();
+  const kvstore::ShardEngine& shard = engine.shard();
+  const kvstore::ShardCounts& counts = shard.counts();
+  nlohmann::ordered_json status;
+  status["node"] = local.name;
+  status["role"] = "kvserver";
+  status["cluster"] = local.cluster;
+  status["version"] = version();
+  status["incarnation"] = local.incarnation;
+  status["backend"] = "kvstore";
+  status["type"] = type;
+  status["state"] = word_for(epoch, engine.self());
+  status["epoch"] = epoch.number;
+  status["clock"] = shard.clock();
+  status["slices"] = shard.size();
+  status["bytes"] = shard.bytes();
+  status["memory_bytes"] = memory_bytes;
+  status["updates"] = counts.updates;
+  status["late"] = counts.late;
+  status["duplicates"] = counts.duplicates;
+  status["not_finite"] = counts.not_finite;
+  status["without_replica"] = shard.without_replica();
+  status["missing"] = engine.missing(now);
+  status["servers"] = nlohmann::ordered_json::array();
+  for (const kvstore::ServerEntry& server : epoch.servers) {
+    const char* const words[] = {"", "down", "filling", "up"};
+    status["servers"].push_back(
+        {{"name", server.id.name}, {"state", words[static_cast<std::size_t>(server.state)]}});
+  }
+  status["workers"] = nlohmann::ordered_json::array();
+  for (const kvstore::WorkerEntry& worker : epoch.workers) {
+    status["workers"].push_back({{"name", worker.id.name}, {"first_step", worker.first_step}});
+  }
+  status["connections_accepted"] = local.traffic.connections_accepted.load();
+  status["connections_refused"] = local.traffic.connections_refused.load();
+  status["protocol_errors"] = local.traffic.protocol_errors.load();
+  status["security_failures"] = local.traffic.security_failures.load();
+  return status.dump();
+}
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "dpwa/base/time.h"
+#include "dpwa/kvstore/server_engine.h"
+#include "dpwa/net/local_node.h"
+
+namespace dpwa::kvserver {
+
+// A server's answer to STATUS: one JSON object, described in docs/PROTOCOL.md.
+std::string server_status(const LocalNode& local, const kvstore::ServerEngine& engine,
+                          std::string_view type, std::uint64_t memory_bytes, TimePoint now);
+
+}  // namespace dpwa::kvserver

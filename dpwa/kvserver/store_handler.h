@@ -1,0 +1,56 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dpwa/kvserver/outbox.h"
+#include "dpwa/kvstore/messages.h"
+#include "dpwa/net/request_handler.h"
+
+namespace dpwa::kvserver {
+
+// The messages of workers and of other servers on inbound connections, and the way back to workers.
+// A message needs no reply of its own: what the engine has for a worker is written to the newest
+// connection of that name. The first message of a connection stays unanswered for as long as the
+// connection lasts: its coroutine is the writer. Rx thread only.
+class StoreHandler : public RequestHandler {
+ public:
+  using Receive = std::function<void(const kvstore::MemberId& from, std::uint64_t tag,
+                                     kvstore::Message message)>;
+  // `servers`: the names of all of them.
+  StoreHandler(std::set<std::string> servers, Receive receive)
+      : servers_(std::move(servers)), receive_(std::move(receive)) {}
+
+  std::vector<wire::TypeBound> requests(const Requester& requester) const override;
+  bool may_wait() const override { return true; }
+  boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
+  void connection_closed(const Responder& responder) override;
+
+  // Is dropped where the worker has no connection.
+  void send(const std::string& worker, std::uint64_t tag, kvstore::Message message);
+  std::size_t workers() const { return newest_.size(); }  // that have a connection
+
+ private:
+  struct Connection {
+    explicit Connection(Responder& to) : responder(&to), wake(to.executor()) {}
+    Responder* responder;
+    boost::asio::steady_timer wake;  // there is something to write, or it has ended
+    Outbox outbox;
+    bool ended = false;
+  };
+  static boost::asio::awaitable<void> write(std::shared_ptr<Connection> connection);
+
+  const std::set<std::string> servers_;
+  const Receive receive_;
+  std::map<const Responder*, std::shared_ptr<Connection>> connections_;  // of workers
+  std::map<std::string, std::shared_ptr<Connection>> newest_;            // by name
+};
+
+}  // namespace dpwa::kvserver

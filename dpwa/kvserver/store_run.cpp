@@ -1,0 +1,187 @@
+#include "dpwa/kvserver/store_run.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "dpwa/config/names.h"
+#include "dpwa/kvserver/epoch_words.h"
+#include "dpwa/kvserver/server_status.h"
+#include "dpwa/log/log.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/io_thread.h"
+#include "dpwa/node/listen.h"
+#include "dpwa/security/security.h"
+
+namespace dpwa::kvserver {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto between_ticks = std::chrono::milliseconds(25);
+
+const NodeEntry& own_entry(const Config& config) {
+  return *std::ranges::find(config.kvstore.servers, config.self, &NodeEntry::name);
+}
+
+std::vector<std::string> server_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const NodeEntry& server : config.kvstore.servers) names.push_back(server.name);
+  return names;
+}
+
+// All who may call: the workers, and the other servers.
+std::vector<std::string> callers(const Config& config) {
+  std::vector<std::string> names;
+  for (const NodeEntry& node : config.nodes) names.push_back(node.name);
+  for (const NodeEntry& server : config.kvstore.servers) {
+    if (server.name != config.self) names.push_back(server.name);
+  }
+  return names;
+}
+
+PeerAddress address_of(const NodeEntry& entry) {
+  return {entry.name, entry.addresses.empty() ? std::vector{entry.host} : entry.addresses,
+          entry.port};
+}
+
+ServerOptions options_for(const Config& config) {
+  const NodeEntry& self = own_entry(config);
+  ServerOptions options;
+  static_cast<ServingOptions&>(options) = config.transport;
+  options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
+  options.port = self.port;
+  options.same_host = false;  // there are no snapshots to be read
+  // The window of a worker bounds its requests; a key of some bytes may come very often.
+  options.max_requests_per_second = 0;
+  return options;
+}
+
+kvstore::ServerOptions engine_options(const Config& config) {
+  const KvstoreConfig& store = config.kvstore;
+  const auto type = store.type == KvstoreType::dist_async ? kvstore::StoreType::dist_async
+                    : store.type == KvstoreType::dist_ssp ? kvstore::StoreType::dist_ssp
+                                                          : kvstore::StoreType::dist_sync;
+  kvstore::ServerOptions options;
+  options.shard = kvstore::rules_of(type, store.staleness, store.replicas > 0);
+  options.watch.min_workers = store.min_workers > 0 ? store.min_workers : config.nodes.size();
+  options.watch.silent_after = store.lost_after;
+  options.beat = std::min<Duration>(options.beat, store.lost_after / 8);
+  return options;
+}
+
+}  // namespace
+
+StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
+    : config_(config),
+      local_(config.cluster, config.self, incarnation, callers(config), Manifest{},
+             config.transport.chunk_bytes, [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+      engine_(engine_options(config), {config.self, incarnation}, server_names(config),
+              SteadyClock::now()),
+      server_(io_, local_, options_for(config),
+              {[](const std::string&, std::uint64_t) {},
+               [](const std::string&, const Progress&, ServedFor) {},
+               [this]() -> asio::awaitable<std::string> {
+                 co_return server_status(
+                     local_, engine_,
+                     config::name_in(config::kvstore_type_words, config_.kvstore.type),
+                     config_.kvstore.memory_bytes, SteadyClock::now());
+               }}),
+      timer_(io_) {
+  local_.security = make_security(config);
+  local_.state = wire::NodeState::ready;
+  const std::vector<std::string> names = server_names(config);
+  auto handler = std::make_unique<StoreHandler>(
+      std::set<std::string>(names.begin(), names.end()),
+      [this](const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) {
+        receive(from, tag, std::move(message));
+      });
+  handler_ = handler.get();
+  server_.add(std::move(handler));
+  for (const NodeEntry& server : config.kvstore.servers) {
+    if (server.name == config.self) continue;
+    links_[server.name] = std::make_shared<Link>(
+        io_, local_, address_of(server), config.transport.congestion_control,
+        Link::Events{[this](const kvstore::MemberId& member) { engine_.lost(member); }});
+  }
+}
+
+StoreRun::~StoreRun() = default;
+
+std::uint16_t StoreRun::listen(Duration patience) {
+  return listen_patiently(server_, own_address(own_entry(config_)), local_, patience);
+}
+
+void StoreRun::run() {
+  server_.serve();
+  for (const auto& [name, link] : links_) link->start();
+  asio::co_spawn(io_, tick(), net::rethrow);
+  net::run_io(io_);
+}
+
+void StoreRun::stop() {
+  asio::post(io_, [this] { end(); });
+}
+
+void StoreRun::end() {
+  if (ended_) return;
+  ended_ = true;
+  timer_.cancel();
+  for (const auto& [name, link] : links_) link->stop();
+  server_.stop();
+}
+
+asio::awaitable<void> StoreRun::tick() {
+  while (!ended_) {
+    engine_.tick(SteadyClock::now());
+    deliver();
+    if (engine_.deposed()) {
+      deposed_ = true;
+      end();
+      co_return;
+    }
+    note_changes();
+    timer_.expires_after(between_ticks);
+    co_await timer_.async_wait(net::as_result);
+  }
+}
+
+void StoreRun::receive(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) {
+  engine_.receive(from, tag, std::move(message), SteadyClock::now());
+  deliver();
+}
+
+void StoreRun::deliver() {
+  for (kvstore::Outgoing& each : engine_.take()) {
+    const auto link = links_.find(each.to);
+    if (link != links_.end()) {
+      link->second->send(std::move(each.message));
+    } else {
+      handler_->send(each.to, each.tag, std::move(each.message));
+    }
+  }
+}
+
+// Lines for the log: who left and came, and pushes that did not count.
+void StoreRun::note_changes() {
+  if (engine_.epoch().number != noted_.number) {
+    for (const std::string& line : words_for_change(noted_, engine_.epoch())) {
+      log(LogLevel::info, "kvserver", line);
+    }
+    noted_ = engine_.epoch();
+  }
+  const kvstore::ShardCounts& counts = engine_.shard().counts();
+  if (counts.not_finite > counted_.not_finite) {
+    log(LogLevel::warn, "kvserver",
+        std::to_string(counts.not_finite) + " pushes so far were not finite and did not count");
+  }
+  counted_ = counts;
+}
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "dpwa/base/time.h"
+#include "dpwa/config/config.h"
+#include "dpwa/kvserver/link.h"
+#include "dpwa/kvserver/store_handler.h"
+#include "dpwa/kvstore/server_engine.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/server.h"
+
+namespace dpwa::kvserver {
+
+// One incarnation of a server of the store: its engine, and the connections that carry the engine's
+// messages. It ends when it is stopped, or when the others have gone on without it. Lives on one
+// thread after listen().
+class StoreRun {
+ public:
+  // `config.self`: a name of kvstore.servers. Throws ConfigError when the files of the security
+  // section cannot be used.
+  StoreRun(const Config& config, std::uint64_t incarnation);
+  ~StoreRun();
+
+  // Throws std::runtime_error when it cannot listen within `patience`.
+  std::uint16_t listen(Duration patience);
+  void run();   // until its end
+  void stop();  // any thread
+  bool deposed() const { return deposed_; }
+  LocalNode& local() { return local_; }
+
+ private:
+  boost::asio::awaitable<void> tick();
+  void receive(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message);
+  void deliver();  // what the engine has for others
+  void end();
+  void note_changes();
+
+  const Config config_;
+  boost::asio::io_context io_{1};
+  LocalNode local_;
+  kvstore::ServerEngine engine_;
+  Server server_;
+  StoreHandler* handler_ = nullptr;  // of server_
+  std::map<std::string, std::shared_ptr<Link>> links_;
+  boost::asio::steady_timer timer_;
+  kvstore::Epoch noted_;  // the epoch that the log knows
+  kvstore::ShardCounts counted_;
+  bool ended_ = false;
+  bool deposed_ = false;
+};
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,135 @@
+#include "dpwa/kvserver/store_server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "dpwa/base/threads.h"
+#include "dpwa/config/host_check.h"
+#include "dpwa/kvserver/store_run.h"
+#include "dpwa/log/log.h"
+#include "dpwa/security/security.h"
+
+namespace dpwa::kvserver {
+namespace {
+
+Config checked(Config config, const std::string& name) {
+  config.self = name;
+  const auto& servers = config.kvstore.servers;
+  if (std::ranges::find(servers, name, &NodeEntry::name) == servers.end()) {
+    fail_at_key(config, "kvstore.servers",
+                "no server is named '" + name + "'; accepted: a name of kvstore.servers");
+  }
+  switch (config.kvstore.type) {
+    case KvstoreType::dist_sync:
+    case KvstoreType::dist_async:
+    case KvstoreType::dist_ssp:
+      break;
+    default:
+      fail_at_key(config, "kvstore.type",
+                  "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
+  }
+  check_host(config);
+  return config;
+}
+
+}  // namespace
+
+class StoreServer::Thread {
+ public:
+  Thread(Config config, const std::string& name)
+      : config_(checked(std::move(config), name)), run_(begin()) {}
+  ~Thread() { stop(); }
+
+  void start(Duration patience) {
+    port_ = run_->listen(patience);
+    thread_ = start_background_thread([this] { serve(); });
+  }
+
+  void stop() {
+    {
+      const MutexLock lock(mutex_);
+      stopped_ = true;
+      if (run_) run_->stop();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::optional<std::string> reload_security() {
+    const MutexLock lock(mutex_);
+    const auto& security = run_->local().security;
+    return security ? security->reload() : std::nullopt;
+  }
+
+  std::uint16_t port() const { return port_; }
+  bool failed() const { return failed_; }
+
+ private:
+  // Incarnations grow, also when the clock stands still.
+  std::shared_ptr<StoreRun> begin() {
+    incarnation_ = std::max(incarnation_ + 1, wall_clock_us());
+    return std::make_shared<StoreRun>(config_, incarnation_);
+  }
+
+  void serve() {
+    try {
+      while (true) {
+        current()->run();
+        if (!current()->deposed() || !begin_again()) return;
+      }
+    } catch (const std::runtime_error& error) {
+      log(LogLevel::error, "kvserver", std::string("cannot begin again: ") + error.what());
+      failed_ = true;
+    }
+  }
+
+  std::shared_ptr<StoreRun> current() {
+    const MutexLock lock(mutex_);
+    return run_;
+  }
+
+  bool begin_again() {
+    log(LogLevel::warn, "kvserver",
+        "the others have gone on without this server, which was silent: it begins again, empty");
+    {
+      const MutexLock lock(mutex_);
+      run_.reset();  // closes the port
+      if (stopped_) return false;
+      run_ = begin();
+    }
+    current()->listen(config_.kvstore.start_wait);
+    return true;
+  }
+
+  const Config config_;
+  Mutex mutex_;
+  std::uint64_t incarnation_ = 0;
+  std::shared_ptr<StoreRun> run_ DPWA_GUARDED_BY(mutex_);
+  bool stopped_ DPWA_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> failed_{false};
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+StoreServer::StoreServer(Config config, const std::string& name)
+    : thread_(std::make_unique<Thread>(std::move(config), name)) {}
+StoreServer::~StoreServer() = default;
+void StoreServer::start(Duration patience) {
+  thread_->start(patience);
+}
+void StoreServer::stop() {
+  thread_->stop();
+}
+std::optional<std::string> StoreServer::reload_security() {
+  return thread_->reload_security();
+}
+std::uint16_t StoreServer::port() const {
+  return thread_->port();
+}
+bool StoreServer::failed() const {
+  return thread_->failed();
+}
+
+}  // namespace dpwa::kvserver
