@@ -1,0 +1,85 @@
+#include "adapters/inference/natural_exchange.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <stdexcept>
+
+namespace dpwa {
+
+// While it lives, the posteriors have their natural form. The end gives them the usual form back:
+// bit for bit if the adapter has changed nothing.
+class NaturalExchange::OnTheWire {
+ public:
+  explicit OnTheWire(NaturalExchange& exchange) : exchange_(exchange) {
+    const torch::NoGradGuard no_gradients;
+    for (GaussianPosterior* posterior : exchange.posteriors_) {
+      kept_.push_back({posterior->mean().clone(), posterior->scale().clone()});
+      sent_.push_back(posterior->natural());
+      write(*posterior, sent_.back().weighted_mean, sent_.back().precision);
+    }
+  }
+  ~OnTheWire() {
+    const torch::NoGradGuard no_gradients;
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      GaussianPosterior& posterior = *exchange_.posteriors_[i];
+      const NaturalParameters now{posterior.mean().clone(), posterior.scale().clone()};
+      write(posterior, kept_[i].mean, kept_[i].scale);
+      const bool unchanged = now.weighted_mean.equal(sent_[i].weighted_mean) &&
+                             now.precision.equal(sent_[i].precision);
+      if (!unchanged && !posterior.set_natural(now)) ++exchange_.refused_;
+    }
+  }
+  OnTheWire(const OnTheWire&) = delete;
+  OnTheWire& operator=(const OnTheWire&) = delete;
+
+ private:
+  struct Usual {
+    at::Tensor mean, scale;
+  };
+
+  static void write(const GaussianPosterior& posterior, const at::Tensor& first,
+                    const at::Tensor& second) {
+    posterior.mean().copy_(first);
+    posterior.scale().copy_(second);
+  }
+
+  NaturalExchange& exchange_;
+  std::vector<Usual> kept_;
+  std::vector<NaturalParameters> sent_;
+};
+
+NaturalExchange::NaturalExchange(const Config& config, Adapter& adapter, torch::nn::Module& model)
+    : adapter_(adapter) {
+  if (config.backend != Backend::gossip) return;
+  for (const auto& module : model.modules(/*include_self=*/false))
+    if (auto* posterior = dynamic_cast<GaussianPosterior*>(module.get()))
+      posteriors_.push_back(posterior);
+  if (auto* posterior = dynamic_cast<GaussianPosterior*>(&model)) posteriors_.push_back(posterior);
+  if (posteriors_.empty())
+    throw std::invalid_argument(
+        "the model has no Gaussian posterior, so it has no natural parameters to exchange");
+}
+
+void NaturalExchange::start() {
+  const OnTheWire wire(*this);
+  adapter_.start();
+}
+
+StepReport NaturalExchange::step(torch::optim::Optimizer& optimizer, const at::Tensor& loss) {
+  if (posteriors_.empty()) return adapter_.step(optimizer, loss);
+  {
+    const OnTheWire wire(*this);
+    adapter_.update_send(loss);
+  }
+  optimizer.step();
+  const OnTheWire wire(*this);
+  return adapter_.update_wait(loss);
+}
+
+FinishReport NaturalExchange::finish() {
+  const OnTheWire wire(*this);
+  return adapter_.finish();
+}
+
+}  // namespace dpwa
