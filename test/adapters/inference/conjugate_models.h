@@ -38,7 +38,7 @@ struct LinearRegression {
 
   explicit LinearRegression(std::int64_t rows) {
     at::Generator noise = at::make_generator<at::CPUGeneratorImpl>(11);
-    x = torch::randn({rows, 3}, noise, torch::kDouble);
+    x = 0.3 * torch::randn({rows, 3}, noise, torch::kDouble);
     x.select(1, 2) += 0.8 * x.select(1, 0);  // correlated, so that a mean-field q differs
     y = x.mv(values({1, -2, 0.5})) + 0.5 * torch::randn({rows}, noise, torch::kDouble);
   }

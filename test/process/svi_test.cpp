@@ -1,0 +1,109 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "test/process/cluster_run.h"
+
+// Variational inference by processes: one model whose posterior is known, under each back end.
+namespace dpwa {
+namespace {
+
+struct BackEnd {
+  std::string name;
+  std::string settings;  // of the cluster file
+  std::size_t most_nodes;
+};
+
+const BackEnd null{"null", "backend: \"null\"", 1};
+// The nodes train apart; the final average of natural parameters is exact.
+const BackEnd gossip{"gossip", "gossip: {pull_probability: 0, finish_wait_ms: 60s}", 4};
+const BackEnd collective{"collective", "backend: collective\ncollective: {start_wait_ms: 60s}", 4};
+
+class Nodes {
+ public:
+  Nodes(const BackEnd& back_end, std::size_t count) : run_(count, back_end.settings) {}
+
+  void start(const std::vector<std::string>& rows) {
+    for (std::size_t i = 0; i < run_.names().size(); ++i) {
+      const std::string& name = run_.names()[i];
+      nodes_.emplace_back(std::vector<std::string>{DPWA_SVI_NODE, run_.file(), name,
+                                                   rows[i % rows.size()], output(name)},
+                          run_.directory() / (name + ".log"));
+    }
+  }
+  std::vector<int> wait() {
+    std::vector<int> codes;
+    for (auto& node : nodes_) codes.push_back(node.wait(test::run_patience).value_or(-1));
+    return codes;
+  }
+  std::vector<nlohmann::json> results() const {
+    std::vector<nlohmann::json> all;
+    for (const std::string& name : run_.names())
+      all.push_back(nlohmann::json::parse(std::ifstream(output(name))));
+    return all;
+  }
+  std::string logs() const { return run_.logs(); }
+
+ private:
+  std::string output(const std::string& name) const { return run_.directory() / (name + ".json"); }
+
+  test::ClusterRun run_;
+  std::vector<test::ChildProcess> nodes_;
+};
+
+void check_close(const nlohmann::json& found, const nlohmann::json& exact) {
+  REQUIRE(found.size() == exact.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(std::abs(found[i].get<double>() - exact[i].get<double>()) < 1e-6);
+}
+
+// With every number of processes.
+void find_posterior(const BackEnd& back_end) {
+  for (std::size_t count = 1; count <= back_end.most_nodes; ++count) {
+    INFO(back_end.name << " with " << count);
+    Nodes nodes(back_end, count);
+    nodes.start({count == 3 ? "61" : "60"});  // 61: three shards of 21, 20 and 20 rows
+    const auto codes = nodes.wait();
+    INFO(nodes.logs());
+    REQUIRE(codes == std::vector<int>(count, 0));
+    for (const auto& found : nodes.results()) {
+      CHECK(found["participants"] == count);
+      check_close(found["normal"], {16.0 / 9});
+      check_close(found["normal_variance"], {1.0 / 9});
+      check_close(found["weights"], found["exact_weights"]);
+      check_close(found["weights_covariance"], found["exact_covariance"]);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the exact posterior is found by one process without a network") {
+  find_posterior(null);
+}
+
+TEST_CASE("the exact posterior is found by one to four processes that gossip") {
+  find_posterior(gossip);
+}
+
+TEST_CASE("the exact posterior is found by one to four processes of backend collective") {
+  find_posterior(collective);
+}
+
+TEST_CASE("workers of backend collective that hold other data are refused in one line") {
+  Nodes nodes(collective, 2);
+  nodes.start({"60", "61"});
+  const auto codes = nodes.wait();
+  const std::string logs = nodes.logs();
+  INFO(logs);
+  CHECK(codes == std::vector<int>{1, 1});
+  CHECK(logs.find("float64[60, 3], float64[60]") != std::string::npos);
+  CHECK(logs.find("float64[61, 3], float64[61]") != std::string::npos);
+}
+
+}  // namespace dpwa
