@@ -30,14 +30,14 @@ endforeach()
 
 # The programs; those that use LibTorch find it where it was when they were linked. Its folder is named:
 # INSTALL_RPATH_USE_LINK_PATH leaves out what lies inside the repository, where scripts/setup.sh puts it.
-foreach(program dpwa_cli dpwa_train dpwa_bench dpwa_bench_step dpwa_bench_collective)
+foreach(program dpwa_cli dpwa_train dpwa_svi dpwa_bench dpwa_bench_step dpwa_bench_collective)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
 if(DPWA_TORCH)
   get_filename_component(dpwa_torch_libraries "${TORCH_LIBRARY}" DIRECTORY)
-  foreach(program dpwa_train dpwa_bench_step dpwa_bench_collective)
+  foreach(program dpwa_train dpwa_svi dpwa_bench_step dpwa_bench_collective)
     if(TARGET ${program})
       set_target_properties(${program} PROPERTIES INSTALL_RPATH "${dpwa_torch_libraries}")
     endif()

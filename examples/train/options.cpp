@@ -2,74 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <functional>
-#include <limits>
 
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
-#include "dpwa/config/text.h"
+#include "examples/train/option_values.h"
 
 namespace dpwa::train {
 namespace {
-
-using Accept = std::function<bool(const std::string&)>;  // stores the value; false = not accepted
-
-// `accepted` is also the type that the help shows; `bounds`: what it leaves open, for the error.
-CLI::Option* add(CLI::App& app, const std::string& name, const std::string& accepted,
-                 const std::string& description, Accept accept, const std::string& bounds = "") {
-  const auto check = [name, accepted, bounds,
-                      accept = std::move(accept)](const std::string& value) {
-    if (!accept(value))
-      throw CLI::ValidationError(
-          name, config::shown(value) + " is not accepted; accepted: " + accepted + bounds);
-  };
-  return app.add_option_function<std::string>(name, check, description)->type_name(accepted);
-}
-
-template <typename Value, typename Parse>
-Accept choice(Value& target, Parse parse) {
-  return [&target, parse](const std::string& text) {
-    const auto value = parse(text);
-    if (value) target = *value;
-    return value.has_value();
-  };
-}
-
-Accept whole(std::uint64_t& target, std::uint64_t low,
-             std::uint64_t high = std::numeric_limits<std::uint64_t>::max()) {
-  return [&target, low, high](const std::string& text) {
-    const auto value = parse_whole(text);
-    if (!value || *value < low || *value > high) return false;
-    target = *value;
-    return true;
-  };
-}
-
-Accept positive(double& target) {
-  return [&target](const std::string& text) {
-    const auto value = parse_number(text);
-    if (!value || *value <= 0) return false;
-    target = *value;
-    return true;
-  };
-}
-
-Accept path(std::filesystem::path& target) {
-  return [&target](const std::string& text) {
-    target = text;
-    return !text.empty();
-  };
-}
-
-Accept milliseconds(std::chrono::nanoseconds& target) {
-  return [&target](const std::string& text) {
-    const auto value = parse_number(text);
-    if (!value || *value < 0 || *value > 3.6e6) return false;
-    target = std::chrono::nanoseconds(static_cast<std::int64_t>(*value * 1e6));
-    return true;
-  };
-}
 
 void add_data_options(CLI::App& app, TrainOptions& o) {
   add(app, "--data", "mnist|cifar10|synthetic", "Data set; default mnist",

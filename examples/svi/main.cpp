@@ -1,0 +1,39 @@
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+
+#include "dpwa/base/plain_text.h"
+#include "dpwa/config/config.h"
+#include "dpwa/security/security.h"
+#include "examples/svi/options.h"
+#include "examples/svi/program.h"
+#include "examples/train/errors.h"
+
+namespace {
+
+int fail(const std::exception& error, int exit_code) {
+  std::fprintf(stderr, "dpwa-svi: %s\n", dpwa::one_line(error).c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto parsed = dpwa::svi::parse_options(argc, argv);
+    if (!parsed.run) {
+      std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+      return parsed.exit_code;
+    }
+    dpwa::forbid_core_dumps();
+    return dpwa::svi::run_program(parsed.options);
+  } catch (const dpwa::train::UsageError& error) {
+    return fail(error, 2);
+  } catch (const dpwa::ConfigError& error) {
+    return fail(error, 2);
+  } catch (const std::invalid_argument& error) {
+    return fail(error, 2);
+  } catch (const std::exception& error) {
+    return fail(error, 1);
+  }
+}

@@ -1,0 +1,260 @@
+#include "examples/svi/program.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/adapter.h"
+#include "adapters/inference/elbo.h"
+#include "adapters/inference/natural_exchange.h"
+#include "adapters/inference/split_data.h"
+#include "adapters/launch/launched_config.h"
+#include "dpwa/base/stop_signal.h"
+#include "dpwa/config/backends.h"
+#include "dpwa/config/host_check.h"
+#include "dpwa/config/names.h"
+#include "dpwa/config/open_log.h"
+#include "dpwa/log/log.h"
+#include "dpwa/parallel/seed_streams.h"
+#include "examples/svi/network.h"
+#include "examples/svi/result.h"
+#include "examples/svi/table.h"
+#include "examples/train/files.h"
+
+namespace dpwa::svi {
+namespace {
+
+constexpr std::int64_t test_draws = 500;
+constexpr int curve_points = 160;
+
+// A table as tensors: the inputs, and the column to predict.
+struct Rows {
+  at::Tensor x, y;
+};
+
+Rows rows_of(const Table& table) {
+  const auto columns = static_cast<std::int64_t>(table.columns.size());
+  const auto all = torch::tensor(table.values, torch::kDouble)
+                       .reshape({static_cast<std::int64_t>(table.rows()), columns})
+                       .to(torch::kFloat);
+  return {all.narrow(1, 0, columns - 1).contiguous(), all.select(1, columns - 1).contiguous()};
+}
+
+std::vector<double> numbers(const at::Tensor& tensor, double scale = 1, double offset = 0) {
+  const auto flat = (tensor.to(torch::kDouble) * scale + offset).contiguous();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+class Program {
+ public:
+  explicit Program(const SviOptions& options);
+  int run();
+
+ private:
+  // Without a network a node works alone, whatever the file lists, and takes all rows.
+  Place place() const { return config_.backend == Backend::null ? Place{} : adapter_->place(); }
+  void start();
+  StepReport step(std::uint64_t index);
+  FinishReport finish();
+  void take_rows();
+  Rows next_batch() const;
+  at::Tensor test_weights() const;
+  Quality quality() const;
+  Curve curve() const;
+  void write_metrics(std::uint64_t step, double loss) const;
+
+  const SviOptions options_;
+  const LaunchedConfig cluster_;
+  const Config& config_;
+  Parts table_;
+  Scale scale_;  // of the rows to train
+  Rows train_, test_;
+  std::shared_ptr<Network> network_;
+  std::unique_ptr<Adapter> adapter_;
+  std::optional<NaturalExchange> exchange_;  // none: the adapter's own calls
+  std::unique_ptr<torch::optim::Adam> optimizer_;
+  Place split_for_;
+  std::vector<at::Tensor> shard_;  // of this node: x and y
+};
+
+Program::Program(const SviOptions& options)
+    : options_(options), cluster_(options.config, options.name, {}), config_(cluster_.config()) {
+  require_backend(config_);
+  check_host(config_);
+  open_log(config_).use();
+  at::set_num_threads(static_cast<int>(options_.threads));
+  if (!options_.run_dir.empty()) std::filesystem::create_directories(options_.run_dir);
+  const Table table = load_table(options_);
+  table_ = split_rows(table, options_.seed);
+  scale_ = scale_of(table_.train);
+  train_ = rows_of(standardised(table_.train, scale_));
+  test_ = rows_of(standardised(table_.test, scale_));
+  const SeedStreams seeds(options_.seed);
+  network_ = std::make_shared<Network>(train_.x.size(1), static_cast<std::int64_t>(options_.hidden),
+                                       options_.posterior, seeds.common(SeedRole::weights));
+  torch::manual_seed(seeds.of_rank(SeedRole::noise, place_in_file(config_).rank));
+  optimizer_ = std::make_unique<torch::optim::Adam>(network_->parameters(),
+                                                    torch::optim::AdamOptions(options_.lr));
+  adapter_ = make_adapter(config_, *network_);
+  adapter_->require_same("data", words_of_shapes({train_.x, train_.y}));
+  adapter_->require_same("--data", to_string(options_.data));
+  adapter_->require_same("--posterior", to_string(options_.posterior));
+  adapter_->require_same("--steps", std::to_string(options_.steps));
+  adapter_->require_same("--seed", std::to_string(options_.seed));
+  if (options_.exchange == ExchangeKind::natural) exchange_.emplace(config_, *adapter_, *network_);
+  take_rows();  // an error in them ends this node before it has joined
+}
+
+void Program::take_rows() {
+  split_for_ = place();
+  shard_ = split_data({train_.x, train_.y}, split_for_);
+  log(LogLevel::info, "svi",
+      "trains on " + std::to_string(shard_[0].size(0)) + " of " + std::to_string(train_.x.size(0)) +
+          " rows: shard " + std::to_string(split_for_.rank + 1) + " of " +
+          std::to_string(split_for_.size));
+}
+
+void Program::start() {
+  exchange_ ? exchange_->start() : adapter_->start();
+}
+
+FinishReport Program::finish() {
+  return exchange_ ? exchange_->finish() : adapter_->finish();
+}
+
+Rows Program::next_batch() const {
+  const auto batch = static_cast<std::int64_t>(options_.batch_size);
+  if (batch == 0 || batch >= shard_[0].size(0)) return {shard_[0], shard_[1]};
+  const auto rows = torch::randperm(shard_[0].size(0)).narrow(0, 0, batch);
+  return {shard_[0].index_select(0, rows), shard_[1].index_select(0, rows)};
+}
+
+StepReport Program::step(std::uint64_t index) {
+  const Place now = place();
+  if (now.rank != split_for_.rank || now.size != split_for_.size) take_rows();
+  const double done = static_cast<double>(index) / static_cast<double>(options_.steps);
+  static_cast<torch::optim::AdamOptions&>(optimizer_->param_groups()[0].options())
+      .lr(options_.lr * std::pow(0.1, done));
+  const Elbo elbo = Elbo::averaged(now, shard_[0].size(0));
+  const Rows batch = next_batch();
+  optimizer_->zero_grad();
+  const auto terms = network_->terms(batch.x, batch.y, static_cast<std::int64_t>(options_.draws));
+  const auto loss = elbo.loss(terms, batch.x.size(0)) / static_cast<double>(train_.x.size(0));
+  loss.backward();
+  const StepReport report =
+      exchange_ ? exchange_->step(*optimizer_, loss) : adapter_->step(*optimizer_, loss);
+  const double value = loss.item<double>();
+  if (!std::isfinite(value))
+    throw std::runtime_error("the loss is not finite after step " + std::to_string(index + 1) +
+                             ": training has diverged; try a smaller --lr");
+  if (index % 50 == 0) write_metrics(index + 1, value);
+  return report;
+}
+
+void Program::write_metrics(std::uint64_t step, double loss) const {
+  if (options_.run_dir.empty()) return;
+  const auto file = options_.run_dir / (config_.self + ".metrics.jsonl");
+  std::FILE* out = std::fopen(file.c_str(), step == 1 ? "w" : "a");
+  if (out == nullptr) throw std::runtime_error("cannot write " + file.string());
+  std::fprintf(out, "%s\n", nlohmann::json{{"step", step}, {"loss", loss}}.dump().c_str());
+  std::fclose(out);
+}
+
+at::Tensor Program::test_weights() const {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(
+      SeedStreams(options_.seed).common(SeedRole::statistics));
+  return network_->posterior().draw(test_draws, generator);  // the same on every node
+}
+
+Quality Program::quality() const {
+  const torch::NoGradGuard no_gradients;
+  const Predictive predicted(*network_, test_weights(), test_.x);
+  const double unit = scale_.sd.back();
+  const auto rank = predicted.rank_of(test_.y);
+  const auto within = [&rank](double width) {
+    return ((rank - 0.5).abs() <= width / 2).to(torch::kDouble).mean().item<double>();
+  };
+  const auto error = (predicted.mean() - test_.y).square().mean().sqrt();
+  return {predicted.log_density(test_.y).mean().item<double>() - std::log(unit),
+          unit * error.item<double>(), within(0.5), within(0.8), within(0.95)};
+}
+
+Curve Program::curve() const {
+  if (train_.x.size(1) != 1) return {};
+  const torch::NoGradGuard no_gradients;
+  const double low = train_.x.min().item<double>(), high = train_.x.max().item<double>();
+  const double margin = 0.1 * (high - low);
+  const auto x = torch::linspace(low - margin, high + margin, curve_points).unsqueeze(1);
+  const Predictive predicted(*network_, test_weights(), x);
+  const double x_unit = scale_.sd[0], x_mean = scale_.mean[0];
+  const double y_unit = scale_.sd[1], y_mean = scale_.mean[1];
+  return {table_.train.columns,
+          numbers(x, x_unit, x_mean),
+          numbers(predicted.mean(), y_unit, y_mean),
+          numbers(predicted.sd(), y_unit),
+          numbers(predicted.model_sd(), y_unit),
+          numbers(train_.x, x_unit, x_mean),
+          numbers(train_.y, y_unit, y_mean),
+          numbers(test_.x, x_unit, x_mean),
+          numbers(test_.y, y_unit, y_mean)};
+}
+
+int Program::run() {
+  using Clock = std::chrono::steady_clock;
+  start();
+  stop_signal::defer(true);
+  const auto begun = Clock::now();
+  for (std::uint64_t index = 0; index < options_.steps; ++index) {
+    const StepReport report = step(index);
+    if (!report.made || adapter_->should_stop(stop_signal::received() != 0)) {
+      adapter_->leave();
+      return stop_signal::received() != 0 ? 128 + stop_signal::received() : 1;
+    }
+  }
+  SviResult result;
+  result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  result.node = config_.self;
+  result.backend = std::string(config::name_of(config_.backend));
+  result.options = options_;
+  result.workers = split_for_.size;
+  result.rows = static_cast<std::uint64_t>(shard_[0].size(0));
+  result.train_rows = table_.train.rows();
+  result.test_rows = table_.test.rows();
+  result.own = quality();
+  stop_signal::defer(false);
+  result.participants = finish().participants;
+  result.refused = exchange_ ? exchange_->refused() : 0;
+  result.final = quality();
+  result.curve = curve();
+  const std::string text = to_json(result);
+  if (options_.run_dir.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    train::write_file_atomically(options_.run_dir / (config_.self + ".result.json"), {text});
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_program(const SviOptions& options) {
+  stop_signal::install();
+  Program program(options);
+  return program.run();
+}
+
+}  // namespace dpwa::svi
