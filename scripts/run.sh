@@ -29,9 +29,11 @@ source "$repository/scripts/lib/node_process.sh"
 source "$repository/scripts/lib/readiness.sh"
 # shellcheck source=lib/piped_file.sh
 source "$repository/scripts/lib/piped_file.sh"
+trap '' PIPE  # a reader of the messages that goes away does not end the supervision of the nodes
 
 trainer=${DPWA_TRAIN:-$binaries/dpwa-train}
 cli=${DPWA_CLI:-$binaries/dpwa}
+self=$(realpath -- "${BASH_SOURCE[0]}")
 stop_script=$(dirname -- "$0")/stop.sh
 grace=10
 
@@ -106,14 +108,26 @@ done
 local_nodes=${#names[@]}
 ((${#only[@]} == 0)) || names=("${only[@]}")
 
+# make_run_dir: makes the folder of the run, and run_dir its absolute path.
+make_run_dir() {
+  local why
+  why=$(mkdir -p -- "$run_dir" 2>&1) || die "there can be no folder of the run: ${why#mkdir: }" 2
+  run_dir=$(realpath -- "$run_dir")
+}
+
+# keep_copy FILE: the cluster file in the folder of the run.
+keep_copy() {
+  local why
+  why=$(cp -- "$1" "$run_dir/cluster.yaml" 2>&1) || die "nothing was started: ${why#cp: }" 2
+}
+
 if [[ -n $piped ]]; then
   if [[ -z $run_dir ]]; then
     # shellcheck disable=SC2119
     run_dir=$(new_run_folder)
     link_latest "$run_dir"
   fi
-  mkdir -p "$run_dir"
-  run_dir=$(realpath -- "$run_dir")
+  make_run_dir
   cluster=$run_dir/cluster.yaml
 fi
 state=$(state_folder "$cluster")
@@ -127,7 +141,7 @@ refuse_second_start() {
 }
 refuse_second_start
 if [[ -n $piped ]]; then
-  cp -- "$piped" "$cluster"
+  keep_copy "$piped"
   rm -f -- "$piped"
   say "the cluster file came through a pipe: $cluster"
 fi
@@ -144,8 +158,7 @@ elif [[ -z $run_dir ]]; then
   run_dir=$(new_run_folder)
   link_latest "$run_dir"
 fi
-mkdir -p "$run_dir"
-run_dir=$(realpath -- "$run_dir")
+make_run_dir
 
 # detach: starts a second run.sh, in a session of its own, that waits for the nodes and records how each of
 # them ended. Waits until they take part. Returns the exit code.
@@ -156,16 +169,19 @@ detach() {
   began=$exit_codes/.began
   touch "$began"
   rm -f "$run_dir/.started"
-  setsid "$0" "$cluster" "${only[@]/#/--only=}" --run-dir "$run_dir" --exit-codes "$exit_codes" \
-    -- "${arguments[@]}" </dev/null >"$log" 2>&1 &
+  (
+    trap - PIPE
+    exec setsid bash "$self" "$cluster" "${only[@]/#/--only=}" --run-dir "$run_dir" --exit-codes "$exit_codes" \
+      -- "${arguments[@]}" </dev/null >"$log" 2>&1
+  ) &
   waiter=$!
   while [[ ! -e $run_dir/.started ]] && kill -0 "$waiter" 2>/dev/null; do sleep 0.05; done
   if [[ ! -e $run_dir/.started && -z $(ls "$exit_codes") ]]; then  # it started nothing
     wait "$waiter" || code=$?
-    cat "$log" >&2
+    if [[ -s $log ]]; then show <"$log"; else fail "nothing was started, and $log could not be written"; fi
     return "$code"
   fi
-  cat "$log" >&2
+  show <"$log"
   if ((wait_limit == 0)); then
     ok "started, not waited for; $stop_script $cluster ends them, $log tells how each ended"
     return 0
@@ -188,7 +204,7 @@ exec {lock}>"$(dirname -- "$state")/lock"
 flock "$lock"
 refuse_second_start
 printf '%s\n' "$run_dir" >"$state/run_dir"
-[[ $run_dir/cluster.yaml -ef $cluster ]] || cp -- "$cluster" "$run_dir/cluster.yaml"
+[[ $run_dir/cluster.yaml -ef $cluster ]] || keep_copy "$cluster"
 
 given_threads=no
 for argument in "${arguments[@]}"; do

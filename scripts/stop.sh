@@ -15,6 +15,7 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 # shellcheck source=lib/processes.sh
 source "$repository/scripts/lib/processes.sh"
+trap '' PIPE  # a reader of the messages that goes away does not keep the nodes running
 
 cluster=''
 grace=10
@@ -24,8 +25,8 @@ while (($# > 0)); do
     --grace)
       needs_value "$1" $#
       only_once "$1"
-      [[ $2 =~ ^[0-9]+$ ]] || usage_error "--grace takes whole seconds, not '$2'"
-      grace=$2
+      [[ $2 =~ ^[0-9]{1,6}$ ]] || usage_error "--grace takes whole seconds, not '$2'"
+      grace=$((10#$2))
       shift
       ;;
     -*) usage_error "unknown option '$1'" ;;

@@ -20,11 +20,22 @@ else
   bold='' green='' yellow='' red='' dim='' plain=''
 fi
 
-heading() { printf '%s== %s%s\n' "$bold" "$*" "$plain" >&2; }
-say() { printf '   %s\n' "$*" >&2; }
-ok() { printf '%sok%s %s\n' "$green" "$plain" "$*" >&2; }
-warn() { printf '%s!!%s %s\n' "$yellow" "$plain" "$*" >&2; }
-fail() { printf '%sfailed:%s %s\n' "$red" "$plain" "$*" >&2; }
+# A file that is opened later must not take the place of a closed standard descriptor.
+for descriptor in 0 1 2; do
+  [[ -L /proc/$$/fd/$descriptor ]] || eval "exec $descriptor<>/dev/null"
+done
+
+# A message that cannot be written (a full disk, a reader that has gone) ends no work.
+tell() {
+  # shellcheck disable=SC2059  # the first argument is the format
+  printf "$@" >&2 2>/dev/null || true
+}
+show() { cat >&2 2>/dev/null || true; }
+heading() { tell '%s== %s%s\n' "$bold" "$*" "$plain"; }
+say() { tell '   %s\n' "$*"; }
+ok() { tell '%sok%s %s\n' "$green" "$plain" "$*"; }
+warn() { tell '%s!!%s %s\n' "$yellow" "$plain" "$*"; }
+fail() { tell '%sfailed:%s %s\n' "$red" "$plain" "$*"; }
 
 # die MESSAGE [CODE]: prints one line and exits. CODE is 1 by default.
 die() {
@@ -80,7 +91,7 @@ run_logged() {
   wait "$pid" || code=$?
   if ((code != 0)); then
     fail "$title (exit code $code); the end of $log:"
-    tail -n 20 "$log" | sed 's/^/     /' >&2
+    tail -n 20 "$log" | sed 's/^/     /' | show
     return "$code"
   fi
   ok "$title ($((SECONDS - started)) s)"

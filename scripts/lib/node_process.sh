@@ -32,8 +32,11 @@ start_node() {
   fi
   [[ $given_threads == yes ]] || options+=(--threads "$threads")
   # A session of its own: a Ctrl-C in the terminal reaches the nodes through run.sh alone, once.
-  setsid "${pin[@]}" env OMP_NUM_THREADS="$threads" "$trainer" --config "$cluster" --name "$name" \
-    "${options[@]}" "${arguments[@]}" {lock}>&- </dev/null >>"$run_dir/$name.log" 2>&1 &
+  (
+    trap - PIPE
+    exec setsid "${pin[@]}" env OMP_NUM_THREADS="$threads" "$trainer" --config "$cluster" --name "$name" \
+      "${options[@]}" "${arguments[@]}" {lock}>&- </dev/null >>"$run_dir/$name.log" 2>&1
+  ) &
   node_of[$!]=$name
   record_process "$state" "$name" $!
   say "$name: pid $!, ${cores:+cores $cores, }$threads thread(s), log $run_dir/$name.log"
@@ -49,11 +52,11 @@ note_end() {
     ok "$name: done ($SECONDS s)"
   elif ((code == 130 || code == 143)); then
     stopped=$((stopped + 1))
-    warn "$name: stopped after $SECONDS s"
+    say "$name: ended by SIG$([[ $code == 130 ]] && echo INT || echo TERM) ($SECONDS s)"
   else
     failures=$((failures + 1))
     ((code != 2)) || usage_failures=$((usage_failures + 1))
     fail "$name: $(how_it_ended "$code") after $SECONDS s; the end of $run_dir/$name.log:"
-    tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' >&2
+    tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' | show
   fi
 }

@@ -122,7 +122,7 @@ report_readiness() {
     [[ $verdict == 2 ]] || code=1
     failed+=("$name")
     fail "$name: $why; the last line of $run_dir/$name.log:"
-    printf '     %s\n' "$(last_line "$run_dir/$name.log")" >&2
+    tell '     %s\n' "$(last_line "$run_dir/$name.log")"
   done
   ((${#failed[@]} > 0)) || return 0
   if ((${#running[@]} > 0)); then

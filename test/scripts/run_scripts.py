@@ -106,6 +106,11 @@ class Scripts(unittest.TestCase):
     def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.call("run.sh", str(self.cluster), "--run-dir", str(self.run_dir), *arguments)
 
+    def in_shell(self, line: str) -> subprocess.CompletedProcess[str]:
+        """A line of bash in which $1 is the folder of the scripts, $2 the cluster file, $3 the folder of the run."""
+        command = ["bash", "-c", line, "-", str(SCRIPTS), str(self.cluster), str(self.run_dir)]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=240, check=False)
+
     def state(self) -> Path:
         line = f'source {SCRIPTS}/lib/common.sh; source {SCRIPTS}/lib/processes.sh; state_folder "$1"'
         return Path(subprocess.check_output(["bash", "-c", line, "-", str(self.cluster)], text=True).strip())

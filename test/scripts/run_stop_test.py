@@ -44,6 +44,46 @@ class RunStop(Scripts):
         self.assertIn("SIGKILL", done.stderr)
         self.assertFalse(alive(pid))
 
+    def test_a_grace_with_a_leading_zero_is_decimal(self) -> None:
+        self.start("--detach", "--", "--deaf")
+        self.log("w1", "ready")
+        pid = self.pid("w1")
+        done = self.call("stop.sh", str(self.cluster), "--grace", "01")
+        self.assertEqual((done.returncode, alive(pid)), (0, False), done.stderr)
+
+    def test_nodes_are_ended_when_the_messages_cannot_be_written(self) -> None:
+        for number, stderr in enumerate(("2>&-", "2>/dev/full", "2>&1 | true")):
+            run_dir = str(self.folder / f"run{number}")
+            self.call("run.sh", str(self.cluster), "--run-dir", run_dir, "--detach")
+            pids = [self.pid("w1"), self.pid("w2")]
+            self.in_shell(f'"$1"/stop.sh "$2" {stderr}')
+            wait_until(lambda: not any(alive(pid) for pid in pids))
+            self.call("stop.sh", str(self.cluster))  # returns once the records are gone
+
+    def test_a_run_whose_reader_goes_away_watches_its_nodes_on(self) -> None:
+        script = '"$1"/run.sh "$2" --run-dir "$3" 2>&1 | head -n 1'
+        with subprocess.Popen(["bash", "-c", script, "-", SCRIPTS, self.cluster, self.run_dir],
+                              env=self.environment, stdout=subprocess.DEVNULL, start_new_session=True) as run:
+            wait_until(lambda: self.run_dir.joinpath(".started").exists())
+            supervisor = int(next(self.state().glob("*.supervisor")).stem)
+            self.assertTrue(alive(supervisor))
+            os.kill(supervisor, signal.SIGTERM)
+            run.wait(timeout=60)
+        self.assertFalse(self.state().exists())
+
+    def test_a_detached_run_may_be_started_without_standard_descriptors_or_a_path(self) -> None:
+        script = 'cd "$1"; bash run.sh "$2" --run-dir "$3" --detach <&- >&- 2>&-'
+        self.assertEqual(self.in_shell(script).returncode, 0)
+        self.assertTrue(alive(self.pid("w1")) and alive(self.pid("w2")))
+
+    def test_a_folder_of_the_run_that_cannot_be_is_wrong_usage(self) -> None:
+        file = self.write("file", "")
+        for arguments in ((), ("--detach",)):
+            done = self.call("run.sh", str(self.cluster), "--run-dir", str(file), *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("there can be no folder of the run", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
     def test_a_process_with_the_pid_but_not_the_start_time_is_left_alone(self) -> None:
         with subprocess.Popen(["sleep", "60"]) as bystander:
             self.state().mkdir(parents=True)
