@@ -1,6 +1,6 @@
 // A node that trains a vector, for tests of whole clusters without torch:
 //   dpwa_vector_trainer CLUSTER_FILE NAME OUTPUT [--steps N] [--until FILE] [--step-ms T]
-//                       [--elements D] [--spread PERCENT] [--join HOST:PORT]...
+//                       [--elements D] [--spread PERCENT] [--join HOST:PORT]... [--units-from N]
 // Minimises the mean of a_e (x_e - b_e)^2 / 2, with curvatures a_e from 0.5 to 1, by SGD with
 // noisy gradients, averaging by gossip. Ends after N steps or once FILE exists. Writes to OUTPUT
 // one JSON object a line: the start, every step, the end. Exit codes: 0 done; 1 failed; 2 wrong
@@ -11,6 +11,9 @@
 //
 // The optimum b_e is sin e, for each node moved by a normal deviate of PERCENT / 100: nodes that
 // are kept apart then drift apart, as with unequal shards.
+//
+// With --units-from it does not train: it adds a unit to one element after the other, from its step
+// N on, every tenth step. What the cluster makes of them shows the averaging alone (pace_table.py).
 //
 // The second half of the vector repeats the first: same optimum, curvature and noise. Every blend
 // keeps twins equal, so a vector that is torn anywhere but in its very middle shows as `twin_gap`.
@@ -58,6 +61,7 @@ struct Options {
   std::uint64_t elements = 1000;
   std::uint64_t spread_percent = 0;
   std::vector<std::string> join;
+  std::uint64_t units_from = 0;  // 0: it trains
 };
 
 std::uint64_t number(const std::string& text) {
@@ -88,6 +92,8 @@ Options parse(const std::vector<std::string>& words) {
       options.elements = number(value);
     } else if (words[i] == "--spread") {
       options.spread_percent = number(value);
+    } else if (words[i] == "--units-from") {
+      options.units_from = number(value);
     } else if (words[i] == "--join") {
       options.join.push_back(value);
     } else {
@@ -140,6 +146,17 @@ double gradients(std::span<const float> x, const std::vector<double>& best,
     gradient[e] = static_cast<float>(curvature * distance + noise[e]);
   }
   return loss / static_cast<double>(x.size());
+}
+
+// The unit of this step, to one element of the first half and its twin.
+void add_unit(std::span<float> x, std::uint64_t step, const Options& options) {
+  constexpr std::uint64_t between = 10;
+  if (step < options.units_from || (step - options.units_from) % between != 0) return;
+  const std::uint64_t element = (step - options.units_from) / between;
+  const std::size_t half = x.size() / 2;
+  if (element >= half) return;
+  x[element] += 1;
+  x[half + element] += 1;
 }
 
 // What a watcher of the whole cluster needs of the parameters.
@@ -232,7 +249,12 @@ int train(const Options& options) {
     const auto sending = SteadyClock::now();
     node.gossip->update_send([loss] { return loss; });
     auto in_gossip = SteadyClock::now() - sending;
-    for (std::size_t e = 0; e < gradient.size(); ++e) node.values[e] -= learning_rate * gradient[e];
+    if (options.units_from > 0) {
+      add_unit(node.values, step, options);
+    } else {
+      for (std::size_t e = 0; e < gradient.size(); ++e)
+        node.values[e] -= learning_rate * gradient[e];
+    }
     const auto waiting = SteadyClock::now();
     const dpwa::StepReport report = node.gossip->update_wait();
     in_gossip += SteadyClock::now() - waiting;
