@@ -94,6 +94,7 @@ std::string notes(const Json& document) {
   note(count_in(firewall, "distance_clipped"), "clipped");
   note(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
   note(count_in(firewall, "quarantined_peers"), "quarantined");
+  note(count_in(document, "ledger_passed_over"), "passed over");
   const auto collective = document.find("collective");
   const bool waits =
       collective != document.end() && collective->is_object() && collective->contains("waits") &&

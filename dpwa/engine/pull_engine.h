@@ -132,6 +132,7 @@ class PullEngine {
   std::vector<LogEntry> take_log();
   const PeerTable& table() const { return table_; }
   const Firewall& firewall() const { return firewall_; }
+  const PairLedger* ledger() const { return ledger_ ? &*ledger_ : nullptr; }  // null: none is kept
 
  private:
   struct Memory {

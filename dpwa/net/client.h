@@ -96,6 +96,7 @@ class Client {
   void peer_called(const std::string& name, std::uint64_t incarnation);
   const PeerTable& table() const { return engine_.table(); }
   const Firewall& firewall() const { return engine_.firewall(); }
+  const PairLedger* ledger() const { return engine_.ledger(); }
   TimePoint now() const { return options_.now(); }
   bool same_host(PeerId peer) const;  // how it is pulled from
   void stop();                        // ends a pull under way; every later begin() is refused

@@ -197,8 +197,8 @@ class Node::Threads {
     auto on_tx = [](Threads* self) -> asio::awaitable<std::string> {
       const Client& client = self->client_;
       const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
-      co_return status_document(self->local_, client.table(), client.firewall(), same_host,
-                                client.now());
+      co_return status_document(self->local_, client.table(), client.firewall(), client.ledger(),
+                                same_host, client.now());
     };
     return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);
   }

@@ -160,8 +160,8 @@ Json describe(const Firewall::Counters& counters, std::uint64_t quarantined) {
 }  // namespace
 
 std::string status_document(const LocalNode& local, const PeerTable& table,
-                            const Firewall& firewall, const std::function<bool(PeerId)>& same_host,
-                            TimePoint now) {
+                            const Firewall& firewall, const PairLedger* ledger,
+                            const std::function<bool(PeerId)>& same_host, TimePoint now) {
   Json out;
   out["schema"] = 1;
   out["version"] = version();
@@ -192,23 +192,29 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
   std::uint64_t quarantined = 0;
+  std::uint64_t passed_over = 0;
   const std::vector<Member> members = local.members->all();
   BoundedList peers;
   for (PeerId peer = 0; peer < table.size(); ++peer) {
     ok += table.at(peer).pulls_ok;
     failed += table.at(peer).pulls_failed;
     quarantined += firewall.record(peer).until > now ? 1 : 0;
+    passed_over += ledger && ledger->acceptance(peer) == 0 ? 1 : 0;
     const bool listed = peer < members.size() && is_listed(members[peer]) &&
                         members[peer].claim.name == table.name(peer);
     if (!listed) continue;
-    peers.add(describe(table.name(peer), table.at(peer), table.score(peer, now),
-                       firewall.record(peer), same_host(peer), now));
+    Json row = describe(table.name(peer), table.at(peer), table.score(peer, now),
+                        firewall.record(peer), same_host(peer), now);
+    row["ledger_balance"] = ledger ? number(ledger->balance(peer)) : Json(nullptr);
+    row["ledger_chance"] = ledger ? number(ledger->acceptance(peer)) : Json(nullptr);
+    peers.add(std::move(row));
   }
   out["pulls_ok"] = traffic.pulls_ok.load();
   out["pulls_failed"] = traffic.pulls_failed.load();
   out["attempts_ok"] = ok;  // of all pulls, at every peer that they asked
   out["attempts_failed"] = failed;
   out["firewall"] = describe(firewall.counters(), quarantined);
+  out["ledger_passed_over"] = ledger ? Json(passed_over) : Json(nullptr);
   peers.move_to(out, "peers");
   describe_members(local.members->self(), local.of_file, members, out);
   for (const auto& [key, json] : local.notes.all()) out[key] = Json::parse(json);

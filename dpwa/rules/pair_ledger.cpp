@@ -49,10 +49,13 @@ bool PairLedger::passes_over(PeerId peer, Random& random) const {
 }
 
 double PairLedger::acceptance(PeerId peer) const {
+  if (accounts_.find(peer) == nullptr || rounds_since_heard_ > lonely_rounds) return 1;
+  return std::clamp(1 + (balance(peer) + slack) / ramp, 0.0, 1.0);
+}
+
+double PairLedger::balance(PeerId peer) const {
   const Account* account = accounts_.find(peer);
-  if (account == nullptr || rounds_since_heard_ > lonely_rounds) return 1;
-  const double pulls = account->balance / factor_;
-  return std::clamp(1 + (pulls + slack) / ramp, 0.0, 1.0);
+  return account == nullptr ? 0 : account->balance / factor_;
 }
 
 void PairLedger::settle_all() {

@@ -45,6 +45,8 @@ class PairLedger {
   bool passes_over(PeerId peer, Random& random) const;
   // The chance that it is not, in [0, 1].
   double acceptance(PeerId peer) const;
+  // What the peer has taken more than this node, in pulls of the whole model; within ±6.
+  double balance(PeerId peer) const;
 
   void forget(PeerId peer) { accounts_.erase(peer); }
   // The own parameters have been replaced: what was taken from or by whom is of no account.

@@ -39,7 +39,7 @@ struct Observed {
       during();
       return false;
     };
-    text = status_document(local, table, firewall, same_host, now);
+    text = status_document(local, table, firewall, ledger, same_host, now);
     return nlohmann::json::parse(text);
   }
 
@@ -52,6 +52,7 @@ struct Observed {
   }
 
   LocalNode local;
+  const PairLedger* ledger = nullptr;
   std::string text;
   std::function<void()> during = [] {};  // called while a document is made
 };
@@ -103,6 +104,25 @@ TEST_CASE("a status lists who is in the file or has answered, and counts the oth
   CHECK(node.document().at("members").size() == 4);
   node.local.members->failed(told.claims[9].name);
   CHECK(node.document().at("members").size() == 3);
+}
+
+TEST_CASE("a status has the account of every peer, in pulls, and the chance that it is asked") {
+  Observed node({"w2", "w3"});
+  CHECK(node.document().at("ledger_passed_over").is_null());
+  CHECK(node.document().at("peers").at(0).at("ledger_balance").is_null());
+  PairLedger ledger(0.5);
+  node.ledger = &ledger;
+  for (int pull = 0; pull < 4; ++pull) ledger.took(0, 5, 1);
+  auto document = node.document();
+  CHECK(document.at("peers").at(0).at("ledger_balance") == -4);
+  CHECK(document.at("peers").at(0).at("ledger_chance") == 0.5);
+  CHECK(document.at("peers").at(1).at("ledger_balance") == 0);
+  CHECK(document.at("peers").at(1).at("ledger_chance") == 1);
+  CHECK(document.at("ledger_passed_over") == 0);
+  for (int pull = 0; pull < 4; ++pull) ledger.took(0, 5, 1);
+  document = node.document();
+  CHECK(document.at("peers").at(0).at("ledger_balance") == -6);
+  CHECK(document.at("ledger_passed_over") == 1);
 }
 
 TEST_CASE("a trainer publishes as often as it likes while a status is made") {
