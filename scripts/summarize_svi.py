@@ -27,10 +27,8 @@ RUNS = {
     "one_process": "one process, all rows",
     "collective": "collective",
     "kvstore": "kvstore",
-    "gossip_natural": "gossip, natural parameters",
     "gossip_parameters": "gossip, (m, log s)",
-    "apart_natural": "no pulls, natural average",
-    "apart_parameters": "no pulls, (m, log s) average",
+    "gossip_natural": "gossip, natural parameters",
 }
 HEAD = ("run", "nodes", "log likelihood", "RMSE", "in 50 %", "in 80 %", "in 95 %", "s")
 

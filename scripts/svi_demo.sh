@@ -77,8 +77,8 @@ for set in "${sets[@]}"; do
   fit "$set" one_process 'one process, all rows' 1 'backend: "null"'
   # Every back end that trains together. A new one is one more line here, and one in summarize_svi.py.
   fit "$set" collective 'collective' "$nodes" 'backend: collective'
-  fit "$set" gossip_natural 'gossip in natural parameters' "$nodes" 'backend: gossip' --exchange natural
   fit "$set" gossip_parameters 'gossip in (m, log s)' "$nodes" 'backend: gossip' --exchange parameters
+  fit "$set" gossip_natural 'gossip in natural parameters' "$nodes" 'backend: gossip' --exchange natural
 done
 
 heading 'result'

@@ -39,7 +39,7 @@ void add_model_options(CLI::App& app, SviOptions& o) {
   add(app, "--posterior", "mean-field|full", "Posterior of the weights; default mean-field",
       choice(o.posterior, one_of({PosteriorKind::mean_field, PosteriorKind::full})));
   add(app, "--exchange", "natural|parameters",
-      "What the nodes of backend gossip average; default natural",
+      "What the nodes of backend gossip average; default parameters",
       choice(o.exchange, one_of({ExchangeKind::natural, ExchangeKind::parameters})));
 }
 

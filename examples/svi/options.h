@@ -19,7 +19,7 @@ struct SviOptions {
   std::filesystem::path data_dir;  // of NAME.csv; not used by synthetic
   std::uint64_t hidden = 16;       // units of the network; 0 = a linear model
   PosteriorKind posterior = PosteriorKind::mean_field;
-  ExchangeKind exchange = ExchangeKind::natural;
+  ExchangeKind exchange = ExchangeKind::parameters;
 
   double lr = 0.02;  // of Adam; falls to a tenth over the run
   std::uint64_t steps = 2000;

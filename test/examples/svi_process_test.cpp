@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -72,6 +73,20 @@ TEST_CASE_FIXTURE(Svi, "two nodes of dpwa-svi that gossip end with one posterior
   CHECK(result("w1")["final"] == result("w2")["final"]);
   CHECK(result("w1")["rows"] == 120);
   CHECK(result("w1")["participants"] == 2);
+}
+
+TEST_CASE_FIXTURE(Svi, "workers of dpwa-svi with models of other shapes say so in one line") {
+  write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
+  test::Process w1(command("w1", {"--data", "synthetic", "--hidden", "4"}), dir / "w1");
+  test::Process w2(command("w2", {"--data", "synthetic", "--hidden", "8"}), dir / "w2");
+  CHECK(w1.wait() == 1);
+  CHECK(w2.wait() == 1);
+  // The first to hear of the other's model ends; the other one may then find nobody.
+  const std::string text = test::read_text(dir / "w1") + test::read_text(dir / "w2");
+  CHECK(has(text, "tensor 0 'weights.mean' is "));
+  CHECK(has(text, "float32[34] on 'w2'"));
+  CHECK(has(text, "float32[18] on 'w1'"));
+  CHECK(std::ranges::count(text, '\n') == 2);
 }
 
 TEST_CASE_FIXTURE(Svi, "dpwa-svi refuses bad data in one line that says what is wrong") {

@@ -77,6 +77,45 @@ void apart(Config& config) {
   config.gossip.pull_probability = 0;
 }
 
+// How far four gossip nodes end from the exact posterior of a regression with a full covariance.
+struct Distance {
+  double mean;             // the largest, in standard deviations
+  double least, greatest;  // of the variances, as fractions of the exact ones
+};
+
+Distance distance_after(bool pulls, bool natural) {
+  const test::LinearRegression regression(60);
+  const BackEnd back_end{"gossip", 4, [pulls](Config& config) {
+                           config.gossip.pull_probability = pulls ? 1 : 0;
+                           config.gossip.firewall.distance = DistancePolicy::off;
+                         }};
+  Distance found{};
+  run_nodes(back_end, [&](Participant& node) {
+    FullGaussian q(torch::zeros({3}, torch::kDouble), 0.3);
+    const auto adapter = make_adapter(node.config, q);
+    NaturalExchange exchange(node.config, *adapter, q);
+    natural ? exchange.start() : adapter->start();
+    const auto shard = split_data({regression.x, regression.y}, adapter->place());
+    const Elbo elbo = Elbo::averaged(adapter->place(), shard[0].size(0));
+    torch::optim::SGD optimizer(q.parameters(), torch::optim::SGDOptions(0.01));
+    node.wait_for_all();
+    for (int i = 0; i < 800; ++i) {
+      optimizer.zero_grad();
+      const auto loss = elbo.loss(test::LinearRegression::terms(q, shard[0], shard[1]));
+      loss.backward();
+      natural ? exchange.step(optimizer, loss) : adapter->step(optimizer, loss);
+    }
+    natural ? exchange.finish() : adapter->finish();
+    if (node.index != 0) return;
+    const torch::NoGradGuard no_gradients;
+    const auto exact = regression.precision().inverse().diagonal();
+    const auto ratio = q.variance() / exact;
+    const auto away = ((q.mean() - regression.mean()) / exact.sqrt()).abs();
+    found = {away.max().item<double>(), ratio.min().item<double>(), ratio.max().item<double>()};
+  });
+  return found;
+}
+
 // The back end as a test sees it: it notes what it is given, and changes it as it is told.
 class FakeAdapter : public Adapter {
  public:
@@ -129,6 +168,26 @@ TEST_CASE("the mean of natural parameters joins shard posteriors exactly, a plai
   for (const Found& found : train({"gossip apart", 3, apart}, 500, false)) {
     CHECK(found.mean == doctest::Approx((21.0 / 10 + 15.0 / 10 + 12.0 / 7) / 3).epsilon(1e-9));
     CHECK(found.variance == doctest::Approx(std::pow(10 * 10 * 7, -1.0 / 3)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("no pulls: the natural average of full covariances is exact, that of (m, log s) is not") {
+  const Distance natural = distance_after(false, true);
+  CHECK(natural.mean < 1e-6);
+  CHECK(std::abs(natural.least - 1) < 1e-6);
+  CHECK(std::abs(natural.greatest - 1) < 1e-6);
+  const Distance plain = distance_after(false, false);
+  CHECK(plain.mean == doctest::Approx(0.596).epsilon(0.01));
+  CHECK(plain.greatest == doctest::Approx(1.236).epsilon(0.01));
+}
+
+// The figures of docs/INFERENCE.md, which depend on timing: --no-skip runs it.
+TEST_CASE("measurement: the posterior of nodes that pull while they train" * doctest::skip()) {
+  for (const bool natural : {true, false}) {
+    const Distance found = distance_after(true, natural);
+    const std::string form = natural ? "natural parameters" : "(m, log s)";
+    MESSAGE(form << ": mean off by " << found.mean << " sd, variances " << found.least << " to "
+                 << found.greatest << " of the exact ones");
   }
 }
 
