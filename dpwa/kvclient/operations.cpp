@@ -1,0 +1,112 @@
+#include "dpwa/kvclient/operations.h"
+
+#include <algorithm>
+
+namespace dpwa::kvclient {
+
+using kvstore::AnswerKind;
+using kvstore::SliceId;
+
+namespace {
+
+int rank_of(AnswerKind kind) {
+  if (kvstore::is_error(kind)) return 3;
+  if (kind == AnswerKind::not_finite) return 2;
+  return kind == AnswerKind::late ? 1 : 0;
+}
+
+}  // namespace
+
+void Operations::begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
+                       std::uint32_t slices, bool wants_value) {
+  Call& call = under_way_[ticket];
+  call.missing = slices;
+  if (kind == Kind::pull || wants_value) call.outcome.values.resize(slices);
+  for (std::uint32_t index = 0; index < slices; ++index)
+    parts_[{kind, {key, index}, clock}].push_back(ticket);
+}
+
+void Operations::handle(Engine::Created& event) {
+  finish({Kind::init, event.slice, 0}, AnswerKind::created, 0, nullptr, {}, false);
+}
+
+void Operations::handle(Engine::Pushed& event, bool holds) {
+  finish({Kind::push, event.slice, event.step}, event.kind, event.version, std::move(event.values),
+         {}, holds);
+}
+
+void Operations::handle(Engine::Pulled& event) {
+  finish({Kind::pull, event.slice, event.clock}, AnswerKind::value, event.version,
+         std::move(event.values), {}, false);
+}
+
+// The event does not tell which request it was: the oldest of the slice.
+void Operations::handle(Engine::Failed& event) {
+  auto oldest = parts_.end();
+  for (auto each = parts_.begin(); each != parts_.end(); ++each) {
+    if (each->first.slice != event.slice) continue;
+    if (oldest == parts_.end() || each->second.front() < oldest->second.front()) oldest = each;
+  }
+  if (oldest == parts_.end()) return;
+  const Part part = oldest->first;
+  finish(part, event.kind, 0, nullptr, std::move(event.problem), false);
+}
+
+void Operations::leave_out(const std::function<bool(const SliceId&, std::uint64_t)>& holds) {
+  for (auto each = parts_.begin(); each != parts_.end();) {
+    const auto& [part, tickets] = *each;
+    if (part.kind == Kind::init) {
+      ++each;
+      continue;
+    }
+    for (const Ticket ticket : tickets) {
+      under_way_.at(ticket).outcome.left_out = true;
+      if (part.kind == Kind::push && holds(part.slice, part.clock)) {
+        held_.push_back({ticket, part.slice, part.clock});
+      } else {
+        count_down(ticket);
+      }
+    }
+    each = parts_.erase(each);
+  }
+}
+
+void Operations::release(const std::function<bool(const SliceId&, std::uint64_t)>& holds) {
+  std::erase_if(held_, [&](const Held& each) {
+    if (holds(each.slice, each.step)) return false;
+    count_down(each.ticket);
+    return true;
+  });
+}
+
+void Operations::finish(const Part& part, AnswerKind kind, std::uint64_t version,
+                        kvstore::SharedBytes values, std::string problem, bool holds) {
+  const auto found = parts_.find(part);
+  if (found == parts_.end()) return;
+  const Ticket ticket = found->second.front();
+  found->second.erase(found->second.begin());
+  if (found->second.empty()) parts_.erase(found);
+  Call& call = under_way_.at(ticket);
+  Outcome& outcome = call.outcome;
+  if (call.first || rank_of(kind) > rank_of(outcome.kind)) {
+    outcome.kind = kind;
+    outcome.problem = std::move(problem);
+  }
+  outcome.version = std::exchange(call.first, false) ? version : std::min(outcome.version, version);
+  if (part.slice.index < outcome.values.size())
+    outcome.values[part.slice.index] = std::move(values);
+  if (holds) {
+    held_.push_back({ticket, part.slice, part.clock});
+  } else {
+    count_down(ticket);
+  }
+}
+
+void Operations::count_down(Ticket ticket) {
+  const auto call = under_way_.find(ticket);
+  if (--call->second.missing > 0) return;
+  done_.emplace_back(ticket, std::move(call->second.outcome));
+  under_way_.erase(call);
+}
+
+}  // namespace dpwa::kvclient

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dpwa/kvstore/messages.h"
+#include "dpwa/kvstore/worker_engine.h"
+
+namespace dpwa::kvclient {
+
+// A call of the training loop that is under way, for all slices of one key.
+using Ticket = std::uint64_t;
+
+// How a call ended.
+struct Outcome {
+  // It was not done: the others went on without this worker.
+  bool left_out = false;
+  // Of the slices: the worst. counted < late < not_finite < errors.
+  kvstore::AnswerKind kind = kvstore::AnswerKind::counted;
+  std::string problem;        // one line, if is_error(kind)
+  std::uint64_t version = 0;  // the lowest of the slices
+  // Of a pull, or a push that wanted them: the values by slice; in order they are the value of the
+  // key. A null one did not come: the push was refused, and a pull gives the value.
+  std::vector<kvstore::SharedBytes> values;
+};
+
+// Which slices each call still waits for. Pure. One owner, one thread.
+class Operations {
+ public:
+  enum class Kind : std::uint8_t { init, push, pull };
+  // `clock`: of a pull, or the step of a push; 0 for an init.
+  void begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
+             std::uint32_t slices, bool wants_value);
+
+  using Engine = kvstore::WorkerEngine;
+  void handle(Engine::Created& event);
+  // `holds`: its memory is being read by the system; see release().
+  void handle(Engine::Pushed& event, bool holds);
+  void handle(Engine::Pulled& event);
+  void handle(Engine::Failed& event);
+  // The others went on without this worker: all calls but inits are over.
+  void leave_out(const std::function<bool(const kvstore::SliceId&, std::uint64_t)>& holds);
+
+  // The memory of the pushes that `holds` no longer names is free.
+  void release(const std::function<bool(const kvstore::SliceId&, std::uint64_t)>& holds);
+  bool holds_memory() const { return !held_.empty(); }
+
+  std::vector<std::pair<Ticket, Outcome>> take_done() { return std::exchange(done_, {}); }
+  std::size_t size() const { return under_way_.size(); }
+
+ private:
+  struct Part {
+    Kind kind = Kind::init;
+    kvstore::SliceId slice;
+    std::uint64_t clock = 0;
+    auto operator<=>(const Part&) const = default;
+  };
+  struct Call {
+    std::uint32_t missing = 0;  // slices without an answer, or whose memory is held
+    bool first = true;
+    Outcome outcome;
+  };
+  struct Held {
+    Ticket ticket = 0;
+    kvstore::SliceId slice;
+    std::uint64_t step = 0;
+  };
+
+  void finish(const Part& part, kvstore::AnswerKind kind, std::uint64_t version,
+              kvstore::SharedBytes values, std::string problem, bool holds);
+  void count_down(Ticket ticket);
+
+  std::map<Ticket, Call> under_way_;
+  std::map<Part, std::vector<Ticket>> parts_;  // in the order of the calls
+  std::vector<Held> held_;
+  std::vector<std::pair<Ticket, Outcome>> done_;
+};
+
+}  // namespace dpwa::kvclient

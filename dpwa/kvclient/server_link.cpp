@@ -1,0 +1,208 @@
+#include "dpwa/kvclient/server_link.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "dpwa/log/log.h"
+#include "dpwa/net/connect.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/wire/kv_messages.h"
+
+namespace dpwa::kvclient {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr Duration dial_limit = std::chrono::seconds(2);
+constexpr Duration write_limit = std::chrono::seconds(10);
+constexpr Duration first_back_off = std::chrono::milliseconds(50);
+constexpr Duration longest_back_off = std::chrono::seconds(1);
+constexpr std::uint32_t hello_id = 1;
+
+// What a server sends to a worker.
+const std::vector<wire::TypeBound>& accepted() {
+  static const std::vector<wire::TypeBound> bounds = [] {
+    using enum wire::MessageType;
+    std::vector<wire::TypeBound> result;
+    for (const auto type : {kv_answer, kv_ballot, kv_proposal, kv_epoch, kv_ask_epoch})
+      result.push_back({type, wire::max_kv_body_bytes(type)});
+    return result;
+  }();
+  return bounds;
+}
+
+bool is_request(const kvstore::Message& message) {
+  return std::holds_alternative<kvstore::Init>(message) ||
+         std::holds_alternative<kvstore::Push>(message) ||
+         std::holds_alternative<kvstore::Pull>(message);
+}
+
+bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std::uint64_t step) {
+  const auto* push = std::get_if<kvstore::Push>(&message);
+  return push != nullptr && push->step <= step && push->slice == slice;
+}
+
+}  // namespace
+
+ServerLink::ServerLink(asio::io_context& io, LocalNode& local, PeerAddress server,
+                       std::string congestion_control, LinkEvents& events)
+    : io_(io),
+      local_(local),
+      server_(std::move(server)),
+      congestion_control_(std::move(congestion_control)),
+      events_(events),
+      more_(io),
+      again_(io),
+      over_(io),
+      back_off_(first_back_off),
+      random_(static_cast<std::minstd_rand::result_type>(local.incarnation)) {}
+
+void ServerLink::start() {
+  asio::co_spawn(io_, run(), net::rethrow);
+}
+
+void ServerLink::stop() {
+  thread_.check();
+  stopped_ = true;
+  if (stream_) stream_->close();
+  more_.cancel();
+  again_.cancel();
+}
+
+void ServerLink::send(std::uint64_t tag, kvstore::Message message) {
+  thread_.check();
+  if (is_request(message)) {
+    const auto same = std::ranges::find(requests_, tag, &Waiting::tag);
+    if (same != requests_.end()) {
+      same->message = std::move(message);
+    } else {
+      requests_.push_back({tag, std::move(message)});
+    }
+  } else if (connected_) {
+    first_.push_back({tag, std::move(message)});
+  }
+  more_.cancel();
+}
+
+void ServerLink::drop(const kvstore::SliceId& slice, std::uint64_t step) {
+  std::erase_if(requests_, [&](const Waiting& each) { return is_push(each.message, slice, step); });
+}
+
+void ServerLink::drop_requests() {
+  requests_.clear();
+}
+
+bool ServerLink::writes(const kvstore::SliceId& slice, std::uint64_t step) const {
+  return under_way_ && is_push(under_way_->message, slice, step);
+}
+
+void ServerLink::break_off(TimePoint since) {
+  if (under_way_ && began_ < since) stream_->close();
+}
+
+void ServerLink::failed(std::string problem) {
+  if (problem != problem_ && !stopped_)
+    log(LogLevel::warn, "kvstore", "server '" + server_.name + "': " + problem);
+  problem_ = std::move(problem);
+}
+
+asio::awaitable<void> ServerLink::run() {
+  while (!stopped_) {
+    stream_ = std::make_shared<net::Stream>(io_);
+    const std::shared_ptr<net::Stream> stream = stream_;
+    net::IoResult<wire::Welcome> welcome = net::Failure();
+    {
+      const net::Deadline end(stream->get_executor(), SteadyClock::now() + dial_limit,
+                              [&] { stream->close(); });
+      welcome =
+          co_await net::open_connection(*stream, local_, server_, congestion_control_, hello_id);
+      if (!welcome && end.expired()) {
+        welcome = net::Failure(net::Failure::Kind::timed_out, "no answer in time");
+      }
+    }
+    if (welcome && !stopped_) {
+      problem_.clear();
+      back_off_ = first_back_off;
+      connected_ = true;
+      writing_ = true;
+      asio::co_spawn(io_, write(stream), net::rethrow);
+      kvstore::MemberId server{server_.name, welcome->incarnation};
+      co_await read(*stream, std::move(server));
+      connected_ = false;
+      first_.clear();
+      stream->close();
+      more_.cancel();
+      while (writing_) {
+        over_.expires_at(TimePoint::max());
+        co_await over_.async_wait(net::as_result);
+      }
+    } else if (!welcome) {
+      failed(welcome.error().detail);
+    }
+    stream->close();
+    if (stopped_) break;
+    std::uniform_real_distribution<double> jitter(0.5, 1);
+    again_.expires_after(std::chrono::duration_cast<Duration>(back_off_ * jitter(random_)));
+    back_off_ = std::min(2 * back_off_, longest_back_off);
+    co_await again_.async_wait(net::as_result);
+  }
+}
+
+asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId server) {
+  const std::span<const wire::TypeBound> bounds = accepted();
+  while (!stopped_) {
+    auto frame = co_await net::read_frame(stream, bounds);
+    if (!frame) {
+      failed(frame.error().detail);
+      co_return;
+    }
+    auto message = wire::decode_kv(frame->header.type, frame->body);
+    if (!message) {
+      failed(message.error().detail);
+      co_return;
+    }
+    events_.arrived(server, frame->header.request_id, std::move(*message));
+  }
+}
+
+asio::awaitable<void> ServerLink::write(std::shared_ptr<net::Stream> stream) {
+  const net::OnExit over([this] {
+    writing_ = false;
+    over_.cancel();
+  });
+  while (connected_ && stream->is_open()) {
+    auto& queue = first_.empty() ? requests_ : first_;
+    if (queue.empty()) {
+      more_.expires_at(TimePoint::max());
+      co_await more_.async_wait(net::as_result);
+      continue;
+    }
+    under_way_ = std::move(queue.front());
+    queue.pop_front();
+    const bool whole = co_await write_one(*stream);
+    under_way_.reset();
+    events_.written();
+    if (!whole) stream->close();
+  }
+}
+
+asio::awaitable<bool> ServerLink::write_one(net::Stream& stream) {
+  began_ = SteadyClock::now();
+  const wire::KvFrame frame =
+      wire::encode(under_way_->message, static_cast<std::uint32_t>(under_way_->tag));
+  std::vector<asio::const_buffer> buffers = {asio::buffer(frame.head)};
+  for (const auto& part : frame.payload) buffers.push_back(asio::buffer(part.data(), part.size()));
+  const net::Deadline end(stream.get_executor(), began_ + write_limit, [&] { stream.close(); });
+  const std::span<const asio::const_buffer> all(buffers);
+  const auto broken = co_await stream.write_all(all);
+  co_return !broken;
+}
+
+}  // namespace dpwa::kvclient

@@ -1,0 +1,316 @@
+#include "dpwa/kvclient/store_client.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "dpwa/kvstore/slices.h"
+#include "dpwa/log/log.h"
+#include "dpwa/net/io_thread.h"
+#include "dpwa/security/security.h"
+
+namespace dpwa::kvclient {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto between_ticks = std::chrono::milliseconds(50);
+// A frame that nobody waits for any more may take so long before its connection is closed.
+constexpr auto patience_with_writes = std::chrono::milliseconds(500);
+// Nothing of a snapshot is ever moved over these connections.
+constexpr std::size_t smallest_chunk_bytes = 4096;
+
+std::vector<std::string> names_of(const std::vector<PeerAddress>& servers) {
+  std::vector<std::string> names;
+  for (const PeerAddress& server : servers) names.push_back(server.name);
+  return names;
+}
+
+}  // namespace
+
+StoreClient::StoreClient(StoreClientOptions options)
+    : options_(std::move(options)),
+      servers_(static_cast<std::uint32_t>(options_.servers.size())),
+      local_(options_.cluster, options_.self.name, options_.self.incarnation,
+             names_of(options_.servers), Manifest{}, smallest_chunk_bytes,
+             [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+      work_(io_.get_executor()),
+      engine_(options_.engine, options_.self, names_of(options_.servers)),
+      ticks_(io_) {
+  if (options_.servers.empty()) throw std::invalid_argument("a store without servers");
+  local_.security = options_.security;
+  for (const PeerAddress& server : options_.servers) {
+    links_.push_back(std::make_unique<ServerLink>(io_, local_, server, options_.congestion_control,
+                                                  static_cast<LinkEvents&>(*this)));
+  }
+  for (const auto& link : links_) link->start();
+  asio::post(io_, [this] { tick(); });
+  thread_ = start_background_thread([this] { net::run_io(io_); });
+}
+
+StoreClient::~StoreClient() {
+  asio::post(io_, [this] {
+    stopped_ = true;
+    ticks_.cancel();
+    for (const auto& link : links_) link->stop();
+    work_.reset();
+  });
+  thread_.join();
+}
+
+void StoreClient::post(std::function<void()> work) {
+  asio::post(io_, [this, work = std::move(work)] {
+    work();
+    pump();
+  });
+}
+
+void StoreClient::join() {
+  post([this] {
+    out_ = false;
+    engine_.join();
+  });
+}
+
+std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
+  MutexLock lock(mutex_);
+  while (!first_step_ && changed_.wait_until(lock, until)) {
+  }
+  return first_step_;
+}
+
+Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
+                         std::span<const std::byte> values) {
+  const auto [held, added] = keys_.try_emplace(key);
+  if (!added) {
+    throw std::invalid_argument("key " + key.text() + " was initialised before, by worker " +
+                                options_.self.name + ", as " + held->second.spec.text() +
+                                "; now it has " + spec.text());
+  }
+  held->second.spec = spec;
+  held->second.slices = kvstore::cut_into_slices(key, spec.elements(), servers_);
+  const auto type = kvstore::compression_of(options_.compression.type, spec.dtype);
+  if (type != kvstore::Compression::none) {
+    for (const kvstore::Slice& slice : held->second.slices)
+      held->second.compressors.emplace_back(options_.compression, spec.dtype, slice.elements.count);
+  }
+  const Ticket ticket = next_ticket_++;
+  const auto slices = static_cast<std::uint32_t>(held->second.slices.size());
+  post([this, key, spec, slices, ticket, copy = kvstore::Bytes(values.begin(), values.end())] {
+    operations_.begin(ticket, Operations::Kind::init, key, 0, slices, false);
+    engine_.init(key, spec, copy);
+  });
+  return ticket;
+}
+
+Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
+                         int priority) {
+  Held& held = keys_.at(key);
+  if (lent.size() != held.spec.bytes())
+    throw std::invalid_argument("push of key " + key.text() + ": " + std::to_string(lent.size()) +
+                                " bytes, where " + held.spec.text() + " has " +
+                                std::to_string(held.spec.bytes()));
+  const std::size_t size = size_of(held.spec.dtype);
+  std::vector<kvstore::Push> pushes;
+  for (std::uint32_t index = 0; index < held.slices.size(); ++index) {
+    const auto& elements = held.slices[index].elements;
+    const auto part = lent.subspan(elements.from * size, elements.count * size);
+    kvstore::Push push;
+    push.slice = {key, index};
+    push.step = terms.step;
+    push.weight = terms.weight;
+    push.merge = terms.merge;
+    push.wants_value = terms.wants_value;
+    push.optimizer = terms.optimizer;
+    if (held.compressors.empty()) {
+      push.lent = part;
+    } else {
+      kvstore::Compressor& compressor = held.compressors[index];
+      push.compression = compressor.type();
+      push.values.resize(compressor.bytes());
+      compressor.compress(part, push.values);
+    }
+    pushes.push_back(std::move(push));
+  }
+  const Ticket ticket = next_ticket_++;
+  post([this, ticket, priority, pushes = std::move(pushes)]() mutable {
+    const kvstore::Push& first = pushes.front();
+    operations_.begin(ticket, Operations::Kind::push, first.slice.key, first.step,
+                      static_cast<std::uint32_t>(pushes.size()), first.wants_value);
+    if (out_) return left_out();
+    for (kvstore::Push& push : pushes) {
+      pushed_ += push.content().size();
+      push.snapshot = engine_.snapshot();
+      engine_.push(std::move(push), priority);
+    }
+  });
+  return ticket;
+}
+
+Ticket StoreClient::pull(const kvstore::Key& key, std::uint64_t clock, int priority) {
+  const Ticket ticket = next_ticket_++;
+  const auto slices = static_cast<std::uint32_t>(keys_.at(key).slices.size());
+  post([this, key, clock, slices, ticket, priority] {
+    operations_.begin(ticket, Operations::Kind::pull, key, clock, slices, true);
+    if (out_) return left_out();
+    for (std::uint32_t index = 0; index < slices; ++index)
+      engine_.pull({0, {key, index}, clock, 0}, priority);
+  });
+  return ticket;
+}
+
+void StoreClient::at(std::uint64_t clock, bool waiting) {
+  post([this, clock, waiting, now = SteadyClock::now()] { engine_.at(clock, waiting, now); });
+}
+
+std::optional<Outcome> StoreClient::wait(Ticket ticket, TimePoint until) {
+  MutexLock lock(mutex_);
+  auto found = done_.find(ticket);
+  while (found == done_.end()) {
+    const bool in_time = changed_.wait_until(lock, until);
+    found = done_.find(ticket);
+    if (!in_time) break;
+  }
+  if (found == done_.end()) return std::nullopt;
+  Outcome outcome = std::move(found->second);
+  done_.erase(found);
+  return outcome;
+}
+
+std::vector<std::string> StoreClient::workers() const {
+  const MutexLock lock(mutex_);
+  return workers_;
+}
+
+std::vector<std::string> StoreClient::problems() const {
+  const MutexLock lock(mutex_);
+  return problems_;
+}
+
+std::uint64_t StoreClient::bytes_pushed() const {
+  const MutexLock lock(mutex_);
+  return bytes_pushed_;
+}
+
+std::uint64_t StoreClient::bytes_pulled() const {
+  const MutexLock lock(mutex_);
+  return bytes_pulled_;
+}
+
+// --- I/O thread
+
+void StoreClient::arrived(const kvstore::MemberId& from, std::uint64_t tag,
+                          kvstore::Message message) {
+  if (stopped_) return;
+  engine_.receive(from, tag, std::move(message), SteadyClock::now());
+  pump();
+}
+
+bool StoreClient::is_read(const kvstore::SliceId& slice, std::uint64_t step) const {
+  return std::ranges::any_of(links_, [&](const auto& link) { return link->writes(slice, step); });
+}
+
+void StoreClient::written() {
+  if (!operations_.holds_memory()) return;
+  operations_.release([this](const auto& slice, auto step) { return is_read(slice, step); });
+  pump();
+}
+
+void StoreClient::left_out() {
+  for (const auto& link : links_) link->drop_requests();
+  operations_.leave_out([this](const auto& slice, auto step) { return is_read(slice, step); });
+}
+
+void StoreClient::handle_events() {
+  for (auto& event : engine_.take_events()) {
+    std::visit(
+        [&](auto& content) {
+          using Content = std::decay_t<decltype(content)>;
+          if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined>) {
+            const MutexLock lock(mutex_);
+            first_step_ = content.first_step;
+          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
+            out_ = true;
+            left_out();
+            const MutexLock lock(mutex_);
+            first_step_.reset();
+          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
+            for (const auto& link : links_) link->drop(content.slice, content.step);
+            operations_.handle(content, is_read(content.slice, content.step));
+          } else {
+            if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pulled>) {
+              if (content.values) pulled_ += content.values->size();
+            }
+            operations_.handle(content);
+          }
+        },
+        event);
+  }
+}
+
+void StoreClient::pump() {
+  if (stopped_) return;
+  handle_events();
+  for (auto& message : engine_.take(SteadyClock::now())) {
+    const auto link =
+        std::ranges::find_if(links_, [&](const auto& each) { return each->name() == message.to; });
+    if (link != links_.end()) (*link)->send(message.tag, std::move(message.message));
+  }
+  auto done = operations_.take_done();
+  if (engine_.epoch().number != told_epoch_) tell_epoch();
+  const MutexLock lock(mutex_);
+  for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
+  bytes_pushed_ = pushed_;
+  bytes_pulled_ = pulled_;
+  changed_.notify_all();
+}
+
+void StoreClient::tell_epoch() {
+  const kvstore::Epoch& epoch = engine_.epoch();
+  std::vector<std::string> names;
+  for (const kvstore::WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
+  const MutexLock lock(mutex_);
+  const auto tell = [](const std::string& name, const char* what) {
+    log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
+  };
+  if (told_epoch_ != 0) {
+    for (const std::string& name : workers_) {
+      if (std::ranges::count(names, name) == 0) tell(name, "was left out: silent, or it hangs");
+    }
+    for (const std::string& name : names) {
+      if (std::ranges::count(workers_, name) == 0) tell(name, "takes part from now on");
+    }
+  }
+  workers_ = std::move(names);
+  told_epoch_ = epoch.number;
+}
+
+void StoreClient::tick() {
+  if (stopped_) return;
+  const TimePoint now = SteadyClock::now();
+  engine_.tick(now);
+  if (operations_.holds_memory()) {
+    for (const auto& link : links_) link->break_off(now - patience_with_writes);
+  }
+  std::vector<std::string> problems;
+  for (const auto& link : links_) {
+    if (!link->problem().empty())
+      problems.push_back("server '" + link->name() + "': " + link->problem());
+  }
+  {
+    const MutexLock lock(mutex_);
+    problems_ = std::move(problems);
+  }
+  pump();
+  ticks_.expires_after(between_ticks);
+  ticks_.async_wait([this](const boost::system::error_code& cancelled) {
+    if (!cancelled) tick();
+  });
+}
+
+}  // namespace dpwa::kvclient

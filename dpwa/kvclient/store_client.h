@@ -1,0 +1,134 @@
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dpwa/base/threads.h"
+#include "dpwa/base/time.h"
+#include "dpwa/kvclient/operations.h"
+#include "dpwa/kvclient/server_link.h"
+#include "dpwa/kvstore/compression.h"
+#include "dpwa/kvstore/slices.h"
+#include "dpwa/kvstore/worker_engine.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/peer_address.h"
+
+namespace dpwa {
+class Security;
+}
+
+namespace dpwa::kvclient {
+
+struct StoreClientOptions {
+  std::string cluster;
+  kvstore::MemberId self;            // an incarnation above that of every earlier start
+  std::vector<PeerAddress> servers;  // in the order of the cluster file
+  kvstore::WorkerOptions engine;
+  kvstore::CompressionOptions compression;  // of pushes
+  std::shared_ptr<Security> security;       // null: none
+  std::string congestion_control = "auto";
+};
+
+// The terms of a push, as kvstore::Push has them.
+struct PushTerms {
+  std::uint64_t step = 0;
+  double weight = 1;
+  kvstore::Merge merge = kvstore::Merge::sum;
+  bool wants_value = false;
+  kvstore::Bytes optimizer{};  // encode(OptimizerOptions); empty: replaces the value
+};
+
+// The requests of one worker to all servers of the store, on a thread of its own that blocks all
+// signals: a WorkerEngine and a link to each server. Calls begin work and return at once, in the
+// order of the calls; wait() gives the outcome. Used by one thread, the training thread.
+class StoreClient : private LinkEvents {
+ public:
+  explicit StoreClient(StoreClientOptions options);
+  // Ends all connections. No lent memory is read after it.
+  ~StoreClient();
+  StoreClient(const StoreClient&) = delete;
+  StoreClient& operator=(const StoreClient&) = delete;
+
+  // Wants to take part. Again after an outcome with left_out.
+  void join();
+  // The first step to take part in; none: the servers have not taken this worker in by then.
+  std::optional<std::uint64_t> wait_joined(TimePoint until);
+
+  // Once for each key. Copies the values.
+  Ticket init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
+              std::span<const std::byte> values);
+  // Of a key that was initialised by this worker. `lent` stays as it is until the outcome; it is
+  // sent from where it lies, unless it is compressed.
+  Ticket push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
+              int priority = 0);
+  // The value with all pushes of steps below `clock`, as the type of the store has it.
+  Ticket pull(const kvstore::Key& key, std::uint64_t clock, int priority = 0);
+  // As WorkerEngine::at.
+  void at(std::uint64_t clock, bool waiting);
+
+  // Once for each ticket that is not left to the destructor; none: not over by then.
+  std::optional<Outcome> wait(Ticket ticket, TimePoint until);
+
+  // As of now.
+  std::vector<std::string> workers() const;   // that take part, in the order of their names
+  std::vector<std::string> problems() const;  // "server 's1': connection refused" and so on
+  std::uint64_t bytes_pushed() const;
+  std::uint64_t bytes_pulled() const;
+
+ private:
+  struct Held {
+    kvstore::ValueSpec spec;
+    std::vector<kvstore::Slice> slices;
+    std::vector<kvstore::Compressor> compressors;  // empty: as it is
+  };
+  void arrived(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) override;
+  void written() override;
+  void post(std::function<void()> work);
+  void pump();
+  void handle_events();
+  void left_out();
+  void tell_epoch();
+  bool is_read(const kvstore::SliceId& slice, std::uint64_t step) const;
+  void tick();
+
+  const StoreClientOptions options_;
+  const std::uint32_t servers_;
+  LocalNode local_;
+  Ticket next_ticket_ = 1;             // training thread
+  std::map<kvstore::Key, Held> keys_;  // training thread
+  boost::asio::io_context io_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::thread thread_;
+
+  // I/O thread
+  kvstore::WorkerEngine engine_;
+  Operations operations_;
+  std::vector<std::unique_ptr<ServerLink>> links_;
+  boost::asio::steady_timer ticks_;
+  bool out_ = false;  // left out, and join() was not called since
+  bool stopped_ = false;
+  std::uint64_t told_epoch_ = 0;
+  std::uint64_t pushed_ = 0;
+  std::uint64_t pulled_ = 0;
+
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
+  std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
+  std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
+  std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
+  std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;
+  std::uint64_t bytes_pulled_ DPWA_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace dpwa::kvclient

@@ -1,0 +1,193 @@
+#include "dpwa/kvclient/store_client.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dpwa/kvclient/operations.h"
+#include "dpwa/kvstore/optimizer.h"
+#include "dpwa/kvstore/shard_engine.h"
+#include "test/support/at_once.h"
+#include "test/support/store_double.h"
+
+namespace dpwa::kvclient {
+namespace {
+
+using kvstore::AnswerKind;
+using kvstore::StoreType;
+using test::StoreDouble;
+
+// Larger than large_key_elements: in several slices.
+constexpr std::size_t large = 1'200'000;
+
+TimePoint patience() {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(60);
+}
+
+StoreClientOptions options_of(const StoreDouble& server, const std::string& name, bool merged) {
+  StoreClientOptions options;
+  options.cluster = "test";
+  options.self = {name, 7};
+  options.servers = {server.address()};
+  options.engine.merged = merged;
+  return options;
+}
+
+std::span<const std::byte> bytes_of(const std::vector<float>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+std::vector<float> floats(const Outcome& outcome) {
+  std::vector<float> result;
+  for (const auto& part : outcome.values) {
+    REQUIRE(part);
+    const std::size_t before = result.size();
+    result.resize(before + part->size() / sizeof(float));
+    std::memcpy(result.data() + before, part->data(), part->size());
+  }
+  return result;
+}
+
+Outcome outcome_of(StoreClient& client, Ticket ticket) {
+  auto outcome = client.wait(ticket, patience());
+  REQUIRE(outcome);
+  return *outcome;
+}
+
+kvstore::Bytes sgd(double rate) {
+  auto options = kvstore::default_options(kvstore::OptimizerKind::sgd);
+  options.learning_rate = rate;
+  const auto form = kvstore::encode(options);
+  return {form.begin(), form.end()};
+}
+
+// Two steps of `workers` workers with gradients 1, 2, ...: the value that each ends with.
+std::vector<float> train(StoreClient& client, std::size_t index, std::size_t size,
+                         const std::function<void(std::uint64_t)>& before_step = {}) {
+  client.join();
+  const auto first = client.wait_joined(patience());
+  REQUIRE(first);
+  const std::vector<float> weights(size, 10.0F);
+  const kvstore::ValueSpec spec{DType::float32, {size}};
+  CHECK(outcome_of(client, client.init("w", spec, bytes_of(weights))).kind == AnswerKind::created);
+  std::vector<float> value = floats(outcome_of(client, client.pull("w", *first)));
+  CHECK(value == weights);
+  const std::vector<float> gradient(size, static_cast<float>(index + 1));
+  for (std::uint64_t step = *first; step < *first + 2; ++step) {
+    if (before_step) before_step(step);
+    client.at(step, true);
+    const auto outcome = outcome_of(
+        client, client.push("w", bytes_of(gradient),
+                            {step, 1.0, kvstore::Merge::mean, /*wants_value=*/true, sgd(1)}));
+    CHECK_FALSE(outcome.left_out);
+    CHECK(outcome.kind == AnswerKind::counted);
+    value = floats(outcome);
+    client.at(step + 1, false);
+  }
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("a push of two workers is their mean, for a small and for a cut key") {
+  for (const std::size_t size : {std::size_t{3}, large}) {
+    StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 2);
+    test::at_once(2, [&](std::size_t i) {
+      StoreClient client(options_of(server, "w" + std::to_string(i + 1), true));
+      // 10 - 2 x mean(1, 2)
+      CHECK(train(client, i, size) == std::vector<float>(size, 7.0F));
+      CHECK(client.workers().size() == 2);
+      CHECK(client.bytes_pushed() == 2 * size * sizeof(float));
+    });
+  }
+}
+
+TEST_CASE("a connection that breaks is made again, and no push counts twice") {
+  StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 1);
+  StoreClient client(options_of(server, "w1", true));
+  const auto value = train(client, 0, large, [&](std::uint64_t) { server.cut(); });
+  CHECK(value == std::vector<float>(large, 8.0F));
+}
+
+TEST_CASE("dist_async updates at each push, and a push without an optimizer is refused in words") {
+  StoreDouble server(kvstore::rules_of(StoreType::dist_async), 1);
+  StoreClient client(options_of(server, "w1", false));
+  CHECK(train(client, 0, 3) == std::vector<float>(3, 8.0F));
+  const std::vector<float> gradient(3, 1);
+  const auto refused = outcome_of(client, client.push("w", bytes_of(gradient), {2}));
+  CHECK(refused.kind == AnswerKind::no_optimizer);
+  CHECK(refused.problem == "key 'w', worker w1: an update at each push needs an optimizer");
+  const auto next = outcome_of(
+      client, client.push("w", bytes_of(gradient), {2, 1, kvstore::Merge::sum, true, sgd(1)}));
+  CHECK(floats(next) == std::vector<float>(3, 7.0F));
+}
+
+TEST_CASE("a second init and a push of another size are errors at the call") {
+  StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 1);
+  StoreClient client(options_of(server, "w1", true));
+  train(client, 0, 3);
+  const std::vector<float> two(2, 1);
+  CHECK_THROWS_WITH(client.init("w", {DType::float32, {2}}, bytes_of(two)),
+                    "key 'w' was initialised before, by worker w1, as float32[3]; now it has "
+                    "float32[2]");
+  CHECK_THROWS_AS(client.push("w", bytes_of(two), {2}), std::invalid_argument);
+}
+
+TEST_CASE("without a server, joining ends in time and the reason is known") {
+  StoreClientOptions options;
+  options.cluster = "test";
+  options.self = {"w1", 7};
+  {
+    const StoreDouble gone(kvstore::rules_of(StoreType::dist_sync), 1);
+    options.servers = {gone.address()};
+  }
+  StoreClient client(options);
+  client.join();
+  CHECK_FALSE(
+      client.wait_joined(std::chrono::steady_clock::now() + std::chrono::milliseconds(300)));
+  REQUIRE(client.problems().size() == 1);
+  CHECK(client.problems().front().starts_with("server 's1': "));
+}
+
+TEST_CASE("memory that the system still reads holds its call up") {
+  Operations operations;
+  operations.begin(1, Operations::Kind::push, "w", 0, 2, true);
+  kvstore::WorkerEngine::Pushed one{{"w", 0}, 0, AnswerKind::counted, 5, nullptr};
+  kvstore::WorkerEngine::Pushed two{{"w", 1}, 0, AnswerKind::late, 4, nullptr};
+  operations.handle(one, /*holds=*/true);
+  operations.handle(two, /*holds=*/false);
+  CHECK(operations.take_done().empty());
+  CHECK(operations.holds_memory());
+  operations.release([](const auto& slice, auto) { return slice.index == 0; });
+  CHECK(operations.take_done().empty());
+  operations.release([](const auto&, auto) { return false; });
+  const auto done = operations.take_done();
+  REQUIRE(done.size() == 1);
+  CHECK(done.front().first == 1);
+  CHECK(done.front().second.kind == AnswerKind::late);
+  CHECK(done.front().second.version == 4);
+}
+
+TEST_CASE("a worker that is left out has no call under way but inits") {
+  Operations operations;
+  operations.begin(1, Operations::Kind::init, "w", 0, 1, false);
+  operations.begin(2, Operations::Kind::push, "w", 3, 1, true);
+  operations.begin(3, Operations::Kind::pull, "w", 4, 1, true);
+  operations.leave_out([](const auto&, auto step) { return step == 3; });
+  auto done = operations.take_done();
+  REQUIRE(done.size() == 1);
+  CHECK(done.front().first == 3);
+  CHECK(done.front().second.left_out);
+  operations.release([](const auto&, auto) { return false; });
+  done = operations.take_done();
+  REQUIRE(done.size() == 1);
+  CHECK(done.front().first == 2);
+  CHECK(operations.size() == 1);
+}
+
+}  // namespace dpwa::kvclient

@@ -1,0 +1,185 @@
+#include "test/support/store_double.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "dpwa/kvstore/server_engine.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/net/io_thread.h"
+#include "dpwa/net/stream.h"
+#include "dpwa/wire/kv_messages.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::test {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+std::vector<wire::TypeBound> all_types() {
+  std::vector<wire::TypeBound> bounds;
+  for (auto type = wire::first_kv_type; type <= wire::last_kv_type;
+       type = static_cast<wire::MessageType>(static_cast<unsigned>(type) + 1))
+    bounds.push_back({type, wire::max_kv_body_bytes(type)});
+  return bounds;
+}
+
+kvstore::ServerOptions server_options(const kvstore::ShardRules& rules, std::size_t min_workers) {
+  kvstore::ServerOptions options;
+  options.shard = rules;
+  options.watch.min_workers = min_workers;
+  return options;
+}
+
+}  // namespace
+
+class StoreDouble::Impl {
+ public:
+  Impl(const kvstore::ShardRules& rules, std::size_t min_workers)
+      : acceptor_(io_, tcp::endpoint(asio::ip::address_v4::loopback(), 0)),
+        ticks_(io_),
+        engine_(server_options(rules, min_workers), {"s1", 1}, {"s1"}, SteadyClock::now()) {
+    asio::co_spawn(io_, accept(), net::rethrow);
+    asio::post(io_, [this] { tick(); });
+    thread_ = std::thread([this] { net::run_io(io_); });
+  }
+  ~Impl() {
+    asio::post(io_, [this] {
+      stopped_ = true;
+      acceptor_.close();
+      ticks_.cancel();
+      for (auto& [name, link] : links_) end(*link);
+    });
+    thread_.join();
+  }
+
+  PeerAddress address() const { return {"s1", {"127.0.0.1"}, acceptor_.local_endpoint().port()}; }
+  void cut() {
+    asio::post(io_, [this] {
+      for (auto& [name, link] : links_) end(*link);
+    });
+  }
+
+ private:
+  struct Link {
+    explicit Link(tcp::socket socket) : stream(std::move(socket)), more(stream.get_executor()) {}
+    net::Stream stream;
+    asio::steady_timer more;
+    std::vector<kvstore::Outgoing> queue;
+  };
+
+  static void end(Link& link) {
+    link.stream.close();
+    link.more.cancel();
+  }
+
+  asio::awaitable<void> accept() {
+    while (!stopped_) {
+      auto [error, socket] = co_await acceptor_.async_accept(net::as_result);
+      if (error) co_return;
+      auto link = std::make_shared<Link>(std::move(socket));
+      asio::co_spawn(io_, serve(std::move(link)), net::rethrow);
+    }
+  }
+
+  asio::awaitable<void> serve(std::shared_ptr<Link> link) {
+    constexpr auto first = net::types(wire::MessageType::hello);
+    const auto frame = co_await net::read_frame(link->stream, first);
+    if (!frame) co_return;
+    const auto hello = wire::decode_hello(frame->body);
+    if (!hello) co_return;
+    const kvstore::MemberId worker{hello->node, hello->incarnation};
+    wire::Welcome welcome;
+    welcome.node = "s1";
+    welcome.incarnation = 1;
+    const auto bytes = wire::encode(welcome, frame->header.request_id);
+    co_await link->stream.write_all(bytes);
+    links_[worker.name] = link;
+    asio::co_spawn(io_, write(link), net::rethrow);
+    const auto bounds = all_types();
+    const std::span<const wire::TypeBound> accepted(bounds);
+    while (!stopped_) {
+      const auto next = co_await net::read_frame(link->stream, accepted);
+      if (!next) break;
+      auto message = wire::decode_kv(next->header.type, next->body);
+      if (!message) break;
+      engine_.receive(worker, next->header.request_id, std::move(*message), SteadyClock::now());
+      pump();
+    }
+    end(*link);
+    if (links_[worker.name] == link) links_.erase(worker.name);
+  }
+
+  asio::awaitable<void> write(std::shared_ptr<Link> link) {
+    while (link->stream.is_open()) {
+      if (link->queue.empty()) {
+        link->more.expires_at(TimePoint::max());
+        co_await link->more.async_wait(net::as_result);
+        continue;
+      }
+      const auto batch = std::exchange(link->queue, {});
+      for (const kvstore::Outgoing& each : batch) {
+        const auto frame = wire::encode(each.message, static_cast<std::uint32_t>(each.tag));
+        std::vector<asio::const_buffer> buffers = {asio::buffer(frame.head)};
+        for (const auto& part : frame.payload)
+          buffers.push_back(asio::buffer(part.data(), part.size()));
+        const std::span<const asio::const_buffer> all(buffers);
+        const auto broken = co_await link->stream.write_all(all);
+        if (broken) co_return;
+      }
+    }
+  }
+
+  void pump() {
+    for (kvstore::Outgoing& each : engine_.take()) {
+      const auto link = links_.find(each.to);
+      if (link == links_.end()) continue;
+      link->second->queue.push_back(std::move(each));
+      link->second->more.cancel();
+    }
+  }
+
+  void tick() {
+    if (stopped_) return;
+    engine_.tick(SteadyClock::now());
+    pump();
+    ticks_.expires_after(std::chrono::milliseconds(20));
+    ticks_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) tick();
+    });
+  }
+
+  asio::io_context io_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer ticks_;
+  kvstore::ServerEngine engine_;
+  std::map<std::string, std::shared_ptr<Link>> links_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+StoreDouble::StoreDouble(const kvstore::ShardRules& rules, std::size_t min_workers)
+    : impl_(std::make_unique<Impl>(rules, min_workers)) {}
+StoreDouble::~StoreDouble() = default;
+
+PeerAddress StoreDouble::address() const {
+  return impl_->address();
+}
+
+void StoreDouble::cut() {
+  impl_->cut();
+}
+
+}  // namespace dpwa::test
