@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Starts every node of a cluster file that belongs to this host: one process per node, pinned to its cores
 # with as many threads, and with its own log. Waits for them. Ctrl-C or SIGTERM stops all of them gracefully.
+# With backend kvstore it starts the servers of this host first, and ends them after the last node.
 #
 # usage: scripts/run.sh CLUSTER.yaml [--only NODE]... [--run-dir DIR] [--detach [--wait SECONDS]]
 #                       [-- TRAINER ARGUMENTS]
@@ -8,7 +9,7 @@
 #   CLUSTER.yaml may be a pipe, as in scripts/run.sh <(ssh head cat cluster.yaml). It is read once, and the
 #   nodes use the copy, cluster.yaml in the folder of the run. scripts/stop.sh accepts that copy too.
 #
-#   --only      only this node: starts a node that has ended again, in the run of the others
+#   --only      only this node (or server): starts one that has ended again, in the run of the others
 #   --run-dir   folder for logs, metrics and results (default runs/TIME, linked as runs/latest)
 #   --detach    returns once every node trains, or names the nodes that do not, with the last line of their
 #               logs; the other nodes continue. scripts/stop.sh ends them
@@ -89,6 +90,15 @@ for binary in "$trainer" "$cli"; do
   [[ -x $binary ]] || die "there is no $binary: build it (scripts/build.sh), or name one by DPWA_TRAIN and DPWA_CLI" 2
 done
 
+# list_servers: the servers of backend kvstore, in the form of `dpwa config nodes`.
+list_servers() {
+  if [[ -n $piped ]]; then
+    "$cli" config nodes /dev/stdin --local --servers <"$piped"
+  else
+    "$cli" config nodes "$cluster" --local --servers
+  fi
+}
+
 # Names and cores (comma-separated; empty for -) of the nodes of this host; also validates the file.
 if [[ -n $piped ]]; then
   listing=$("$cli" config nodes /dev/stdin --local <"$piped") || exit 2
@@ -101,12 +111,24 @@ while IFS=$'\x1f' read -r name cores; do
   names+=("$name")
   cores_of[$name]=$cores
 done < <(awk -F'\t' -v OFS=$'\x1f' '$NF == "local" {print $1, $4 == "-" ? "" : $4}' <<<"$listing")
-((${#names[@]} > 0)) || usage_error "no node of $cluster lives on this host"
-for name in "${only[@]}"; do
-  [[ -n ${cores_of[$name]+there} ]] || usage_error "--only $name: the nodes here are ${names[*]}"
-done
 local_nodes=${#names[@]}
-((${#only[@]} == 0)) || names=("${only[@]}")
+servers=()
+while IFS=$'\x1f' read -r name cores; do
+  servers+=("$name")
+  cores_of[$name]=$cores
+done < <(list_servers | awk -F'\t' -v OFS=$'\x1f' '$NF == "local" {print $1, $4 == "-" ? "" : $4}')
+((${#names[@]} + ${#servers[@]} > 0)) || usage_error "no node of $cluster lives on this host"
+for name in "${only[@]}"; do
+  [[ -n ${cores_of[$name]+there} ]] || usage_error "--only $name: the nodes here are ${names[*]} ${servers[*]}"
+done
+is_server() { [[ " ${servers[*]} " == *" $1 "* ]]; }
+if ((${#only[@]} > 0)); then
+  names=() wanted_servers=()
+  for name in "${only[@]}"; do
+    if is_server "$name"; then wanted_servers+=("$name"); else names+=("$name"); fi
+  done
+  servers=("${wanted_servers[@]}")
+fi
 
 # make_run_dir: makes the folder of the run, and run_dir its absolute path.
 make_run_dir() {
@@ -134,7 +156,7 @@ state=$(state_folder "$cluster")
 
 refuse_second_start() {
   local name running=()
-  for name in "${names[@]}"; do
+  for name in "${servers[@]}" "${names[@]}"; do
     if running_pid "$state/$name.process" >/dev/null; then running+=("$name"); fi
   done
   ((${#running[@]} == 0)) || die "already running: ${running[*]} ($stop_script $cluster ends them)" 2
@@ -211,7 +233,7 @@ for argument in "${arguments[@]}"; do
   [[ ${argument%%=*} != --threads ]] || given_threads=yes
 done
 
-declare -A node_of  # by pid
+declare -A node_of server_of  # by pid
 failures=0 usage_failures=0 stopped=0
 signal=''
 # bash writes a line of its own for every node that a signal ends, unless that signal has a trap.
@@ -221,26 +243,42 @@ trap 'signal=INT' INT
 trap 'signal=TERM' TERM HUP
 # Runs when this script ends. stop.sh waits for the end of this process, so its last lines are written by then.
 trap '((${#node_of[@]} == 0)) || stop_nodes "$state" "$grace" "${names[@]}"
+  ((${#server_of[@]} == 0)) || stop_nodes "$state" "$grace" "${servers[@]}"
   rm -f -- "$state/$$.supervisor"
-  forget_nodes "$state" "${names[@]}"' EXIT
+  forget_nodes "$state" "${servers[@]}" "${names[@]}"' EXIT
 record_supervisor "$state" $$
 
-heading "run: ${#names[@]} node(s) of $cluster"
+if ((${#servers[@]} > 0)); then
+  heading "run: ${#servers[@]} server(s) and ${#names[@]} node(s) of $cluster"
+else
+  heading "run: ${#names[@]} node(s) of $cluster"
+fi
+for name in "${servers[@]}"; do start_server "$name" "${cores_of[$name]}"; done
 for name in "${names[@]}"; do start_node "$name" "${cores_of[$name]}"; done
 touch "$run_dir/.started"
 flock -u "$lock"
 
+# Servers serve until the last node has ended; on a host without nodes, until they are told to stop.
 stopping=no
-while ((${#node_of[@]} > 0)); do
+while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
   if [[ -n $signal && $stopping == no ]]; then
     stopping=yes
     stop_nodes "$state" "$grace" "${names[@]}" || true
+    ((${#names[@]} > 0)) || break
   fi
+  for pid in "${!server_of[@]}"; do
+    process_start "$pid" >/dev/null || note_server_end "$pid"
+  done
   for pid in "${!node_of[@]}"; do
     process_start "$pid" >/dev/null || note_end "$pid"
   done
-  ((${#node_of[@]} == 0)) || sleep 0.1
+  ((${#node_of[@]} + ${#server_of[@]} == 0)) || sleep 0.1
 done
+if ((${#server_of[@]} > 0)); then
+  stop_nodes "$state" "$grace" "${servers[@]}" || true
+  stopping=yes
+  for pid in "${!server_of[@]}"; do note_server_end "$pid"; done
+fi
 rm -f "$run_dir/.started"
 
 case $signal in

@@ -59,6 +59,7 @@ void add_config_check_command(CLI::App& parent, CommandContext& context) {
 struct NodesOptions {
   std::string file;
   bool local_only = false;
+  bool servers = false;
 };
 
 std::string cores_text(const std::vector<int>& cores) {
@@ -73,7 +74,7 @@ std::string cores_text(const std::vector<int>& cores) {
 void list_nodes(const NodesOptions& options, CommandContext& context) {
   const Config config = load_cluster(options.file);
   const LocalMachine machine;
-  for (const NodeEntry& node : config.nodes) {
+  for (const NodeEntry& node : options.servers ? config.kvstore.servers : config.nodes) {
     const bool local = machine.hosts(node);
     if (options.local_only && !local) continue;
     context.out << node.name << '\t' << node.host << '\t' << node.port << '\t'
@@ -88,6 +89,8 @@ void add_config_nodes_command(CLI::App& parent, CommandContext& context) {
                                             "(0,1 or -) and local or remote, separated by tabs");
   command->add_option("FILE", options->file, "The cluster file")->required();
   command->add_flag("--local", options->local_only, "Only the nodes that belong to this machine");
+  command->add_flag("--servers", options->servers,
+                    "The servers of backend kvstore instead of the nodes");
   command->callback([options, &context] { list_nodes(*options, context); });
 }
 

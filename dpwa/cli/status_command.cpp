@@ -17,6 +17,7 @@
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/node_status.h"
+#include "dpwa/cli/server_status_table.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/locations.h"
 #include "dpwa/config/nodes.h"
@@ -41,9 +42,9 @@ struct Asked {
   std::string shown;  // HOST:PORT
 };
 
-std::vector<Asked> of_file(const Config& config) {
+std::vector<Asked> all_of(const std::vector<NodeEntry>& entries) {
   std::vector<Asked> nodes;
-  for (const NodeEntry& node : config.nodes)
+  for (const NodeEntry& node : entries)
     nodes.push_back(
         {{node.name, node.addresses, node.port}, node.host + ":" + std::to_string(node.port)});
   return nodes;
@@ -78,12 +79,15 @@ std::vector<PeerAddress> addresses_of(const std::vector<Asked>& nodes) {
   return addresses;
 }
 
-void print_json(const Config& config, const std::vector<NodeStatus>& nodes, std::ostream& out) {
-  Json document;
-  document["schema"] = 1;
-  document["cluster"] = config.cluster;
-  document["nodes"] = Json::array();
-  for (const NodeStatus& status : nodes) {
+// What the processes of a cluster answered. `servers`: of backend kvstore.
+struct Found {
+  std::vector<NodeStatus> nodes;
+  std::vector<NodeStatus> servers;
+};
+
+Json list_of(const std::vector<NodeStatus>& all) {
+  Json list = Json::array();
+  for (const NodeStatus& status : all) {
     Json node;
     node["name"] = status.name;
     const std::string other = other_name(status);
@@ -92,8 +96,17 @@ void print_json(const Config& config, const std::vector<NodeStatus>& nodes, std:
     if (answered) node["status"] = status.document;
     if (!answered) node["error"] = other.empty() ? status.error : absence_of(status);
     if (!other.empty()) node["answers_as"] = other;
-    document["nodes"].push_back(std::move(node));
+    list.push_back(std::move(node));
   }
+  return list;
+}
+
+void print_json(const Config& config, const Found& found, std::ostream& out) {
+  Json document;
+  document["schema"] = 1;
+  document["cluster"] = config.cluster;
+  document["nodes"] = list_of(found.nodes);
+  if (!found.servers.empty()) document["servers"] = list_of(found.servers);
   out << document.dump(2, ' ', /*ensure_ascii=*/true) << '\n';  // control characters as well
 }
 
@@ -106,7 +119,7 @@ struct Asking {
 // The nodes of the file, in its order, then those that joined.
 std::vector<NodeStatus> ask(const Asking& asking) {
   const Config& config = asking.config;
-  std::vector<Asked> nodes = of_file(config);
+  std::vector<Asked> nodes = all_of(config.nodes);
   auto answers =
       query_status(config.cluster, addresses_of(nodes), asking.timeout, asking.security.get());
   const auto more = joined(members_in(answers), nodes);
@@ -127,16 +140,41 @@ std::vector<NodeStatus> ask(const Asking& asking) {
   return found;
 }
 
+std::vector<NodeStatus> ask_servers(const Asking& asking) {
+  std::vector<NodeStatus> found;
+  if (asking.config.backend != Backend::kvstore) return found;
+  const std::vector<Asked> servers = all_of(asking.config.kvstore.servers);
+  const auto answers = query_status(asking.config.cluster, addresses_of(servers), asking.timeout,
+                                    asking.security.get());
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    found.push_back({servers[i].address.name, servers[i].shown, "-", answers[i].error,
+                     parse_status(answers[i])});
+  }
+  return found;
+}
+
+Found ask_all(const Asking& asking) {
+  return {ask(asking), ask_servers(asking)};
+}
+
+void print_tables(const Found& found, std::ostream& out) {
+  print_status_table(found.nodes, out);
+  if (found.servers.empty()) return;
+  out << '\n';
+  print_server_table(found.servers, out);
+}
+
 void show_once(const Asking& asking, const StatusOptions& options, CommandContext& context) {
-  const std::vector<NodeStatus> nodes = ask(asking);
+  const Found found = ask_all(asking);
   if (options.json) {
-    print_json(asking.config, nodes, context.out);
+    print_json(asking.config, found, context.out);
   } else {
-    print_status_table(nodes, context.out);
+    print_tables(found, context.out);
   }
   if (!options.check) return;
-  const auto of_file = std::span(nodes).first(asking.config.nodes.size());
-  const auto problems = status_problems(of_file);
+  const auto of_file = std::span(found.nodes).first(asking.config.nodes.size());
+  auto problems = status_problems(of_file);
+  for (std::string& problem : server_problems(found.servers)) problems.push_back(problem);
   for (const std::string& problem : problems) context.err << problem << '\n';
   if (!problems.empty()) context.exit_code = 1;
 }
@@ -146,13 +184,13 @@ void watch(const Asking& asking, unsigned seconds, CommandContext& context) {
   stop_signal::install();
   const std::chrono::seconds pause(seconds);
   for (bool first = true; context.out; first = false) {
-    const std::vector<NodeStatus> nodes = ask(asking);
+    const Found found = ask_all(asking);
     if (context.terminal) {
       context.out << "\x1b[H\x1b[2J";  // home, clear
     } else if (!first) {
       context.out << '\n';
     }
-    print_status_table(nodes, context.out);
+    print_tables(found, context.out);
     context.out.flush();
     std::this_thread::sleep_for(pause);
   }

@@ -22,7 +22,7 @@ Key servers_key() {
       "the same in all files of a cluster";
   key.sample = "[{name: s1, host: 127.0.0.1, port: 24100}]";
   key.bounds = {"[{name: s1, host: 127.0.0.1, port: 1}]", "[{name: s1, host: a, port: 65535}]"};
-  key.beyond = {"[]", "s1", "[{name: s1}]"};
+  key.beyond = {"[]", "s1"};
   key.read = [](const Field& field, Config& config) {
     read_nodes(field, config.kvstore.servers);
     config.lines[field.key()] = field.line();

@@ -70,6 +70,7 @@ kvstore::ServerOptions engine_options(const Config& config) {
                                                           : kvstore::StoreType::dist_sync;
   kvstore::ServerOptions options;
   options.shard = kvstore::rules_of(type, store.staleness, store.replicas > 0);
+  options.shard.memory_bytes = store.memory_bytes;
   options.watch.min_workers = store.min_workers > 0 ? store.min_workers : config.nodes.size();
   options.watch.silent_after = store.lost_after;
   options.beat = std::min<Duration>(options.beat, store.lost_after / 8);

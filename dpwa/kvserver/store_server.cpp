@@ -1,5 +1,7 @@
 #include "dpwa/kvserver/store_server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
@@ -14,6 +16,13 @@
 
 namespace dpwa::kvserver {
 namespace {
+
+// Three quarters of the memory of this machine.
+std::uint64_t default_memory() {
+  const auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  const auto page_bytes = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
+  return pages * page_bytes / 4 * 3;
+}
 
 Config checked(Config config, const std::string& name) {
   config.self = name;
@@ -32,6 +41,7 @@ Config checked(Config config, const std::string& name) {
                   "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
   }
   check_host(config);
+  if (config.kvstore.memory_bytes == 0) config.kvstore.memory_bytes = default_memory();
   return config;
 }
 

@@ -92,6 +92,7 @@ enum class AnswerKind : std::uint8_t {
   wrong_spec = 12,
   no_optimizer = 13,   // updates at each push need one
   bad_optimizer = 14,  // unknown to the server, or hyper-parameters that cannot be
+  no_memory = 15,      // the value or the state of its optimizer is beyond the server's bound
 };
 constexpr bool is_error(AnswerKind kind) {
   return kind >= AnswerKind::unknown_key;

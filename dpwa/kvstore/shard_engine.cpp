@@ -4,6 +4,14 @@
 #include <cmath>
 
 namespace dpwa::kvstore {
+namespace {
+
+// Of the value of a slice, and of its sum.
+std::uint64_t bytes_of(DType dtype, std::uint64_t elements) {
+  return elements * (size_of(dtype) + size_of(computed_in(dtype)));
+}
+
+}  // namespace
 
 ShardEngine::ShardEngine(const ShardRules& rules, std::string name)
     : rules_(rules), name_(std::move(name)) {}
@@ -124,6 +132,14 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
                       std::to_string(id.index) + " has " + std::to_string(bytes) + " bytes, not " +
                       std::to_string(message.values.size()));
   }
+  if (const auto why = shortage(bytes_of(message.spec.dtype, slice.elements.count))) {
+    for (const Waiter& each : waiting) {
+      refuse(each.worker, each.tag, id, AnswerKind::no_memory, 0,
+             "key " + id.key.text() + ", worker " + each.worker + ": " + *why);
+    }
+    inits_.erase(id);
+    return;
+  }
   Entry& entry = *slices_.try_emplace(id).first;
   Held& held = entry.second;
   held.spec = std::move(message.spec);
@@ -170,9 +186,15 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
     if (!rules_.merged) {
       return refused(AnswerKind::no_optimizer, who + "an update at each push needs an optimizer");
     }
-  } else if (!decode_options(message.optimizer)) {
+  } else if (const auto options = decode_options(message.optimizer); !options) {
     return refused(AnswerKind::bad_optimizer,
                    who + "the optimizer is unknown to this server, or its options are not sound");
+  } else {
+    const std::uint64_t state =
+        OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
+    const std::uint64_t has = held.optimizer->bytes().size();
+    const auto why = state > has ? shortage(state - has) : std::nullopt;
+    if (why) return refused(AnswerKind::no_memory, who + *why);
   }
   if (rules_.merged) {
     push_merged(*found, from, tag, std::move(message), now);
@@ -217,10 +239,19 @@ std::vector<std::uint16_t> ShardEngine::filled() const {
 std::uint64_t ShardEngine::bytes() const {
   std::uint64_t total = 0;
   for (const auto& [id, held] : slices_) {
-    total += held.values->size() + held.optimizer->bytes().size();
-    for (const auto& [step, round] : held.rounds) total += round.sum.size();
+    total += bytes_of(held.spec.dtype, held.elements) + held.optimizer->bytes().size();
   }
   return total;
+}
+
+std::optional<std::string> ShardEngine::shortage(std::uint64_t more_bytes) const {
+  if (rules_.memory_bytes == 0) return std::nullopt;
+  const std::uint64_t held = bytes();
+  if (held + more_bytes <= rules_.memory_bytes) return std::nullopt;
+  return "server " + name_ + " holds " + std::to_string(held) + " bytes, and " +
+         std::to_string(more_bytes) + " more are beyond its bound of " +
+         std::to_string(rules_.memory_bytes) +
+         "; accepted: a larger kvstore.memory_bytes, or more servers";
 }
 
 std::size_t ShardEngine::without_replica() const {

@@ -36,6 +36,9 @@ struct ShardRules {
   // After which a replica that has not answered is asked again.
   Duration resend = std::chrono::milliseconds(500);
   std::size_t syncs_at_once = 16;  // slices that are compared or copied together
+  // Of one server: values, the state of optimizers and one sum for each slice, replicas included.
+  // A key or an optimizer beyond it is refused; replicas never are. 0: no bound.
+  std::uint64_t memory_bytes = 0;
 };
 
 enum class StoreType : std::uint8_t { dist_sync, dist_async, dist_ssp };
@@ -116,7 +119,7 @@ class ShardEngine {
   };
   std::optional<View> view(const SliceId& slice) const;
   std::size_t size() const { return slices_.size(); }
-  // Of values, optimizer state and open rounds, of replicas too.
+  // That memory_bytes bounds.
   std::uint64_t bytes() const;
   // The slices that workers find here and that no other server has stored, where one should.
   std::size_t without_replica() const;
@@ -189,6 +192,8 @@ class ShardEngine {
 
   // --- admission of requests (shard_engine.cpp)
   std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch) const;
+  // Why the server cannot hold so much more; none: it can.
+  std::optional<std::string> shortage(std::uint64_t more_bytes) const;
   bool is_primary(std::uint32_t home) const;
   std::optional<std::size_t> backup_of(std::uint32_t home) const;
   void refuse(const std::string& to, std::uint64_t tag, const SliceId& slice, AnswerKind kind,

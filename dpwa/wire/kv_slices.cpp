@@ -36,7 +36,7 @@ void write_fields(Writer& out, const kvstore::Pull& message) {
   out.u64(message.known_version);
 }
 
-// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 14; u64 step; u64 version; u32 snapshot;
+// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 15; u64 step; u64 version; u32 snapshot;
 //            problem: u16 length (at most 1,024) + UTF-8.
 //            Payload: the values of the slice, or nothing
 void write_fields(Writer& out, const kvstore::Answer& message) {
@@ -128,7 +128,7 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
       kvstore::Answer answer;
       answer.epoch = epoch;
       answer.slice = slice;
-      answer.kind = in.choice(kvstore::AnswerKind::created, kvstore::AnswerKind::bad_optimizer,
+      answer.kind = in.choice(kvstore::AnswerKind::created, kvstore::AnswerKind::no_memory,
                               "kind of an answer");
       answer.step = in.u64();
       answer.version = in.u64();

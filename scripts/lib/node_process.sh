@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
-# Starts one node of run.sh and reports how it ended. Uses its settings, and fills node_of, the names of
-# the running nodes by pid, and the counters failures, usage_failures (those with code 2) and stopped.
+# Starts one node or server of run.sh and reports how it ended. Uses its settings, and fills node_of and server_of,
+# the names of the running ones by pid, and the counters failures, usage_failures (those with code 2) and stopped.
 
 # how_it_ended CODE: describes the end of a process with exit code CODE.
 how_it_ended() {
@@ -18,18 +18,51 @@ threads_for() {
   if ((${#list[@]} > 0)); then echo "${#list[@]}"; else echo $((share > 0 ? share : 1)); fi
 }
 
+# set_pin NAME: sets `pin` to the command that pins to `cores`; empties both where this machine lacks them.
+set_pin() {
+  pin=()
+  [[ -n $cores ]] || return 0
+  if taskset -c "$cores" true 2>/dev/null; then
+    pin=(taskset -c "$cores")
+  else
+    warn "$1: this machine has no cores $cores: not pinned"
+    cores=''
+  fi
+}
+
+# start_server NAME CORES: starts and records one server of backend kvstore.
+start_server() {
+  local name=$1 cores=$2 pin
+  set_pin "$name"
+  setsid "${pin[@]}" "$cli" kvserver --config "$cluster" --name "$name" {lock}>&- \
+    </dev/null >>"$run_dir/$name.log" 2>&1 &
+  server_of[$!]=$name
+  record_process "$state" "$name" $!
+  say "$name: server, pid $!, ${cores:+cores $cores, }log $run_dir/$name.log"
+}
+
+# note_server_end PID: reports how the server with process id PID ended. It should not, before it is told to.
+note_server_end() {
+  local name=${server_of[$1]} code=0
+  wait "$1" || code=$?
+  unset "server_of[$1]"
+  if ((code == 130 || code == 143)); then
+    ok "$name: server stopped ($SECONDS s)"
+    return 0
+  fi
+  warn "$name: server: $(how_it_ended "$code") after $SECONDS s; the end of $run_dir/$name.log:"
+  tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' >&2
+  if ((code == 2 || ${#names[@]} == 0)); then
+    failures=$((failures + 1))
+    ((code != 2)) || usage_failures=$((usage_failures + 1))
+  fi
+}
+
 # start_node NAME CORES: starts and records one node; CORES may be empty.
 start_node() {
-  local name=$1 cores=$2 threads pin=() options=(--run-dir "$run_dir")
+  local name=$1 cores=$2 threads pin options=(--run-dir "$run_dir")
   threads=$(threads_for "$cores")
-  if [[ -n $cores ]]; then
-    if taskset -c "$cores" true 2>/dev/null; then
-      pin=(taskset -c "$cores")
-    else
-      warn "$name: this machine has no cores $cores: not pinned"
-      cores=''
-    fi
-  fi
+  set_pin "$name"
   [[ $given_threads == yes ]] || options+=(--threads "$threads")
   # A session of its own: a Ctrl-C in the terminal reaches the nodes through run.sh alone, once.
   (

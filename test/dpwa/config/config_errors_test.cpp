@@ -211,7 +211,7 @@ TEST_CASE("a key in a section that belongs to another place names that place") {
            keys_of("gossip.firewall")},
       {"log: {start_wait_ms: 5}\n",
        "2: log.start_wait_ms: unknown key, did you mean 'gossip.start_wait_ms' or "
-       "'collective.start_wait_ms'? accepted: " +
+       "'collective.start_wait_ms' or 'kvstore.start_wait_ms'? accepted: " +
            keys_of("log")},
       {"gossip: {cluster: x}\n",
        "2: gossip.cluster: unknown key, did you mean 'cluster' at the top level? accepted: " +

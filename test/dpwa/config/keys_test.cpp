@@ -24,6 +24,7 @@ const std::map<std::string, std::string> companions = {
     {"gossip.flow_control.max", "initial: 0, min: 0"},
     {"gossip.firewall.quarantine_ms", "quarantine_max_ms: 24h"},
     {"gossip.firewall.quarantine_max_ms", "quarantine_ms: 0.000001"},
+    {"kvstore.staleness", "type: dist_ssp"},
     {"security.mode=psk", "key_file: k"},
     {"security.mode=mtls", "ca: a, cert: c, key: k"},
     {"security.key_file", "mode: psk"},

@@ -1,6 +1,6 @@
 #include "dpwa/kvserver/store_server.h"
 
-#include <doctest.h>
+#include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 

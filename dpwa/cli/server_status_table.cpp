@@ -1,0 +1,91 @@
+#include "dpwa/cli/server_status_table.h"
+
+#include <cstdio>
+#include <ostream>
+
+#include "dpwa/base/plain_text.h"
+#include "dpwa/cli/text_table.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::cli {
+namespace {
+
+std::uint64_t number_in(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+std::string millions(const Json& document, const char* key) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", static_cast<double>(number_in(document, key)) / 1e6);
+  return text;
+}
+
+// The names of servers that are gone and were the only ones to have their slices.
+std::string missing_in(const Json& document) {
+  std::string names;
+  const auto found = document.find("missing");
+  if (found == document.end() || !found->is_array()) return names;
+  for (const Json& name : *found) {
+    if (!name.is_string()) continue;
+    names += names.empty() ? "" : ", ";
+    names += to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
+  }
+  return names;
+}
+
+std::string notes_on(const Json& document) {
+  std::string text;
+  const auto note = [&text](const std::string& what) {
+    text += (text.empty() ? "" : ", ") + what;
+  };
+  const auto count = [&](const char* key, const char* what) {
+    if (number_in(document, key) > 0) note(field_text(document, key) + ' ' + what);
+  };
+  count("late", "late");
+  count("not_finite", "not finite");
+  count("protocol_errors", "errors");
+  count("without_replica", "without replica");
+  if (const std::string names = missing_in(document); !names.empty()) note("waits for " + names);
+  return text;
+}
+
+}  // namespace
+
+void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& out) {
+  TextTable table({"server", "address", "state", "epoch", "workers", "step", "slices", "MB",
+                   "updates", "notes"});
+  for (const NodeStatus& server : servers) {
+    if (const std::string absence = absence_of(server); !absence.empty()) {
+      table.add({server.name, server.address, absence});
+      continue;
+    }
+    const Json& status = server.document;
+    const auto workers = status.find("workers");
+    const std::size_t taking_part =
+        workers != status.end() && workers->is_array() ? workers->size() : 0;
+    table.add({server.name, server.address, field_text(status, "state"),
+               field_text(status, "epoch"), std::to_string(taking_part),
+               field_text(status, "clock"), field_text(status, "slices"),
+               millions(status, "bytes"), field_text(status, "updates"), notes_on(status)});
+  }
+  table.print(out);
+}
+
+std::vector<std::string> server_problems(std::span<const NodeStatus> servers) {
+  std::vector<std::string> problems;
+  for (const NodeStatus& server : servers) {
+    std::string problem = absence_of(server);
+    if (problem.empty() && raw_text(server.document, "state") != "up") {
+      problem = "is " + field_text(server.document, "state");
+    }
+    if (problem.empty()) {
+      const std::string names = missing_in(server.document);
+      if (!names.empty()) problem = "waits for " + names;
+    }
+    if (!problem.empty()) problems.push_back("server " + server.name + ": " + problem);
+  }
+  return problems;
+}
+
+}  // namespace dpwa::cli

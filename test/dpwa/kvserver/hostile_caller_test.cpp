@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "dpwa/kvserver/store_server.h"
+#include "dpwa/security/key_file.h"
+#include "dpwa/wire/kv_messages.h"
+#include "test/dpwa/kvserver/store_worker.h"
+#include "test/support/certificates.h"
+#include "test/support/eventually.h"
+#include "test/support/log_file.h"
+#include "test/support/raw_socket.h"
+
+// What a server of the store makes of callers that break the protocol, or are none of its own.
+
+namespace dpwa {
+namespace {
+
+using StoreKey = kvstore::Key;  // security has a Key as well
+
+using wire::MessageType;
+using RawBytes = std::vector<std::byte>;
+
+RawBytes bytes_of(const kvstore::Message& message, std::uint32_t request_id = 1) {
+  const wire::KvFrame frame = wire::encode(message, request_id);
+  RawBytes bytes = frame.head;
+  for (const auto& part : frame.payload) bytes.insert(bytes.end(), part.begin(), part.end());
+  return bytes;
+}
+
+bool introduce_as(test::RawSocket& socket, const std::string& name) {
+  wire::Hello hello;
+  hello.capabilities = wire::capability(wire::Codec::raw);
+  hello.cluster = "test";
+  hello.node = name;
+  hello.incarnation = 3;
+  hello.fingerprint = Manifest{}.fingerprint();
+  if (!socket.send(wire::encode(hello, 1))) return false;
+  const auto frame = socket.read_frame();
+  return frame && frame->header.type == MessageType::welcome;
+}
+
+kvstore::Push some_push() {
+  kvstore::Push push;
+  push.slice = {StoreKey(1), 0};
+  push.values.resize(8);
+  return push;
+}
+
+}  // namespace
+
+TEST_CASE("a caller that breaks the protocol of the store is dropped, and its workers go on") {
+  const test::LogFile log;
+  const Config config = test::store_config(1);
+  kvserver::StoreServer server(config, "s1");
+  server.start();
+  test::StoreWorker worker(config, "w1");
+  REQUIRE(worker.joined());
+  REQUIRE(worker.init(StoreKey(1), {0, 0}));
+
+  std::string name = "w2";
+  RawBytes sent;
+  bool half = false;
+  SUBCASE("noise") {
+    sent.assign(64, std::byte{0x5A});
+  }
+  SUBCASE("a message between servers from a worker") {
+    sent = bytes_of(kvstore::Forward{});
+  }
+  SUBCASE("a ballot of a worker") {
+    sent = bytes_of(kvstore::Ballot{});
+  }
+  SUBCASE("a wrong checksum of the values") {
+    sent = bytes_of(some_push());
+    sent.back() ^= std::byte{1};
+  }
+  SUBCASE("a wrong checksum of the head") {
+    sent = bytes_of(some_push());
+    sent[wire::header_bytes + 5] ^= std::byte{1};
+  }
+  SUBCASE("half a frame") {
+    sent = bytes_of(some_push());
+    sent.resize(sent.size() - 3);
+    half = true;
+  }
+  {
+    test::RawSocket hostile(server.port());
+    REQUIRE(introduce_as(hostile, name));
+    REQUIRE(hostile.send(sent));
+    if (!half) CHECK(hostile.ended_by_other_side());
+  }
+  if (!half) CHECK(log.has("connection closed: "));
+  CHECK(worker.push(StoreKey(1), 0, {1, 2}, 1));
+  CHECK(worker.pull(StoreKey(1), 1) == std::vector<float>{-1, -2});
+}
+
+TEST_CASE("callers of another cluster, with another model or without a place are refused") {
+  const test::LogFile log;
+  const Config config = test::store_config(1);
+  kvserver::StoreServer server(config, "s1");
+  server.start();
+  test::RawSocket stranger(server.port());
+  CHECK_FALSE(introduce_as(stranger, "w3"));
+  CHECK(log.has("node 'w3' is not in the cluster file of 's1'"));
+
+  Config other = config;
+  other.cluster = "other";
+  const test::StoreWorker worker(other, "w1");
+  CHECK(test::eventually([&] { return log.has("belongs to cluster 'test', not 'other'"); }));
+}
+
+TEST_CASE("a worker takes part with the key of the cluster, and not with another one") {
+  const test::LogFile log;
+  const test::SecretFolder folder;
+  Config config = test::store_config(1);
+  config.security.mode = "psk";
+  config.security.key_file = folder.write("cluster.key", key_file_text({new_key()}).text());
+  Config wrong = config;
+  wrong.security.key_file = folder.write("wrong.key", key_file_text({new_key()}).text());
+  kvserver::StoreServer server(config, "s1");
+  server.start();
+  {
+    const test::StoreWorker intruder(wrong, "w1");
+    CHECK(test::eventually([&] { return log.has("server 's1' is not reached"); }));
+  }
+  test::StoreWorker worker(config, "w1");
+  REQUIRE(worker.joined());
+  REQUIRE(worker.init(StoreKey("k"), {1}));
+  CHECK(worker.pull(StoreKey("k"), 0) == std::vector<float>{1});
+}
+
+}  // namespace dpwa
