@@ -150,6 +150,6 @@ TEST_CASE("config keys gives every key a line, and a row of the reference in Mar
       CHECK(reference.out.find("\n| `" + key.name + "` | ") != std::string::npos);
     }
   }
-  CHECK(list.out.find("\ngossip.timeout_ms                        500       yes ") !=
+  CHECK(list.out.find("\ngossip.timeout_ms                        500        yes ") !=
         std::string::npos);
 }
