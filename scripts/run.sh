@@ -233,7 +233,7 @@ for argument in "${arguments[@]}"; do
   [[ ${argument%%=*} != --threads ]] || given_threads=yes
 done
 
-declare -A node_of server_of  # by pid
+declare -A node_of=() server_of=()  # by pid
 failures=0 usage_failures=0 stopped=0
 signal=''
 # bash writes a line of its own for every node that a signal ends, unless that signal has a trap.

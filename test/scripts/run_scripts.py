@@ -12,15 +12,22 @@ from pathlib import Path
 
 from scripts_path import SCRIPTS
 
-# `dpwa config nodes FILE --local`: the file of these tests is that command's output. `dpwa config check
-# FILE` and `dpwa status --config FILE --json`: what the test and the trainers below have put into FOLDER.
+# `dpwa config nodes FILE --local`: the file of these tests is that command's output; with `--servers`, the file
+# `servers` of FOLDER. `dpwa config check FILE` and `dpwa status --config FILE --json`: what the test and the
+# trainers below have put into FOLDER. `dpwa kvserver --config FILE --name NAME` lives until it is told to end.
 FAKE_CLI = r"""#!/bin/bash
 folder=$(dirname "$0")
 case "$1 $2" in
   "config nodes")
+    [[ "$*" != *--servers* ]] || { cat "$folder/servers"; exit; }
     grep -q broken "$3" && { echo "$3:1: broken" >&2; exit 2; }
     cat "$3" ;;
   "config check") cat "$folder/effective.yaml" ;;
+  "kvserver --config")
+    trap 'exit 143' TERM
+    exec 3<> <(:)
+    echo "server $5"
+    read -r -u 3 ;;
   "status --config")
     echo asked >>"$folder/asked"
     comma='' nodes=''
@@ -90,6 +97,7 @@ class Scripts(unittest.TestCase):
         }
         self.states = self.folder / "states"
         self.states.mkdir()
+        self.write("servers", "")
         self.write("effective.yaml", "backend: gossip\ngossip:\n  start_wait_ms: 10000\n")
         self.addCleanup(self.call, "stop.sh", str(self.cluster), "--grace", "0")
 

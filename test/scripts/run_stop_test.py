@@ -114,6 +114,20 @@ class RunStop(Scripts):
         self.assertEqual(self.start("--only", "w1", "--only=w1", "--", "--at-once").returncode, 0)
         self.assertIn("run: 1 node(s)", self.start("--only", "w1", "--only", "w1", "--", "--at-once").stderr)
 
+    def test_servers_start_before_the_nodes_and_end_after_the_last_one(self) -> None:
+        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\n")
+        done = self.start("--", "--at-once")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        order = [done.stderr.index(text) for text in ("s1: server, pid", "w1: pid", "w1: done", "s1: server stopped")]
+        self.assertEqual(order, sorted(order))
+        self.assertIn("run: 1 server(s) and 2 node(s)", done.stderr)
+
+    def test_one_server_is_started_alone(self) -> None:
+        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\n")
+        self.assertEqual(self.start("--only", "s1", "--detach", "--wait", "0").returncode, 0)
+        self.assertTrue(alive(self.pid("s1")))
+        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+
     def test_an_option_given_twice_is_wrong_usage(self) -> None:
         calls = [("--run-dir", self.start("--run-dir", str(self.folder / "other"), "--", "--at-once")),
                  ("--wait", self.start("--detach", "--wait", "0", "--wait", "1")),
