@@ -11,7 +11,9 @@ endif()
 
 find_program(DPWA_CCACHE ccache)
 if(DPWA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${DPWA_CCACHE}")
+  # Paths relative to the checkout: every clone and worktree of one machine shares the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      "${DPWA_CCACHE}")
 endif()
 
 # Torch sources need more than 1 GB each: at most two compile at a time.
