@@ -16,7 +16,7 @@
 
 #include "adapters/collective/c10d_reducer.h"
 #include "adapters/collective/communication_thread.h"
-#include "adapters/collective/engine/exchange.h"
+#include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/step_message.h"
 

@@ -17,7 +17,6 @@
 #include "bench/measure/statistics.h"
 #include "bench/memory/plain_blend.h"
 #include "bench/quantity.h"
-#include "bench/values.h"
 #include "bench/worker/measurement.h"
 #include "dpwa/base/checksum.h"
 #include "dpwa/cli/text_table.h"

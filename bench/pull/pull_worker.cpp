@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/values.h"
+#include "bench/quantity.h"
 #include "bench/worker/worker.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/host_parameters.h"

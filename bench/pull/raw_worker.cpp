@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/pull/raw_socket.h"
-#include "bench/values.h"
+#include "bench/quantity.h"
 #include "bench/worker/worker.h"
 #include "dpwa/base/random.h"
 #include "dpwa/snapshot/aligned_buffer.h"

@@ -8,7 +8,7 @@
 #include <latch>
 
 #include "bench/memory/plain_blend.h"
-#include "bench/values.h"
+#include "bench/quantity.h"
 
 namespace dpwa::bench {
 namespace {

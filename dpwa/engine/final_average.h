@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/engine/node_place.h"
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/progress.h"

@@ -30,12 +30,7 @@ std::vector<MemberClaim> MembershipEngine::tick(TimePoint now) {
     if (const auto place = membership_.to_probe(random_)) places.insert(*place);
   }
   if (places.empty() && requested_ + idle < now) {
-    Sample<PeerId> one(1, random_);
-    for (PeerId other = 0; other < membership_.members().size(); ++other) {
-      const Member& member = membership_.members()[other];
-      if (member.vouched_for() && member.status() == MemberStatus::alive) one.offer(other);
-    }
-    places.insert(one.values().begin(), one.values().end());
+    if (const auto place = membership_.any_alive(random_)) places.insert(*place);
   }
   for (const PeerId place : membership_.to_meet(met_at_once, now, random_)) places.insert(place);
   std::vector<MemberClaim> claims;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ class MembershipEngine {
   MembershipEngine(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
                    std::uint64_t random_seed)
       : membership_(std::move(self), std::move(seeds), options), random_(random_seed) {}
+  // For nodes that share their seeds.
+  MembershipEngine(MemberClaim self, std::shared_ptr<const Seeds> seeds, std::size_t own_rank,
+                   MembershipOptions options, std::uint64_t random_seed)
+      : membership_(std::move(self), std::move(seeds), own_rank, options), random_(random_seed) {}
 
   // The request of an exchange with `to`, with a pull or on its own.
   MemberExchange request(const std::string& to, TimePoint now);

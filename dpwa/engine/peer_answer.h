@@ -40,4 +40,12 @@ constexpr Duration paced(Duration pause, std::size_t nodes) {
   return pause * static_cast<Duration::rep>(nodes > 64 ? (nodes + 63) / 64 : 1);
 }
 
+// A node and its place among the nodes of its cluster file, which its start and its end go by.
+struct NodePlace {
+  std::string name;
+  std::size_t position = 0;    // number of nodes of the cluster file before this one
+  std::size_t file_peers = 0;  // other nodes of the file; they come first among the peers
+  bool joins = false;          // the cluster file does not name this node
+};
+
 }  // namespace dpwa

@@ -10,7 +10,6 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
-#include "dpwa/engine/node_place.h"
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/start_comparison.h"
 #include "dpwa/engine/trainer_line.h"

@@ -14,7 +14,6 @@
 #include "dpwa/rules/progress.h"
 #include "dpwa/rules/step_interval.h"
 #include "dpwa/rules/step_report.h"
-#include "dpwa/rules/trainer_watches.h"
 #include "interpolation/guarded.h"
 
 namespace dpwa {

@@ -259,32 +259,29 @@ void Client::peer_called(const std::string& name, std::uint64_t incarnation) {
   engine_.called(name, incarnation);
 }
 
-std::vector<Greeted> Client::gather(std::size_t size, Duration bound,
-                                    const std::function<void(Greetings::Work)>& post) {
-  const auto greetings = std::make_shared<Greetings>(size);
-  {
-    const MutexLock lock(mutex_);
-    if (stopped_) return std::vector<Greeted>(size);
-    greetings_ = greetings;
-  }
-  post(Greetings::begin(greetings));
-  return greetings->wait(bound + tx_thread_delay);
+std::shared_ptr<Greetings> Client::expect(std::size_t answers) {
+  auto greetings = std::make_shared<Greetings>(answers);
+  const MutexLock lock(mutex_);
+  if (stopped_) return nullptr;
+  greetings_ = greetings;
+  return greetings;
 }
 
 std::vector<Greeted> Client::greet_all(Duration timeout) {
   const std::size_t peers = local_.members->size();
   const auto rounds = static_cast<int>(1 + peers / max_greeted_at_once);
-  return gather(peers, rounds * timeout, [this, timeout](Greetings::Work work) {
-    asio::post(io_, [this, timeout, work = std::move(work)] {
-      take_up_members();
-      auto peers = engine_.to_greet(local_.members->all());
-      std::ranges::reverse(peers);  // they are taken from the end
-      const auto left = std::make_shared<std::vector<PeerId>>(std::move(peers));
-      const std::size_t at_once = std::min(left->size(), max_greeted_at_once);
-      for (std::size_t i = 0; i < at_once; ++i)
-        asio::co_spawn(io_, greet_some(work, left, timeout), net::rethrow);
-    });
+  const auto greetings = expect(peers);
+  if (!greetings) return std::vector<Greeted>(peers);
+  asio::post(io_, [this, timeout, work = Greetings::begin(greetings)] {
+    take_up_members();
+    auto peers = engine_.to_greet(local_.members->all());
+    std::ranges::reverse(peers);  // they are taken from the end
+    const auto left = std::make_shared<std::vector<PeerId>>(std::move(peers));
+    const std::size_t at_once = std::min(left->size(), max_greeted_at_once);
+    for (std::size_t i = 0; i < at_once; ++i)
+      asio::co_spawn(io_, greet_some(work, left, timeout), net::rethrow);
   });
+  return greetings->wait(rounds * timeout + tx_thread_delay);
 }
 
 asio::awaitable<void> Client::greet_some(Greetings::Work work,
@@ -320,11 +317,12 @@ asio::awaitable<Greeted> Client::greet(PeerId peer, Duration timeout) {
 
 std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses, bool all,
                                        Duration timeout) {
-  return gather(addresses.size(), timeout, [=, this](Greetings::Work work) {
-    asio::post(io_, [=, this, work = std::move(work)] {
-      visits_->visit_all(work, addresses, all, timeout);
-    });
+  const auto greetings = expect(addresses.size());
+  if (!greetings) return std::vector<Greeted>(addresses.size());
+  asio::post(io_, [=, this, work = Greetings::begin(greetings)] {
+    visits_->visit_all(work, addresses, all, timeout);
   });
+  return greetings->wait(timeout + tx_thread_delay);
 }
 
 void Client::begin_membership() {

@@ -5,7 +5,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -111,9 +110,8 @@ class Client {
   void hear_others();      // right before the first peer is asked: members and statements
   void take_up_members();  // peers that are new, moved, gone or back
   void write_log();
-  // The answers of a call of the trainer, whose work is posted by `post`.
-  std::vector<Greeted> gather(std::size_t size, Duration bound,
-                              const std::function<void(Greetings::Work)>& post);
+  // For the answers to a call of the trainer; null once the node stops.
+  std::shared_ptr<Greetings> expect(std::size_t answers);
   boost::asio::awaitable<void> greet_some(Greetings::Work work,
                                           std::shared_ptr<std::vector<PeerId>> left,
                                           Duration timeout);

@@ -230,7 +230,8 @@ MemberClaim Members::self() const {
 
 std::vector<Member> Members::all() const {
   const MutexLock lock(mutex_);
-  return engine_.membership().members();
+  const MemberTable& members = engine_.membership().members();
+  return {members.begin(), members.end()};
 }
 
 std::size_t Members::size() const {

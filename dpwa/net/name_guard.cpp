@@ -10,6 +10,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
+#include "dpwa/net/local_node.h"
 
 namespace dpwa {
 

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/rules/member.h"
 
 namespace dpwa {
+
+struct LocalNode;
 
 // Notices two processes under one name. A caller whose incarnation differs from the one known under
 // its name is a restart or a second process. The process at the known address of the name decides:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dpwa/net/connect.h"
+#include "dpwa/net/local_node.h"
 #include "dpwa/net/network.h"
 
 namespace dpwa {

@@ -8,7 +8,6 @@
 
 #include "dpwa/net/failure.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/reply_reader.h"
@@ -20,6 +19,8 @@
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
+
+struct LocalNode;
 
 // The one kept connection to a peer, for one request at a time. It connects and shakes hands when
 // needed, and closes after any failure, because the stream may then hold half a reply. If the peer

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dpwa/net/local_node.h"
 #include "dpwa/net/reply_reader.h"
 
 namespace dpwa {

@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_channel.h"
 #include "dpwa/rules/member.h"
 #include "dpwa/rules/peer_table.h"
@@ -15,6 +14,8 @@
 #include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa {
+
+struct LocalNode;
 
 // The channels to the peers that this node has asked, made when a peer is first asked. Those used
 // last stay connected. Tx thread only.

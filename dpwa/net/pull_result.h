@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "dpwa/net/frame_io.h"
+#include "dpwa/net/failure.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/byte_range.h"

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "dpwa/net/coroutine.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/peer_channels.h"
 
 namespace dpwa {
 

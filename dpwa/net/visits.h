@@ -10,10 +10,14 @@
 #include "dpwa/base/time.h"
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/net/greetings.h"
-#include "dpwa/net/local_node.h"
-#include "dpwa/net/peer_channels.h"
+#include "dpwa/net/peer_address.h"
+#include "dpwa/rules/member.h"
 
 namespace dpwa {
+
+struct LocalNode;
+class PeerChannel;
+class PeerChannels;
 
 // The exchanges of membership beside the pulls, each over a connection of its own. Twice a second
 // the membership names nodes to ask, and the trainer may name more. Tx thread only.

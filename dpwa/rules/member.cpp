@@ -20,15 +20,15 @@ std::uint64_t digest_of(const MemberClaim& claim) {
 
 void MemberNews::add(std::size_t member) {
   remove(member);
-  if (member >= told_.size()) told_.resize(member + 1, -1);
-  told_[member] = 0;
-  order_.emplace(0, member);
+  told_.emplace(member, 0U);
+  order_.emplace(0U, member);
 }
 
 void MemberNews::remove(std::size_t member) {
-  if (member >= told_.size() || told_[member] < 0) return;
-  order_.erase({static_cast<unsigned>(told_[member]), member});
-  told_[member] = -1;
+  const auto told = told_.find(member);
+  if (told == told_.end()) return;
+  order_.erase({told->second, member});
+  told_.erase(told);
 }
 
 std::vector<std::size_t> MemberNews::take(std::size_t most, unsigned limit) {
@@ -36,10 +36,10 @@ std::vector<std::size_t> MemberNews::take(std::size_t most, unsigned limit) {
   for (auto it = order_.begin(); it != order_.end() && taken.size() < most; ++it)
     taken.push_back(it->second);
   for (const std::size_t member : taken) {
-    const auto times = static_cast<unsigned>(told_[member]) + 1;
+    const unsigned times = told_.at(member) + 1;
     remove(member);
     if (times >= limit) continue;
-    told_[member] = static_cast<int>(times);
+    told_.emplace(member, times);
     order_.emplace(times, member);
   }
   return taken;

@@ -5,8 +5,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "dpwa/base/time.h"
 
 namespace dpwa {
 
@@ -49,6 +52,30 @@ struct MemberClaim {
   bool operator==(const MemberClaim&) const = default;
 };
 
+struct Member {
+  MemberClaim claim;  // an empty name: a free place
+  bool seed = false;  // of the cluster file: never forgotten, and its address stays
+  TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
+  TimePoint changed = TimePoint::min();    // since when `claim` is held
+  TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
+  bool reached = false;                    // it has answered this node at the address held here
+  bool met = false;                        // it has answered this node, wherever
+  bool answers = false;                    // the same of the last time that it was asked
+  bool told = false;                       // its process has told this node itself where it listens
+  // What that process said of itself last, or the first that was heard of it.
+  std::uint32_t known_refutation = 0;
+  TimePoint known = TimePoint::min();    // since when
+  unsigned failures = 0;                 // in a row
+  TimePoint meet_at = TimePoint::min();  // not asked before, while only others vouch for it
+  unsigned refutations = 0;              // of suspicions by this node, that were wrong
+
+  // The status to act on: what this node observed itself counts more than claims.
+  MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }
+  // Known from more than the reports of others, which may invent names: a node to pull from and to
+  // count.
+  bool vouched_for() const { return seed || reached; }
+};
+
 // What two nodes tell each other: news, and, while their tables differ, parts of them.
 struct MemberExchange {
   std::uint32_t total = 0;          // in the sender's table, itself included
@@ -84,7 +111,7 @@ class MemberNews {
 
  private:
   std::set<std::pair<unsigned, std::size_t>> order_;  // times told, member
-  std::vector<int> told_;                             // by member; -1 = not in order_
+  std::unordered_map<std::size_t, unsigned> told_;    // of those in order_
 };
 
 }  // namespace dpwa

@@ -9,10 +9,6 @@
 namespace dpwa {
 namespace {
 
-std::string place_of(const std::string& address, std::uint16_t port) {
-  return address + " " + std::to_string(port);
-}
-
 bool same_address(const MemberClaim& a, const MemberClaim& b) {
   return a.port == b.port && a.addresses == b.addresses;
 }
@@ -30,15 +26,19 @@ void add_addresses(std::unordered_map<std::string, std::string>& places, const M
 }  // namespace
 
 Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options)
-    : self_(std::move(self)), options_(options) {
-  for (MemberClaim& seed : seeds) {
-    places_.emplace(seed.name, static_cast<PeerId>(members_.size()));
-    Member& member = members_.emplace_back();
-    member.claim = std::move(seed);
-    member.seed = true;
-    count(member.claim, 1);
-    add_addresses(seed_addresses_, member.claim);
-  }
+    : Membership(std::move(self), MemberTable(std::make_shared<const Seeds>(std::move(seeds))),
+                 options) {}
+
+Membership::Membership(MemberClaim self, std::shared_ptr<const Seeds> seeds, std::size_t own_rank,
+                       MembershipOptions options)
+    : Membership(std::move(self), MemberTable(std::move(seeds), own_rank), options) {}
+
+Membership::Membership(MemberClaim self, MemberTable members, MembershipOptions options)
+    : self_(std::move(self)),
+      options_(options),
+      members_(std::move(members)),
+      digest_(members_.first_digest()),
+      running_(members_.first_running()) {
   add_addresses(seed_addresses_, self_);
 }
 
@@ -51,14 +51,10 @@ void Membership::note_seed_addresses(const MemberClaim& seed) {
 // new names.
 bool Membership::at_address_of_seed(const MemberClaim& claim) const {
   return std::ranges::any_of(claim.addresses, [&](const std::string& address) {
+    if (const std::string* seed = members_.seed_at(address, claim.port)) return *seed != claim.name;
     const auto found = seed_addresses_.find(place_of(address, claim.port));
     return found != seed_addresses_.end() && found->second != claim.name;
   });
-}
-
-std::optional<PeerId> Membership::find(const std::string& name) const {
-  const auto found = places_.find(name);
-  return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
 const Member* Membership::member(const std::string& name) const {
@@ -89,7 +85,7 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
   }
   MemberClaim told = claim;
   if (told.status != MemberStatus::left) told.status = MemberStatus::alive;
-  Member& member = members_[*place];
+  Member& member = members_.edit(*place);
   const MemberStatus before = member.status();
   const bool another = told.incarnation != member.claim.incarnation;
   const bool moved = !another && may_move(member, told);
@@ -130,7 +126,7 @@ void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
     if (const auto place = place_for(claim.name, false)) hold(*place, claim, now);
     return;
   }
-  Member& member = members_[*known];
+  const Member& member = members_[*known];
   if (!supersedes(claim, member.claim)) return;
   const bool same_process = claim.incarnation == member.claim.incarnation;
   const bool heard_lately = member.status() == MemberStatus::alive &&
@@ -171,7 +167,7 @@ void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
 void Membership::heard(const std::string& name, std::uint64_t incarnation, TimePoint now) {
   const auto place = find(name);
   if (!place) return;
-  Member& member = members_[*place];
+  Member& member = members_.edit(*place);
   const MemberStatus before = member.status();
   member.failures = 0;
   member.heard = now;
@@ -190,7 +186,7 @@ void Membership::reached(const std::string& name, std::uint64_t incarnation, Tim
   heard(name, incarnation, now);
   const auto place = find(name);
   if (!place) return;
-  Member& member = members_[*place];
+  Member& member = members_.edit(*place);
   member.answers = member.met = true;
   if (std::exchange(member.reached, true)) return;
   note_change(*place);
@@ -199,7 +195,7 @@ void Membership::reached(const std::string& name, std::uint64_t incarnation, Tim
 void Membership::failed(const std::string& name, TimePoint now) {
   const auto place = find(name);
   if (!place) return;
-  Member& member = members_[*place];
+  Member& member = members_.edit(*place);
   member.answers = false;
   // Each wrong suspicion doubles the failures that the next one takes.
   const unsigned needed =
@@ -224,8 +220,8 @@ Duration Membership::suspicion() const {
 }
 
 void Membership::tick(TimePoint now) {
-  for (PeerId place = 0; place < members_.size(); ++place) {
-    Member& member = members_[place];
+  for (const PeerId place : members_.own_places()) {
+    const Member& member = members_[place];
     if (member.claim.name.empty() || member.heard > member.changed) continue;
     if (member.claim.status == MemberStatus::alive) continue;
     const Duration since = now - member.changed;
@@ -246,7 +242,7 @@ void Membership::leave() {
 }
 
 void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
-  Member& member = members_[place];
+  Member& member = members_.edit(place);
   const MemberStatus before = member.status();
   const bool refuted = member.claim.status != MemberStatus::alive &&
                        claim.status == MemberStatus::alive &&
@@ -277,27 +273,24 @@ std::optional<PeerId> Membership::place_for(const std::string& name, bool by_its
   const auto older = [this](PeerId a, std::optional<PeerId> b) {
     return !b || members_[a].changed < members_[*b].changed;
   };
-  if (places_.size() < members_.size()) {
-    const auto free = std::ranges::find_if(
-        members_, [](const Member& member) { return member.claim.name.empty(); });
-    place = static_cast<PeerId>(free - members_.begin());
+  if (members_.named() < members_.size()) {
+    members_.for_each_own([&](PeerId candidate, const Member& member) {
+      if (!place && member.claim.name.empty()) place = candidate;
+    });
   } else if (members_.size() < options_.max_members) {
-    place = static_cast<PeerId>(members_.size());
-    members_.emplace_back();
+    place = members_.append();
   } else {
     std::optional<PeerId> unverified;
-    for (PeerId candidate = 0; candidate < members_.size(); ++candidate) {
-      const Member& member = members_[candidate];
-      if (member.seed) continue;
+    members_.for_each_own([&](PeerId candidate, const Member& member) {
+      if (member.seed) return;
       if (!runs(member.status()) && older(candidate, place)) place = candidate;
       if (member.heard == TimePoint::min() && older(candidate, unverified)) unverified = candidate;
-    }
+    });
     if (!place && by_itself) place = unverified;
     if (!place) return std::nullopt;
     forget(*place);
   }
-  places_.emplace(name, *place);
-  members_[*place].claim.name = name;
+  members_.take(*place, name);
   note_change(*place);
   return place;
 }
@@ -305,15 +298,14 @@ std::optional<PeerId> Membership::place_for(const std::string& name, bool by_its
 void Membership::forget(PeerId place) {
   count(members_[place].claim, -1);
   news_.remove(place);
-  places_.erase(members_[place].claim.name);
-  members_[place] = {};
+  members_.free(place);
   note_change(place);
 }
 
 void Membership::keep(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
-  members_[*place].seed = true;
+  members_.edit(*place).seed = true;
   note_seed_addresses(members_[*place].claim);
   note_change(*place);
 }
@@ -323,9 +315,9 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
   if (!place) {
     place = place_for(seed.name, true);
     if (!place) return;
-    members_[*place].changed = now;
+    members_.edit(*place).changed = now;
   }
-  Member& member = members_[*place];
+  Member& member = members_.edit(*place);
   member.seed = true;
   take_address(member.claim, seed);
   note_seed_addresses(seed);
@@ -335,7 +327,7 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
 void Membership::unlist(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
-  members_[*place].seed = false;
+  members_.edit(*place).seed = false;
   note_change(*place);
   std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == name; });
   if (!options_.open) forget(*place);
@@ -363,9 +355,10 @@ std::vector<PeerId> Membership::changed_since(std::uint64_t version) const {
 Membership::Admission Membership::admission(const std::string& name) const {
   if (find(name)) return Admission::known;
   if (!options_.open) return Admission::closed;
-  if (places_.size() < options_.max_members) return Admission::may_join;
-  const bool room = std::ranges::any_of(members_, [](const Member& member) {
-    return !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
+  if (members_.named() < options_.max_members) return Admission::may_join;
+  bool room = false;
+  members_.for_each_own([&](PeerId, const Member& member) {
+    room |= !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
   });
   return room ? Admission::may_join : Admission::full;
 }

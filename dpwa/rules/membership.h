@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -11,34 +12,10 @@
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/member.h"
+#include "dpwa/rules/member_table.h"
 #include "dpwa/rules/options.h"
-#include "dpwa/rules/peer_table.h"
 
 namespace dpwa {
-
-struct Member {
-  MemberClaim claim;  // an empty name: a free place
-  bool seed = false;  // of the cluster file: never forgotten, and its address stays
-  TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
-  TimePoint changed = TimePoint::min();    // since when `claim` is held
-  TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
-  bool reached = false;                    // it has answered this node at the address held here
-  bool met = false;                        // it has answered this node, wherever
-  bool answers = false;                    // the same of the last time that it was asked
-  bool told = false;                       // its process has told this node itself where it listens
-  // What that process said of itself last, or the first that was heard of it.
-  std::uint32_t known_refutation = 0;
-  TimePoint known = TimePoint::min();    // since when
-  unsigned failures = 0;                 // in a row
-  TimePoint meet_at = TimePoint::min();  // not asked before, while only others vouch for it
-  unsigned refutations = 0;              // of suspicions by this node, that were wrong
-
-  // The status to act on: what this node observed itself counts more than claims.
-  MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }
-  // Known from more than the reports of others, which may invent names: a node to pull from and to
-  // count.
-  bool vouched_for() const { return seed || reached; }
-};
 
 // Who is in the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), where the pulls
 // of gossip averaging are the probes and what it spreads travels with them; Two rules are from
@@ -49,7 +26,8 @@ struct Member {
 //
 // A place (PeerId) keeps its member until the member is forgotten; seeds come first and keep their
 // places. The table is bounded: when it is full, dead members make room first, then members known
-// only from reports of others. Pure: time and randomness are arguments. One owner, one thread.
+// only from reports of others. Memory beyond the shared seeds grows with the members that differ
+// from them. Pure: time and randomness are arguments. One owner, one thread.
 class Membership {
  public:
   static constexpr std::size_t max_news = 32;  // in one exchange
@@ -66,7 +44,12 @@ class Membership {
   static constexpr Duration meet_pause = std::chrono::seconds(2);
   static constexpr Duration forget_unmet = std::chrono::minutes(1);
 
+  // Of the other nodes of the file.
   Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options);
+  // Of the node with this rank among the seeds, which other nodes in this process share. A seed
+  // with an incarnation is held to run as that process: every node knows it from the beginning.
+  Membership(MemberClaim self, std::shared_ptr<const Seeds> seeds, std::size_t own_rank,
+             MembershipOptions options);
 
   // --- what there is to send
   bool exchange_is_due(const std::string& to, TimePoint now) const;
@@ -100,6 +83,8 @@ class Membership {
   // Whom to ask beside the pulls: one that has just failed, to know soon; else one of the dead, or
   // of the seeds that left, to look whether it is back.
   std::optional<PeerId> to_probe(Random& random) const;
+  // One of those that are alive and vouched for.
+  std::optional<PeerId> any_alive(Random& random) const;
   // Running members that are known only from reports and were not reached yet: up to `most` that
   // were never asked, and one whose pause is over.
   std::vector<PeerId> to_meet(std::size_t most, TimePoint now, Random& random) const;
@@ -108,8 +93,8 @@ class Membership {
   Admission admission(const std::string& name) const;
 
   const MemberClaim& self() const { return self_; }
-  const std::vector<Member>& members() const { return members_; }  // by PeerId, free places too
-  std::optional<PeerId> find(const std::string& name) const;
+  const MemberTable& members() const { return members_; }  // by PeerId, free places too
+  std::optional<PeerId> find(const std::string& name) const { return members_.find(name); }
   const Member* member(const std::string& name) const;  // null: none has that name
   std::size_t running() const { return running_; }      // alive or suspect, the own node not
   std::uint64_t digest() const { return digest_ ^ digest_of(self_); }
@@ -123,6 +108,8 @@ class Membership {
   std::uint64_t contested_by() const { return contested_by_; }
 
  private:
+  Membership(MemberClaim self, MemberTable members, MembershipOptions options);
+
   void note_change(PeerId place);
   void hear_claim(const MemberClaim& claim, TimePoint now);
   void hear_of_self(const MemberClaim& claim, TimePoint now);
@@ -143,15 +130,15 @@ class Membership {
 
   MemberClaim self_;
   MembershipOptions options_;
-  std::vector<Member> members_;
-  std::unordered_map<std::string, PeerId> places_;
+  MemberTable members_;
   MemberNews news_;
-  std::unordered_map<std::string, std::string> seed_addresses_;  // whose address it is
-  TimePoint refuted_ = TimePoint::min();                         // last
-  unsigned self_told_ = 0;    // times that the own claim has been told as it is
-  std::uint32_t part_ = 0;    // next to be asked for and told
-  bool differed_ = false;     // the last answer's digest, from the own one
-  std::uint64_t digest_ = 0;  // of the others that run
+  // Whose address it is, beyond what the shared seeds say.
+  std::unordered_map<std::string, std::string> seed_addresses_;
+  TimePoint refuted_ = TimePoint::min();  // last
+  unsigned self_told_ = 0;                // times that the own claim has been told as it is
+  std::uint32_t part_ = 0;                // next to be asked for and told
+  bool differed_ = false;                 // the last answer's digest, from the own one
+  std::uint64_t digest_ = 0;              // of the others that run
   std::size_t running_ = 0;
   std::uint64_t version_ = 1;
   std::deque<PeerId> changes_;  // the place of each of the latest changes

@@ -21,7 +21,7 @@ bool Membership::exchange_is_due(const std::string& to, TimePoint now) const {
 
 MemberExchange Membership::begin(const std::string& to) {
   MemberExchange exchange;
-  exchange.total = static_cast<std::uint32_t>(places_.size() + 1);
+  exchange.total = static_cast<std::uint32_t>(members_.named() + 1);
   exchange.digest = digest();
   exchange.claims.push_back(self_);
   if (self_told_ < MemberNews::limit(running_ + 1)) ++self_told_;
@@ -36,7 +36,8 @@ MemberExchange Membership::begin(const std::string& to) {
 
 void Membership::add_news(MemberExchange& exchange, const std::string& to) {
   for (const std::size_t place : news_.take(max_news, MemberNews::limit(running_ + 1))) {
-    if (members_[place].claim.name != to) exchange.claims.push_back(members_[place].claim);
+    const MemberClaim& claim = members_[static_cast<PeerId>(place)].claim;
+    if (claim.name != to) exchange.claims.push_back(claim);
   }
 }
 
@@ -46,13 +47,13 @@ void Membership::add_part(MemberExchange& exchange, std::uint32_t part) const {
   const std::size_t from = part % parts * part_size;
   const std::size_t to = std::min(members_.size(), from + part_size);
   for (std::size_t place = from; place < to; ++place) {
-    const MemberClaim& claim = members_[place].claim;
+    const MemberClaim& claim = members_[static_cast<PeerId>(place)].claim;
     if (!claim.name.empty() && claim.incarnation != 0) exchange.claims.push_back(claim);
   }
 }
 
 MemberExchange Membership::request(const std::string& to, TimePoint now) {
-  if (const auto place = find(to)) members_[*place].exchanged = now;
+  if (const auto place = find(to)) members_.edit(*place).exchanged = now;
   MemberExchange exchange = begin(to);
   exchange.part = part_;
   add_news(exchange, to);
@@ -90,31 +91,41 @@ bool Membership::merge_answer(const std::string& from, std::uint64_t incarnation
 std::optional<PeerId> Membership::to_probe(Random& random) const {
   Sample<PeerId> silent(1, random);
   Sample<PeerId> doubtful(1, random);
-  for (PeerId place = 0; place < members_.size(); ++place) {
-    const Member& member = members_[place];
-    if (member.claim.name.empty() || !member.vouched_for()) continue;
+  members_.for_each_own([&](PeerId place, const Member& member) {
+    if (member.claim.name.empty() || !member.vouched_for()) return;
     const MemberStatus status = member.status();
     const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
     if (gone) silent.offer(place);
     if (runs(status) && member.failures > 0) doubtful.offer(place);
-  }
+  });
   const auto& chosen = doubtful.values().empty() ? silent.values() : doubtful.values();
   return chosen.empty() ? std::nullopt : std::optional(chosen.front());
+}
+
+std::optional<PeerId> Membership::any_alive(Random& random) const {
+  std::vector<PeerId> alive;
+  members_.for_each_own([&](PeerId place, const Member& member) {
+    if (member.vouched_for() && member.status() == MemberStatus::alive) alive.push_back(place);
+  });
+  const std::vector<PeerId> own = members_.own_places();
+  const std::size_t others = members_.size() - own.size();
+  if (others + alive.size() == 0) return std::nullopt;
+  const std::size_t index = random.below(others + alive.size());
+  return index < others ? nth_absent(own, index) : alive[index - others];
 }
 
 std::vector<PeerId> Membership::to_meet(std::size_t most, TimePoint now, Random& random) const {
   Sample<PeerId> chosen(most, random);
   Sample<PeerId> again(1, random);
-  for (PeerId place = 0; place < members_.size(); ++place) {
-    const Member& member = members_[place];
+  members_.for_each_own([&](PeerId place, const Member& member) {
     const bool strange = !member.claim.name.empty() && !member.vouched_for();
-    if (!strange || member.claim.addresses.empty() || member.meet_at > now) continue;
+    if (!strange || member.claim.addresses.empty() || member.meet_at > now) return;
     if (member.meet_at != TimePoint::min()) {
       if (member.status() != MemberStatus::left) again.offer(place);
     } else if (runs(member.status())) {
       chosen.offer(place);
     }
-  }
+  });
   std::vector<PeerId> places = chosen.values();
   places.insert(places.end(), again.values().begin(), again.values().end());
   return places;

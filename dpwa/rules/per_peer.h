@@ -102,6 +102,8 @@ class PerPeer {
 
   // In the order of insertion; the last value takes the place of an erased one.
   std::span<const Entry> entries() const { return entries_; }
+  // The entry number `index` (from 0) by PeerId.
+  const Entry& nth(std::size_t index) const { return entries_[index_[index].entry]; }
   // Of a peer that has a value: its position in entries().
   std::uint32_t position(PeerId peer) const { return lower_bound(peer)->entry; }
   std::size_t size() const { return entries_.size(); }

@@ -1,5 +1,3 @@
-#include "examples/svi/program.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <torch/optim/adam.h>
@@ -9,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,16 +22,21 @@
 #include "adapters/inference/natural_exchange.h"
 #include "adapters/inference/split_data.h"
 #include "adapters/launch/launched_config.h"
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
+#include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
 #include "dpwa/parallel/seed_streams.h"
+#include "dpwa/security/security.h"
 #include "examples/svi/network.h"
+#include "examples/svi/options.h"
 #include "examples/svi/result.h"
 #include "examples/svi/table.h"
+#include "examples/train/errors.h"
 #include "examples/train/files.h"
 
 namespace dpwa::svi {
@@ -249,12 +253,42 @@ int Program::run() {
   return 0;
 }
 
-}  // namespace
-
+// Runs one node; the exit code. Throws ConfigError and train::UsageError before anything is
+// started.
 int run_program(const SviOptions& options) {
   stop_signal::install();
   Program program(options);
   return program.run();
 }
 
+}  // namespace
 }  // namespace dpwa::svi
+
+namespace {
+
+int fail(const std::exception& error, int exit_code) {
+  std::fprintf(stderr, "dpwa-svi: %s\n", dpwa::one_line(error).c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto parsed = dpwa::svi::parse_options(argc, argv);
+    if (!parsed.run) {
+      std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+      return parsed.exit_code;
+    }
+    dpwa::forbid_core_dumps();
+    return dpwa::svi::run_program(parsed.options);
+  } catch (const dpwa::train::UsageError& error) {
+    return fail(error, 2);
+  } catch (const dpwa::ConfigError& error) {
+    return fail(error, 2);
+  } catch (const std::invalid_argument& error) {
+    return fail(error, 2);
+  } catch (const std::exception& error) {
+    return fail(error, 1);
+  }
+}

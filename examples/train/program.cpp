@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 
 #include "adapters/adapter.h"
 #include "adapters/common/batch_norm.h"
@@ -15,11 +18,13 @@
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/backends.h"
+#include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
+#include "dpwa/security/security.h"
 #include "examples/train/batch.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
@@ -28,6 +33,7 @@
 #include "examples/train/evaluate.h"
 #include "examples/train/files.h"
 #include "examples/train/models.h"
+#include "examples/train/options.h"
 #include "examples/train/plan.h"
 #include "examples/train/report.h"
 #include "examples/train/sample_source.h"
@@ -343,3 +349,32 @@ int run_program(const TrainOptions& options) {
 }
 
 }  // namespace dpwa::train
+
+namespace {
+
+int fail(const std::exception& error, int exit_code) {
+  std::fprintf(stderr, "dpwa-train: %s\n", dpwa::one_line(error).c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto parsed = dpwa::train::parse_options(argc, argv);
+    if (!parsed.run) {
+      std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+      return parsed.exit_code;
+    }
+    dpwa::forbid_core_dumps();
+    return dpwa::train::run_program(parsed.options);
+  } catch (const dpwa::train::UsageError& error) {
+    return fail(error, 2);
+  } catch (const dpwa::ConfigError& error) {
+    return fail(error, 2);
+  } catch (const std::invalid_argument& error) {
+    return fail(error, 2);
+  } catch (const std::exception& error) {
+    return fail(error, 1);
+  }
+}

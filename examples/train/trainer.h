@@ -11,7 +11,7 @@
 #include "examples/train/batch.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/models.h"
-#include "examples/train/progress_line.h"
+#include "examples/train/report.h"
 #include "examples/train/result.h"
 #include "examples/train/run_state.h"
 #include "examples/train/sample_source.h"

@@ -193,8 +193,10 @@ def choices(results: Results) -> list[str]:
             times = [time_text(one["windows"]["choose_ns"][key] / 1000) for key in ("median", "min", "max")]
             memory_text = size_text(round(one["bytes_per_node"]))
             cells = [number(one["records_per_node"]), memory_text, f"{mark}{times[0]} ({times[1]}–{times[2]})"]
+            table_bytes = one.get("table_bytes_per_node")  # not in documents of earlier versions
+            cells.append("–" if table_bytes is None else size_text(round(table_bytes)))
             rows.append([f"{one['nodes']:,}", f"{document['pulls_per_node']:,}", *cells])
-    return table(["nodes", "pulls before", "peers known", "memory of a node", "time of a choice"], rows)
+    return table(["nodes", "pulls before", "peers known", "memory of a node", "time of a choice", "member table"], rows)
 
 
 def collectives(results: Results) -> list[str]:

@@ -10,7 +10,7 @@
 #include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/allocations.h"
-#include "test/support/at_once.h"
+#include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {

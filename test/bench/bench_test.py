@@ -135,8 +135,10 @@ class Documents(unittest.TestCase):
             self.assertEqual(set(one["windows"]["choose_ns"]), RANGE)
             if not SANITIZED:  # its allocator counts by itself
                 self.assertGreater(one["bytes_per_node"], 500)
+                self.assertGreater(one["table_bytes_per_node"], 500)
         if not SANITIZED:
             self.assertLess(many["bytes_per_node"], 20_000)
+            self.assertLess(many["table_bytes_per_node"], 20_000)
         self.assertIn("time of a choice", bench("choice", "--nodes", "3", "--pulls", "2").stdout)
 
     def test_human_text(self) -> None:

@@ -1,11 +1,17 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <sstream>
 
 #include "bench/collective/engine_comparison.h"
 #include "bench/collective/step_comparison.h"
+#include "bench/compare/compare.h"
+#include "bench/measure/machine.h"
+#include "bench/measure/statistics.h"
 #include "bench/pull/pull_group.h"
 #include "bench/pull/pull_report.h"
+#include "dpwa/snapshot/memory_file.h"
 
 using namespace dpwa::bench;
 
@@ -145,4 +151,215 @@ TEST_CASE("engines are compared by the median of each window, and one that is ab
   std::ostringstream text;
   print_engine_comparison(engine_comparison_document(measured), text);
   CHECK(text.str().find("absent: no MPI") != std::string::npos);
+}
+
+namespace {
+
+Json pull(double gb_per_s, double spread, std::uint64_t bytes = 1000) {
+  return {
+      {"kind", "pull"},
+      {"bytes", bytes},
+      {"transport", "tcp"},
+      {"gb_per_s", gb_per_s},
+      {"latency_us", {{"median", 100 / gb_per_s}, {"p99", 1000}}},
+      {"windows",
+       {{"count", 3},
+        {"gb_per_s", {{"min", gb_per_s - spread}, {"max", gb_per_s + spread}}},
+        {"latency_us", {{"min", 100 / (gb_per_s + spread)}, {"max", 100 / (gb_per_s - spread)}}}}},
+      {"settings", {{"gb_per_s", 7}}}};
+}
+
+const Comparison& row(const std::vector<Comparison>& rows, const std::string& end) {
+  const auto found =
+      std::ranges::find_if(rows, [&](const Comparison& one) { return one.label.ends_with(end); });
+  REQUIRE(found != rows.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("steps of another model are another measurement, and those of a peer are none") {
+  const auto steps = [](const char* model, double step_us) {
+    return Json{{"kind", "collective"},
+                {"model", model},
+                {"nodes", 2},
+                {"dpwa", {{"step_us", {{"median", step_us}, {"p99", step_us}}}}},
+                {"ddp", {{"step_us", {{"median", 1}, {"p99", 1}}}}},
+                {"ratio_to_ddp", {{"min", step_us}, {"median", step_us}, {"max", step_us}}}};
+  };
+  const auto rows = compare(steps("mlp", 100), steps("mlp", 200), 0.9);
+  REQUIRE(rows.size() == 2);
+  CHECK(row(rows, "dpwa: step_us").worse);
+  CHECK(row(rows, ": ratio_to_ddp").worse);
+  CHECK(compare(steps("mlp", 100), steps("resnet18", 200), 0.9).empty());
+}
+
+TEST_CASE("a document is as good as itself") {
+  const auto rows = compare(pull(5, 0.1), pull(5, 0.1), 0.9);
+  CHECK(rows.size() == 2);
+  for (const Comparison& one : rows) {
+    CHECK(one.ratio == 1);
+    CHECK_FALSE(one.worse);
+  }
+}
+
+TEST_CASE("less throughput and more latency are worse, the other way round is not") {
+  const auto slower = compare(pull(5, 0.1), pull(4, 0.1), 0.9);
+  CHECK(row(slower, "gb_per_s").ratio == doctest::Approx(0.8));
+  CHECK(row(slower, "gb_per_s").worse);
+  CHECK(row(slower, "latency_us").ratio == doctest::Approx(0.8));
+  CHECK(row(slower, "latency_us").worse);
+  for (const Comparison& one : compare(pull(4, 0.1), pull(5, 0.1), 0.9)) {
+    CHECK(one.ratio == doctest::Approx(1.25));
+    CHECK_FALSE(one.worse);
+  }
+}
+
+TEST_CASE("what is within the threshold or within the spread of the windows is not worse") {
+  for (const Comparison& one : compare(pull(5, 0.1), pull(4.6, 0.1), 0.9)) CHECK_FALSE(one.worse);
+  for (const Comparison& one : compare(pull(5, 0.6), pull(4, 0.6), 0.9)) CHECK_FALSE(one.worse);
+}
+
+TEST_CASE("a figure without windows is judged by the threshold alone") {
+  const Json before = {{"kind", "raw"}, {"bytes", 5}, {"peak_rss_mib", 10.0}};
+  Json after = before;
+  after["peak_rss_mib"] = 20.0;
+  const auto rows = compare(before, after, 0.9);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].ratio == 0.5);
+  CHECK(rows[0].worse);
+}
+
+TEST_CASE("bare sockets that ran beside a pull are not compared") {
+  Json before = pull(5, 0.1);
+  before["raw"] = {{"gb_per_s", 6.0}};
+  Json after = pull(5, 0.1);
+  after["raw"] = {{"gb_per_s", 1.0}};
+  for (const Comparison& one : compare(before, after, 0.9)) CHECK(one.ratio == 1);
+}
+
+TEST_CASE("measurements are matched by their settings, in whatever order and company") {
+  const Json before = {{"results", {pull(5, 0.1, 1000), pull(8, 0.1, 2000)}}};
+  const Json after = {{"results", {pull(8, 0.1, 2000), pull(3, 0.1, 3000), pull(5, 0.1, 1000)}}};
+  const auto rows = compare(before, after, 0.9);
+  CHECK(rows.size() == 4);
+  for (const Comparison& one : rows) CHECK(one.ratio == 1);
+}
+
+TEST_CASE("documents of different things have nothing in common") {
+  CHECK(compare(pull(5, 0.1, 1000), pull(5, 0.1, 2000), 0.9).empty());
+  CHECK(compare(Json::array(), pull(5, 0.1), 0.9).empty());
+}
+
+TEST_CASE("a quantile is the value of the nearest rank") {
+  const std::vector<double> values = {5, 1, 4, 2, 3};
+  CHECK(quantile(values, 0) == 1);
+  CHECK(quantile(values, 0.5) == 3);
+  CHECK(quantile(values, 0.99) == 5);
+  CHECK(quantile(values, 1) == 5);
+  CHECK(quantile({7, 1}, 0.5) == 1);
+}
+
+TEST_CASE("the 99th percentile of a hundred values is the last but one") {
+  std::vector<double> values;
+  for (int i = 1; i <= 100; ++i) values.push_back(i);
+  CHECK(quantile(values, 0.99) == 99);
+}
+
+TEST_CASE("a range has the lowest, the median and the highest value") {
+  const Range range = range_of({2, 9, 4});
+  CHECK(range.min == 2);
+  CHECK(range.median == 4);
+  CHECK(range.max == 9);
+  CHECK(spread_of(range) == doctest::Approx(7.0 / 4));
+}
+
+TEST_CASE("nothing has no quantiles and no spread") {
+  CHECK(quantile({}, 0.5) == 0);
+  CHECK(range_of({}).max == 0);
+  CHECK(spread_of(range_of({})) == 0);
+}
+
+TEST_CASE("the time of all processors is read from the first line of /proc/stat") {
+  // user nice system idle iowait irq softirq steal guest guest_nice
+  const ProcessorTime time =
+      parse_processor_time("cpu  100 10 50 800 20 5 5 10 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n", 100);
+  CHECK(time.busy == doctest::Approx(1.7));
+  CHECK(time.steal == doctest::Approx(0.1));
+  CHECK(time.total == doctest::Approx(10));
+}
+
+TEST_CASE("a /proc/stat of another form gives no time") {
+  for (const char* text : {"", "intr 1 2 3\n", "cpu 1 2 3\n", "cpu a b c d e f g h\n"}) {
+    CAPTURE(text);
+    CHECK(parse_processor_time(text, 100).total == 0);
+  }
+}
+
+TEST_CASE("a quiet machine gives no reason to doubt") {
+  const Noise noise = judge_noise(0.1, {10, 0, 100}, {12, 0.01, 104}, 1.9);
+  CHECK(noise.reasons.empty());
+  CHECK(noise.other_load == doctest::Approx(0.025));
+}
+
+TEST_CASE("windows that differ, other work and steal are told apart") {
+  CHECK(judge_noise(0.2, {}, {}, 0).reasons.size() == 1);
+  CHECK(judge_noise(0, {10, 0, 100}, {13, 0, 104}, 1).reasons.size() == 1);
+  CHECK(judge_noise(0, {10, 0, 100}, {11, 1, 104}, 1).reasons.size() == 1);
+  CHECK(judge_noise(0.2, {10, 0, 100}, {13, 1, 104}, 1).reasons.size() == 3);
+}
+
+TEST_CASE("more processor time of our own than the machine counted is no load of others") {
+  CHECK(judge_noise(0, {10, 0, 100}, {11, 0, 104}, 2).other_load == 0);
+}
+
+namespace {
+
+// A heap on huge pages, a snapshot of the process itself and one of a peer, whose id begins alike.
+constexpr const char* smaps = R"(7f0000000000-7f0000400000 rw-p 00000000 00:00 0
+Rss:                4096 kB
+AnonHugePages:      2048 kB
+ShmemPmdMapped:        0 kB
+VmFlags: rd wr mr mw me ac
+7f1000000000-7f1000400000 rw-s 00000000 00:01 77                         /memfd:dpwa-snapshot-123 (deleted)
+Rss:                4100 kB
+Pss:                2050 kB
+AnonHugePages:         0 kB
+ShmemPmdMapped:     4096 kB
+7f2000000000-7f2000400000 r--s 00000000 00:01 78                         /memfd:dpwa-snapshot-1234 (deleted)
+Rss:                3000 kB
+Shared_Clean:       3000 kB
+ShmemPmdMapped:     2048 kB
+)";
+
+}  // namespace
+
+TEST_CASE("only snapshots of other processes count as mapped from peers") {
+  std::istringstream text(smaps);
+  const MappedMemory mapped = parse_mapped_memory(text, 123);
+  CHECK(mapped.peers_kib == 3000);
+  CHECK(mapped.huge_kib == 2048 + 4096);
+}
+
+TEST_CASE("the owner is told by the whole id") {
+  std::istringstream text(smaps);
+  CHECK(parse_mapped_memory(text, 1234).peers_kib == 4100);
+  std::istringstream again(smaps);
+  CHECK(parse_mapped_memory(again, 12).peers_kib == 4100 + 3000);
+}
+
+TEST_CASE("nothing to read means nothing mapped") {
+  std::istringstream text;
+  const MappedMemory mapped = parse_mapped_memory(text, 1);
+  CHECK(mapped.peers_kib == 0);
+  CHECK(mapped.huge_kib == 0);
+}
+
+TEST_CASE("a snapshot of this process itself is its own memory") {
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  const auto file = dpwa::MemoryFile::create(bytes);
+  REQUIRE(file != nullptr);
+  std::memset(file->data(), 1, bytes);
+  CHECK(mapped_memory().peers_kib == 0);
+  CHECK(peak_resident_kib() >= bytes / 1024);
 }

@@ -1,12 +1,21 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "bench/commands.h"
+#include "bench/memory/plain_blend.h"
+#include "bench/pull/pull_group.h"
 #include "bench/quantity.h"
+#include "bench/worker/group.h"
 #include "dpwa/base/version.h"
+#include "dpwa/config/config.h"
+#include "dpwa/security/key_file.h"
 
 using namespace dpwa;
 using namespace dpwa::bench;
@@ -121,4 +130,122 @@ TEST_CASE("sizes and times are told in the unit that suits them") {
   CHECK(time_text(21.86) == "21.86 us");
   CHECK(time_text(19700) == "19.7 ms");
   CHECK(time_text(2e6) == "2 s");
+}
+
+namespace {
+
+std::vector<float> floats(std::size_t count, std::uint64_t seed) {
+  std::vector<float> values(count);
+  fill_with_values(std::as_writable_bytes(std::span(values)), seed);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("values are of either sign, from 1/16 to 1/8, and differ by seed") {
+  const auto values = floats(1000, 1);
+  for (const float value : values) {
+    CHECK(std::abs(value) >= 0.0625F);
+    CHECK(std::abs(value) < 0.125F);
+  }
+  CHECK(std::ranges::any_of(values, [](float value) { return value < 0; }));
+  CHECK(std::ranges::any_of(values, [](float value) { return value > 0; }));
+  CHECK(values != floats(1000, 2));
+  CHECK(values == floats(1000, 1));
+}
+
+TEST_CASE("values of other dtypes have the same magnitudes") {
+  std::vector<double> doubles(100);
+  fill_with_values(std::as_writable_bytes(std::span(doubles)), 3, DType::float64);
+  for (const double value : doubles) CHECK(std::abs(std::abs(value) - 0.09375) <= 0.03125);
+  std::vector<std::uint16_t> halves(100);
+  fill_with_values(std::as_writable_bytes(std::span(halves)), 3, DType::float16);
+  for (const auto bits : halves) CHECK((bits & 0x7C00) == 0x2C00);  // 1/16 is 2^-4: 15 - 4 = 11
+  fill_with_values(std::as_writable_bytes(std::span(halves)), 3, DType::bfloat16);
+  for (const auto bits : halves) CHECK((bits & 0x7F80) == 0x3D80);  // 127 - 4 = 123
+}
+
+TEST_CASE("the loops by hand compute what they say") {
+  std::vector<float> x = {1, 2, 3}, difference = {10, 20, 30}, copy(3), target(3);
+  plain_blend(std::as_writable_bytes(std::span(target)), std::as_bytes(std::span(x)),
+              std::as_bytes(std::span(difference)), 0.5F);
+  CHECK(target == std::vector<float>{5.5F, 11, 16.5F});
+  plain_delta(std::as_writable_bytes(std::span(x)), std::as_bytes(std::span(difference)), 0.5F);
+  CHECK(x == std::vector<float>{6, 12, 18});
+  plain_delta_and_copy(std::as_writable_bytes(std::span(x)), std::as_bytes(std::span(difference)),
+                       1, std::as_writable_bytes(std::span(copy)));
+  CHECK(x == std::vector<float>{16, 32, 48});
+  CHECK(copy == x);
+}
+
+TEST_CASE("the settings of a benchmark reach the nodes") {
+  NodeSettings settings;
+  settings.checksum = false;
+  settings.chunk_bytes = 1 << 20;
+  const ClusterFile file(settings, {24001, 24002});
+  CHECK(file.chunk_bytes() == 1 << 20);
+  const Config config = load_config(file.path(), "w2");
+  CHECK(config.nodes.size() == 2);
+  CHECK(config.self_node().port == 24002);
+  CHECK(config.transport.encoding == Codec::raw);
+  CHECK_FALSE(config.transport.checksum);
+  CHECK(config.security.mode == "insecure");
+}
+
+TEST_CASE("the file asks for the path that is to be measured") {
+  NodeSettings settings;
+  CHECK(cluster_file_text(settings, {1}).find("same_host: off") != std::string::npos);
+  settings.transport = "same_host";
+  CHECK(cluster_file_text(settings, {1}).find("same_host: auto") != std::string::npos);
+  settings.security = "psk";
+  settings.key_file = "k";
+  CHECK(cluster_file_text(settings, {1}).find("mode: psk\n  key_file: \"k\"\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("psk without a key file gets a key for the length of the run") {
+  NodeSettings settings;
+  settings.security = "psk";
+  std::string key_file;
+  {
+    const ClusterFile file(settings, {24001});
+    key_file = load_config(file.path(), "w1").security.key_file;
+    CHECK(read_key_file(key_file).has_value());
+  }
+  CHECK_FALSE(std::filesystem::exists(key_file));
+}
+
+TEST_CASE("settings that the loader refuses end in its words, without the file") {
+  NodeSettings settings;
+  settings.encoding = "fp7";
+  try {
+    const ClusterFile file(settings, {24001});
+    FAIL("accepted");
+  } catch (const ConfigError& error) {
+    CHECK(std::string(error.what()).starts_with("transport.encoding: 'fp7'"));
+  }
+}
+
+TEST_CASE("the file is gone with its owner") {
+  std::string path;
+  {
+    const ClusterFile file(NodeSettings{}, {24001});
+    path = file.path();
+    CHECK(std::filesystem::exists(path));
+  }
+  CHECK_FALSE(std::filesystem::exists(std::filesystem::path(path).parent_path()));
+}
+
+TEST_CASE("of a pair the first pulls from the second, of all every one from any") {
+  Topology topology;
+  topology.pairs = 2;
+  CHECK(topology.nodes() == 4);
+  CHECK(topology.pulls(0));
+  CHECK_FALSE(topology.pulls(1));
+  CHECK(topology.partner(2) == 3);
+  CHECK(topology.partner(3) == 2);
+  topology.all_pull = 3;
+  CHECK(topology.nodes() == 3);
+  CHECK(topology.pulls(1));
+  CHECK_FALSE(topology.partner(1));
 }

@@ -1,5 +1,3 @@
-#include "examples/train/checkpoint_store.h"
-
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,7 +6,7 @@
 #include <stdexcept>
 
 #include "examples/train/checkpoint_file.h"
-#include "test/examples/error_text.h"
+#include "examples/train/checkpoint_store.h"
 #include "test/examples/temporary_directory.h"
 
 using namespace dpwa;

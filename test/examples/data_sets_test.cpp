@@ -1,12 +1,10 @@
-#include "examples/train/data_sets.h"
-
 #include <doctest/doctest.h>
 #include <zlib.h>
 
 #include <set>
 
+#include "examples/train/data_sets.h"
 #include "examples/train/files.h"
-#include "test/examples/error_text.h"
 #include "test/examples/temporary_directory.h"
 
 using namespace dpwa::train;

@@ -1,13 +1,17 @@
-#include "examples/train/metrics_writer.h"
-
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
 
-#include "test/examples/error_text.h"
+#include "examples/train/metrics_writer.h"
+#include "examples/train/report.h"
+#include "examples/train/result.h"
 #include "test/examples/temporary_directory.h"
 
 using namespace dpwa;
@@ -208,4 +212,129 @@ TEST_CASE("lines beyond what may wait in memory are lost, the latest first") {
   REQUIRE(steps.size() > 10'000);
   CHECK(steps[9999] == 10'000);  // and so none before it is missing
   CHECK_FALSE(writer.close());
+}
+
+using namespace dpwa::train;
+using std::chrono::milliseconds;
+
+namespace {
+
+// A progress line into memory, which is no terminal: a line every 10 s.
+struct Shown {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* file = ::open_memstream(&text, &size);
+  const TimePoint start = TimePoint() + std::chrono::hours(1);
+
+  Shown() = default;
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+  ~Shown() {
+    std::fclose(file);
+    std::free(text);
+  }
+  std::string words() const {
+    std::fflush(file);
+    return {text, size};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("work beside the steps tells how far it is once it has lasted a while") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, false, shown.file);
+  const auto at = [&](int ms) { return shown.start + milliseconds(ms); };
+  progress.work("evaluating", 0, 1000, at(0));
+  progress.work("evaluating", 100, 1000, at(9999));
+  CHECK(shown.words().empty());
+  progress.work("evaluating", 200, 1000, at(10000));
+  CHECK(shown.words() == "w1  evaluating: 200 of 1000 samples\n");
+  progress.work("evaluating", 300, 1000, at(19999));
+  progress.work("evaluating", 400, 1000, at(20000));
+  CHECK(shown.words() ==
+        "w1  evaluating: 200 of 1000 samples\nw1  evaluating: 400 of 1000 samples\n");
+}
+
+TEST_CASE("a step whose gradients were averaged says over how many nodes, and nothing of pulls") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, false, shown.file);
+  StepReport report;
+  report.outcome = Outcome::averaged;
+  report.participants = 3;
+  report.clock = 7;
+  progress.step(7, 0.5, report, shown.start);
+  progress.step(8, 0.5, report, shown.start + milliseconds(9999));
+  CHECK(shown.words() == "w1  step 7/100  loss 0.5000  clock 7.0  averaged over 3 nodes\n");
+}
+
+TEST_CASE("work and steps share the rate, and each begins of its own") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, false, shown.file);
+  const auto at = [&](int ms) { return shown.start + milliseconds(ms); };
+  progress.step(7, 0.5, {}, at(0));
+  CHECK(shown.words().starts_with("w1  step 7/100  loss 0.5000  clock 0.0  pulls 0 ok 0 failed  "));
+  const std::size_t first = shown.words().size();
+  progress.work("evaluating", 0, 10, at(9500));  // short ones, time and again
+  progress.work("evaluating", 10, 10, at(9600));
+  progress.step(8, 0.5, {}, at(10000));  // are in no step's way
+  CHECK(shown.words().find("step 8/100") != std::string::npos);
+  CHECK(shown.words().find("evaluating") == std::string::npos);
+  CHECK(shown.words().size() > first);
+}
+
+TEST_CASE("a quiet run shows no progress of either kind") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, true, shown.file);
+  progress.step(7, 0.5, {}, shown.start);
+  progress.work("evaluating", 0, 1000, shown.start);
+  progress.work("evaluating", 10, 1000, shown.start + std::chrono::minutes(1));
+  CHECK(shown.words().empty());
+}
+
+TEST_CASE("a result has the promised keys, and null for what is absent or not finite") {
+  RunResult result;
+  result.identity.node = "w1";
+  result.identity.data = "mnist";
+  result.backend = Backend::gossip;
+  result.own = Evaluation{0.97, std::numeric_limits<double>::quiet_NaN()};
+  auto json = nlohmann::json::parse(to_json(result));
+  for (const char* key :
+       {"schema",        "node",           "dataset",        "split",          "model",
+        "seed",          "backend",        "test_accuracy",  "test_loss",      "steps",
+        "samples",       "clock",          "pulls_ok",       "pulls_failed",   "waited_ms_total",
+        "waited_ms_max", "step_ms_median", "bytes_received", "averaged_model", "train_seconds"})
+    CHECK_MESSAGE(json.contains(key), key);
+  CHECK(json["schema"] == 1);
+  CHECK(json["backend"] == "gossip");
+  CHECK(json["test_accuracy"] == 0.97);
+  CHECK(json["test_loss"].is_null());
+  CHECK(json["step_ms_median"].is_null());
+  CHECK(json["averaged_model"].is_null());
+
+  result.averaged = AveragedModel{Evaluation{0.98, 0.1}, 4, 2.5};
+  json = nlohmann::json::parse(to_json(result));
+  CHECK(json["averaged_model"] ==
+        nlohmann::json{
+            {"test_accuracy", 0.98}, {"test_loss", 0.1}, {"participants", 4}, {"distance", 2.5}});
+}
+
+TEST_CASE("step statistics sum, take the greatest and the median") {
+  StepStatistics statistics;
+  for (const double ms : {5.0, 1.0, 100.0, 2.0, 3.0}) {
+    StepReport report;
+    report.bytes = 10;
+    report.waited = std::chrono::microseconds(static_cast<int>(ms * 1000));
+    report.pulls_ok = 7;
+    report.pulls_failed = 1;
+    statistics.add(report, ms);
+  }
+  const auto summary = statistics.summary();
+  CHECK(summary.step_ms_median == 3);
+  CHECK(summary.step_ms_max == 100);
+  CHECK(summary.waited_ms_total == doctest::Approx(111));
+  CHECK(summary.waited_ms_max == doctest::Approx(100));
+  CHECK(summary.bytes_received == 50);
+  CHECK(summary.pulls_ok == 7);
+  CHECK(summary.pulls_failed == 1);
 }

@@ -1,10 +1,9 @@
-#include "examples/train/options.h"
-
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 
-#include "test/examples/error_text.h"
+#include "examples/train/options.h"
+#include "test/examples/temporary_directory.h"
 
 using namespace dpwa::train;
 using dpwa::test::has;

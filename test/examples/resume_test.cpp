@@ -17,7 +17,7 @@
 #include "examples/train/data_sets.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
-#include "test/examples/error_text.h"
+#include "test/examples/temporary_directory.h"
 
 using namespace dpwa;
 using namespace dpwa::train;

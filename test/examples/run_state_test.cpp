@@ -1,8 +1,7 @@
-#include "examples/train/run_state.h"
-
 #include <doctest/doctest.h>
 
-#include "test/examples/error_text.h"
+#include "examples/train/run_state.h"
+#include "test/examples/temporary_directory.h"
 
 using namespace dpwa;
 using namespace dpwa::train;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "dpwa/net/free_ports.h"
-#include "test/examples/error_text.h"
 #include "test/examples/process.h"
 #include "test/examples/temporary_directory.h"
 

@@ -8,7 +8,6 @@
 #include "examples/svi/options.h"
 #include "examples/svi/result.h"
 #include "examples/svi/table.h"
-#include "test/examples/error_text.h"
 #include "test/examples/temporary_directory.h"
 
 // The parts of dpwa-svi without torch.

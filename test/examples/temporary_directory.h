@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "examples/train/errors.h"
+
 namespace dpwa::test {
 
 // A fresh directory for one test, removed at its end.
@@ -40,6 +42,21 @@ inline std::string read_text(const std::filesystem::path& file) {
 
 inline void write_text(const std::filesystem::path& file, std::string_view text) {
   std::ofstream(file, std::ios::binary) << text;
+}
+
+// The message of the UsageError that `action` throws; empty when it throws none.
+template <typename Action>
+std::string usage_error_of(Action action) {
+  try {
+    action();
+  } catch (const train::UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 }  // namespace dpwa::test

@@ -248,6 +248,11 @@ class Tables(unittest.TestCase):
         self.assertIn("| 100 | 100 | 63.40 | 12.346 KB | 0.4 µs (0.36 µs–0.44 µs) |", text)
         self.assertIn("| 10,000 | 100 | 99.50 | 22 KB | 2 µs (1.8 µs–2.2 µs) |", text)
         self.assertIn("| ~2 µs (1.8 µs–2.2 µs) |", text)
+        self.assertIn("| 2 µs (1.8 µs–2.2 µs) | – |", text)
+        with_tables = choice()
+        for one in with_tables["results"]:
+            one["table_bytes_per_node"] = 300.0 * one["nodes"]
+        self.assertIn("| 2 µs (1.8 µs–2.2 µs) | 3 MB |", bench_tables.report(results(with_tables), 2))
         self.assertIn("- choice of a peer: the windows differ by 30 %", text)
 
     def test_a_fall_back_is_said(self) -> None:

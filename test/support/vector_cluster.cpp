@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "dpwa/net/free_ports.h"
-#include "test/support/at_once.h"
+#include "test/support/eventually.h"
 
 namespace dpwa::test {
 
@@ -43,6 +43,11 @@ VectorNode::VectorNode(Config config, std::size_t elements, float value, std::si
       parameters_(vector_manifest(elements, tensors), memory_.bytes()),
       gossip_(std::make_unique<Gossip>(config_, parameters_, std::move(now))) {
   std::ranges::fill(values(), value);
+}
+
+StepReport step_of(VectorNode& node, double loss) {
+  node.gossip().update_send([loss] { return loss; });
+  return node.gossip().update_wait();
 }
 
 VectorCluster::VectorCluster(std::size_t nodes, std::size_t elements,

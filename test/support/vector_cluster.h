@@ -40,6 +40,9 @@ class VectorNode {
   std::unique_ptr<Gossip> gossip_;
 };
 
+// A step whose gradients are zero.
+StepReport step_of(VectorNode& node, double loss = 1.0);
+
 // Real nodes over loopback sockets in this process, driven in lockstep.
 class VectorCluster {
  public:

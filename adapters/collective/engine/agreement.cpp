@@ -5,10 +5,14 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <exception>
 #include <optional>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "adapters/collective/engine/exchange.h"
+#include "adapters/collective/engine/process_group.h"
 
 namespace dpwa::collective {
 
@@ -137,6 +141,70 @@ void require_at_work(const ProcessGroup& group, const std::string& operation,
       "rank " +
           shown_rank(static_cast<std::size_t>(first + (joined - payloads.begin())), group.names()) +
           " has joined");
+}
+
+namespace {
+
+// Calls go to the back end itself, because names in c10d::ProcessGroup change between versions.
+c10::intrusive_ptr<c10d::Backend> backend_of(const ProcessGroup& group, const at::Tensor& tensor) {
+  return group.c10d()->getBackend(tensor.device().type());
+}
+
+constexpr std::chrono::milliseconds slice_of_a_wait(20);
+constexpr std::chrono::milliseconds patience_with_a_broken_group(60);
+
+}  // namespace
+
+void gather_equal(const ProcessGroup& group, at::Tensor all, at::Tensor own) {
+  all = all.view({-1});
+  own = own.view({-1});
+  bounded_wait(group, backend_of(group, own)->_allgather_base(all, own), {all, own});
+}
+
+void exchange_rows(const ProcessGroup& group, at::Tensor into, at::Tensor from,
+                   std::vector<std::int64_t> received, std::vector<std::int64_t> sent) {
+  bounded_wait(group, backend_of(group, from)->alltoall_base(into, from, received, sent),
+               {into, from});
+}
+
+void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work>& work,
+                  const std::vector<at::Tensor>& tensors) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> broken_since;
+  while (true) {
+    const bool completed = work->isCompleted();
+    try {
+      work->wait(slice_of_a_wait);
+      return;
+    } catch (...) {
+      // If it had not completed before, this may be only the end of the slice.
+      if (completed) throw;
+    }
+    if (work->isCompleted() || !group.broken()) continue;
+    const auto now = Clock::now();
+    if (!broken_since) broken_since = now;
+    if (now - *broken_since < patience_with_a_broken_group) continue;
+    finish_aside([tensors, work] {
+      try {
+        work->wait();
+      } catch (const std::exception&) {
+        // As expected.
+      }
+    });
+    throw CollectiveError(Failure::lost, "waiting", group.engine(), "the group is broken");
+  }
+}
+
+std::optional<CollectiveError> await_work(const ProcessGroup& group,
+                                          const c10::intrusive_ptr<c10d::Work>& work,
+                                          const std::string& what,
+                                          const std::vector<at::Tensor>& tensors) {
+  try {
+    bounded_wait(group, work, tensors);
+    return std::nullopt;
+  } catch (...) {
+    return group.error(what);
+  }
 }
 
 }  // namespace dpwa::collective

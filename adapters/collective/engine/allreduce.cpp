@@ -1,11 +1,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "adapters/collective/engine/agreement.h"
-#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/engine/tensor_form.h"

@@ -8,14 +8,13 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "adapters/collective/engine/agreement.h"
-#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/engine/tensor_form.h"
 

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "dpwa/ipc/unix_socket.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/same_host/frame_socket.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 
 namespace dpwa::same_host {
@@ -30,6 +32,10 @@ PullResult taken_back(const Progress& progress) {
 MappedPeer::MappedPeer(asio::io_context& io, LocalNode& local, std::string peer,
                        std::span<std::byte> payload)
     : io_(io), local_(local), peer_(std::move(peer)), payload_(payload) {}
+
+bool MappedPeer::is_open() const {
+  return socket_ != nullptr && socket_->is_open();
+}
 
 void MappedPeer::close() {
   if (socket_) socket_->close();

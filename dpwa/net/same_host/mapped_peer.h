@@ -10,14 +10,18 @@
 #include <vector>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_result.h"
-#include "dpwa/net/same_host/frame_socket.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/snapshot/memory_file.h"
 
+namespace dpwa {
+struct LocalNode;
+}
+
 namespace dpwa::same_host {
+
+class FrameSocket;
 
 // The kept connection to a peer of this host, and its snapshot buffers, each mapped once. Requests
 // one at a time. Closed by any failure, by the caller (a deadline) and when the peer ends; the
@@ -36,7 +40,7 @@ class MappedPeer {
   boost::asio::awaitable<PullResult> ask(PullRequest request);
   boost::asio::awaitable<PullResult> land(Landing& landing);
   boost::asio::awaitable<PullResult> decline(PeerFailure why);
-  bool is_open() const { return socket_ != nullptr && socket_->is_open(); }
+  bool is_open() const;
   void close();
 
  private:

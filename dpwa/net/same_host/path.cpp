@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dpwa/log/log.h"
+#include "dpwa/net/local_node.h"
 
 namespace dpwa::same_host {
 

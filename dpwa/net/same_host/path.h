@@ -8,12 +8,15 @@
 #include <string>
 
 #include "dpwa/base/time.h"
-#include "dpwa/net/local_node.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/same_host/mapped_peer.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/wire/messages.h"
+
+namespace dpwa {
+struct LocalNode;
+}
 
 namespace dpwa::same_host {
 

@@ -1,5 +1,3 @@
-#include "adapters/collective/collective.h"
-
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
@@ -7,10 +5,12 @@
 
 #include <functional>
 
+#include "adapters/collective/collective.h"
 #include "adapters/collective/distributed_optimizer.h"
+#include "adapters/collective/state_sync.h"
 #include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
-#include "test/support/at_once.h"
+#include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
 // What a user of Horovod finds, among nodes of a cluster file.
@@ -133,3 +133,52 @@ TEST_CASE("an optimizer around another one trains all ranks as one, joining wher
 }
 
 }  // namespace dpwa
+
+namespace dpwa::collective {
+
+using enum Standing;
+using Flags = std::vector<bool>;
+
+TEST_CASE("at the start of a run all take over from the one that has come furthest") {
+  const SyncPlan plan = plan_sync({{3, none}, {7, none}, {7, none}});
+  CHECK(plan.source == 1);
+  CHECK(plan.clock == 7);
+  CHECK(plan.behind == Flags{true, false, false});
+  CHECK_FALSE(plan.averages());
+  CHECK(plan.newcomers);
+  CHECK(plan.fresh);
+}
+
+TEST_CASE("members of a group that finished a step hand its result to those that had not") {
+  const SyncPlan plan = plan_sync({{41, member}, {42, member}, {42, member}});
+  CHECK(plan.source == 1);
+  CHECK(plan.behind == Flags{true, false, false});
+  CHECK_FALSE(plan.newcomers);
+  CHECK_FALSE(plan.fresh);
+  CHECK_FALSE(plan_sync({{42, member}, {42, member}}).any_behind());
+}
+
+TEST_CASE("a newcomer takes over from the group, however far its checkpoint was") {
+  const SyncPlan plan = plan_sync({{900, none}, {42, member}, {50, apart}});
+  CHECK(plan.source == 1);
+  CHECK(plan.clock == 42);
+  CHECK(plan.behind == Flags{true, false, true});
+  CHECK(plan.newcomers);
+}
+
+TEST_CASE("those that trained apart take the mean of their weights, and newcomers take it too") {
+  const SyncPlan plan = plan_sync({{50, apart}, {900, none}, {52, apart}});
+  CHECK(plan.source == 2);
+  CHECK(plan.averaged == Flags{true, false, true});
+  CHECK(plan.behind == Flags{true, true, false});
+}
+
+TEST_CASE("what a rank says of itself travels as one number") {
+  for (const Standing standing : {member, apart, none}) {
+    const MemberState state = unpacked(packed({123456789, standing}));
+    CHECK(state.clock == 123456789);
+    CHECK(state.standing == standing);
+  }
+}
+
+}  // namespace dpwa::collective

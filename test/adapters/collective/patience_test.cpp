@@ -1,10 +1,16 @@
-#include "adapters/collective/patience.h"
-
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "adapters/collective/membership_notes.h"
+#include "adapters/collective/next_group.h"
+#include "adapters/collective/patience.h"
+#include "adapters/collective/terms.h"
+#include "dpwa/net/local_node.h"
 
 namespace dpwa::collective {
 namespace {
@@ -106,6 +112,151 @@ TEST_CASE("zero switches off the word and the loss of ranks that answer") {
   const auto verdict = lateness.judge({working("w2")}, 10h, 5s);
   CHECK(verdict.late.empty());
   CHECK(verdict.lost.empty());
+}
+
+namespace {
+
+nlohmann::json document_of(const GroupNotes& notes) {
+  return {{"collective", to_json(notes, 0)}};
+}
+
+}  // namespace
+
+TEST_CASE("notes are read as they were written") {
+  GroupNotes notes;
+  notes.formed = {3, {{0, 11}, {2, 13}}};
+  notes.vote = {4, {{0, 11}, {1, 12}, {2, 13}}};
+  notes.seeks = notes.apart = notes.waits = true;
+  notes.store_port = 4711;
+  notes.lost = {1};
+  notes.terms = {{"--seed", "1"}};
+  const GroupNotes read = group_notes_in(document_of(notes), 3);
+  CHECK(read.formed == notes.formed);
+  CHECK(read.vote == notes.vote);
+  CHECK(read.lost == notes.lost);
+  CHECK(read.terms == notes.terms);
+  CHECK((read.seeks && read.apart && read.waits && !read.left));
+  CHECK(read.store_port == 4711);
+}
+
+TEST_CASE("a peer that names places beyond the file, or epochs beyond any run, says nothing") {
+  GroupNotes notes;
+  notes.formed = {1000, {{0, 11}, {2, 77}, {99'999'999, 5}}};
+  notes.vote = {std::numeric_limits<std::uint64_t>::max(), {{0, 11}}};
+  notes.lost = {1, 99'999'999};
+  notes.seeks = true;
+  const GroupNotes read = group_notes_in(document_of(notes), 3);
+  CHECK(read.formed == Membership{});
+  CHECK(read.vote == Membership{});
+  CHECK(read.lost == std::vector<std::size_t>{1});
+  CHECK(read.seeks);
+  // The rule takes it.
+  std::vector<Sight> sights(3);
+  for (std::size_t place = 0; place < 3; ++place) {
+    sights[place].reach = Sight::Reach::answers;
+    sights[place].incarnation = 11 + place;
+    sights[place].notes.seeks = true;
+  }
+  sights[0].notes.formed = {2, {{0, 11}, {1, 12}, {2, 13}}};
+  sights[2].notes = read;
+  CHECK(next_group(sights, 0, true).group.epoch < 10);
+}
+
+TEST_CASE("notes of any form are read without harm") {
+  for (const char* text :
+       {"{}", "[]", "7", R"({"collective": 7})", R"({"collective": {"formed": 7}})",
+        R"({"collective": {"formed": {"epoch": -1, "members": [[0]]}, "terms": [7]}})",
+        R"({"collective": {"formed": {"epoch": 1, "members": [[1, 1], [0, 1]]}}})",
+        R"({"collective": {"lost": "all", "store_port": 70000, "terms": {"a": "b"}}})"}) {
+    CAPTURE(text);
+    const GroupNotes read = group_notes_in(nlohmann::json::parse(text), 3);
+    CHECK(read.formed.members.empty());
+    CHECK(read.lost.empty());
+  }
+}
+
+TEST_CASE("nodes that differ are told the first thing in which they do, whoever of them has it") {
+  const Terms here = {{"--seed", "1"}, {"--data", "mnist"}};
+  CHECK(difference(here, here).empty());
+  CHECK(difference({{"--data", "mnist"}, {"--seed", "1"}}, here).empty());
+  CHECK(difference({{"--seed", "2"}, {"--data", "cifar10"}}, here) == "--seed: 2 there, 1 here");
+  CHECK(difference({{"--seed", "1"}}, here) == "--data: nothing there, mnist here");
+  CHECK(difference(here, {{"--seed", "1"}}) == "--data: mnist there, nothing here");
+  CHECK(difference({}, here).empty());  // it has said nothing yet
+  // What a peer says cannot look like another line.
+  const std::string long_text(5000, 'x');
+  const Terms forged = {{"--seed", "1\n2026-11-23 error \x1b[2J"}, {"--data", "mnist"}};
+  const std::string shown = difference(forged, here);
+  CHECK(shown.find_first_of("\n\x1b") == std::string::npos);
+  CHECK(difference({{"--seed", long_text}}, here).size() < 300);
+}
+
+TEST_CASE("a short list of nodes is shown, a long one as a number, and both in their order") {
+  Config config;
+  for (const char* name : {"b", "a"}) {
+    config.nodes.emplace_back();
+    config.nodes.back().name = name;
+  }
+  const Terms two = file_terms(config);
+  CHECK(two == Terms{{"nodes of the cluster file", "b, a"}});
+  for (int i = 0; i < 500; ++i) {
+    config.nodes.emplace_back();
+    config.nodes.back().name = "node" + std::to_string(i);
+  }
+  const Terms many = file_terms(config);
+  CHECK(many.front().second.size() < 64);
+  CHECK(many.front().second.starts_with("502 names"));
+  std::swap(config.nodes[100], config.nodes[101]);
+  CHECK_FALSE(difference_of_files(file_terms(config), many).empty());
+  CHECK(difference_of_files({{"--seed", "2"}, many.front()}, many).empty());
+}
+
+TEST_CASE("a node that can never be in the first group is named, and others are waited for") {
+  const Terms terms = {{"nodes of the cluster file", "a, b"}, {"--seed", "1"}};
+  std::vector<Sight> sights(2);
+  sights[0].name = "a";
+  sights[1].name = "b";
+  for (Sight& sight : sights) {
+    sight.reach = Sight::Reach::answers;
+    sight.notes.terms = terms;
+  }
+  CHECK(stranger_in(sights, 0).empty());
+  sights[1].backend = "gossip";
+  CHECK(stranger_in(sights, 0) == "'b' runs backend gossip");
+  sights[1].backend = "collective";
+  // All hear that in the group.
+  sights[1].notes.terms.back().second = "2";
+  sights[1].differs = difference(sights[1].notes.terms, terms);
+  CHECK(stranger_in(sights, 0).empty());
+  // But into a group that trains nobody comes with it.
+  sights[1].notes.formed.epoch = 1;
+  CHECK(stranger_in(sights, 0) == "'b' differs: --seed: 2 there, 1 here");
+  // Unless others train in one that takes this node in: then that one is the stranger.
+  sights.push_back(sights[0]);
+  sights[2].name = "c";
+  sights[2].notes.formed.epoch = 4;
+  CHECK(stranger_in(sights, 0).empty());
+  sights[2].reach = Sight::Reach::silent;  // as it may be
+  CHECK(stranger_in(sights, 0).empty());
+  sights[2].given_up = true;
+  CHECK_FALSE(stranger_in(sights, 0).empty());
+  sights.pop_back();
+  sights[1].notes.formed.epoch = 0;
+  sights[1].notes.terms.front().second = "b, a";
+  CHECK(stranger_in(sights, 0) == "'b' differs: nodes of the cluster file: b, a there, a, b here");
+  // One of the last run, about to end.
+  sights[1].notes.left = true;
+  CHECK(stranger_in(sights, 0).empty());
+  sights[1].notes.left = false;
+  sights[1].finished = true;
+  CHECK(stranger_in(sights, 0).empty());
+  sights[1].finished = false;
+  sights[1].reach = Sight::Reach::silent;
+  CHECK(stranger_in(sights, 0).empty());
+  // In a group that was formed already, the rule of next_group() decides.
+  sights[1].reach = Sight::Reach::answers;
+  sights[0].notes.formed.epoch = 3;
+  CHECK(stranger_in(sights, 0).empty());
 }
 
 }  // namespace dpwa::collective

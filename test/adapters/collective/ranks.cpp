@@ -1,6 +1,6 @@
 #include "test/adapters/collective/ranks.h"
 
-#include "test/support/at_once.h"
+#include "test/support/eventually.h"
 
 namespace dpwa::test {
 

@@ -14,7 +14,7 @@
 #include "adapters/adapter.h"
 #include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
-#include "test/support/at_once.h"
+#include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
 // Nodes of one process that train a small net with backend: collective.

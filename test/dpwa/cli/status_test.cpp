@@ -15,7 +15,6 @@
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"
-#include "test/support/at_once.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"

@@ -1,5 +1,3 @@
-#include "dpwa/config/keys.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,9 @@
 #include <set>
 #include <stdexcept>
 
+#include "dpwa/config/backends.h"
+#include "dpwa/config/keys.h"
+#include "dpwa/config/names.h"
 #include "dpwa/config/reload.h"
 #include "test/dpwa/config/scratch_file.h"
 
@@ -175,3 +176,85 @@ TEST_CASE("a key or a section that is not in the table is an error of the progra
 }
 
 }  // namespace dpwa::config
+
+using namespace dpwa;
+
+TEST_CASE("the table of back ends has every one, in the order of the enumeration") {
+  std::size_t index = 0;
+  for (const BackendInfo& info : backends()) {
+    CHECK(static_cast<std::size_t>(info.backend) == index++);
+    CHECK(&backend_info(info.backend) == &info);
+    const Config config = parse_cluster("nodes: [{name: w1, port: 24000}]\nbackend: " +
+                                            std::string(config::name_of(info.backend)) + "\n",
+                                        "cluster.yaml");
+    CHECK(config.backend == info.backend);
+  }
+  CHECK(index == 4);
+}
+
+TEST_CASE("a setting that a back end or this build does not offer is refused at its line") {
+  const auto error = [](const std::string& text) -> std::string {
+    try {
+      require_backend(parse_cluster("nodes: [{name: w1, port: 24000}]\n" + text, "c.yaml"));
+    } catch (const ConfigError& refused) {
+      return refused.what();
+    }
+    return "none";
+  };
+  CHECK(error("backend: null\n") == "none");
+  CHECK(error("backend:\n  kvstore\n").starts_with("c.yaml:2: backend: 'kvstore' is not "));
+  if (!backend_info(Backend::collective).absent.empty()) return;
+  const std::string nccl = error("backend: collective\ncollective:\n  engine: nccl\n");
+  CHECK((nccl == "none" || nccl.starts_with("c.yaml:4: collective.engine: nccl: this LibTorch")));
+  CHECK(error("backend: collective\ngossip:\n  daemon: true\n") ==
+        "c.yaml:4: gossip.daemon: 'true' is not offered by backend collective; accepted: false");
+  const std::string secret = "nodes: [{name: w1, host: 10.0.0.1, port: 24000}]\n";
+  CHECK_THROWS_WITH_AS(
+      require_backend(parse_cluster(
+          secret + "backend: collective\nsecurity: {mode: psk, key_file: k}\ncollective:\n"
+                   "  bucket_bytes: 0\n",
+          "c.yaml")),
+      doctest::Contains("c.yaml:4: collective.plaintext: the gradients of"), ConfigError);
+}
+
+TEST_CASE("a value that was read is refused at the line of its key, or of the section around it") {
+  Config config = parse_cluster(
+      "nodes: [{name: w1, port: 24000}]\ngossip:\n  blocks: 2\n  firewall: {distance: off}\n",
+      "c.yaml");
+  const auto line = [&config](const char* key) -> std::string {
+    try {
+      fail_at_key(config, key, "wrong; accepted: right");
+    } catch (const ConfigError& refused) {
+      return refused.what();
+    }
+  };
+  CHECK(line("gossip.blocks") == "c.yaml:3: gossip.blocks: wrong; accepted: right");
+  CHECK(line("gossip.firewall.distance") ==
+        "c.yaml:4: gossip.firewall.distance: wrong; accepted: right");
+  CHECK(line("gossip.daemon") == "c.yaml:2: gossip.daemon: wrong; accepted: right");
+  CHECK(line("nodes") == "c.yaml:1: nodes: wrong; accepted: right");
+  CHECK(line("log.file") == "c.yaml: log.file: wrong; accepted: right");
+  config = Config{};
+  CHECK(line("log.file") == "configuration: log.file: wrong; accepted: right");
+}
+
+TEST_CASE("a back end that the build lacks is refused with the reason and those that it has") {
+  CHECK(available_backends().ends_with("null"));
+  for (const BackendInfo& info : backends()) {
+    Config config;
+    config.backend = info.backend;
+    config.file = "some/cluster.yaml";
+    config.lines["backend"] = 3;
+    if (info.absent.empty()) {
+      CHECK_NOTHROW(require_backend(config));
+      CHECK(available_backends().find(config::name_of(info.backend)) != std::string::npos);
+    } else {
+      CHECK_THROWS_WITH_AS(
+          require_backend(config),
+          ("some/cluster.yaml:3: backend: '" + std::string(config::name_of(info.backend)) + "' " +
+           std::string(info.absent) + "; accepted: " + available_backends())
+              .c_str(),
+          ConfigError);
+    }
+  }
+}

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -26,7 +27,7 @@ namespace {
 // TrainerState, a PullEngine and a model of one parameter. A snapshot may be replaced by a lie.
 class LineageCluster {
  public:
-  explicit LineageCluster(std::size_t count) {
+  explicit LineageCluster(std::size_t count, std::uint64_t seed = 5) : random_(seed) {
     others_.members.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       others_.members[i].seed = true;
@@ -41,7 +42,7 @@ class LineageCluster {
       for (std::size_t other = 0; other < count; ++other)
         if (other != i) peers.push_back(name_of(other));
       PullEngineOptions pulls = dpwa::testing::measuring(DistancePolicy::off);
-      pulls.seed = derive_seed(5, {i});
+      pulls.seed = derive_seed(seed, {i});
       nodes_.push_back({std::move(state), PullEngine(pulls, peers), {}, {}, 0});
     }
   }
@@ -85,6 +86,18 @@ class LineageCluster {
     return pull(index);
   }
 
+  void step_of_any() { step(random_.below(nodes_.size())); }
+
+  // One that published these weights before.
+  void resume(std::size_t index, double clock, std::uint64_t lineage) {
+    nodes_[index].state.restore(clock, lineage);
+    publish(index);
+  }
+  bool agree(std::size_t first) const {
+    return std::all_of(
+        nodes_.begin(), nodes_.begin() + static_cast<std::ptrdiff_t>(first),
+        [&](const Node& node) { return node.state.lineage() == nodes_[0].state.lineage(); });
+  }
   TrainerState& state(std::size_t index) { return nodes_[index].state; }
   double& weights(std::size_t index) { return nodes_[index].weights; }
   int takeovers() const { return takeovers_; }
@@ -122,7 +135,7 @@ class LineageCluster {
 
   std::vector<Node> nodes_;
   Surroundings others_;
-  Random random_{5};
+  Random random_;
   TimePoint now_{1h};
   int takeovers_ = 0;
 };
@@ -193,4 +206,42 @@ TEST_CASE("after a split has healed all nodes come to one lineage, that of more 
     for (std::size_t i = 0; i < 4; ++i) CHECK(cluster.weights(i) == split.winner);
     CHECK(cluster.takeovers() <= 2);
   }
+}
+
+TEST_CASE("a healed split ends with one lineage, and no node moves more often than it must") {
+  const std::vector<std::vector<std::uint64_t>> splits{
+      {1, 2},       {1, 1, 2, 2},       {1, 1, 1, 2},
+      {1, 2, 3, 4}, {1, 1, 2, 2, 3, 3}, {1, 1, 1, 1, 2, 2, 2, 2}};
+  for (const auto& split : splits) {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+      CAPTURE(split.size());
+      CAPTURE(seed);
+      LineageCluster cluster(split.size(), seed);
+      Random clocks(seed);
+      for (std::size_t i = 0; i < split.size(); ++i)
+        cluster.resume(i, clocks.uniform(0, 9), split[i]);
+      int steps = 0;
+      while (!cluster.agree(split.size()) && ++steps < 20000) cluster.step_of_any();
+      CHECK(cluster.agree(split.size()));
+      CHECK(cluster.takeovers() <= 2 * static_cast<int>(split.size()));
+    }
+  }
+  LineageCluster three_to_one(4, 1);
+  for (std::size_t i = 0; i < 4; ++i) three_to_one.resume(i, i < 3 ? 5 : 1e6, i < 3 ? 1 : 2);
+  for (int i = 0; i < 2000; ++i) three_to_one.step_of_any();
+  CHECK(three_to_one.agree(4));
+  CHECK(three_to_one.state(0).lineage() == 1);
+  CHECK(three_to_one.takeovers() == 1);
+}
+
+TEST_CASE("a liar with a new lineage and a higher clock at every pull moves no majority") {
+  LineageCluster cluster(4, 2);
+  for (std::size_t i = 0; i < 3; ++i) cluster.resume(i, 5, 1);
+  Random random(2);
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    cluster.publish_as(3, 100 + i, 1e6 + 1e3 * static_cast<double>(i));
+    cluster.step(random.below(3));
+  }
+  CHECK(cluster.agree(3));
+  CHECK(cluster.state(0).lineage() == 1);
 }

@@ -28,7 +28,7 @@ double norm_to(VectorNode& node, float to) {
   return std::sqrt(sum);
 }
 
-StepReport step_of(VectorNode& node) {
+StepReport step_with_pull(VectorNode& node) {
   node.gossip().publish([] { return 1.0; });
   node.gossip().begin_pull();
   return node.gossip().update_wait();
@@ -119,7 +119,7 @@ struct FarPeer {
     std::ranges::fill(cluster.at(0).values(), 0.0F);
     std::ranges::fill(cluster.at(1).values(), peer_value);
     cluster.at(1).gossip().publish([] { return 1.0; });
-    return step_of(cluster.at(0));
+    return step_with_pull(cluster.at(0));
   }
 
   VectorCluster cluster;
@@ -220,7 +220,7 @@ TEST_CASE("with blocks each one is held to its own bound") {
     std::ranges::fill(peer.values().first(elements / 2), 1.0F);
     std::ranges::fill(peer.values().last(elements / 2), second_half);
     peer.gossip().publish([] { return 1.0; });
-    return step_of(nodes.cluster.at(0));
+    return step_with_pull(nodes.cluster.at(0));
   };
   for (int i = 0; i < 16; ++i) REQUIRE_FALSE(step(50).clipped);
   for (int i = 0; i < 2; ++i) {
@@ -286,7 +286,7 @@ TEST_CASE("with clip and refuse a joiner leaves weights alone that are far from 
       // And it knows from the start what is usual.
       for (int i = 0; i < 6; ++i) {
         nodes[0]->gossip().publish([] { return 1.0; });
-        step_of(joiner);
+        step_with_pull(joiner);
         CHECK(joiner.values()[0] < 5);  // with clip each lie moves it by the bound
       }
     }

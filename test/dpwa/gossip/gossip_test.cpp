@@ -15,7 +15,6 @@
 
 #include "dpwa/net/free_ports.h"
 #include "dpwa/node/node.h"
-#include "test/support/at_once.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
@@ -30,13 +29,10 @@ void wait_for_pulls(Config& config) {
 }
 
 using test::at_once;
+using test::step_of;
 using test::VectorCluster;
 using test::VectorNode;
 
-StepReport step_of(VectorNode& node, double loss = 1.0) {
-  node.gossip().update_send([loss] { return loss; });
-  return node.gossip().update_wait();
-}
 }  // namespace
 
 TEST_CASE("nodes that start together begin from the first node's weights and one lineage") {

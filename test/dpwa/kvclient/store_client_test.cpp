@@ -1,5 +1,3 @@
-#include "dpwa/kvclient/store_client.h"
-
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -10,9 +8,10 @@
 #include <vector>
 
 #include "dpwa/kvclient/operations.h"
+#include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/shard_engine.h"
-#include "test/support/at_once.h"
+#include "test/support/eventually.h"
 #include "test/support/store_double.h"
 
 namespace dpwa::kvclient {

@@ -1,5 +1,3 @@
-#include "dpwa/net/io_thread.h"
-
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,16 +7,21 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "dpwa/net/greetings.h"
+#include "dpwa/net/io_thread.h"
+#include "dpwa/net/statements.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/allocations.h"
+#include "test/support/eventually.h"
 #include "test/support/raw_socket.h"
 
 namespace dpwa {
@@ -124,6 +127,76 @@ TEST_CASE("a pull that fails by a defect of this node costs that pull alone") {
   test::PullingNode node({{"w1", {"127.0.0.1"}, peer.port()}}, 16, 1, true, nullptr,
                          test::plain_memory, members(claim("w2", 0), claim("w1", peer.port())));
   for (int pull = 0; pull < 3; ++pull) CHECK(node.pull().outcome == Outcome::unreachable);
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+using test::PullingNode;
+
+}  // namespace
+
+TEST_CASE("the wait for greetings ends with the last of their work, however that ends") {
+  const auto greetings = std::make_shared<Greetings>(2);
+  auto work = Greetings::begin(greetings);
+  auto more = work;
+  Greeted answer;
+  answer.asked = true;
+  work->put(1, answer);
+  work->put(7, answer);  // of a peer that came later
+  work.reset();
+  more.reset();  // lost, without an answer
+  const auto answers = greetings->wait(test::patience);
+  REQUIRE(answers.size() == 2);
+  CHECK_FALSE(answers[0].asked);
+  CHECK(answers[1].asked);
+}
+
+TEST_CASE("the wait for greetings is bounded, and what comes later changes nothing") {
+  const auto greetings = std::make_shared<Greetings>(1);
+  const auto work = Greetings::begin(greetings);
+  const auto answers = greetings->wait(1ms);
+  work->put(0, {});
+  CHECK_FALSE(answers.at(0).asked);
+}
+
+TEST_CASE("a stopped client greets no peer and returns at once") {
+  PullingNode node({{"w1", {"127.0.0.1"}, 1}});
+  node.stop();
+  const auto greeted = node.client().greet_all(std::chrono::hours(1));
+  REQUIRE(greeted.size() == 1);
+  CHECK_FALSE(greeted[0].asked);
+}
+
+namespace {
+
+std::map<std::string, std::uint16_t> take(Statements& statements) {
+  std::map<std::string, std::uint16_t> heard;
+  statements.take([&heard](const std::string& peer, Statements::Statement statement) {
+    heard[peer] = statement.taken;
+  });
+  return heard;
+}
+
+}  // namespace
+
+TEST_CASE("the last statement of each peer is heard, once") {
+  Statements statements;
+  statements.put("w1", {.incarnation = 1, .taken = 10});
+  statements.put("w2", {.incarnation = 1, .taken = 20});
+  statements.put("w1", {.incarnation = 1, .taken = 30});
+  CHECK(take(statements) == std::map<std::string, std::uint16_t>{{"w1", 30}, {"w2", 20}});
+  CHECK(take(statements).empty());
+}
+
+TEST_CASE("of more peers than there is room for, the others are heard later") {
+  Statements statements;
+  for (std::size_t i = 0; i < Statements::max_names; ++i)
+    statements.put("w" + std::to_string(i), {.incarnation = 1, .taken = 1});
+  statements.put("late", {.incarnation = 1, .taken = 2});
+  CHECK(take(statements).size() == Statements::max_names);
+  statements.put("late", {.incarnation = 1, .taken = 3});
+  CHECK(take(statements) == std::map<std::string, std::uint16_t>{{"late", 3}});
 }
 
 }  // namespace dpwa

@@ -1,12 +1,19 @@
-#include "dpwa/parallel/shares.h"
-
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
 #include <numeric>
+#include <set>
+#include <stdexcept>
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "dpwa/parallel/largest_batch.h"
+#include "dpwa/parallel/seed_streams.h"
+#include "dpwa/parallel/shares.h"
 
 using namespace dpwa;
 
@@ -142,4 +149,184 @@ TEST_CASE("every sample is taken once, whatever number of members each step has"
     }
     CHECK(taken.each_once());
   }
+}
+
+namespace {
+
+constexpr SeedRole roles[] = {SeedRole::weights,     SeedRole::split,     SeedRole::order,
+                              SeedRole::noise,       SeedRole::synthetic, SeedRole::statistics,
+                              SeedRole::shared_order};
+
+}  // namespace
+
+TEST_CASE("a seed stands for the same streams in every version") {
+  const SeedStreams streams(1);
+  CHECK(streams.common(SeedRole::weights) == derive_seed(1, {1}));
+  CHECK(streams.common(SeedRole::split) == derive_seed(1, {2}));
+  CHECK(streams.of_rank(SeedRole::order, 3) == derive_seed(1, {3, 3}));
+  CHECK(streams.of_rank(SeedRole::order, 3, 2) == derive_seed(derive_seed(1, {3, 3}), {2}));
+  CHECK(streams.of_rank(SeedRole::noise, 0) == derive_seed(1, {4, 0}));
+  CHECK(streams.of_pair(SeedRole::noise, 5, 77) == derive_seed(1, {4, 5, 77}));
+  CHECK(streams.common(SeedRole::synthetic) == derive_seed(1, {5}));
+  CHECK(streams.common(SeedRole::statistics) == derive_seed(1, {6}));
+  CHECK(streams.common(SeedRole::shared_order, 9) == derive_seed(derive_seed(1, {7}), {9}));
+  CHECK(streams.common(SeedRole::weights) == 0x6C5795E14B3B7E33ULL);
+}
+
+TEST_CASE("every role, rank and epoch has a stream of its own") {
+  std::set<std::uint64_t> seeds;
+  std::size_t count = 0;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    const SeedStreams streams(seed);
+    for (const SeedRole role : roles) {
+      seeds.insert(streams.common(role)), ++count;
+      for (std::uint64_t epoch = 0; epoch < 20; ++epoch)
+        seeds.insert(streams.common(role, epoch)), ++count;
+      // A role is either common or per rank.
+      if (role != SeedRole::order && role != SeedRole::noise) continue;
+      for (std::uint64_t rank = 0; rank < 16; ++rank) {
+        for (std::uint64_t epoch = 0; epoch < 20; ++epoch)
+          seeds.insert(streams.of_rank(role, rank, epoch)), ++count;
+      }
+    }
+  }
+  CHECK(seeds.size() == count);
+}
+
+TEST_CASE("streams of neighbouring ranks and epochs are not correlated") {
+  const SeedStreams streams(1);
+  constexpr int draws = 4000;
+  const auto values = [](std::uint64_t seed) {
+    Random random(seed);
+    std::vector<double> values;
+    for (int i = 0; i < draws; ++i) values.push_back(random.normal(0, 1));
+    return values;
+  };
+  const auto correlation = [](const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return std::abs(sum / draws);
+  };
+  const double bound = 4 / std::sqrt(draws);  // four standard deviations
+  const auto first = values(streams.of_rank(SeedRole::noise, 0));
+  CHECK(correlation(first, values(streams.of_rank(SeedRole::noise, 1))) < bound);
+  CHECK(correlation(first, values(streams.of_rank(SeedRole::noise, 0, 1))) < bound);
+  CHECK(correlation(first, values(streams.of_rank(SeedRole::order, 0))) < bound);
+  CHECK(correlation(first, values(SeedStreams(2).of_rank(SeedRole::noise, 0))) < bound);
+}
+
+TEST_CASE("a shuffle is the same for the same seed, with every library") {
+  std::vector<int> values(10);
+  std::iota(values.begin(), values.end(), 0);
+  Random random(1);
+  dpwa::shuffle(values, random);
+  CHECK(values == std::vector<int>{5, 7, 6, 8, 4, 2, 0, 3, 9, 1});
+}
+
+TEST_CASE("every order comes equally often") {
+  Random random(5);
+  std::array<int, 6> counts{};
+  for (int run = 0; run < 60000; ++run) {
+    std::vector<std::size_t> values{0, 1, 2};
+    dpwa::shuffle(values, random);
+    ++counts[2 * values[0] + (values[1] > values[2] ? 1 : 0)];
+  }
+  for (const int count : counts) CHECK(std::abs(count - 10000) < 400);
+}
+
+TEST_CASE("the largest batch that fits is found exactly, in few trials, none of them twice") {
+  for (std::uint64_t limit : {1, 2, 3, 100, 1000}) {
+    for (std::uint64_t most = 0; most <= limit; ++most) {
+      std::set<std::uint64_t> tried;
+      const auto found = largest_that_fits(limit, [&](std::uint64_t batch) {
+        CHECK(batch >= 1);
+        CHECK(batch <= limit);
+        CHECK(tried.insert(batch).second);
+        return batch <= most;
+      });
+      CHECK(found == most);
+      CHECK(tried.size() <= 22);
+    }
+  }
+}
+
+TEST_CASE("a tenth is kept as a margin") {
+  CHECK(with_margin(0) == 0);
+  CHECK(with_margin(1) == 1);
+  CHECK(with_margin(2) == 1);
+  CHECK(with_margin(10) == 9);
+  CHECK(with_margin(11) == 9);
+  CHECK(with_margin(19) == 17);
+  CHECK(with_margin(1000) == 900);
+}
+
+TEST_CASE("memory is fitted by a line, and the line tells the largest batch within a budget") {
+  const MemoryLine line = fit_memory({{1, 1010}, {2, 1020}, {4, 1040}});
+  CHECK(line.fixed == doctest::Approx(1000));
+  CHECK(line.per_sample == doctest::Approx(10));
+  CHECK(line.largest_within(1505, 1 << 20) == 50);
+  CHECK(line.largest_within(1505, 32) == 32);
+  CHECK(line.largest_within(1005, 32) == 0);
+  // Scatter, and memory that does not grow at all.
+  CHECK(fit_memory({{1, 1000}, {2, 1030}, {3, 1020}}).per_sample == doctest::Approx(10));
+  CHECK(fit_memory({{1, 1000}, {2, 1000}}).largest_within(1000, 77) == 77);
+  CHECK(fit_memory({{1, 1000}, {2, 900}}).per_sample == 0);
+  CHECK(fit_memory({{8, 500}}).fixed == 500);
+}
+
+TEST_CASE("within a budget steps are measured until they tell enough, none beyond the budget") {
+  std::vector<std::uint64_t> measured;
+  const auto memory = [&](std::uint64_t batch) {
+    measured.push_back(batch);
+    return 1000 + 10.0 * static_cast<double>(batch);
+  };
+  using Sizes = std::vector<std::uint64_t>;
+  const auto enough = largest_within_budget(1e6, 1 << 20, 60, memory);
+  CHECK(measured == Sizes{1, 2, 4, 8});
+  CHECK(enough.largest == 99900);
+  CHECK(enough.points.size() == 4);
+
+  measured.clear();
+  CHECK(largest_within_budget(1055, 1 << 20, 1e9, memory).largest == 5);
+  CHECK(measured == Sizes{1, 2, 4});
+  measured.clear();
+  CHECK(largest_within_budget(1e9, 6, 1e9, memory).largest == 6);
+  CHECK(measured == Sizes{1, 2, 4});
+  CHECK(largest_within_budget(1009, 6, 1e9, memory).largest == 0);
+  CHECK(largest_within_budget(1010, 6, 1e9, memory).largest == 1);
+}
+
+namespace {
+
+// The kernel counts the pages of each thread in steps.
+constexpr std::uint64_t counted_late = 1 << 20;
+
+// Not from the heap, which may keep what it is given back, as a sanitizer's does.
+void use_memory(std::size_t bytes) {
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  std::memset(memory, 1, bytes);
+  ::munmap(memory, bytes);
+}
+
+}  // namespace
+
+TEST_CASE("figures of the kernel's files are read by their names") {
+  const std::string text = "Name:\tVmHWM: 3\nVmPeak:\t  9 kB\nVmHWM:\t 1234 kB\nVmRSS:\t77 kB\n";
+  CHECK(kilobytes_of(text, "VmHWM") == 1234 * 1024);
+  CHECK(kilobytes_of(text, "VmRSS") == 77 * 1024);
+  CHECK_THROWS_AS(kilobytes_of(text, "VmSwap"), std::runtime_error);
+}
+
+TEST_CASE("the peak of memory is measured anew after it was forgotten") {
+  constexpr std::size_t large = 64 << 20;
+  forget_peak();
+  const std::uint64_t before = peak_bytes();
+  use_memory(large);
+  CHECK(peak_bytes() >= before + large / 2);
+  CHECK(resident_bytes() <= peak_bytes() + counted_late);
+  forget_peak();
+  CHECK(peak_bytes() < before + large / 2);
+  CHECK(available_bytes() > 0);
 }

@@ -1,5 +1,3 @@
-#include "dpwa/rules/lineage.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "dpwa/rules/lineage.h"
 #include "dpwa/rules/progress.h"
 
 using namespace std::chrono_literals;
@@ -167,85 +166,4 @@ TEST_CASE("two nodes that would take over from each other at the same time never
           TakeoverLimit::may_cross(b, a, now, now + 1s));
   }
   CHECK(TakeoverLimit::may_cross(at(1, 7), at(2, 7), now, now + 2min));
-}
-
-namespace {
-
-// Nodes that pull from each other at random and see of each other what they pulled last.
-struct SplitCluster {
-  explicit SplitCluster(std::vector<std::uint64_t> lineages, std::uint64_t seed) : random(seed) {
-    for (const std::uint64_t lineage : lineages) nodes.push_back(at(lineage, random.uniform(0, 9)));
-    seen.assign(nodes.size(), std::vector<LineageReport>(nodes.size()));
-    limits.resize(nodes.size());
-  }
-
-  void step() {
-    now += 10ms;
-    const std::size_t i = random.below(nodes.size());
-    std::size_t j = random.below(nodes.size() - 1);
-    j += j >= i ? 1 : 0;
-    Progress& node = nodes[i];
-    node.clock = dpwa::clock_after_publish(node.clock);
-    const Progress peer = nodes[j];
-    seen[i][j] = {peer.lineage, peer.clock};
-    if (peer.lineage == node.lineage) {
-      node.clock = dpwa::clock_after_lerp(node.clock, peer.clock, 0.5);
-      return;
-    }
-    std::vector<LineageReport> others = seen[i];
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const std::string name = std::to_string(j);
-    if (!limits[i].allows(name, now) || !yields(node, peer, others, true, false)) return;
-    limits[i].took(name, now);
-    node.lineage = peer.lineage;
-    node.clock = peer.clock;
-    ++takeovers;
-  }
-
-  bool agree(std::size_t honest) const {
-    return std::all_of(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(honest),
-                       [&](const Progress& node) { return node.lineage == nodes[0].lineage; });
-  }
-
-  Random random;
-  TimePoint now{};
-  std::vector<Progress> nodes;
-  std::vector<std::vector<LineageReport>> seen;
-  std::vector<TakeoverLimit> limits;
-  int takeovers = 0;
-};
-
-}  // namespace
-
-TEST_CASE("a healed split ends with one lineage, and no node moves more often than it must") {
-  const std::vector<std::vector<std::uint64_t>> splits{
-      {1, 2},       {1, 1, 2, 2},       {1, 1, 1, 2},
-      {1, 2, 3, 4}, {1, 1, 2, 2, 3, 3}, {1, 1, 1, 1, 2, 2, 2, 2}};
-  for (const auto& split : splits) {
-    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-      CAPTURE(split.size());
-      CAPTURE(seed);
-      SplitCluster cluster(split, seed);
-      int steps = 0;
-      while (!cluster.agree(split.size()) && ++steps < 20000) cluster.step();
-      CHECK(cluster.agree(split.size()));
-      CHECK(cluster.takeovers <= 2 * static_cast<int>(split.size()));
-    }
-  }
-  SplitCluster three_to_one({1, 1, 1, 2}, 1);
-  three_to_one.nodes[3].clock = 1e6;
-  for (int i = 0; i < 2000; ++i) three_to_one.step();
-  CHECK(three_to_one.agree(4));
-  CHECK(three_to_one.nodes[0].lineage == 1);
-  CHECK(three_to_one.takeovers == 1);
-}
-
-TEST_CASE("a liar with a new lineage and a higher clock at every pull moves no majority") {
-  SplitCluster cluster({1, 1, 1, 9}, 2);
-  for (std::uint64_t i = 0; i < 5000; ++i) {
-    cluster.nodes[3] = at(100 + i, 1e6 + 1e3 * static_cast<double>(i));
-    cluster.step();
-  }
-  CHECK(cluster.agree(3));
-  CHECK(cluster.nodes[0].lineage == 1);
 }
