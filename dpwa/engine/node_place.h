@@ -5,7 +5,7 @@
 
 namespace dpwa {
 
-// A node and its place among the nodes of its cluster file, which its start and its end go by.
+// A node and its place among the nodes of its cluster file. The start and the end of a node use it.
 struct NodePlace {
   std::string name;
   std::size_t position = 0;    // number of nodes of the cluster file before this one

@@ -26,7 +26,7 @@ struct Member {
   bool met = false;                        // it has answered this node, wherever
   bool answers = false;                    // the same of the last time that it was asked
   bool told = false;                       // its process has told this node itself where it listens
-  // What that process said of itself last, or the first that was heard of it.
+  // The last claim of that process about itself, or the first claim of others about it.
   std::uint32_t known_refutation = 0;
   TimePoint known = TimePoint::min();    // since when
   unsigned failures = 0;                 // in a row
@@ -40,8 +40,8 @@ struct Member {
   bool vouched_for() const { return seed || reached; }
 };
 
-// Who is in the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), where the pulls
-// of gossip averaging are the probes and what it spreads travels with them; Two rules are from
+// The members of the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), with the
+// pulls of gossip averaging as its probes, and its news sent along with them. Two rules are from
 // Lifeguard (Dadgar, Phillips, Currey 2018): a suspect is told of the suspicion first, and a node
 // that was wrong about a peer takes longer to suspect it again. Beyond both, dead nodes are asked
 // now and then and tables are compared, so that two halves of a split network find each other
@@ -97,8 +97,8 @@ class Membership {
   // The own node leaves: every exchange says so from now on.
   void leave();
 
-  // Whom to ask beside the pulls: one that has just failed, to know soon; else one of the dead, or
-  // of the seeds that left, to look whether it is back.
+  // The member to ask outside of the pulls: one that has just failed, to know its state soon; else
+  // a dead one, or a seed that left, because it may be back.
   std::optional<PeerId> to_probe(Random& random) const;
   // Running members that are known only from reports and were not reached yet: up to `most` that
   // were never asked, and one whose pause is over.
@@ -119,7 +119,7 @@ class Membership {
   // The places that have changed since then, in their order: all of them after more changes than
   // are remembered.
   std::vector<PeerId> changed_since(std::uint64_t version) const;
-  // The highest incarnation that somebody claims for the own name; 0 = none but this one.
+  // The highest incarnation that another node claims for the own name; 0 = no other is claimed.
   std::uint64_t contested_by() const { return contested_by_; }
 
  private:
