@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/config/config.h"
 #include "dpwa/security/security.h"
 #include "examples/svi/options.h"
@@ -10,6 +11,9 @@
 #include "examples/train/errors.h"
 
 namespace {
+
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const before_constructors)() = dpwa::stop_signal::hold_reload;
 
 int fail(const std::exception& error, int exit_code) {
   std::fprintf(stderr, "dpwa-svi: %s\n", dpwa::one_line(error).c_str());
