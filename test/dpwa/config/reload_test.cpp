@@ -2,6 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "test/support/eventually.h"
+
 namespace dpwa {
 namespace {
 
@@ -19,6 +29,12 @@ std::vector<std::string> lines(const std::vector<ReloadPlan::Change>& changes) {
 }
 
 using Lines = std::vector<std::string>;
+
+double processor_seconds() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
 
 }  // namespace
 
@@ -75,6 +91,74 @@ TEST_CASE("the cores of another node ask nothing of this one, its own ask for a 
   CHECK(lines(plan.kept) == Lines{"nodes[w1].cores: none -> [0]"});
   CHECK(lines(plan.applied) == Lines{"nodes[w2].cores: none -> [3]"});
   CHECK(plan.moved.empty());
+}
+
+TEST_CASE("the time of a reload grows with the nodes, not with their square") {
+  const auto of = [](int nodes, int port) {
+    Config config;
+    config.self = "w0";
+    for (int i = 0; i < nodes; ++i) {
+      NodeEntry& node = config.nodes.emplace_back();
+      node.name = "w" + std::to_string(i);
+      node.host = "10.0.0.1";
+      node.port = static_cast<std::uint16_t>(port + i);
+    }
+    return config;
+  };
+  const auto seconds = [&of](int nodes) {
+    const Config running = of(nodes, 1000);
+    Config fresh = of(nodes, 1001);
+    for (int i = nodes / 2; i < nodes; ++i) fresh.nodes[static_cast<std::size_t>(i)].name += 'x';
+    const double before = processor_seconds();
+    const ReloadPlan plan = plan_reload(running, fresh);
+    CHECK(plan.moved.size() + 1 == static_cast<std::size_t>(nodes / 2));
+    CHECK(plan.joined.size() == static_cast<std::size_t>(nodes / 2));
+    CHECK(plan.gone.size() == static_cast<std::size_t>(nodes / 2));
+    return processor_seconds() - before;
+  };
+  seconds(100);
+  const double few = std::max(seconds(1000), seconds(1000));
+  CHECK(seconds(8000) < 16 * few);  // 8 times as many nodes
+}
+
+TEST_CASE("a load in the background holds up nobody, and is taken over once it is there") {
+  std::promise<void> answer;  // of the name server
+  BackgroundReload reload([&answer] {
+    answer.get_future().wait();
+    return cluster("gossip: {timeout_ms: 2s}\n");
+  });
+  std::vector<Duration> taken;
+  const auto apply = [&taken](Config fresh) { taken.push_back(fresh.gossip.timeout); };
+  reload.poll(apply);
+  reload.begin();
+  reload.poll(apply);
+  CHECK(taken.empty());
+  answer.set_value();
+  CHECK(test::eventually([&] {
+    reload.poll(apply);
+    return !taken.empty();
+  }));
+  reload.poll(apply);
+  CHECK(taken == std::vector<Duration>{std::chrono::seconds(2)});
+}
+
+TEST_CASE("a wrong file in the background changes nothing, and the next one is taken over") {
+  int loads = 0;  // of the thread that loads, and after it of this one
+  BackgroundReload reload([&loads] {
+    if (++loads == 1) throw ConfigError("c.yaml: wrong");
+    return cluster();
+  });
+  int taken = 0;
+  const auto poll = [&] { reload.poll([&taken](Config) { ++taken; }); };
+  reload.begin();
+  reload.begin();  // the file may have been read: it is read once more
+  CHECK(test::eventually([&] {
+    poll();
+    return taken == 1;
+  }));
+  poll();
+  CHECK(loads == 2);
+  CHECK(taken == 1);
 }
 
 }  // namespace dpwa
