@@ -38,7 +38,7 @@ class Accumulation {
   std::function<void()> end_;
 };
 
-// What a checkpoint keeps of a back end, besides the model and the optimizer. A checkpoint written
+// The part of a checkpoint that belongs to the back end, besides model and optimizer. One written
 // under one back end may be restored under another, which takes the clock and ignores `own`.
 struct ResumeState {
   double clock = 0;                          // steps, in the unit of StepReport::clock

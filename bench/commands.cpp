@@ -43,8 +43,6 @@ void list_programs_with_torch(CLI::App& app) {
 
 int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   CLI::App app("Measures dpwa side by side with the limits of the machine.", "dpwa-bench");
-  app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
-                       "Print the version and exit");
   app.require_subcommand(1);
   CommandContext context{out, err};
   add_memory_command(app, context);
@@ -54,6 +52,7 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   add_choice_command(app, context);
   add_compare_command(app, context);
   add_worker_command(app, context);
+  cli::add_version(app, "dpwa-bench " + std::string(version()));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -54,13 +54,13 @@ configure() {
     say 'LibTorch has changed: configuring from scratch'
     from_scratch
   fi
-  if [[ -f $folder/build.ninja && -f $cache && $cache -nt $repository/CMakePresets.json ]]; then
+  # CMake writes build.ninja each time, and the cache only when a value in it has changed.
+  if [[ -f $cache && $folder/build.ninja -nt $repository/CMakePresets.json ]]; then
     return 0
   fi
   [[ -z $torch_dir ]] || options=(-D "Torch_DIR=$torch_dir")
   (cd "$repository" && run_logged "configuring build/$preset" "configure-$preset" \
-    cmake --preset "$preset" "${options[@]}") || return 1
-  touch "$cache"
+    cmake --preset "$preset" "${options[@]}")
 }
 
 heading "build: $preset"

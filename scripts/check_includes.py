@@ -11,7 +11,10 @@
   adapters/launch/ may include adapters/collective/engine/, which has the store of the meeting
 - only adapters/, examples/, bench/step/, bench/collective/ and their tests see torch
 - a file that sees torch never sees spdlog: LibTorch carries another fmt
-- quoted includes are ours, written from the root of the repository
+- what is ours is included in quotes, from the root of the repository, and nothing else is; the programs of
+  test/install/consumer/ alone see the installed headers, in angle brackets
+- C++ is in files whose names end in .h, .cpp or .cu: no other file is checked, so no other is allowed
+- #include with a plain path alone: no #include_next, no #import, no macro
 
 Exit code 0: all hold; 1: some do not, one line each; 2: wrong usage.
 """
@@ -40,14 +43,23 @@ TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 SPDLOG = re.compile(r"(spdlog|fmt)/")
 STANDARD = re.compile(r"[a-z_0-9]+$|(cpuid|immintrin|x86intrin|arm_neon|arm_sve)\.h$")
 LAYER = re.compile(r"dpwa_layer\(\s*(\w+)([^)]*)\)")
-INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+SUFFIXES = {".h", ".cpp", ".cu"}
+OTHER_SUFFIXES = {
+    ".c", ".c++", ".cc", ".cppm", ".cuh", ".cxx", ".def", ".h++", ".hh", ".hpp", ".hxx", ".i", ".ii", ".impl", ".inc",
+    ".inl", ".ipp", ".ixx", ".tcc", ".tpl", ".tpp", ".txx",
+}
+INSTALLED = "test/install/consumer/"
+COMMENTS = r"(?:\s|/\*.*?\*/)*"
+DIRECTIVE = re.compile(rf"^{COMMENTS}#{COMMENTS}(include(?:_next)?|import)\b(.*)")
+PATH = re.compile(rf'^{COMMENTS}(?:"([^"]+)"|<([^>]+)>)')
 
 
 @dataclass(frozen=True)
 class Include:
     line: int
     quoted: bool
-    path: str
+    path: str  # without a plain path: the directive as it is written
+    plain: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,8 +71,13 @@ class Layer:
 def parse(text: str) -> list[Include]:
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if match := INCLUDE.match(line):
-            found.append(Include(number, match[1] == '"', match[2]))
+        if not (directive := DIRECTIVE.match(line)):
+            continue
+        path = PATH.match(directive[2])
+        if path and directive[1] == "include":
+            found.append(Include(number, path[1] is not None, path[1] or path[2]))
+        else:
+            found.append(Include(number, False, f"#{directive[1]}{directive[2]}", plain=False))
     return found
 
 
@@ -76,10 +93,19 @@ class Tree:
         result = {}
         for folder in MAY_INCLUDE:
             for path in sorted((self.root / folder).rglob("*")):
-                if path.suffix in {".h", ".cpp", ".cu"}:
+                if path.suffix in SUFFIXES:
                     text = path.read_text(encoding="utf-8")
                     result[path.relative_to(self.root).as_posix()] = parse(text)
         return result
+
+    def unread(self) -> list[str]:
+        """The files of C++ whose suffix keeps them from being checked, as paths from the root."""
+        return [
+            path.relative_to(self.root).as_posix()
+            for folder in MAY_INCLUDE
+            for path in sorted((self.root / folder).rglob("*"))
+            if path.suffix.lower() in OTHER_SUFFIXES | SUFFIXES and path.suffix not in SUFFIXES
+        ]
 
     @cached_property
     def layers(self) -> dict[str, Layer]:
@@ -91,6 +117,10 @@ class Tree:
                 used = set(uses.partition("LINKS")[0].split())
                 result[name] = Layer(path.relative_to(self.root).as_posix(), used)
         return result
+
+    def is_ours(self, path: str) -> bool:
+        """Whether a path in angle brackets leads to a file of this tree, from its root or beside another file."""
+        return path in self.includes or path.split("/")[0] in MAY_INCLUDE or "../" in path
 
     def reached(self, file: str) -> set[str]:
         """Every include path that `file` sees, its own and those of our headers, however deep."""
@@ -163,10 +193,14 @@ def arrow_problem(file: str, include: Include) -> str | None:
 
 def problem(tree: Tree, file: str, include: Include) -> str | None:
     """What is wrong with one include line; None when it follows the rules."""
+    if not include.plain:
+        return "write #include with a path in quotes or angle brackets"
     if include.quoted:
         if include.path not in tree.includes:
-            return "there is no such file from the root of the repository"
+            return "there is no such .h, .cpp or .cu file from the root of the repository"
         return layer_problem(tree.layers, file, include) or arrow_problem(file, include)
+    if tree.is_ours(include.path) and not file.startswith(INSTALLED):
+        return "what is ours is included in quotes, from the root of the repository"
     if file.startswith("interpolation/") and not STANDARD.match(include.path):
         return "interpolation/ has no dependencies"
     if TORCH.match(include.path) and not file.startswith(TORCH_FOLDERS):
@@ -178,6 +212,7 @@ def check(root: Path) -> list[str]:
     """Every violation under `root`, one line each."""
     tree = Tree(root)
     lines = layer_cycles(tree.layers)
+    lines += [f"{file}: C++ is in files that end in .h, .cpp or .cu: others are not checked" for file in tree.unread()]
     for file, includes in tree.includes.items():
         for include in includes:
             if what := problem(tree, file, include):

@@ -304,7 +304,7 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
   options.form_timeout = limit_of_an_attempt;
   // The watch decides whether a late rank is lost (Lateness in patience.h).
   options.timeout = std::chrono::hours(24);
-  // From here on this node may be in that group, whatever happens.
+  // From here on this node may be in that group, even if the next steps fail.
   board_.change([&](GroupNotes& notes) {
     notes.vote = next.group;
     notes.store_port = 0;

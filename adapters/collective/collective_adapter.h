@@ -58,7 +58,7 @@ class CollectiveAdapter : public Adapter {
   void take(const collective::StepTally& tally);
   void compare();  // in the first step of a group: the optimizers of all
   void compare_optimizers();
-  void between_steps();  // what all members do together after a step that they made together
+  void between_steps();  // the exchange of all members after a step that they made together
   void take_in_newcomers();
   void tell_status(const torch::Tensor& loss);
 
@@ -93,7 +93,7 @@ class CollectiveAdapter : public Adapter {
   Phase phase_ = Phase::made;
   FinishReport finished_;
   torch::Tensor shared_state_;  // of the program; undefined: none
-  collective::Terms terms_;     // what all nodes have the same, but for the model
+  collective::Terms terms_;     // the same on all nodes, except for the model
 
   Place place_;
   double clock_ = 0;

@@ -1,4 +1,4 @@
-// CollectiveAdapter: how it enters groups, and what it does without one.
+// CollectiveAdapter: how it enters groups, and how it trains without one.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -48,10 +48,10 @@ struct GroupNotes {
   std::uint16_t store_port = 0;   // where it hosts the store of that group; 0: it does not
   std::vector<std::size_t> lost;  // members of `formed` that it has given up
   std::string engine;
-  Terms terms;                    // what has to be the same on all members; empty: not said
+  Terms terms;                    // must be the same on all members; empty: not stated
   bool waits = false;             // for others, in an exchange
   std::string exchange;           // which one
-  std::vector<std::string> late;  // of these, who does not wait as well
+  std::vector<std::string> late;  // those of them that do not wait as well
 };
 
 // Reads the entry of a status document; all fields have their defaults when it has no group. An

@@ -16,7 +16,7 @@ namespace {
 using torch::nn::BatchNormOptions;
 using torch::nn::Module;
 
-// One BatchNorm of whatever dimension, set up to measure from construction to destruction.
+// One BatchNorm of any dimension, set up to measure from construction to destruction.
 class MeasuredLayer {
  public:
   template <class Layer>
@@ -44,7 +44,7 @@ class MeasuredLayer {
     batches_.copy_(batches_before_);
   }
 
-  // Keeps what was measured, if anything was.
+  // Keeps the measured statistics, if there are any.
   bool keep() { return keep_ = batches_.item<std::int64_t>() > 0; }
 
  private:

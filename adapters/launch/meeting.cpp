@@ -123,7 +123,7 @@ class Board {
     }
   }
 
-  // What is wrong; none: all have come.
+  // The problem; none: all have come.
   std::optional<std::string> await_all(const Deadline& deadline, milliseconds patience) {
     while (!store_.check({prefix_ + "outcome"})) {
       if (deadline.passed()) say(missing(patience));
@@ -133,7 +133,7 @@ class Board {
     return outcome == all_well ? std::nullopt : std::optional(outcome);
   }
 
-  // How many have come, whatever they came for.
+  // The number of processes that have come, for any reason.
   int present() { return static_cast<int>(store_.add(prefix_ + "present", 0)); }
 
   std::vector<Arrival> arrivals() {

@@ -15,7 +15,7 @@ struct MeetingOptions {
   // that this host uses to talk to the meeting point, and a free port.
   std::string host, bind;
   std::uint16_t port = 0;
-  std::string cluster;  // its name: all who meet have the same
+  std::string cluster;  // its name: the same for all processes that meet
   std::chrono::milliseconds patience = std::chrono::minutes(5);  // for the last one to come
 };
 

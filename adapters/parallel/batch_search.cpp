@@ -61,7 +61,7 @@ BatchSearch find_largest_batch(torch::nn::Module& module, torch::optim::Optimize
       return good;
     });
   } else {
-    // Once unmeasured: what is set up at the first step, such as moments, belongs to all.
+    // The first step is not measured: it also sets up state, such as moments, for all later steps.
     if (!fits(1)) return found;
     const auto measure = [&](std::uint64_t batch) {
       forget_peak();

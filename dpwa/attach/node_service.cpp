@@ -9,7 +9,6 @@
 
 #include "dpwa/attach/protocol.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/config/reload.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/ipc/unix_socket.h"
@@ -37,7 +36,7 @@ std::string text_of(const json& reply) {
 }  // namespace
 
 NodeService::NodeService(Config config, std::function<Config()> reload, Signals signals)
-    : load_again_(std::move(reload)), signals_(std::move(signals)), config_(std::move(config)) {}
+    : reload_(std::move(reload)), signals_(std::move(signals)), config_(std::move(config)) {}
 
 NodeService::~NodeService() = default;
 
@@ -56,7 +55,8 @@ void NodeService::run() {
     std::vector<int> sockets{listener.get()};
     if (trainer_.is_open()) sockets.push_back(trainer_.descriptor());
     ipc::wait_for_any(sockets, ipc::look_every);
-    if (signals_.take_reload()) reload();
+    if (signals_.take_reload()) reload_.begin();
+    reload_.poll([this](Config fresh) { take_up(std::move(fresh)); });
     if (trainer_.is_open() && ipc::is_readable(trainer_.descriptor())) serve();
     if (ipc::is_readable(listener.get()))
       admit(ipc::MessageSocket(ipc::accept_from(listener.get())));
@@ -138,7 +138,7 @@ json NodeService::answer(const json& request) {
   if (wanted == "start") {
     at_any_time([&] { start(request.at("resume"), request.at("waited").get<double>()); });
   } else if (wanted == "reload") {
-    reload();
+    reload_.begin();
   } else if (wanted == "leave") {
     leave();
   } else if (gossip_ == nullptr) {
@@ -200,18 +200,15 @@ Config NodeService::with_trainers_seed(Config config) const {
   return config;
 }
 
-void NodeService::reload() {
-  reload_or_keep([this] {
-    Config fresh = load_again_();
-    if (gossip_) {
-      gossip_->reload(with_trainers_seed(fresh));
-    } else {
-      make_security(fresh);
-      open_log(fresh).use();
-      waiting_.reset();  // stay_visible() makes a new one from the new file
-    }
-    config_ = std::move(fresh);
-  });
+void NodeService::take_up(Config fresh) {
+  if (gossip_) {
+    gossip_->reload(with_trainers_seed(fresh));
+  } else {
+    make_security(fresh);
+    open_log(fresh).use();
+    waiting_.reset();  // stay_visible() makes a new one from the new file
+  }
+  config_ = std::move(fresh);
 }
 
 // The process keeps running although the address is in use: it may be free long before a trainer

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/reload.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/ipc/unix_socket.h"
 #include "dpwa/snapshot/manifest.h"
@@ -26,7 +27,8 @@ namespace dpwa::attach {
 // trainer dies, the node stays there and serves the last snapshot; the next trainer continues from
 // that snapshot, or from the weights of a peer that is ahead. Without a trainer, the node only
 // answers dpwa status. Everything happens on the thread of run(), except for the two network
-// threads of the node and the one thread of its stand-in.
+// threads of the node, the one thread of its stand-in, and the one that reads the cluster file
+// again.
 class NodeService {
  public:
   struct Signals {
@@ -37,8 +39,7 @@ class NodeService {
     std::function<void(bool)> defer = [](bool) {};
   };
 
-  // `reload` reads the cluster file again, fast enough for a trainer that waits. It throws
-  // ConfigError.
+  // `reload` reads the cluster file again, on a thread of its own. It throws ConfigError.
   NodeService(Config config, std::function<Config()> reload, Signals signals);
   ~NodeService();
 
@@ -62,12 +63,12 @@ class NodeService {
   void at_any_time(const std::function<void()>& lasting);
   void start(const nlohmann::json& resume, double waited);  // `waited`: seconds so far
   Config with_trainers_seed(Config config) const;
-  void reload();
+  void take_up(Config fresh);  // of a reload
   void stay_visible();
   void leave();
   void trainer_is_gone();
 
-  const std::function<Config()> load_again_;
+  BackgroundReload reload_;
   const Signals signals_;
   Config config_;
   ipc::MessageSocket trainer_;

@@ -36,6 +36,10 @@ void handle(int number, void (*handler)(int)) {
 
 }  // namespace
 
+void hold_reload() {
+  handle(SIGHUP, on_hang_up);
+}
+
 void install() {
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);

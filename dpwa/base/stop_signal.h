@@ -9,6 +9,12 @@
 // thread calls them.
 namespace dpwa::stop_signal {
 
+// Only notes a SIGHUP from now on, for install() to come. A program that links LibTorch spends a
+// third of a second before main(), in constructors; a SIGHUP in that time would end it. Such a
+// program names this function in the section .preinit_array of its executable, whose entries run
+// before all constructors.
+void hold_reload();
+
 void install();                // from now on a signal ends the process with its exit code
 void defer(bool on);           // from now on, whether the first signal is only noted
 int received();                // the number of the noted signal; 0 = none. Any thread.

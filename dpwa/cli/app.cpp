@@ -34,15 +34,13 @@ void add_commands(CLI::App& app, CommandContext& context) {
 
 int parse_and_run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   CLI::App app("Barrier-free data-parallel training by gossip averaging.", "dpwa");
-  app.set_version_flag(
-      "--version", "dpwa " + std::string(version()) + " (back ends: " + available_backends() + ")",
-      "Print the version and exit");
   app.require_subcommand(1);
   CommandContext context{out, err};
   const char* terminal = std::getenv("TERM");
   context.terminal = &out == &std::cout && ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr &&
                      std::string(terminal) != "dumb";
   add_commands(app, context);
+  add_version(app, "dpwa " + std::string(version()) + " (back ends: " + available_backends() + ")");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -123,7 +123,7 @@ void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
       << "answered at their address\n";
 }
 
-// What a node says of the group in which it averages gradients; null: nothing.
+// The group in which a node averages gradients, as its status states it; null: none.
 const Json* group_of(const NodeStatus& node) {
   const auto found = node.document.find("collective");
   return found != node.document.end() && found->is_object() ? &*found : nullptr;

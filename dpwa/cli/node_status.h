@@ -13,7 +13,7 @@ namespace dpwa::cli {
 
 using Json = nlohmann::ordered_json;
 
-// What dpwa status knows about one node.
+// The state of one node as dpwa status knows it.
 struct NodeStatus {
   std::string name;
   std::string address;  // HOST:PORT

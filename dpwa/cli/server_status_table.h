@@ -12,7 +12,7 @@ namespace dpwa::cli {
 // The servers of backend kvstore, as `dpwa status` shows them.
 void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& out);
 
-// A line for each server that does not answer or cannot serve what it should.
+// A line for each server that does not answer or cannot serve its share.
 std::vector<std::string> server_problems(std::span<const NodeStatus> servers);
 
 }  // namespace dpwa::cli

@@ -79,7 +79,7 @@ std::vector<PeerAddress> addresses_of(const std::vector<Asked>& nodes) {
   return addresses;
 }
 
-// What the processes of a cluster answered. `servers`: of backend kvstore.
+// The answers of the processes of a cluster. `servers`: of backend kvstore.
 struct Found {
   std::vector<NodeStatus> nodes;
   std::vector<NodeStatus> servers;

@@ -140,4 +140,9 @@ std::string help_of(const CLI::App& app) {
   return line;
 }
 
+void add_version(CLI::App& app, const std::string& text) {
+  app.set_version_flag("--version", text, "Print the version and exit");
+  for (CLI::App* subcommand : app.get_subcommands({})) add_version(*subcommand, text);
+}
+
 }  // namespace dpwa::cli

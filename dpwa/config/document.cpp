@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -28,7 +31,7 @@ std::string words_for(int error) {
   return std::generic_category().message(error);
 }
 
-// What arrives within that time, as the events of poll(): POLLIN, POLLHUP; 0 = nothing.
+// Waits that long for input. The result is the events of poll(): POLLIN, POLLHUP; 0 = none.
 short events_within(int descriptor, milliseconds patience) {
   const auto deadline = SteadyClock::now() + patience;
   while (true) {
@@ -61,6 +64,59 @@ class DocumentStart : public YAML::EventHandler {
  private:
   int line_ = 0;
 };
+
+// The faults of YAML that a cluster file is likely to have: what yaml-cpp says of each, and what is
+// wrong with the line.
+struct YamlFault {
+  std::string_view message;  // it begins so
+  const char* words;
+};
+const YamlFault yaml_faults[] = {
+    {YAML::ErrorMsg::END_OF_MAP,
+     "a line that belongs to no map; accepted: the keys of a map below one another, indented alike "
+     "and with spaces"},
+    {YAML::ErrorMsg::END_OF_SEQ,
+     "a line that belongs to no list; accepted: the entries of a list below one another, each with "
+     "'- ', indented alike and with spaces"},
+    {YAML::ErrorMsg::END_OF_MAP_FLOW,
+     "a '{' that is not closed, or a ',' that is missing after it; accepted: {key: value, key: "
+     "value}"},
+    {YAML::ErrorMsg::END_OF_SEQ_FLOW,
+     "a '[' that is not closed, or a ',' that is missing after it; accepted: [value, value]"},
+    {YAML::ErrorMsg::FLOW_END,
+     "a ']' or '}' that closes nothing; accepted: one for each '[' or '{'"},
+    {YAML::ErrorMsg::MAP_VALUE,
+     "a ':' where no key can be; accepted: one key on a line, indented like the others of its map"},
+    {YAML::ErrorMsg::MAP_KEY,
+     "a '?' where no key can be; accepted: 'key: value', indented like the others of its map"},
+    {YAML::ErrorMsg::BLOCK_ENTRY,
+     "a '-' where no list can begin; accepted: the entries of a list below one another, indented "
+     "alike"},
+    {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation; accepted: spaces"},
+    {YAML::ErrorMsg::EOF_IN_SCALAR,
+     "a quote that is not closed; accepted: text between two quotes"},
+    {YAML::ErrorMsg::UNKNOWN_TOKEN,
+     "a value that begins with a character that YAML reserves; accepted: the value in quotes"},
+    {YAML::ErrorMsg::UNKNOWN_ANCHOR,
+     "an alias (*name) of a value that was not marked (&name) before; accepted: the value itself"},
+    {YAML::ErrorMsg::INVALID_ESCAPE,
+     "an unknown escape after '\\' in double quotes; accepted: '\\\\' for a backslash, or single "
+     "quotes"},
+};
+
+std::string words_for(const YAML::Exception& exception) {
+  for (const YamlFault& fault : yaml_faults) {
+    if (exception.msg.starts_with(fault.message)) return fault.words;
+  }
+  return one_line(exception.msg);
+}
+
+// Text in UTF-16 or UTF-32, which is full of zero bytes, begins with a byte order mark.
+bool is_utf8(const std::string& text) {
+  using namespace std::string_view_literals;
+  return !text.starts_with("\xff\xfe"sv) && !text.starts_with("\xfe\xff"sv) &&
+         !text.starts_with("\0\0\xfe\xff"sv);
+}
 
 // YAML::LoadAll is no alternative: for a document that begins with ',' it never ends and takes all
 // memory.
@@ -132,6 +188,12 @@ YAML::Node parse_document(std::string text, const Locations& locations) {
   if (text.size() > max_file_bytes) {
     locations.fail("", "is too large for a cluster file; accepted: at most 4 MiB");
   }
+  const std::size_t zero = text.find('\0');
+  if (zero != std::string::npos && is_utf8(text)) {
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n');
+    locations.fail_at(static_cast<int>(line), "", "a zero byte; accepted: text in UTF-8");
+  }
   // A value missing at the very end is then told from an explicit null by its line (field.h).
   if (!text.ends_with('\n')) text += '\n';
   YAML::Node document;
@@ -139,7 +201,7 @@ YAML::Node parse_document(std::string text, const Locations& locations) {
     document = YAML::Load(text);
     refuse_second_document(text, locations);
   } catch (const YAML::Exception& exception) {
-    locations.fail_at(exception.mark.line + 1, "", "YAML syntax: " + one_line(exception.msg));
+    locations.fail_at(exception.mark.line + 1, "", "YAML syntax: " + words_for(exception));
   }
   if (document.IsNull()) locations.fail("", "is empty; accepted: a map with at least 'nodes'");
   return document;

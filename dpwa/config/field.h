@@ -17,7 +17,7 @@ namespace dpwa::config {
 inline constexpr Duration longest_duration = std::chrono::hours(24);
 
 // One value of the file with its key path and line. Each reader returns the value in its type or
-// throws ConfigError with what would be accepted.
+// throws ConfigError that names the accepted values.
 class Field {
  public:
   Field(Locations& locations, std::string key, int line, YAML::Node node);

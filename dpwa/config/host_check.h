@@ -8,7 +8,7 @@
 
 namespace dpwa {
 
-// Checks that this host can do what the file asks of a node on it. Loading does not check this,
+// Checks that this host can run a node as the file describes it. Loading does not check this,
 // because the file may be meant for other hosts. Throws ConfigError.
 void check_host(const Config& config);
 

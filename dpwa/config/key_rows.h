@@ -83,7 +83,7 @@ Format<std::string> log_path();
 
 }  // namespace dpwa::config
 
-// What the rows of the table of keys are made with: In(...).key(name, member, format, comment).
+// Makes the rows of the table of keys: In(...).key(name, member, format, comment).
 
 namespace dpwa::config {
 

@@ -16,7 +16,7 @@ class Section;
 // Properties that only some keys need, beside name, place, format and comment.
 struct KeyDetails {
   std::string reference{};   // in Markdown, instead of the comment; for the key reference
-  std::string accepted{};    // in Markdown, instead of what the format says
+  std::string accepted{};    // in Markdown, instead of the words of the format
   std::string sample{};      // in the annotated file, instead of the default
   std::string alias{};       // a second name, from the original dpwa
   std::string mode{};        // of security: the one mode that the key belongs to

@@ -2,10 +2,13 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <exception>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/log/log.h"
 
@@ -38,9 +41,10 @@ Values values_of(const Config& config) {
   return values;
 }
 
-std::string find(const Values& values, const std::string& key) {
-  const auto found = std::ranges::find(values, key, &Values::value_type::first);
-  return found == values.end() ? std::string() : found->second;
+using ByKey = std::unordered_map<std::string_view, std::string_view>;
+
+ByKey by_key(const Values& values) {
+  return {values.begin(), values.end()};
 }
 
 bool is_reloadable(const std::string& key, const std::string& self) {
@@ -53,24 +57,28 @@ bool same_endpoint(const NodeEntry& a, const NodeEntry& b) {
   return a.host == b.host && a.port == b.port && a.addresses == b.addresses;
 }
 
-const NodeEntry* find(const std::vector<NodeEntry>& nodes, const std::string& name) {
-  const auto found = std::ranges::find(nodes, name, &NodeEntry::name);
-  return found == nodes.end() ? nullptr : &*found;
+using ByName = std::unordered_map<std::string_view, const NodeEntry*>;
+
+ByName by_name(const std::vector<NodeEntry>& nodes) {
+  ByName found;
+  for (const NodeEntry& node : nodes) found.emplace(node.name, &node);
+  return found;
 }
 
 void compare_nodes(const Config& running, const Config& fresh, ReloadPlan& plan) {
+  const ByName known = by_name(running.nodes);
   for (const NodeEntry& node : fresh.nodes) {
     if (node.name == running.self) continue;
-    const NodeEntry* before = find(running.nodes, node.name);
-    if (before == nullptr) {
+    const auto before = known.find(node.name);
+    if (before == known.end()) {
       plan.joined.push_back(node);
-    } else if (!same_endpoint(*before, node)) {
+    } else if (!same_endpoint(*before->second, node)) {
       plan.moved.push_back(node);
     }
   }
+  const ByName listed = by_name(fresh.nodes);
   for (const NodeEntry& node : running.nodes) {
-    if (node.name != running.self && find(fresh.nodes, node.name) == nullptr)
-      plan.gone.push_back(node.name);
+    if (node.name != running.self && !listed.contains(node.name)) plan.gone.push_back(node.name);
   }
 }
 
@@ -89,17 +97,19 @@ ReloadPlan plan_reload(const Config& running, const Config& fresh) {
 
   const Values before = values_of(running);
   const Values after = values_of(fresh);
-  const auto note = [&](const std::string& key, const std::string& was, const std::string& is) {
+  const ByKey values_before = by_key(before);
+  const ByKey values_after = by_key(after);
+  const auto note = [&](const std::string& key, std::string_view was, const std::string& is) {
     auto& changes = is_reloadable(key, running.self) ? plan.applied : plan.kept;
-    changes.push_back({key, was, is});
+    changes.push_back({key, std::string(was), is});
   };
   for (const auto& [key, value] : after) {
-    const std::string was = find(before, key);
+    const auto known = values_before.find(key);
+    const std::string_view was = known == values_before.end() ? "" : known->second;
     if (was != value) note(key, was, value);
   }
   for (const auto& [key, value] : before) {
-    if (std::ranges::find(after, key, &Values::value_type::first) == after.end())
-      note(key, value, "");
+    if (!values_after.contains(key)) note(key, value, "");
   }
   return plan;
 }
@@ -114,6 +124,38 @@ void reload_or_keep(const std::function<void()>& reload) noexcept {
   } catch (...) {  // no memory for the line either
     log(LogLevel::error, "config", "not reloaded: out of memory");
   }
+}
+
+BackgroundReload::~BackgroundReload() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundReload::begin() noexcept {
+  if (thread_.joinable()) {
+    again_ = true;
+    return;
+  }
+  reload_or_keep([this] {
+    thread_ = start_background_thread([this] {
+      try {
+        fresh_ = load_();
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+      over_ = true;
+    });
+  });
+}
+
+void BackgroundReload::poll(const std::function<void(Config fresh)>& apply) noexcept {
+  if (!over_) return;
+  thread_.join();
+  over_ = false;
+  reload_or_keep([&] {
+    if (const auto failure = std::exchange(failure_, nullptr)) std::rethrow_exception(failure);
+    apply(std::exchange(fresh_, Config()));
+  });
+  if (std::exchange(again_, false)) begin();
 }
 
 std::string to_text(const ReloadPlan::Change& change) {

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <atomic>
+#include <exception>
 #include <functional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "dpwa/config/config.h"
@@ -31,6 +35,32 @@ ReloadPlan plan_reload(const Config& running, const Config& fresh);
 // Runs `reload` for a node that continues even when that fails. What it throws (for a wrong file or
 // refused memory) becomes one line of the log. `reload` must change nothing before it throws.
 void reload_or_keep(const std::function<void()>& reload) noexcept;
+
+// Loads the cluster file again on a thread of its own: a name server that does not answer holds up
+// the resolution of host names for ten seconds and more, and a training step must not wait for it.
+// Used by one thread, which polls between two steps.
+class BackgroundReload {
+ public:
+  // `load` runs on the other thread, and throws ConfigError.
+  explicit BackgroundReload(std::function<Config()> load) : load_(std::move(load)) {}
+  ~BackgroundReload();  // waits for a load under way
+  BackgroundReload(const BackgroundReload&) = delete;
+  BackgroundReload& operator=(const BackgroundReload&) = delete;
+
+  // A load that is under way may have read the file already, so that another one follows it.
+  void begin() noexcept;
+  // Once for each load that is over: `apply` takes over what was loaded. What either throws is for
+  // reload_or_keep().
+  void poll(const std::function<void(Config fresh)>& apply) noexcept;
+
+ private:
+  const std::function<Config()> load_;
+  std::thread thread_;
+  std::atomic<bool> over_{false};  // that thread is at its end: the members below may be read
+  Config fresh_;
+  std::exception_ptr failure_;
+  bool again_ = false;
+};
 
 // One line for each change, for the log: "gossip.timeout_ms: 500ms -> 2s".
 std::string to_text(const ReloadPlan::Change& change);

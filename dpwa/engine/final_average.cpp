@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace dpwa {
@@ -159,14 +160,7 @@ void FinalAverage::all_waited_for(TimePoint now) {
 
 // Collects the nodes that have finished, and the place of this node among them.
 void FinalAverage::begin_order() {
-  bool by_name = options_.joins;
-  for (const Other& other : others_) {
-    if (!other.final) continue;
-    by_name = by_name || !other.of_file;
-    order_.push_back(other);
-    if (other.peer < options_.position) ++self_;
-  }
-  if (!by_name) return;
+  std::ranges::copy_if(others_, std::back_inserter(order_), &Other::final);
   std::ranges::sort(order_, {}, &Other::name);
   self_ = static_cast<std::size_t>(
       std::ranges::lower_bound(order_, options_.name, {}, &Other::name) - order_.begin());

@@ -26,9 +26,9 @@ struct FinalAverageOptions : NodePlace {
 
 // The end of a node: publishes its final parameters, waits for the others to finish, and replaces
 // its own by the mean over all nodes that did, itself included. Every node folds the same snapshots
-// in the same order, so nodes with the same participants end bit-identical. The order is that of
-// the cluster file, or that of the names when a node outside the file takes part. Nodes that are
-// gone, or not finished within finish_wait, are left out. The whole takes at most three times
+// in the order of the names, so nodes with the same participants end bit-identical. The order of
+// the cluster file would differ between nodes that have and have not taken up a reload. Nodes that
+// are gone, or not finished within finish_wait, are left out. The whole takes at most three times
 // finish_wait: one to wait for the others, one to average, one to serve nodes that still want the
 // snapshot. The driver asks next() for an action, performs it, and reports the result by the event
 // named beside the action. Pure: time is an argument; it neither sleeps nor logs. One owner, one

@@ -40,7 +40,7 @@ constexpr Duration paced(Duration pause, std::size_t nodes) {
   return pause * static_cast<Duration::rep>(nodes > 64 ? (nodes + 63) / 64 : 1);
 }
 
-// A node and its place among the nodes of its cluster file, which its start and its end go by.
+// A node and its place among the nodes of its cluster file. The start and the end of a node use it.
 struct NodePlace {
   std::string name;
   std::size_t position = 0;    // number of nodes of the cluster file before this one

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::size_t max_greeted_strangers = 8;
 
-// After so many rounds in which no peer had a fresh snapshot, one of any age is taken: among peers
-// that all pause nobody starves.
+// After this many rounds in which no peer had a fresh snapshot, a snapshot of any age is taken.
+// Otherwise a node whose peers all pause would never blend.
 constexpr unsigned most_declined_rounds = 50;
 
-// Arrived whole, and is not fit to be blended.
+// The snapshot arrived whole, and must not be blended.
 bool kept_out(PeerFailure failure) {
   return failure == PeerFailure::unusable || failure == PeerFailure::distant;
 }

@@ -29,11 +29,11 @@ struct PullEngineOptions {
   std::uint64_t seed = 0;  // of the choice of peers
   // With which every pull is blended, if the accounts of pairs are kept even (PairLedger).
   std::optional<double> ledger_factor;
-  // Of each block that the model is pulled in: its share of what the nodes exchange.
+  // The share of each block in the exchanged bytes of the model.
   std::vector<double> block_shares{1.0};
 };
 
-// What one attempt at one peer came to.
+// The result of one attempt at one peer.
 struct Answer {
   std::optional<PeerFailure> failure;  // none: the snapshot landed
   std::string detail;                  // one line on the failure, for the log
@@ -88,8 +88,8 @@ class PullEngine {
     // The version that was taken from it last, which it need not send again; 0 = none.
     std::uint64_t known_incarnation = 0;
     std::uint64_t known_version = 0;
-    // What this node has taken of it, to be stated to a peer that keeps a ledger too. None: a
-    // snapshot of any age is wanted, where a pull that states it gets a fresh one or NOT_FRESH.
+    // The account of this peer, to be stated to a peer that keeps a ledger too. A pull with it
+    // gets a fresh snapshot or NOT_FRESH; none: a snapshot of any age is wanted.
     std::optional<std::uint16_t> taken{};
   };
   using Action = std::variant<Wait, Ask, Arrival>;

@@ -10,7 +10,7 @@
 
 namespace dpwa::launch {
 
-// What a process can see of how it was started.
+// The traces of its start that a process can see.
 struct Surroundings {
   std::function<std::string(const std::string& name)> variable;  // empty: not set
   std::string host_name;                        // of this machine, such as "train-2"

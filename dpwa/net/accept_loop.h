@@ -28,7 +28,7 @@ class AcceptLoop {
     acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
       if (stopped_ || error == boost::asio::error::operation_aborted) return;
       if (!error) {
-        // Before the caller is admitted: whatever that throws, the next one is accepted.
+        // Before the caller is admitted, so that an exception there does not stop the loop.
         run();
         admit_(std::move(socket));
         return;

@@ -14,7 +14,7 @@
 
 namespace dpwa {
 
-// What one peer said of itself when greeted.
+// The answer of one peer to a greeting.
 struct Greeted {
   std::optional<PeerFailure> failure;
   std::string detail;

@@ -48,7 +48,7 @@ void run_io(boost::asio::io_context& io) {
       } catch (const std::exception& defect) {
         report(defect, limiter);
       }
-      // The handler that failed may have been the only work there was, which ends a loop for good.
+      // The handler that failed may have been the only work; a loop without work has stopped.
       if (io.stopped()) io.restart();
     } catch (const std::bad_alloc&) {
       end_for_want_of_memory();

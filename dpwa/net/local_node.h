@@ -66,8 +66,8 @@ class StatusNotes {
   std::map<std::string, std::string> notes_ DPWA_GUARDED_BY(mutex_);
 };
 
-// What both network threads need to know of the node they serve. Constant but for the atomics and
-// the store, which synchronise themselves.
+// The node as both network threads see it. Constant except for the atomics and the store, which
+// synchronise themselves.
 struct LocalNode {
   LocalNode(std::string cluster_name, std::string node_name, std::uint64_t node_incarnation,
             std::vector<std::string> node_peers, Manifest node_manifest, std::size_t chunk_bytes,
@@ -95,8 +95,8 @@ struct LocalNode {
   bool of_file = true;         // the others' cluster file names it; set before the threads begin
   const bool chunk_checksums;  // false: none towards peers that want none either
   SnapshotStore store;
-  const std::unique_ptr<Members> members;  // who is in the cluster; never null
-  // What HELLO and WELCOME say that this node understands.
+  const std::unique_ptr<Members> members;  // of the cluster; never null
+  // The capabilities of this node, as HELLO and WELCOME state them.
   std::uint32_t capabilities() const {
     return wire::all_codecs | (chunk_checksums ? 0 : wire::unchecked_chunks_capability) |
            (members->exchanges() ? wire::members_capability : 0) |

@@ -66,7 +66,7 @@ asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name, std::ui
   std::erase_if(answers_, [&](const auto& entry) { return now - entry.second.at > answer_holds; });
   if (const auto answer = answers_.find(name); answer != answers_.end()) {
     verdict = judge(*known, incarnation, answer->second.incarnation);
-    verdict.refusal.clear();  // things may have changed since: not for good
+    verdict.refusal.clear();  // only this connection ends: the state may have changed since
     co_return verdict;
   }
   const auto of_network = std::ranges::count(under_way_, network);

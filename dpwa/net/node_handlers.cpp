@@ -55,8 +55,8 @@ asio::awaitable<bool> MembersHandler::answer(net::Frame request, Responder& resp
   const bool admitted = co_await bears_its_name(guard_, responder, request_id);
   if (!admitted) co_return false;
   Members& members = *local_.members;
-  // Anybody may borrow the name of a node of the file; that it has left is not believed from
-  // elsewhere. If it has, its peers find out.
+  // Any caller may borrow the name of a node of the file. Its claim that the node has left is not
+  // believed from another address; if it is true, the peers find out.
   MemberClaim& itself = exchange->claims[0];
   if (borrows_name(requester, members) && itself.status == MemberStatus::left)
     itself.status = MemberStatus::alive;

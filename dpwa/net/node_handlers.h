@@ -15,7 +15,7 @@ namespace dpwa {
 
 // The requests that every node serves beside its parameters.
 
-// STATUS_REQUEST: the status document, for everybody.
+// STATUS_REQUEST: the status document, for every caller.
 class StatusHandler : public RequestHandler {
  public:
   using Describe = std::function<boost::asio::awaitable<std::string>()>;
@@ -28,7 +28,7 @@ class StatusHandler : public RequestHandler {
   const Describe describe_;
 };
 
-// MEMBERS: what this node and a peer tell each other of the cluster.
+// MEMBERS: news of the cluster between this node and a peer.
 class MembersHandler : public RequestHandler {
  public:
   using OnContact = std::function<void(const std::string& peer, std::uint64_t incarnation)>;

@@ -15,7 +15,7 @@
 
 namespace dpwa {
 
-// What one attempt at one peer is to bring.
+// The request of one attempt at one peer.
 struct PullRequest {
   bool full = false;
   ByteRange range;           // of the snapshot

@@ -31,7 +31,8 @@ class Responder {
   virtual const Requester& requester() const = 0;
   virtual boost::asio::any_io_executor executor() = 0;
 
-  // Each gives false when the connection is at its end, and so may answer().
+  // Each gives false when the connection is at its end, and so may answer(). send() ends it when
+  // the caller has not taken the whole frame within ServerOptions::max_reply_time.
   virtual boost::asio::awaitable<bool> send(std::vector<std::byte> frame) = 0;
   // Always false: the connection ends with this REJECT.
   virtual boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id) = 0;

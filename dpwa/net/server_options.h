@@ -24,7 +24,8 @@ struct ServerOptions : ServingOptions {
   std::string bind_address = "127.0.0.1";  // numeric
   std::uint16_t port = 0;                  // 0 = any free port
   Duration handshake_timeout = std::chrono::seconds(5);
-  // Bounds of the deadline that a caller may state, of ordinary and of full pulls.
+  // Bounds of the deadline that a caller may state, of ordinary and of full pulls. The first one is
+  // also the deadline of every other answer.
   Duration max_reply_time = std::chrono::seconds(10);
   Duration max_full_reply_time = std::chrono::seconds(10);
   Duration longest_reply(bool full) const { return full ? max_full_reply_time : max_reply_time; }

@@ -276,6 +276,8 @@ asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t r
 asio::awaitable<bool> ServerSession::send(std::vector<std::byte> frame) {
   co_await writing_.take();
   const net::OnExit over([this] { writing_.give_back(); });
+  const TimePoint until = std::chrono::steady_clock::now() + host_.options.max_reply_time;
+  const net::Deadline deadline(stream_.get_executor(), until, [this] { close(); });
   const auto broken = co_await stream_.write_all(frame);
   co_return !broken;
 }

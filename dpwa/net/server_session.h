@@ -30,7 +30,7 @@ namespace dpwa {
 
 class ServerSession;
 
-// What callers that are no nodes are called where connections are counted: no name of a node.
+// The name under which connections of callers other than nodes are counted; no node can have it.
 inline const std::string observers = "observers of the cluster";
 
 // The state that the sessions of one server share. Rx thread only; outlives them.

@@ -53,7 +53,7 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
   }
   const wire::Pull& pull = *decoded;
   const Requester& requester = responder.requester();
-  // From anybody who bears the name: a statement can only make the peer be asked more often.
+  // From any caller with this name: a statement can only make this node ask the peer more often.
   if (pull.taken && !requester.peer.empty())
     local_.statements.put(requester.peer, {requester.incarnation, *pull.taken});
   const TimePoint asked = SteadyClock::now();

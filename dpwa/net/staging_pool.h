@@ -11,7 +11,7 @@
 namespace dpwa {
 
 // Buffers for the chunks of encoded replies, one a reply: lent while it is sent, kept for the next
-// one. What callers ask for is bounded, whatever they ask. Rx thread only; outlives its leases.
+// one. The pool bounds the memory of all callers together. Rx thread only; outlives its leases.
 class StagingPool {
  public:
   // Lent at once, unless a single buffer is larger.

@@ -10,7 +10,7 @@
 
 namespace dpwa {
 
-// What peers stated in their pulls that they have taken of this node (PairLedger), from the Rx to
+// The accounts that peers stated in their pulls from this node (PairLedger), from the Rx to
 // the Tx thread, which takes it before its next round. Allocates only for a peer that is new. Any
 // thread.
 class Statements {

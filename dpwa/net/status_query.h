@@ -10,7 +10,7 @@ namespace dpwa {
 
 class Security;
 
-// What one node answered to STATUS.
+// The answer of one node to STATUS_REQUEST.
 struct StatusAnswer {
   std::string name;   // of the node, as the cluster file has it
   std::string json;   // its status document; empty when it did not answer

@@ -63,7 +63,7 @@ SpareBatches& spare_batches() {
 
 }  // namespace
 
-// What OpenSSL reads from and writes to.
+// The functions by which OpenSSL reads from a session and writes to it.
 struct TlsSocketMethods {
   static TlsSession& session_of(BIO* bio) { return *static_cast<TlsSession*>(BIO_get_data(bio)); }
 
@@ -230,7 +230,7 @@ bool TlsSession::seal(std::span<const std::byte> bytes) {
 }
 
 asio::awaitable<error_code> TlsSession::write_all(std::span<const asio::const_buffer> buffers) {
-  // What comes before the parameters travels in the record of the first of them.
+  // Buffers before the parameters travel in the same record as the first parameters.
   std::array<std::byte, record_bytes> joined;
   std::size_t joined_bytes = 0;
   error_code error;

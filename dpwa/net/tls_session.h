@@ -63,7 +63,7 @@ class TlsSession {
   const bool calls_;
   bool established_ = false;
   OfferedKey offered_;
-  std::vector<std::byte> sealed_;  // by OpenSSL, for a write or in answer to what was read
+  std::vector<std::byte> sealed_;  // by OpenSSL, for a write, or as its reply to a read
   std::vector<std::byte> in_flight_;
   Turns writing_;
   int receive_error_ = 0;          // errno of the last receive that failed

@@ -10,13 +10,13 @@
 
 namespace dpwa {
 
-// Who has called, from one thread to another: as many names as may wait, each once, however often
-// they call before they are taken. Beyond that callers are not told of; they will call again.
+// The names of callers, from one thread to another. A name waits once, however often its node calls
+// before it is taken. Beyond max_names no further name is noted; its node will call again.
 class Contacts {
  public:
   static constexpr std::size_t max_names = 1024;
 
-  // True: nobody waited, so the other thread has to be woken.
+  // True: no other name was waiting, so the other thread has to be woken.
   bool add(const std::string& name, std::uint64_t incarnation) {
     const MutexLock lock(mutex_);
     const bool first = waiting_.empty();

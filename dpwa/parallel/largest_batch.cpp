@@ -81,7 +81,7 @@ std::string content_of(const char* file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What is left of the limit of the control group; without a limit, the largest number.
+// The free part of the limit of the control group; without a limit, the largest number.
 std::uint64_t left_in_control_group() {
   std::ifstream limit_file("/sys/fs/cgroup/memory.max");
   std::ifstream used_file("/sys/fs/cgroup/memory.current");

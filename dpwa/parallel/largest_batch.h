@@ -59,7 +59,7 @@ std::uint64_t peak_bytes();
 // Returns unused memory to the system and starts the measurement of the peak anew.
 void forget_peak();
 
-// What the process can still get without the system or its control group running out of memory.
+// The memory that the process can still get before the system or its control group runs out of it.
 std::uint64_t available_bytes();
 
 // The number after `key` in lines such as "VmHWM:   1234 kB", in bytes; throws std::runtime_error

@@ -69,7 +69,7 @@ std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
   }
   if (bound) {
     distance = std::min(distance, *bound);
-    // What came before there was a bound was taken as it was.
+    // Distances from before the bound existed entered the window unbounded.
     for (Sample& sample : samples_) {
       if (!settled()) sample.distance = std::min(sample.distance, *bound);
     }

@@ -29,7 +29,7 @@ namespace dpwa {
 // enough: yields() below.
 bool adopts(const Progress& own, const Progress& peer);
 
-// What another node of the cluster file, one that answers, said of itself last.
+// The last report of another node of the cluster file that answers.
 struct LineageReport {
   std::uint64_t lineage = 0;  // 0 = not heard yet
   double clock = 0;

@@ -17,8 +17,8 @@
 
 namespace dpwa {
 
-// Who is in the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), where the pulls
-// of gossip averaging are the probes and what it spreads travels with them; Two rules are from
+// The members of the cluster, without a coordinator: SWIM (Das, Gupta, Motivala 2002), with the
+// pulls of gossip averaging as its probes, and its news sent along with them. Two rules are from
 // Lifeguard (Dadgar, Phillips, Currey 2018): a suspect is told of the suspicion first, and a node
 // that was wrong about a peer takes longer to suspect it again. Beyond both, dead nodes are asked
 // now and then and tables are compared, so that two halves of a split network find each other
@@ -80,8 +80,8 @@ class Membership {
   // The own node leaves: every exchange says so from now on.
   void leave();
 
-  // Whom to ask beside the pulls: one that has just failed, to know soon; else one of the dead, or
-  // of the seeds that left, to look whether it is back.
+  // The member to ask outside of the pulls: one that has just failed, to know its state soon; else
+  // a dead one, or a seed that left, because it may be back.
   std::optional<PeerId> to_probe(Random& random) const;
   // One of those that are alive and vouched for.
   std::optional<PeerId> any_alive(Random& random) const;
@@ -104,7 +104,7 @@ class Membership {
   // The places that have changed since then, in their order: all of them after more changes than
   // are remembered.
   std::vector<PeerId> changed_since(std::uint64_t version) const;
-  // The highest incarnation that somebody claims for the own name; 0 = none but this one.
+  // The highest incarnation that another node claims for the own name; 0 = no other is claimed.
   std::uint64_t contested_by() const { return contested_by_; }
 
  private:

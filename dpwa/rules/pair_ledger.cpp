@@ -6,12 +6,12 @@
 namespace dpwa {
 namespace {
 
-// In pulls. Nodes of one pace differ by chance; the slack lets them.
+// In pulls. A difference of up to this many is chance between nodes of equal pace: no effect.
 constexpr double slack = 2;
-// From the slack on, the chance to be asked falls to 0 over so many pulls.
+// Beyond the slack, the chance to be asked falls to 0 over this many pulls.
 constexpr double ramp = 4;
-// A node that nobody pulls from for so many rounds gives nothing that could be kept even: it can
-// call and cannot be called, perhaps. It takes what it gets.
+// After this many rounds in which no peer has pulled from this node, its accounts have no effect.
+// Such a node can probably call others and not be called, so the two directions cannot be equal.
 constexpr std::uint64_t lonely_rounds = 200;
 
 constexpr double units = 1024;
@@ -72,7 +72,7 @@ PairLedger::Account& PairLedger::account(PeerId peer, std::uint64_t incarnation)
   return known;
 }
 
-// Bounded on either side, so that no debt takes long to be made good.
+// Bounded in both directions, so that every debt is settled soon.
 void PairLedger::add(Account& account, double weight) const {
   const double bound = (slack + ramp) * factor_;
   account.balance = std::clamp(account.balance + weight, -bound, bound);

@@ -11,12 +11,12 @@ namespace dpwa {
 // Keeps one-sided pulls from moving the mean of all nodes when their paces differ
 // (docs/ALGORITHMS.md, "The pair ledger"; a rule of this project).
 //
-// A pull moves the node that pulls and not the other one. A slow node blends its peers rarely and
-// is blended by them often, so that it pulls everybody to itself. So each node keeps an account of
-// every peer: the factors with which the peer has blended this node's parameters, minus those with
-// which this node has blended the peer's. The further a peer is behind, the more often it is passed
-// over for another one, and the two flows of each pair become equal. A peer states what it has
-// taken in its own pulls; nothing else has to be told.
+// A pull moves only the node that pulls. A slow node blends its peers rarely and is blended by them
+// often, so that all models move towards its own. Therefore each node keeps an account of every
+// peer: the factors with which the peer has blended this node's parameters, minus the factors with
+// which this node has blended the peer's. The lower the account of a peer, the more often another
+// peer is asked instead, until both directions are equal. A peer states in its own pulls how much
+// it has taken; the accounts need no other message.
 //
 // The decision is drawn, instead of the factor scaled, so that the versions that are taken of a
 // slow peer are of every age, as its own pulls find this node's. A scaled factor takes all of them
@@ -49,7 +49,7 @@ class PairLedger {
   double balance(PeerId peer) const;
 
   void forget(PeerId peer) { accounts_.erase(peer); }
-  // The own parameters have been replaced: what was taken from or by whom is of no account.
+  // The own parameters have been replaced, so earlier blends no longer count.
   void settle_all();
 
  private:

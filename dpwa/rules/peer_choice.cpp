@@ -1,4 +1,4 @@
-// The choice of PeerTable: whom to ask next, and whether there is anybody.
+// The choice of PeerTable: which peer to ask next, and whether any peer answers.
 
 #include <algorithm>
 
@@ -84,7 +84,7 @@ bool PeerTable::waits(const PeerRecord& record, bool cut_off, TimePoint now) con
   return backs_off || rests || record.held_until > now;
 }
 
-// Whether a cut-off node asks this peer although its back-off lasts.
+// Whether a node that is cut off asks this peer before the end of the peer's back-off.
 bool PeerTable::tried_soon(const PeerRecord& record, TimePoint now) const {
   if (record.failures == 0 || record.last_failure == PeerFailure::rejected) return false;
   return now >= record.failed_at + cut_off_delay(*record.last_failure);

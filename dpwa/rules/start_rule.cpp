@@ -7,7 +7,7 @@
 namespace dpwa {
 namespace {
 
-// Within so much of each other two clocks count as equal.
+// Two clocks that differ by at most this count as equal.
 constexpr double level_clocks = 1;
 
 // A clock that is not finite ranks last, so that it cannot hide a sound one.
@@ -61,7 +61,7 @@ class Survey {
     return best;
   }
 
-  // Every other node of the file has said something that can be gone by.
+  // Every other node of the file has given a definite answer.
   bool all_answered() const {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const StartView& view = nodes_[i];

@@ -73,7 +73,7 @@ void fail(const fs::path& file, const std::string& what, int error) {
   throw std::runtime_error(line(file, what + ": " + words_for(error)));
 }
 
-// 0, or the error of what could not be done.
+// 0, or the error number of the call that failed.
 int fill(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());

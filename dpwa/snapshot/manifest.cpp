@@ -102,7 +102,7 @@ std::string words_for(BlendRule rule) {
   return "unknown";
 }
 
-// What one tensor is on each of two nodes.
+// One tensor as two nodes describe it.
 std::optional<std::string> difference_of(const TensorSpec& of_a, const std::string& a,
                                          const TensorSpec& of_b, const std::string& b) {
   const auto apart = [&](const std::string& on_a, const std::string& on_b) {

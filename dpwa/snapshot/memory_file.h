@@ -16,7 +16,7 @@
 
 namespace dpwa {
 
-// What lies where in a memory file of `data_bytes`:
+// The layout of a memory file of `data_bytes`:
 //   offset                        content
 //   0                             the data
 //   generation_offset(data_bytes) u64 generation in the host's byte order, in a page of its own

@@ -19,8 +19,8 @@ class Value {
   virtual std::uint32_t chunk_checksum(std::size_t offset, std::size_t length) const = 0;
 };
 
-// What a node serves: values by name, each with a size of its own. The snapshot store is one, with
-// the model as its only value; the keys of a parameter server are another. Any thread.
+// The values that a node serves, by name, each with a size of its own. The snapshot store is one:
+// the model is its only value. The keys of a parameter server are another. Any thread.
 class ValueStore {
  public:
   virtual ~ValueStore() = default;

@@ -11,7 +11,7 @@ constexpr std::uint8_t full_flag = 1;
 constexpr std::uint8_t final_average_flag = 2;
 constexpr std::uint8_t taken_flag = 4;
 
-// What is wrong with the values of a pull; empty when nothing is.
+// The fault in the values of a pull; empty when there is none.
 std::string_view fault_of(const Pull& message) {
   if (message.offset > max_snapshot_bytes || message.length > max_snapshot_bytes - message.offset) {
     return "pulled range ends beyond 2^48 bytes";

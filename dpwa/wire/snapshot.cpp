@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint8_t final_flag = 1;  // `final`, in the flags of the message
 
-// What SNAPSHOT and MAPPED both begin with:
+// SNAPSHOT and MAPPED both begin with:
 //   offset size
 //        0    8  version
 //        8    8  lineage
@@ -38,7 +38,7 @@ Progress read_progress(Reader& in) {
   return progress;
 }
 
-// What is wrong with the values; empty when nothing is. The loss may have any value; the guards of
+// The fault in the values; empty when there is none. The loss may have any value; the guards of
 // the interpolation handle it.
 std::string_view progress_fault(const Progress& progress) {
   if (!std::isfinite(progress.clock) || progress.clock < 0) {
@@ -50,7 +50,7 @@ std::string_view progress_fault(const Progress& progress) {
   return {};
 }
 
-// What is wrong with the values of a head; empty when nothing is.
+// The fault in the values of a head; empty when there is none.
 std::string_view fault_of(const SnapshotHead& head) {
   if (const auto fault = progress_fault(head.progress); !fault.empty()) return fault;
   if (head.offset > max_snapshot_bytes || head.length > max_snapshot_bytes - head.offset) {
@@ -71,7 +71,7 @@ constexpr std::string_view length_fault =
 
 constexpr std::uint8_t descriptor_flag = 2;
 
-// What is wrong with the values; empty when nothing is.
+// The fault in the values; empty when there is none.
 std::string_view fault_of(const Mapped& message) {
   if (const auto fault = progress_fault(message.progress); !fault.empty()) return fault;
   if (message.offset > max_snapshot_bytes || message.length > max_snapshot_bytes - message.offset) {

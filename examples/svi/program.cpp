@@ -266,6 +266,9 @@ int run_program(const SviOptions& options) {
 
 namespace {
 
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const before_constructors)() = dpwa::stop_signal::hold_reload;
+
 int fail(const std::exception& error, int exit_code) {
   std::fprintf(stderr, "dpwa-svi: %s\n", dpwa::one_line(error).c_str());
   return exit_code;

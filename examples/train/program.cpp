@@ -75,7 +75,7 @@ class Program {
   std::unique_ptr<SampleSource> make_samples();
   void resume();
   void catch_up();
-  void reload();
+  void take_reload();
   bool save(const RunPosition& position);
   bool write(const RunResult& result);
   RunResult result_of(const Trainer& trainer) const;
@@ -101,6 +101,7 @@ class Program {
   RunPosition position_;
   std::optional<Report> report_;
   std::string no_result_;  // why the last one was not written
+  BackgroundReload reload_{[this] { return cluster_.reload(); }};
 };
 
 Program::Program(const TrainOptions& options)
@@ -195,8 +196,9 @@ void Program::resume() {
 }
 
 // A wrong file changes nothing: the run continues with the old settings.
-void Program::reload() {
-  reload_or_keep([this] { adapter_->reload(configured(cluster_.reload(), options_)); });
+void Program::take_reload() {
+  if (stop_signal::take_reload()) reload_.begin();
+  reload_.poll([this](Config fresh) { adapter_->reload(configured(std::move(fresh), options_)); });
 }
 
 // Training continues when a checkpoint cannot be written; the older checkpoints still exist.
@@ -309,10 +311,7 @@ int Program::run() {
   Trainer trainer(
       trainer_options,
       {*model_, *optimizer_, *adapter_, loss_of, data_.test, *samples_, report_->metrics(),
-       report_->progress(), [] { return stop_signal::received() != 0; },
-       [this] {
-         if (stop_signal::take_reload()) reload();
-       },
+       report_->progress(), [] { return stop_signal::received() != 0; }, [this] { take_reload(); },
        [this](const RunPosition& position) { save(position); }},
       position_);
   const LoopEnd end = trainer.run();
@@ -351,6 +350,9 @@ int run_program(const TrainOptions& options) {
 }  // namespace dpwa::train
 
 namespace {
+
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const before_constructors)() = dpwa::stop_signal::hold_reload;
 
 int fail(const std::exception& error, int exit_code) {
   std::fprintf(stderr, "dpwa-train: %s\n", dpwa::one_line(error).c_str());

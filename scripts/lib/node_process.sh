@@ -34,8 +34,11 @@ set_pin() {
 start_server() {
   local name=$1 cores=$2 pin
   set_pin "$name"
-  setsid "${pin[@]}" "$cli" kvserver --config "$cluster" --name "$name" {lock}>&- \
-    </dev/null >>"$run_dir/$name.log" 2>&1 &
+  (
+    trap '' HUP  # as for a node
+    exec setsid "${pin[@]}" "$cli" kvserver --config "$cluster" --name "$name" {lock}>&- \
+      </dev/null >>"$run_dir/$name.log" 2>&1
+  ) &
   server_of[$!]=$name
   record_process "$state" "$name" $!
   say "$name: server, pid $!, ${cores:+cores $cores, }log $run_dir/$name.log"
@@ -67,6 +70,7 @@ start_node() {
   # A session of its own: a Ctrl-C in the terminal reaches the nodes through run.sh alone, once.
   (
     trap - PIPE
+    trap '' HUP  # until the program is ready to read its file again
     exec setsid "${pin[@]}" env OMP_NUM_THREADS="$threads" "$trainer" --config "$cluster" --name "$name" \
       "${options[@]}" "${arguments[@]}" {lock}>&- </dev/null >>"$run_dir/$name.log" 2>&1
   ) &

@@ -42,7 +42,9 @@ Result run_bench(std::vector<std::string> arguments) {
 }  // namespace
 
 TEST_CASE("version and help of the benchmark are results with exit code 0") {
-  CHECK(run_bench({"--version"}).out == "dpwa-bench " + std::string(version()) + "\n");
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--version"}, {"pull", "--version"}})
+    CHECK(run_bench(arguments).out == "dpwa-bench " + std::string(version()) + "\n");
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"--help"},
                                              {"pull", "--help"},

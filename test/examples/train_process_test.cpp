@@ -295,6 +295,18 @@ TEST_CASE_FIXTURE(Trainer, "--reestimate-batchnorm that will measure nothing is 
   CHECK(said("--reestimate-batchnorm: no averaged model, so its BatchNorm is not measured"));
 }
 
+TEST_CASE_FIXTURE(Trainer, "SIGHUP before main() ends no program that reads its file again") {
+  const std::string preload = std::string("LD_PRELOAD=") + DPWA_EARLY_HANG_UP;
+  for (const char* program : {DPWA_TRAIN, DPWA_SVI}) {
+    CAPTURE(program);
+    CHECK(test::Process({"/usr/bin/env", preload, program, "--version"}, dir / "output").wait() ==
+          0);
+    CHECK(said(" 0."));
+  }
+  CHECK(test::Process({"/usr/bin/env", preload, "/bin/sleep", "9"}, dir / "output").wait() ==
+        -SIGHUP);
+}
+
 TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one changes nothing") {
   const auto ports = net::free_ports(2);
   const std::string before = std::to_string(ports[0]);

@@ -54,6 +54,14 @@ class Build(unittest.TestCase):
         self.assertIn("configuring", self.assert_builds(self.checkout))
         self.assertNotIn("configuring", self.assert_builds(self.checkout))
 
+    def test_a_folder_is_configured_once_and_again_when_the_presets_change(self) -> None:
+        self.write("CMakeLists.txt", PROJECT + "file(APPEND ${CMAKE_SOURCE_DIR}/configured x)\n")
+        for times in (1, 1, 2, 2):
+            if times == 2 and self.checkout.joinpath("configured").read_text(encoding="utf-8") == "x":
+                self.write("CMakePresets.json", PRESETS + "\n")
+            self.assert_builds(self.checkout)
+            self.assertEqual(self.checkout.joinpath("configured").read_text(encoding="utf-8"), times * "x")
+
     def test_a_copied_checkout_builds_itself_and_not_the_first_one(self) -> None:
         self.assert_builds(self.checkout)
         copy = self.folder / "copy"

@@ -119,7 +119,34 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual([line.split(":")[0] for line in found], ["adapters/factory.cpp", "adapters/null/null.h"])
 
     def test_a_quoted_include_must_exist_from_the_root(self) -> None:
-        self.assert_one("dpwa/node.cpp", '#include "node.h"\n', "no such file")
+        self.assert_one("dpwa/node.cpp", '#include "node.h"\n', "no such .h, .cpp or .cu file")
+
+    def test_our_headers_may_not_be_in_angle_brackets(self) -> None:
+        for path in ("dpwa/log/log.h", "dpwa/../adapters/adapter.h", "../log/log.h"):
+            with self.subTest(path):
+                self.assert_one("dpwa/text/text.h", f"#include <{path}>\n", "included in quotes")
+
+    def test_a_program_that_uses_the_installation_has_our_headers_in_angle_brackets(self) -> None:
+        self.assertEqual(self.violations(**{"test/install/consumer/main.cpp": "#include <dpwa/node.h>\n"}), [])
+
+    def test_an_include_without_a_plain_path_is_refused(self) -> None:
+        for text in (
+            '#include_next "adapters/adapter.h"\n', "#include_next <torch/torch.h>\n", '#import "adapters/adapter.h"\n',
+            "#define HEADER <torch/torch.h>\n#include HEADER\n", "#include \\\n<torch/torch.h>\n",
+        ):
+            with self.subTest(text):
+                self.assert_one("dpwa/node.cpp", text, "write #include with a path")
+
+    def test_a_comment_does_not_hide_an_include(self) -> None:
+        self.assert_one("dpwa/node.cpp", "/* a */ # /* b */ include/**/<torch/torch.h> // c\n", "torch is for")
+
+    def test_other_suffixes_are_refused_whether_included_or_not(self) -> None:
+        for suffix in ("hpp", "inc", "ipp", "cc", "H"):
+            with self.subTest(suffix):
+                self.assert_one(f"dpwa/more.{suffix}", "#include <torch/torch.h>\n", "end in .h, .cpp or .cu")
+        found = self.violations(**{"dpwa/log/more.txt": "", "dpwa/log/log.h": '#include "dpwa/log/more.txt"\n'})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("no such .h, .cpp or .cu file", found[0])
 
     def test_nothing_but_tests_includes_tests(self) -> None:
         self.assert_one(

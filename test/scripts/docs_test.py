@@ -307,6 +307,10 @@ class Quotations(unittest.TestCase):
             if line.strip():
                 self.assertIn(line.strip(), example)
         self.assertLess(len(example), 60)
+        counts = ("three", "four", "five", "six", "seven")
+        marked = sum("// dpwa" in line for line in block.splitlines())
+        said = re.search(r"adds (\w+) lines to a\s+training loop", readme)
+        self.assertEqual(said and said[1], counts[marked - 3])
 
 
 if __name__ == "__main__":

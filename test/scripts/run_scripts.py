@@ -48,6 +48,7 @@ folder=$(dirname "$0")
 node=$4
 exec 3<> <(:)
 echo "arguments $*"
+echo "ignores $(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/$$/status)"
 echo "threads $OMP_NUM_THREADS cores $(taskset -pc $$ | sed 's/.*: //')"
 [[ "$*" != *--usage-$node* ]] || { echo "trainer: what is --usage-$node"; echo; exit 2; }
 [[ "$*" != *--fail-$node* ]] || { echo "trainer: no memory"; exit 1; }

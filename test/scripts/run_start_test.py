@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import unittest
 
@@ -168,6 +169,12 @@ class Detached(Scripts):
         self.assertEqual(done.returncode, 0)
         self.assertIn("not waited for", done.stderr)
         self.assertFalse(self.folder.joinpath("asked").exists())
+
+    def test_a_node_ignores_a_hang_up_until_it_is_ready_for_one(self) -> None:
+        self.assertEqual(self.detach().returncode, 0)
+        ignored = int(self.log("w1", "ready").split("ignores ")[1].split()[0], 16)
+        self.assertTrue(ignored >> (signal.SIGHUP - 1) & 1)
+        self.assertFalse(ignored >> (signal.SIGPIPE - 1) & 1)
 
     def test_no_temporary_file_is_left(self) -> None:
         before = {file.name for file in self.folder.iterdir()}

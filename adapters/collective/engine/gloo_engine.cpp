@@ -126,7 +126,7 @@ class PassingStore final : public c10d::Store {
 constexpr int silent_tag = 0x64707761;  // never sent: what the receives that abort() ends wait for
 constexpr int farewell_tag = 0x64707762;
 
-// What a farewell says: the rank that was lost, or one of these.
+// The content of a farewell: the rank that was lost, or one of these.
 constexpr std::int64_t in_order = -1;
 constexpr std::int64_t unknown = -2;
 
@@ -140,7 +140,7 @@ std::vector<int> watch_distances(int size) {
   return far > 1 && far < size ? std::vector<int>{1, far} : std::vector<int>{1};
 }
 
-// Adds to c10d's Gloo what it lacks for groups whose members die.
+// Extends c10d's Gloo for groups whose members die.
 //
 // abort(): in c10d's Gloo it does nothing. A receive that times out, however, makes Gloo close
 // every connection of the group with an error, which ends all waits. So each member posts one

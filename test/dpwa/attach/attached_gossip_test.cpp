@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <future>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -110,6 +112,40 @@ TEST_CASE("a node process refuses a trainer of another version, and takes the ne
     CHECK(answer.contains("error") == problem);
     CHECK(answer.contains("state") == !problem);
   }
+  stop = true;
+}
+
+TEST_CASE("a node process answers its callers while a name server does not answer it") {
+  const test::ScratchFile file(
+      "cluster: node_reload_test\n"
+      "nodes: [{name: w1, host: 127.0.0.1, port: " +
+      std::to_string(net::free_ports(1).front()) +
+      "}]\n"
+      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
+  const Config config = load_config(file.path(), "w1");
+  std::atomic<bool> stop{false};
+  std::atomic<bool> hang_up{true};
+  std::atomic<bool> loading{false};
+  std::promise<void> name_server;
+  NodeService service(config,
+                      [&] {
+                        loading = true;
+                        name_server.get_future().wait();
+                        return config;
+                      },
+                      {[&] { return stop.load(); }, [&] { return hang_up.exchange(false); }});
+  std::jthread node([&] { service.run(); });
+  CHECK(test::eventually([&] { return loading.load(); }));
+  auto socket = ipc::connect_to(socket_name(config.cluster, "w1", config.self_node().port));
+  REQUIRE(socket.has_value());
+  ipc::MessageSocket trainer(std::move(*socket));
+  trainer.send("{}");
+  const auto deadline = std::chrono::steady_clock::now() + test::patience;
+  const auto late = [deadline] { return std::chrono::steady_clock::now() > deadline; };
+  const auto answer = trainer.receive(nullptr, late);
+  REQUIRE(answer);
+  CHECK(nlohmann::json::parse(*answer).contains("error"));
+  name_server.set_value();
   stop = true;
 }
 

@@ -13,11 +13,15 @@ using namespace dpwa;
 using namespace dpwa::test;
 
 TEST_CASE("the version and the help are results with exit code 0") {
-  const CliResult version_result = run_cli({"--version"});
-  CHECK(version_result.exit_code == 0);
-  CHECK(version_result.out ==
-        "dpwa " + std::string(version()) + " (back ends: " + available_backends() + ")\n");
-  CHECK(version_result.err.empty());
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"--version"}, {"status", "--version"}, {"config", "check", "--version"}}) {
+    CAPTURE(arguments.size());
+    const CliResult result = run_cli(arguments);
+    CHECK(result.exit_code == 0);
+    CHECK(result.out ==
+          "dpwa " + std::string(version()) + " (back ends: " + available_backends() + ")\n");
+    CHECK(result.err.empty());
+  }
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"--help"}, {"init", "--help"}, {"config", "--help"}, {"config", "check", "--help"}}) {
     const CliResult result = run_cli(arguments);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/config/config.h"
@@ -130,6 +131,52 @@ TEST_CASE("what a shell gives for <(...) loads, also when its writer has ended a
   }
   const std::string path = "/dev/fd/" + std::to_string(reader.get());
   CHECK(load_cluster(path).nodes.at(0).port == 24000);
+}
+
+TEST_CASE("faults of YAML are said in words for the writer of the file") {
+  const std::pair<std::string, std::string> cases[] = {
+      {"a: [1,\nb: 2\n",
+       "3: YAML syntax: a '[' that is not closed, or a ',' that is missing after it; accepted: "
+       "[value, value]"},
+      {"a: {b: 1 c: 2}\n",
+       "1: YAML syntax: a '{' that is not closed, or a ',' that is missing after it; accepted: "
+       "{key: value, key: value}"},
+      {"a: 1\n\tb: 2\n", "2: YAML syntax: a tab in the indentation; accepted: spaces"},
+      {"a: 1\n- b\n",
+       "2: YAML syntax: a line that belongs to no map; accepted: the keys of a map below one "
+       "another, indented alike and with spaces"},
+      {"a:\n- b: 1\n c: 2\n",
+       "3: YAML syntax: a line that belongs to no list; accepted: the entries of a list below one "
+       "another, each with '- ', indented alike and with spaces"},
+      {"a:\n  b: 1\n   c: 2\n",
+       "3: YAML syntax: a ':' where no key can be; accepted: one key on a line, indented like the "
+       "others of its map"},
+      {"a: @b\n",
+       "1: YAML syntax: a value that begins with a character that YAML reserves; accepted: the "
+       "value in quotes"},
+      {"a: *b\n",
+       "1: YAML syntax: an alias (*name) of a value that was not marked (&name) before; accepted: "
+       "the value itself"},
+      {"a: \"\\q\"\n",
+       "1: YAML syntax: an unknown escape after '\\' in double quotes; accepted: '\\\\' for a "
+       "backslash, or single quotes"},
+  };
+  for (const auto& [text, expected] : cases) {
+    CAPTURE(text);
+    CHECK(test::error_of(text) == expected);
+  }
+}
+
+TEST_CASE("a zero byte in a cluster file is refused with its line") {
+  CHECK(test::error_of("a: 1\n" + std::string(1, '\0') + "b: 2\n") ==
+        "2: a zero byte; accepted: text in UTF-8");
+  CHECK(test::error_of(std::string("a: 1") + '\0') == "1: a zero byte; accepted: text in UTF-8");
+  const std::string utf16(
+      "\xff\xfe"
+      "a\0\n\0",
+      6);
+  CHECK(test::error_of(utf16) ==
+        "1: 'a' is not a cluster file; accepted: a map with at least 'nodes'");
 }
 
 }  // namespace dpwa::config

@@ -1,10 +1,15 @@
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <future>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
+#include "test/support/eventually.h"
 #include "test/support/log_file.h"
 
 namespace dpwa {
@@ -125,6 +130,68 @@ TEST_CASE("an exception of a reload becomes one line of the log") {
   reload_or_keep([] { throw std::bad_alloc(); });
   CHECK(file.has("config: not reloaded: out of memory\n"));
   reload_or_keep([] {});
+}
+
+TEST_CASE("a reload that moves, adds and removes thousands of nodes names each once") {
+  const auto of = [](int nodes, int port) {
+    Config config;
+    config.self = "w0";
+    for (int i = 0; i < nodes; ++i) {
+      NodeEntry& node = config.nodes.emplace_back();
+      node.name = "w" + std::to_string(i);
+      node.host = "10.0.0.1";
+      node.port = static_cast<std::uint16_t>(port + i);
+    }
+    return config;
+  };
+  constexpr std::size_t nodes = 4000;
+  const Config running = of(nodes, 1000);
+  Config fresh = of(nodes, 1001);
+  for (std::size_t i = nodes / 2; i < nodes; ++i) fresh.nodes[i].name += 'x';
+  const ReloadPlan plan = plan_reload(running, fresh);
+  CHECK(plan.moved.size() + 1 == nodes / 2);
+  CHECK(plan.joined.size() == nodes / 2);
+  CHECK(plan.gone.size() == nodes / 2);
+}
+
+TEST_CASE("a load in the background holds up nobody, and is taken over once it is there") {
+  std::promise<void> answer;  // of the name server
+  BackgroundReload reload([&answer] {
+    answer.get_future().wait();
+    return cluster("gossip: {timeout_ms: 2s}\n");
+  });
+  std::vector<Duration> taken;
+  const auto apply = [&taken](Config fresh) { taken.push_back(fresh.gossip.timeout); };
+  reload.poll(apply);
+  reload.begin();
+  reload.poll(apply);
+  CHECK(taken.empty());
+  answer.set_value();
+  CHECK(test::eventually([&] {
+    reload.poll(apply);
+    return !taken.empty();
+  }));
+  reload.poll(apply);
+  CHECK(taken == std::vector<Duration>{std::chrono::seconds(2)});
+}
+
+TEST_CASE("a wrong file in the background changes nothing, and the next one is taken over") {
+  int loads = 0;  // of the thread that loads, and after it of this one
+  BackgroundReload reload([&loads] {
+    if (++loads == 1) throw ConfigError("c.yaml: wrong");
+    return cluster();
+  });
+  int taken = 0;
+  const auto poll = [&] { reload.poll([&taken](Config) { ++taken; }); };
+  reload.begin();
+  reload.begin();  // the file may have been read: it is read once more
+  CHECK(test::eventually([&] {
+    poll();
+    return taken == 1;
+  }));
+  poll();
+  CHECK(loads == 2);
+  CHECK(taken == 1);
 }
 
 }  // namespace dpwa

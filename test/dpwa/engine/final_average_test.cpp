@@ -117,7 +117,7 @@ class Ending {
 
 }  // namespace
 
-TEST_CASE("every node folds the same models in the order of the file") {
+TEST_CASE("every node folds the same models in the order of their names") {
   for (std::size_t self = 0; self < 4; ++self) {
     std::vector<Peer> peers;
     for (std::size_t i = 0; i < 4; ++i)
@@ -132,7 +132,17 @@ TEST_CASE("every node folds the same models in the order of the file") {
   }
 }
 
-TEST_CASE("once a node that is not of the file takes part the order is that of the names") {
+TEST_CASE("nodes whose files have another order fold the same models in the same order") {
+  Ending before({{"w2"}, {"w3"}});
+  before.run();
+  Ending after({{"w3"}, {"w2"}}, 2);  // a reload has moved this node to the end
+  after.options.name = "w1";
+  after.run();
+  CHECK(before.folded == "w1 w2 w3 ");
+  CHECK(after.folded == "w1 w2 w3 ");
+}
+
+TEST_CASE("a node that is not of the file is folded in its place among the names") {
   Ending node({{"w2"}, {"w3"}, {"a"}});
   node.options.file_peers = 2;
   node.run();

@@ -111,8 +111,10 @@ struct PullDriver {
     }
     return engine.settle(answer, false, may_overflow, now);
   }
-  PullEngine::Settled fails(PeerFailure failure, bool late = false, std::uint64_t process = 0) {
+  PullEngine::Settled fails(PeerFailure failure, bool late = false, std::uint64_t process = 0,
+                            std::uint64_t bytes = 0) {
     Answer answer;
+    answer.bytes = bytes;
     answer.failure = failure;
     answer.incarnation = process;
     return engine.settle(answer, late, false, now);

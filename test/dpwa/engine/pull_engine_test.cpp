@@ -68,6 +68,16 @@ TEST_CASE("after a failure the round goes on with another peer, until the deadli
   CHECK(driver.arrival.outcome == Outcome::timed_out);
 }
 
+TEST_CASE("a peer is silent when nothing of it arrived, not when its answer was cut short") {
+  for (const std::uint64_t bytes : {0U, 64U}) {
+    CAPTURE(bytes);
+    Driver driver;
+    driver.engine.begin({});
+    REQUIRE(driver.ask());
+    CHECK(driver.fails(PeerFailure::timed_out, false, 0, bytes).silent == (bytes == 0));
+  }
+}
+
 TEST_CASE("a round asks neighbours alone where the topology names them") {
   Driver driver({"w1", "w2", "w3", "w4", "w5"});
   RoundSpec spec;

@@ -38,6 +38,18 @@ Arrival from_peer(double clock, std::uint64_t lineage = 7) {
 
 constexpr TimePoint now{1h};
 
+// Nodes w2, w3 and w4 of the cluster file.
+Surroundings three_others() {
+  Surroundings others;
+  others.members.resize(3);
+  for (const char* name : {"w2", "w3", "w4"}) {
+    Member& member = others.members[static_cast<std::size_t>(name[1] - '2')];
+    member.claim.name = name;
+    member.seed = true;
+  }
+  return others;
+}
+
 }  // namespace
 
 TEST_CASE("a blend moves the clock and fills the report of its step alone") {
@@ -118,14 +130,7 @@ TEST_CASE("a snapshot is fresh for a usual step, and for ever where steps wait f
 
 TEST_CASE("another lineage is not blended, and said with a key that limits the line") {
   Trainer trainer;
-  Surroundings others;
-  others.members.resize(3);
-  for (const char* name : {"w2", "w3", "w4"}) {
-    Member& member = others.members[static_cast<std::size_t>(name[1] - '2')];
-    member.claim.name = name;
-    member.seed = true;
-  }
-  CHECK(trainer.state.absorb(from_peer(1e6, 8), others, now) == Absorbed::refused);
+  CHECK(trainer.state.absorb(from_peer(1e6, 8), three_others(), now) == Absorbed::refused);
   CHECK(trainer.state.end_step(false, {}).outcome == Outcome::rejected);
   const auto lines = trainer.state.take_lines();
   REQUIRE(lines.size() == 1);
@@ -133,6 +138,23 @@ TEST_CASE("another lineage is not blended, and said with a key that limits the l
   CHECK(lines[0].text == "'w2' descends from other initial weights: not blended");
   CHECK(lines[0].limit == "w2 not blended");
   CHECK(trainer.state.lineage() == 7);
+}
+
+TEST_CASE("of two peers of a larger lineage the weights of the first are taken over") {
+  Trainer trainer;
+  Arrival arrival;
+  arrival.outcome = Outcome::skipped;
+  Progress theirs;
+  theirs.lineage = 8;
+  theirs.clock = 10;
+  arrival.other_lineages = {{1, "w3", theirs}, {0, "w2", theirs}};
+  CHECK(trainer.state.absorb(arrival, three_others(), now) == Absorbed::nothing);
+  CHECK(trainer.state.plan_pull(trainer.random).adopt_from == PeerId{1});
+  const auto lines = trainer.state.take_lines();
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].text.ends_with("taking over its weights"));
+  CHECK(lines[1].text.ends_with("not blended"));
+  CHECK_FALSE(trainer.state.plan_pull(trainer.random).adopt_from);  // once
 }
 
 TEST_CASE("while no peer answers the steps say so, and warnings come ever more rarely") {

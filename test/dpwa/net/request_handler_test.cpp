@@ -21,6 +21,7 @@
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/requests.h"
 #include "dpwa/snapshot/value_store.h"
+#include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/secure_nodes.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
@@ -90,8 +91,9 @@ class Texts : public ValueStore {
 
 class KeyHandler : public RequestHandler {
  public:
-  KeyHandler(const ValueStore& store, unsigned callers, std::atomic<std::size_t>& waiting)
-      : store_(store), callers_(callers), count_(waiting) {}
+  KeyHandler(const ValueStore& store, unsigned callers, std::atomic<std::size_t>& waiting,
+             std::atomic<std::size_t>& sending)
+      : store_(store), callers_(callers), count_(waiting), sending_(sending) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override {
     if (requester.peer.empty()) return {};  // nodes only
@@ -112,6 +114,8 @@ class KeyHandler : public RequestHandler {
       co_return co_await responder.send(std::move(reply));
     }
     auto reply = frame_of(value, id, held->bytes());
+    ++sending_;
+    const net::OnExit over([this] { --sending_; });
     co_return co_await responder.send(std::move(reply));
   }
 
@@ -140,6 +144,7 @@ class KeyHandler : public RequestHandler {
   const ValueStore& store_;
   const unsigned callers_;
   std::atomic<std::size_t>& count_;
+  std::atomic<std::size_t>& sending_;
   std::vector<std::pair<const Responder*, asio::steady_timer*>> waiting_;
 };
 
@@ -204,19 +209,21 @@ bool is_type(const Worker::Answer& answer, MessageType type) {
 }
 
 struct KeyServer {
-  explicit KeyServer(std::shared_ptr<Security> security = nullptr, unsigned callers = 2)
-      : node(16, {}, {}, true, std::move(security), nullptr, handler(callers)) {}
+  explicit KeyServer(std::shared_ptr<Security> security = nullptr, unsigned callers = 2,
+                     ServerOptions options = {})
+      : node(16, std::move(options), {}, true, std::move(security), nullptr, handler(callers)) {}
 
   std::unique_ptr<RequestHandler> handler(unsigned callers) {
     store.put("bias", "old");
     store.put("bias", "new");
     store.put("weights", std::string(longest_value, 'w'));
-    return std::make_unique<KeyHandler>(store, callers, waiting);
+    return std::make_unique<KeyHandler>(store, callers, waiting, sending);
   }
   std::uint64_t protocol_errors() { return node.local().traffic.protocol_errors; }
 
   Texts store;
   std::atomic<std::size_t> waiting{0};  // at barriers
+  std::atomic<std::size_t> sending{0};  // values
   ServedNode node;
 };
 
@@ -309,6 +316,20 @@ TEST_CASE("answers that wait end with their connection, and when the server stop
   worker.run();
   REQUIRE(waiting);
   CHECK(waiting->error().kind == Failure::Kind::ended);
+}
+
+TEST_CASE("an answer that its caller does not read ends the connection when its time is up") {
+  ServerOptions options;
+  options.max_reply_time = std::chrono::milliseconds(100);
+  KeyServer keys(nullptr, 2, options);
+  test::RawSocket caller(keys.node.port(), 4096);
+  REQUIRE(test::introduce(caller));
+  const std::string name = "weights";  // more than the sockets' buffers take
+  REQUIRE(caller.send(frame_of(get, 2, std::as_bytes(std::span(name)))));
+  REQUIRE(caller.read(1));
+  CHECK(test::eventually([&] { return keys.sending == 0; }));
+  CHECK(caller.ended_by_other_side());
+  CHECK(keys.node.serves_an_honest_peer());
 }
 
 }  // namespace dpwa

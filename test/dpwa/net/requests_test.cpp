@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,9 +40,10 @@ class Asker {
   }
 
   using Answer = std::optional<IoResult<Frame>>;
-  void ask(Answer& answer, Duration patience = test::patience) {
+  // `more`: bytes that follow the request, so that it takes time to leave.
+  void ask(Answer& answer, Duration patience = test::patience, std::size_t more = 0) {
     io_.restart();
-    asio::co_spawn(io_, ask_for(answer, patience), net::rethrow);
+    asio::co_spawn(io_, ask_for(answer, patience, more), net::rethrow);
   }
   void run() {
     io_.run_for(test::patience);
@@ -62,9 +64,10 @@ class Asker {
     const wire::TypeBound status{MessageType::status, wire::max_body_bytes(MessageType::status)};
     requests_.emplace(stream_, std::vector{status});
   }
-  asio::awaitable<void> ask_for(Answer& answer, Duration patience) {
+  asio::awaitable<void> ask_for(Answer& answer, Duration patience, std::size_t more) {
     const std::uint32_t id = requests_->next_id();
     auto frame = wire::encode_empty(MessageType::status_request, id);
+    frame.resize(frame.size() + more);
     const TimePoint until = std::chrono::steady_clock::now() + patience;
     auto outcome = co_await requests_->ask(id, std::move(frame), until);
     answer = std::move(outcome);
@@ -139,6 +142,49 @@ TEST_CASE("a deadline ends its request alone, and the answer that comes late is 
   asker.run();
   CHECK(json_of(third) == "3");
   CHECK(asker.shared().outstanding() == 0);
+}
+
+TEST_CASE("a deadline that passes before a request is sent ends that request alone") {
+  constexpr std::size_t more = std::size_t{64} << 20;  // more than the kernel takes
+  std::promise<void> given_up;
+  FakePeer peer([&given_up](RawSocket& socket) {
+    given_up.get_future().wait_for(test::patience);
+    const std::uint32_t first = id_of_next(socket);
+    socket.read(more);
+    answer(socket, first);
+    answer(socket, id_of_next(socket));  // of the third: the second was never sent
+    socket.ended_by_other_side();
+  });
+  Asker asker(peer.port());
+  Asker::Answer first;
+  Asker::Answer second;
+  asker.ask(first, test::patience, more);
+  asker.ask(second, std::chrono::milliseconds(20));
+  while (!second) REQUIRE(asker.io().run_one_for(test::patience) > 0);
+  CHECK(failed_as(second, Failure::Kind::timed_out));
+  CHECK_FALSE(first);
+  CHECK(asker.shared().is_open());
+  CHECK(asker.shared().outstanding() == 1);
+  Asker::Answer third;
+  asker.ask(third);
+  given_up.set_value();
+  asker.run();
+  CHECK(json_of(first) == "1");
+  CHECK(json_of(third) == "3");
+  CHECK(asker.shared().outstanding() == 0);
+}
+
+TEST_CASE("a deadline that passes while a request is being sent ends the connection") {
+  FakePeer peer([](RawSocket& socket) { socket.ended_by_other_side(); });
+  Asker asker(peer.port());
+  Asker::Answer first;
+  Asker::Answer second;
+  asker.ask(first, std::chrono::milliseconds(20), std::size_t{64} << 20);
+  asker.ask(second);
+  while (!first || !second) REQUIRE(asker.io().run_one_for(test::patience) > 0);
+  CHECK(failed_as(first, Failure::Kind::timed_out));
+  CHECK(failed_as(second, Failure::Kind::timed_out));
+  CHECK_FALSE(asker.shared().is_open());
 }
 
 TEST_CASE("the end of a connection ends every request on it") {
