@@ -89,6 +89,8 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
     end_capture(entry);
   }
   all_synced_ = false;
+  std::erase_if(passed_, [&](const auto& each) { return !epoch_.has(each.first); });
+  capture_untouched();
   continue_sync(now);
 }
 
@@ -190,8 +192,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
     return refused(AnswerKind::bad_optimizer,
                    who + "the optimizer is unknown to this server, or its options are not sound");
   } else {
-    const std::uint64_t state =
-        OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
+    const std::uint64_t state = OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
     const std::uint64_t has = held.optimizer->bytes().size();
     const auto why = state > has ? shortage(state - has) : std::nullopt;
     if (why) return refused(AnswerKind::no_memory, who + *why);
@@ -252,6 +253,11 @@ std::optional<std::string> ShardEngine::shortage(std::uint64_t more_bytes) const
          std::to_string(more_bytes) + " more are beyond its bound of " +
          std::to_string(rules_.memory_bytes) +
          "; accepted: a larger kvstore.memory_bytes, or more servers";
+}
+
+std::size_t ShardEngine::primaries() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      slices_, [&](const Entry& entry) { return is_primary(entry.second.home); }));
 }
 
 std::size_t ShardEngine::without_replica() const {

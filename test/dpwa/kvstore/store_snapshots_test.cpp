@@ -46,6 +46,44 @@ TEST_CASE("a snapshot has each push in all keys of all servers, or in none, and 
   }
 }
 
+TEST_CASE("a snapshot has the keys that nobody pushes as well") {
+  for (const Kind& kind : kinds) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      CAPTURE(kind.name);
+      CAPTURE(seed);
+      VirtualStore store({.type = kind.type,
+                          .staleness = kind.staleness,
+                          .replicas = seed % 2 == 0,
+                          .servers = 2,
+                          .unused_keys = 5,
+                          .seed = seed,
+                          .loss = 0.02,
+                          .overtaking = 0.1});
+      store.run(seconds(1));
+      for (int times = 0; times < 3; ++times) {
+        const std::uint32_t number = store.begin_snapshot();
+        store.run(seconds(3));
+        CHECK(store.problem_of(number) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("a snapshot after the last worker has left has everything at once") {
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    VirtualStore store({.type = kind.type, .staleness = kind.staleness, .servers = 2});
+    store.run(seconds(1));
+    for (const std::size_t worker : {0, 1, 2}) {
+      store.kill_worker(worker);
+      store.run(seconds(3));  // the others decide that it is gone
+    }
+    const std::uint32_t number = store.begin_snapshot();
+    store.run(seconds(1));
+    CHECK(store.snapshots().at(number).size() == 4);
+  }
+}
+
 TEST_CASE("a worker that dies does not keep a snapshot from its end") {
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
