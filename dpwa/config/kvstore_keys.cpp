@@ -147,14 +147,14 @@ KeySection kvstore_keys() {
 KeySection kvstore_snapshots_keys() {
   const In in(&Config::kvstore, &KvstoreConfig::snapshots);
   return {.path = "kvstore.snapshots",
-          .layout = Layout::flow,
           .accepted = "{folder: PATH, every_ms: 300000, keep: 2}",
           .keys = {
               in.key("folder", &KvstoreSnapshots::folder, secret_path(),
                      "of the servers' snapshots; none = they write none",
                      {.reference = "the folder in which each server writes its part of a snapshot, "
                                    "relative to the cluster file; `{name}` stands for the server. "
-                                   "None = no snapshots ([KVSTORE.md](KVSTORE.md#snapshots))"}),
+                                   "None = no snapshots ([KVSTORE.md](KVSTORE.md#snapshots))",
+                      .sample = "snapshots"}),
               in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
                      "from the beginning of one snapshot to that of the next",
                      {.reference = "from the beginning of one snapshot to that of the next"}),

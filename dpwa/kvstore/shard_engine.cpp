@@ -124,6 +124,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
     return;
   }
   auto& waiting = inits_[id];
+  std::erase_if(waiting, [&](const Waiter& each) { return each.worker == from.name; });
   waiting.push_back(waiter);
   if (from.name != epoch_.workers.front().id.name) return;
   const std::size_t bytes = slice.elements.count * size_of(message.spec.dtype);
@@ -218,6 +219,12 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& m
   // Sent again: the earlier one was lost, or is still waiting.
   std::erase_if(found->second.pulls,
                 [&](const PullWaiter& pull) { return pull.worker == from && pull.tag == tag; });
+  const auto waiting = std::ranges::count(found->second.pulls, from, &PullWaiter::worker);
+  if (static_cast<std::size_t>(waiting) >= most_waiting_pulls) {
+    return refused(AnswerKind::wrong_spec, "key " + message.slice.key.text() + ", worker " +
+                                               from.name + ": " + std::to_string(waiting) +
+                                               " earlier pulls of it wait");
+  }
   found->second.pulls.push_back({from, tag, message.clock, message.known_version});
   serve_pulls(*found);
 }

@@ -52,6 +52,11 @@ struct ShardCounts {
   std::uint64_t not_finite = 0;
 };
 
+// Of one worker and one slice: pushes whose rounds are open, and pulls that wait. WorkerEngine has
+// one push and its window of pulls under way; further ones are refused.
+inline constexpr std::size_t most_open_rounds = 16;
+inline constexpr std::size_t most_waiting_pulls = 64;
+
 // The slices of one server: which pushes count, when a round closes, what a pull waits for, and
 // what the replica has to store first. A push is acknowledged, and a pull sees it as done, after
 // the replica has it. Pure: time is an argument, messages go out through take(). One owner, one
