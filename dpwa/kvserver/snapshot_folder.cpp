@@ -209,6 +209,11 @@ std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const
   const fs::path ready = folder_ / name_of(head.id, ready_ending);
   if (::rename(unfinished.c_str(), ready.c_str()) != 0) return failed(reason());
   if (!sync_folder(folder_)) return line_of(ready, "may not be on the disk: " + reason());
+  for (const File& file : files(ready_ending)) {
+    std::error_code ignored;
+    const bool given_up = file.id.run == head.id.run && file.id.number + 1 < head.id.number;
+    if (given_up) fs::remove(file.path, ignored);
+  }
   return std::nullopt;
 }
 

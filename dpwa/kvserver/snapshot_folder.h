@@ -40,7 +40,9 @@ class SnapshotFolder {
   Contents look(const std::atomic<bool>& stop);
 
   // Writes this server's part, as a file that is ready. Returns what went wrong, in a line; no part
-  // of the file is left then. Ends early once `stop` is set.
+  // of the file is left then. Ends early once `stop` is set. Of this run, the parts before the last
+  // but one that are still only ready go: where another server's disk takes nothing, they would
+  // fill this one.
   std::optional<std::string> write(const SnapshotHead& head, const Part& part,
                                    const std::atomic<bool>& stop);
   // All servers have their part: that is what the file's name says from now on. Then removes those

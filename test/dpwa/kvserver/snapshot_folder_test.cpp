@@ -78,6 +78,18 @@ TEST_CASE("the newest complete snapshots stay, and all that no start would use g
         std::set<std::string>{"s1.9.9.snapshot", "s2.7.2.snapshot", "s2.8.3.snapshot"});
 }
 
+TEST_CASE("parts that never become complete do not fill the disk") {
+  const Folder folder;
+  SnapshotFolder snapshots(folder.path, sample_head());
+  REQUIRE_FALSE(snapshots.write(head_of({7, 1}), sample_part(), go_on));
+  REQUIRE_FALSE(snapshots.complete({7, 1}, 2));
+  for (const std::uint32_t number : {2, 3, 4, 5}) {
+    REQUIRE_FALSE(snapshots.write(head_of({7, number}), sample_part(), go_on));
+  }
+  CHECK(folder.names() ==
+        std::set<std::string>{"s2.7.1.snapshot", "s2.7.4.snapshot.ready", "s2.7.5.snapshot.ready"});
+}
+
 TEST_CASE("a damaged file is named and set aside, and an older one is held") {
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());
