@@ -37,7 +37,7 @@ void run_kvserver(const KvserverOptions& options, CommandContext& context) {
   open_log(config).use();
   server.start(config.kvstore.start_wait);
   log(LogLevel::info, "kvserver", "listens on port " + std::to_string(server.port()));
-  while (stop_signal::received() == 0 && !server.failed()) {
+  while (stop_signal::received() == 0 && server.failure() == 0) {
     std::this_thread::sleep_for(look_every);
     if (!stop_signal::take_reload()) continue;
     // The one thing of the file that a running server takes up.
@@ -47,17 +47,18 @@ void run_kvserver(const KvserverOptions& options, CommandContext& context) {
   }
   server.stop();
   log(LogLevel::info, "kvserver", "ended");
-  context.exit_code = server.failed() ? 1 : 128 + stop_signal::received();
+  const int failure = server.failure();
+  context.exit_code = failure != 0 ? failure : 128 + stop_signal::received();
 }
 
 }  // namespace
 
 void add_kvserver_command(CLI::App& parent, CommandContext& context) {
   auto options = std::make_shared<KvserverOptions>();
-  CLI::App* command = parent.add_subcommand(
-      "kvserver",
-      "Run one server of backend kvstore until SIGTERM or SIGINT; SIGHUP makes it read its keys and "
-      "certificates again");
+  CLI::App* command = parent.add_subcommand("kvserver",
+                                            "Run one server of backend kvstore until SIGTERM or "
+                                            "SIGINT; SIGHUP makes it read its keys and "
+                                            "certificates again");
   command->add_option("--config", options->file, "The cluster file")->required()->type_name("FILE");
   command->add_option("--name", options->name,
                       "The server, one of kvstore.servers (default: DPWA_NAME)");

@@ -34,11 +34,27 @@ std::string missing_in(const Json& document) {
   return names;
 }
 
+// Null: the server writes none.
+const Json* status_of_snapshots(const Json& document) {
+  const auto found = document.find("snapshot");
+  return found != document.end() && found->is_object() ? &*found : nullptr;
+}
+
+// Number and age of the last one that all servers have.
+std::string snapshot_in(const Json& document) {
+  const Json* snapshot = status_of_snapshots(document);
+  if (snapshot == nullptr) return "-";
+  if (number_in(*snapshot, "number") == 0) return "none";
+  const auto age = snapshot->find("age_s");
+  if (age == snapshot->end() || !age->is_number()) return field_text(*snapshot, "number");
+  char text[48];
+  std::snprintf(text, sizeof text, " (%.0f s)", age->get<double>());
+  return field_text(*snapshot, "number") + text;
+}
+
 std::string notes_on(const Json& document) {
   std::string text;
-  const auto note = [&text](const std::string& what) {
-    text += (text.empty() ? "" : ", ") + what;
-  };
+  const auto note = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   const auto count = [&](const char* key, const char* what) {
     if (number_in(document, key) > 0) note(field_text(document, key) + ' ' + what);
   };
@@ -46,6 +62,11 @@ std::string notes_on(const Json& document) {
   count("not_finite", "not finite");
   count("protocol_errors", "errors");
   count("without_replica", "without replica");
+  if (const auto snapshot = status_of_snapshots(document); snapshot != nullptr) {
+    if (number_in(*snapshot, "failures") > 0) {
+      note(field_text(*snapshot, "failures") + " snapshots not written");
+    }
+  }
   if (const std::string names = missing_in(document); !names.empty()) note("waits for " + names);
   return text;
 }
@@ -54,7 +75,7 @@ std::string notes_on(const Json& document) {
 
 void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& out) {
   TextTable table({"server", "address", "state", "epoch", "workers", "step", "slices", "MB",
-                   "updates", "notes"});
+                   "updates", "snapshot", "notes"});
   for (const NodeStatus& server : servers) {
     if (const std::string absence = absence_of(server); !absence.empty()) {
       table.add({server.name, server.address, absence});
@@ -66,8 +87,8 @@ void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& ou
         workers != status.end() && workers->is_array() ? workers->size() : 0;
     table.add({server.name, server.address, field_text(status, "state"),
                field_text(status, "epoch"), std::to_string(taking_part),
-               field_text(status, "clock"), field_text(status, "slices"),
-               millions(status, "bytes"), field_text(status, "updates"), notes_on(status)});
+               field_text(status, "clock"), field_text(status, "slices"), millions(status, "bytes"),
+               field_text(status, "updates"), snapshot_in(status), notes_on(status)});
   }
   table.print(out);
 }

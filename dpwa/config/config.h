@@ -90,6 +90,13 @@ enum class KvstoreType {
 };
 enum class KvstoreUpdate { server, worker };
 
+// Of the servers, on their disks.
+struct KvstoreSnapshots {
+  std::string folder;  // absolute; "{name}" stands for the name of the server. Empty = none
+  Duration every = std::chrono::minutes(5);
+  std::uint32_t keep = 2;  // complete ones
+};
+
 struct KvstoreConfig {
   KvstoreType type = KvstoreType::dist_sync;
   std::uint64_t staleness = 0;  // of dist_ssp, in steps
@@ -101,6 +108,7 @@ struct KvstoreConfig {
   std::uint32_t min_workers = 0;   // that the first step waits for; 0 = all nodes of the file
   Duration start_wait = std::chrono::seconds(60);  // longest wait at the start for all of them
   Duration lost_after = std::chrono::seconds(2);   // a process that is silent for so long is lost
+  KvstoreSnapshots snapshots;
 };
 
 struct InterpolationConfig {

@@ -175,5 +175,6 @@ KeySection membership_keys();
 // kvstore_keys.cpp: the sections `kvstore` and those inside it.
 KeySection kvstore_keys();
 KeySection kvstore_compression_keys();
+KeySection kvstore_snapshots_keys();
 
 }  // namespace dpwa::config

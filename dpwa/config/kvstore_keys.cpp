@@ -144,6 +144,26 @@ KeySection kvstore_keys() {
       .check = check_kvstore};
 }
 
+KeySection kvstore_snapshots_keys() {
+  const In in(&Config::kvstore, &KvstoreConfig::snapshots);
+  return {.path = "kvstore.snapshots",
+          .accepted = "{folder: PATH, every_ms: 300000, keep: 2}",
+          .keys = {
+              in.key("folder", &KvstoreSnapshots::folder, secret_path(),
+                     "of the servers' snapshots; none = they write none",
+                     {.reference = "the folder in which each server writes its part of a snapshot, "
+                                   "relative to the cluster file; `{name}` stands for the server. "
+                                   "None = no snapshots ([KVSTORE.md](KVSTORE.md#snapshots))",
+                      .sample = "snapshots"}),
+              in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
+                     "from the beginning of one snapshot to that of the next",
+                     {.reference = "from the beginning of one snapshot to that of the next"}),
+              in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
+                     "snapshots that stay on the disk",
+                     {.reference = "the number of snapshots that stay on the disk, the newest"}),
+          }};
+}
+
 KeySection kvstore_compression_keys() {
   const In in(&Config::kvstore, &KvstoreConfig::compression);
   return {.path = "kvstore.compression",

@@ -145,7 +145,6 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
     if (out_) return left_out();
     for (kvstore::Push& push : pushes) {
       pushed_ += push.content().size();
-      push.snapshot = engine_.snapshot();
       engine_.push(std::move(push), priority);
     }
   });

@@ -17,7 +17,8 @@ const char* word_for(const kvstore::Epoch& epoch, const kvstore::MemberId& self)
 }  // namespace
 
 std::string server_status(const LocalNode& local, const kvstore::ServerEngine& engine,
-                          std::string_view type, std::uint64_t memory_bytes, TimePoint now) {
+                          std::string_view type, std::uint64_t memory_bytes,
+                          const std::optional<SnapshotStatus>& snapshots, TimePoint now) {
   const kvstore::Epoch& epoch = engine.epoch();
   const kvstore::ShardEngine& shard = engine.shard();
   const kvstore::ShardCounts& counts = shard.counts();
@@ -41,6 +42,12 @@ std::string server_status(const LocalNode& local, const kvstore::ServerEngine& e
   status["not_finite"] = counts.not_finite;
   status["without_replica"] = shard.without_replica();
   status["missing"] = engine.missing(now);
+  if (snapshots) {
+    status["snapshot"] = {{"number", snapshots->number},
+                          {"age_s", snapshots->age_s},
+                          {"started_from", snapshots->started_from},
+                          {"failures", snapshots->failures}};
+  }
   status["servers"] = nlohmann::ordered_json::array();
   for (const kvstore::ServerEntry& server : epoch.servers) {
     const char* const words[] = {"", "down", "filling", "up"};

@@ -11,6 +11,7 @@
 #include "dpwa/config/names.h"
 #include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/server_status.h"
+#include "dpwa/kvserver/store_rules.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/io_thread.h"
@@ -65,11 +66,9 @@ ServerOptions options_for(const Config& config) {
 
 kvstore::ServerOptions engine_options(const Config& config) {
   const KvstoreConfig& store = config.kvstore;
-  const auto type = store.type == KvstoreType::dist_async ? kvstore::StoreType::dist_async
-                    : store.type == KvstoreType::dist_ssp ? kvstore::StoreType::dist_ssp
-                                                          : kvstore::StoreType::dist_sync;
   kvstore::ServerOptions options;
-  options.shard = kvstore::rules_of(type, store.staleness, store.replicas > 0);
+  options.shard = kvstore::rules_of(store_type(store.type), store.staleness, store.replicas > 0);
+  options.snapshots = !store.snapshots.folder.empty();
   options.shard.memory_bytes = store.memory_bytes;
   options.watch.min_workers = store.min_workers > 0 ? store.min_workers : config.nodes.size();
   options.watch.silent_after = store.lost_after;
@@ -88,12 +87,7 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
       server_(io_, local_, options_for(config),
               {[](const std::string&, std::uint64_t) {},
                [](const std::string&, const Progress&, ServedFor) {},
-               [this]() -> asio::awaitable<std::string> {
-                 co_return server_status(
-                     local_, engine_,
-                     config::name_in(config::kvstore_type_words, config_.kvstore.type),
-                     config_.kvstore.memory_bytes, SteadyClock::now());
-               }}),
+               [this]() -> asio::awaitable<std::string> { co_return status(); }}),
       timer_(io_) {
   local_.security = make_security(config);
   local_.state = wire::NodeState::ready;
@@ -105,6 +99,9 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
       });
   handler_ = handler.get();
   server_.add(std::move(handler));
+  if (!config.kvstore.snapshots.folder.empty()) {
+    snapshots_ = std::make_unique<SnapshotKeeper>(io_, config, engine_, SteadyClock::now());
+  }
   for (const NodeEntry& server : config.kvstore.servers) {
     if (server.name == config.self) continue;
     links_[server.name] = std::make_shared<Link>(
@@ -114,6 +111,15 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
 }
 
 StoreRun::~StoreRun() = default;
+
+std::string StoreRun::status() const {
+  const TimePoint now = SteadyClock::now();
+  std::optional<SnapshotStatus> snapshots;
+  if (snapshots_) snapshots = snapshots_->status(now);
+  return server_status(local_, engine_,
+                       config::name_in(config::kvstore_type_words, config_.kvstore.type),
+                       config_.kvstore.memory_bytes, snapshots, now);
+}
 
 std::uint16_t StoreRun::listen(Duration patience) {
   return listen_patiently(server_, own_address(own_entry(config_)), local_, patience);
@@ -141,7 +147,14 @@ void StoreRun::end() {
 asio::awaitable<void> StoreRun::tick() {
   while (!ended_) {
     engine_.tick(SteadyClock::now());
+    if (snapshots_) snapshots_->tick(SteadyClock::now());
     deliver();
+    if (snapshots_ && snapshots_->refusal()) {
+      refused_ = true;
+      log(LogLevel::error, "kvserver", *snapshots_->refusal());
+      end();
+      co_return;
+    }
     if (engine_.deposed()) {
       deposed_ = true;
       end();

@@ -11,6 +11,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvserver/link.h"
+#include "dpwa/kvserver/snapshot_keeper.h"
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/net/local_node.h"
@@ -33,6 +34,7 @@ class StoreRun {
   void run();   // until its end
   void stop();  // any thread
   bool deposed() const { return deposed_; }
+  bool refused() const { return refused_; }  // its snapshots are none to start from
   LocalNode& local() { return local_; }
 
  private:
@@ -41,11 +43,13 @@ class StoreRun {
   void deliver();  // what the engine has for others
   void end();
   void note_changes();
+  std::string status() const;
 
   const Config config_;
   boost::asio::io_context io_{1};
   LocalNode local_;
   kvstore::ServerEngine engine_;
+  std::unique_ptr<SnapshotKeeper> snapshots_;  // null: none are configured
   Server server_;
   StoreHandler* handler_ = nullptr;  // of server_
   std::map<std::string, std::shared_ptr<Link>> links_;
@@ -54,6 +58,7 @@ class StoreRun {
   kvstore::ShardCounts counted_;
   bool ended_ = false;
   bool deposed_ = false;
+  bool refused_ = false;
 };
 
 }  // namespace dpwa::kvserver

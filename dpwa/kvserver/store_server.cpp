@@ -74,7 +74,7 @@ class StoreServer::Thread {
   }
 
   std::uint16_t port() const { return port_; }
-  bool failed() const { return failed_; }
+  int failure() const { return failure_; }
 
  private:
   // Incarnations grow, also when the clock stands still.
@@ -87,11 +87,12 @@ class StoreServer::Thread {
     try {
       while (true) {
         current()->run();
+        if (current()->refused()) failure_ = 2;
         if (!current()->deposed() || !begin_again()) return;
       }
     } catch (const std::runtime_error& error) {
       log(LogLevel::error, "kvserver", std::string("cannot begin again: ") + error.what());
-      failed_ = true;
+      failure_ = 1;
     }
   }
 
@@ -118,7 +119,7 @@ class StoreServer::Thread {
   std::uint64_t incarnation_ = 0;
   std::shared_ptr<StoreRun> run_ DPWA_GUARDED_BY(mutex_);
   bool stopped_ DPWA_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> failed_{false};
+  std::atomic<int> failure_{0};
   std::uint16_t port_ = 0;
   std::thread thread_;
 };
@@ -138,8 +139,8 @@ std::optional<std::string> StoreServer::reload_security() {
 std::uint16_t StoreServer::port() const {
   return thread_->port();
 }
-bool StoreServer::failed() const {
-  return thread_->failed();
+int StoreServer::failure() const {
+  return thread_->failure();
 }
 
 }  // namespace dpwa::kvserver

@@ -28,7 +28,9 @@ class StoreServer {
   // Reads the files of the security section again, as Node::reload_security().
   std::optional<std::string> reload_security();
   std::uint16_t port() const;  // in use, once started
-  bool failed() const;         // it could not begin again, and has ended. Any thread
+  // Any thread: it has ended because it could not begin again (1), or because its snapshots are
+  // none to start from (2), with a line in the log. 0: it has not.
+  int failure() const;
 
  private:
   class Thread;

@@ -28,6 +28,13 @@ struct ServerEntry {
   bool operator==(const ServerEntry&) const = default;
 };
 
+// One snapshot of all servers on their disks. Ordered by age.
+struct SnapshotId {
+  std::uint64_t run = 0;     // Epoch::run of the servers that wrote it
+  std::uint32_t number = 0;  // from 1, in the order in which a run writes them; 0: none
+  auto operator<=>(const SnapshotId&) const = default;
+};
+
 struct WorkerEntry {
   MemberId id;
   std::uint64_t first_step = 0;  // it takes part in the steps from this one on
@@ -41,6 +48,10 @@ struct Epoch {
   std::uint64_t number = 0;          // 0: none yet
   std::vector<ServerEntry> servers;  // in the order of the cluster file, always all of them
   std::vector<WorkerEntry> workers;  // in the order of their names
+  // The number of the first epoch after all servers had started, and the snapshot that they started
+  // from: the same in all epochs until all have ended.
+  std::uint64_t run = 0;
+  SnapshotId from{};
   bool operator==(const Epoch&) const = default;
 
   const WorkerEntry* worker(const std::string& name) const;

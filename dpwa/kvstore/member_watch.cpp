@@ -1,6 +1,7 @@
 #include "dpwa/kvstore/member_watch.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace dpwa::kvstore {
@@ -78,19 +79,75 @@ bool MemberWatch::proposes(const Epoch& current, TimePoint now) const {
   return first != current.servers.end() && first->id == self_;
 }
 
+const Beat& MemberWatch::beat_of(const ServerEntry& server, const Beat& own) const {
+  static const Beat none;
+  if (server.id.name == self_.name) return own;
+  const auto found = views_.find(server.id.name);
+  return found == views_.end() ? none : found->second.beat;
+}
+
+// Whether all servers of the file are there, without an epoch and with their stock.
+bool MemberWatch::at_start(const Epoch& current, const Beat& own, TimePoint now) const {
+  if (current.number != 0) return false;
+  return std::ranges::all_of(current.servers, [&](const ServerEntry& server) {
+    const auto found = views_.find(server.id.name);
+    if (found == views_.end()) return false;
+    const Beat& beat = beat_of(server, own);
+    return beat.epoch == 0 && beat.stock.listed &&
+           alive({server.id.name, found->second.incarnation}, now);
+  });
+}
+
+std::optional<MemberWatch::Start> MemberWatch::start(const Epoch& current, const Beat& own,
+                                                     TimePoint now) const {
+  if (!at_start(current, own, now)) return std::nullopt;
+  std::set<SnapshotId> common(own.stock.held.begin(), own.stock.held.end());
+  bool had_complete = false;
+  std::string held;
+  for (const ServerEntry& server : current.servers) {
+    const Stock& stock = beat_of(server, own).stock;
+    had_complete = had_complete || stock.had_complete;
+    std::erase_if(common,
+                  [&](const SnapshotId& id) { return std::ranges::count(stock.held, id) == 0; });
+    const auto newest = std::ranges::max_element(stock.held);
+    held += (held.empty() ? "" : ", ") + server.id.name + ": ";
+    held += newest == stock.held.end() ? "none" : "up to " + std::to_string(newest->number);
+  }
+  if (!common.empty()) return Start{*common.rbegin(), {}};
+  if (!had_complete) return Start{};
+  return Start{{}, "no snapshot of the servers is at all of them (" + held + ")"};
+}
+
+std::uint32_t MemberWatch::stored_everywhere(const Epoch& current, const Beat& own) const {
+  std::uint32_t number = own.stored;
+  for (const ServerEntry& server : current.servers) {
+    number = std::min(number, beat_of(server, own).stored);
+  }
+  return number;
+}
+
+std::uint32_t MemberWatch::over_everywhere(const Epoch& current, const Beat& own) const {
+  std::uint32_t number = own.over;
+  for (const ServerEntry& server : current.servers) {
+    number = std::min(number, beat_of(server, own).over);
+  }
+  return number;
+}
+
 // Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
 // before all of them ended, because incarnations grow.
 std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& own,
                                               TimePoint now) const {
   if (current.servers.front().id.name != self_.name) return std::nullopt;
+  if (!at_start(current, own, now) || !own.stock.loaded) return std::nullopt;
   Epoch next = current;
   for (ServerEntry& server : next.servers) {
-    const auto found = views_.find(server.id.name);
-    if (found == views_.end() || found->second.beat.epoch != 0) return std::nullopt;
-    server = {{server.id.name, found->second.incarnation}, ServerState::up};
-    if (!alive(server.id, now)) return std::nullopt;
+    if (beat_of(server, own).stock.loaded != own.stock.loaded) return std::nullopt;
+    server = {{server.id.name, views_.at(server.id.name).incarnation}, ServerState::up};
     next.number = std::max(next.number, server.id.incarnation);
   }
+  next.run = next.number;
+  next.from = *own.stock.loaded;
   change_workers(next, current, own, now);
   if (next.workers.size() < options_.min_workers) return std::nullopt;
   return next;

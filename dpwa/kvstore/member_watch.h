@@ -12,6 +12,17 @@
 
 namespace dpwa::kvstore {
 
+inline constexpr std::size_t max_snapshots_held = 64;
+
+// What a server that starts has on its disk.
+struct Stock {
+  bool listed = false;               // the rest is known
+  bool had_complete = false;         // there is a file, sound or not, of a snapshot that all had
+  std::vector<SnapshotId> held;      // whose part it has, the newest max_snapshots_held of them
+  std::optional<SnapshotId> loaded;  // its slices are of this one; number 0: it begins empty
+  bool operator==(const Stock&) const = default;
+};
+
 // Sent to every server, some times a second, by every worker and every other server.
 struct Beat {
   std::uint64_t epoch = 0;
@@ -21,9 +32,15 @@ struct Beat {
   bool joins = false;    // worker: its training loop is there and wants to take part
   // Worker: the longest of its recent steps, without waits; 0: it has made too few.
   std::uint64_t longest_step_us = 0;
-  std::uint32_t snapshot = 0;  // server: the last that it has heard of
+  // Server: the last that it has heard of. Worker: as WorkerEngine::past_snapshot().
+  std::uint32_t snapshot = 0;
   // Server: the servers in state filling that have stored all that this one has for them.
   std::vector<std::uint16_t> filled;
+  // Server: the last snapshot of this run of which its part is on its disk, and the last of which
+  // the part is on the disk or was given up.
+  std::uint32_t stored = 0;
+  std::uint32_t over = 0;
+  Stock stock{};  // server, before the first epoch
   bool operator==(const Beat&) const = default;
 };
 
@@ -56,6 +73,20 @@ class MemberWatch {
   // `own`: the beat that this server would send.
   std::optional<Epoch> successor(const Epoch& current, const Beat& own, TimePoint now) const;
 
+  // Before the first epoch: the snapshot to start from, once all servers have said what they have;
+  // number 0: none, they begin empty. A line instead when there were snapshots and none of them is
+  // at all servers.
+  struct Start {
+    SnapshotId from;
+    std::string problem;
+  };
+  std::optional<Start> start(const Epoch& current, const Beat& own, TimePoint now) const;
+
+  // Of the servers that are up: the last snapshot that all have stored, and the last that is over
+  // at all.
+  std::uint32_t stored_everywhere(const Epoch& current, const Beat& own) const;
+  std::uint32_t over_everywhere(const Epoch& current, const Beat& own) const;
+
   // The servers that are gone and were the only ones to have their slices: the run cannot go on
   // before they answer again.
   std::vector<std::string> missing(const Epoch& current, TimePoint now) const;
@@ -74,6 +105,8 @@ class MemberWatch {
   bool alive(const MemberId& member, TimePoint now) const;
   bool hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const;
   bool proposes(const Epoch& current, TimePoint now) const;
+  bool at_start(const Epoch& current, const Beat& own, TimePoint now) const;
+  const Beat& beat_of(const ServerEntry& server, const Beat& own) const;
   std::optional<Epoch> first_epoch(const Epoch& current, const Beat& own, TimePoint now) const;
   bool can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const;
   bool is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const;

@@ -1,5 +1,6 @@
 #include "dpwa/kvstore/server_engine.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -22,10 +23,67 @@ ServerEngine::ServerEngine(const ServerOptions& options, const MemberId& self,
     : options_(options),
       epochs_(self, servers, options.retry),
       watch_(with_replicas(options.watch, options.shard.replicas), self, now),
-      shard_(options.shard, self.name) {}
+      shard_(options.shard, self.name) {
+  if (options.snapshots) return;
+  stock_.listed = true;
+  stock_.loaded = SnapshotId{};
+}
 
 Beat ServerEngine::beat() const {
-  return {epoch().number, shard_.clock(), false, false, 0, shard_.snapshot(), shard_.filled()};
+  Beat beat;
+  beat.epoch = epoch().number;
+  beat.clock = std::max(shard_.clock(), loaded_clock_);
+  beat.snapshot = shard_.snapshot();
+  beat.filled = shard_.filled();
+  beat.stored = stored_;
+  beat.over = over_;
+  if (beat.epoch == 0) beat.stock = stock_;
+  return beat;
+}
+
+void ServerEngine::snapshot_over(std::uint32_t number, bool stored) {
+  over_ = std::max(over_, number);
+  if (stored) stored_ = std::max(stored_, number);
+}
+
+void ServerEngine::set_stock(std::vector<SnapshotId> held, bool had_complete) {
+  std::ranges::sort(held);
+  if (held.size() > max_snapshots_held) held.erase(held.begin(), held.end() - max_snapshots_held);
+  stock_.listed = true;
+  stock_.had_complete = had_complete;
+  stock_.held = std::move(held);
+  beaten_ = TimePoint::min();  // the others wait for it
+}
+
+void ServerEngine::load(const SnapshotId& from, std::vector<ShardEngine::Captured> slices) {
+  loaded_clock_ = 0;
+  for (const ShardEngine::Captured& each : slices) {
+    loaded_clock_ = std::max(loaded_clock_, each.state.round);
+    for (const auto& [name, clock] : each.state.clocks) {
+      loaded_clock_ = std::max(loaded_clock_, clock.next);
+    }
+  }
+  stock_.loaded = from;
+  loaded_ = std::move(slices);
+  beaten_ = TimePoint::min();
+}
+
+// What was loaded belongs to this epoch, or to none.
+void ServerEngine::take_up_loaded() {
+  auto slices = std::exchange(loaded_, {});
+  const bool first = epoch().number == epoch().run;
+  if (first && stock_.loaded != epoch().from) {
+    deposed_ = true;
+    return;
+  }
+  loaded_clock_ = 0;
+  shard_.announce_snapshot(epoch().from.number);
+  if (!first) return;
+  const auto servers = static_cast<std::uint32_t>(epoch().servers.size());
+  for (ShardEngine::Captured& each : slices) {
+    each.state.snapshot = epoch().from.number;
+    shard_.restore(each.slice, each.spec, servers, std::move(each.state));
+  }
 }
 
 void ServerEngine::take_up_epoch(TimePoint now) {
@@ -34,6 +92,8 @@ void ServerEngine::take_up_epoch(TimePoint now) {
     deposed_ = member_;
     return;
   }
+  if (!member_) take_up_loaded();
+  if (deposed_) return;
   member_ = true;
   watch_.installed(epoch(), now);
   shard_.install(epoch(), now);
@@ -48,6 +108,9 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         if constexpr (std::is_same_v<Content, Beat>) {
           watch_.heard(from, content, now);
           shard_.announce_snapshot(content.snapshot);
+          if (epoch().worker(from.name) != nullptr) {
+            shard_.passed_snapshot(from, content.snapshot);
+          }
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, EpochNews,
                                        AskEpoch>) {

@@ -17,6 +17,8 @@ struct ServerOptions {
   WatchOptions watch;  // `replicas` is that of `shard`
   Duration beat = std::chrono::milliseconds(250);
   Duration retry = std::chrono::milliseconds(500);  // of a proposal without a majority
+  // The first epoch waits for set_stock() of all servers, and for load() of what start() says.
+  bool snapshots = false;
 };
 
 // The decisions of one server of the store: members, epochs and slices. Messages in, messages out.
@@ -48,11 +50,20 @@ class ServerEngine {
     return shard_.snapshot();
   }
   std::vector<ShardEngine::Captured> take_captured() { return shard_.take_captured(); }
-  // Before the first message: a slice that this server had.
-  void restore(const SliceId& slice, const ValueSpec& spec, SliceState state) {
-    const auto servers = static_cast<std::uint32_t>(epoch().servers.size());
-    shard_.restore(slice, spec, servers, std::move(state));
+  // For the other servers: the part of this one is on its disk, or was given up.
+  void snapshot_over(std::uint32_t number, bool stored);
+  std::uint32_t stored_everywhere() const { return watch_.stored_everywhere(epoch(), beat()); }
+  std::uint32_t over_everywhere() const { return watch_.over_everywhere(epoch(), beat()); }
+
+  // --- the start from a snapshot, before the first epoch
+  void set_stock(std::vector<SnapshotId> held, bool had_complete);
+  std::optional<MemberWatch::Start> start(TimePoint now) const {
+    return watch_.start(epoch(), beat(), now);
   }
+  // The slices of this server, as that snapshot has them; once. They are its values from the first
+  // epoch on, unless that begins with another snapshot: then this incarnation ends (deposed()).
+  void load(const SnapshotId& from, std::vector<ShardEngine::Captured> slices);
+  bool loaded() const { return stock_.loaded.has_value(); }
 
   const Epoch& epoch() const { return epochs_.installed(); }
   const MemberId& self() const { return epochs_.self(); }
@@ -63,11 +74,17 @@ class ServerEngine {
  private:
   Beat beat() const;
   void take_up_epoch(TimePoint now);
+  void take_up_loaded();
 
   const ServerOptions options_;
   EpochEngine epochs_;
   MemberWatch watch_;
   ShardEngine shard_;
+  Stock stock_;
+  std::vector<ShardEngine::Captured> loaded_;  // until the first epoch
+  std::uint64_t loaded_clock_ = 0;
+  std::uint32_t stored_ = 0;
+  std::uint32_t over_ = 0;
   bool member_ = false;  // of some epoch
   bool deposed_ = false;
   TimePoint beaten_ = TimePoint::min();

@@ -89,6 +89,8 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
     end_capture(entry);
   }
   all_synced_ = false;
+  std::erase_if(passed_, [&](const auto& each) { return !epoch_.has(each.first); });
+  capture_untouched();
   continue_sync(now);
 }
 
@@ -122,6 +124,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
     return;
   }
   auto& waiting = inits_[id];
+  std::erase_if(waiting, [&](const Waiter& each) { return each.worker == from.name; });
   waiting.push_back(waiter);
   if (from.name != epoch_.workers.front().id.name) return;
   const std::size_t bytes = slice.elements.count * size_of(message.spec.dtype);
@@ -190,8 +193,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
     return refused(AnswerKind::bad_optimizer,
                    who + "the optimizer is unknown to this server, or its options are not sound");
   } else {
-    const std::uint64_t state =
-        OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
+    const std::uint64_t state = OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
     const std::uint64_t has = held.optimizer->bytes().size();
     const auto why = state > has ? shortage(state - has) : std::nullopt;
     if (why) return refused(AnswerKind::no_memory, who + *why);
@@ -217,6 +219,12 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& m
   // Sent again: the earlier one was lost, or is still waiting.
   std::erase_if(found->second.pulls,
                 [&](const PullWaiter& pull) { return pull.worker == from && pull.tag == tag; });
+  const auto waiting = std::ranges::count(found->second.pulls, from, &PullWaiter::worker);
+  if (static_cast<std::size_t>(waiting) >= most_waiting_pulls) {
+    return refused(AnswerKind::wrong_spec, "key " + message.slice.key.text() + ", worker " +
+                                               from.name + ": " + std::to_string(waiting) +
+                                               " earlier pulls of it wait");
+  }
   found->second.pulls.push_back({from, tag, message.clock, message.known_version});
   serve_pulls(*found);
 }
@@ -252,6 +260,11 @@ std::optional<std::string> ShardEngine::shortage(std::uint64_t more_bytes) const
          std::to_string(more_bytes) + " more are beyond its bound of " +
          std::to_string(rules_.memory_bytes) +
          "; accepted: a larger kvstore.memory_bytes, or more servers";
+}
+
+std::size_t ShardEngine::primaries() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      slices_, [&](const Entry& entry) { return is_primary(entry.second.home); }));
 }
 
 std::size_t ShardEngine::without_replica() const {

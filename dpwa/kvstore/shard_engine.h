@@ -52,6 +52,11 @@ struct ShardCounts {
   std::uint64_t not_finite = 0;
 };
 
+// Of one worker and one slice: pushes whose rounds are open, and pulls that wait. WorkerEngine has
+// one push and its window of pulls under way; further ones are refused.
+inline constexpr std::size_t most_open_rounds = 16;
+inline constexpr std::size_t most_waiting_pulls = 64;
+
 // The slices of one server: which pushes count, when a round closes, what a pull waits for, and
 // what the replica has to store first. A push is acknowledged, and a pull sees it as done, after
 // the replica has it. Pure: time is an argument, messages go out through take(). One owner, one
@@ -93,11 +98,14 @@ class ShardEngine {
   // step belong to the snapshot, also those that a server sees after the push of a faster worker.
   // With merged pushes a round belongs to it unless one of its workers had heard of it.
   //
+  // A slice that nobody pushes is captured once each worker has said that all its pushes from
+  // before the snapshot are acknowledged.
+  //
   // A slice whose primary is replaced meanwhile is not captured: the snapshot stays incomplete, and
   // another one, with a higher number, has to be begun.
-  void announce_snapshot(std::uint32_t number) {
-    if (number > snapshot_) snapshot_ = number;
-  }
+  void announce_snapshot(std::uint32_t number);
+  // Every push of this worker that states an earlier snapshot is acknowledged; no more follow.
+  void passed_snapshot(const MemberId& worker, std::uint32_t number);
   std::uint32_t snapshot() const { return snapshot_; }
   struct Captured {
     std::uint32_t snapshot = 0;
@@ -119,6 +127,7 @@ class ShardEngine {
   };
   std::optional<View> view(const SliceId& slice) const;
   std::size_t size() const { return slices_.size(); }
+  std::size_t primaries() const;  // of them: those that workers find here
   // That memory_bytes bounds.
   std::uint64_t bytes() const;
   // The slices that workers find here and that no other server has stored, where one should.
@@ -220,7 +229,9 @@ class ShardEngine {
   void update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now);
   void apply(Held& held, const Forward& change);
   // --- snapshots (shard_snapshots.cpp)
+  bool is_past(const Held& held, const MemberId& worker, std::uint32_t number) const;
   static void begin_capture(Held& held, std::uint32_t number);
+  void capture_untouched();
   void capture(Entry& entry, const Forward& change);
   void end_capture(Entry& entry);
   void serve_pulls(Entry& entry);
@@ -247,6 +258,7 @@ class ShardEngine {
   std::uint64_t clock_ = 0;
   ShardCounts counts_;
   std::uint32_t snapshot_ = 0;
+  std::map<MemberId, std::uint32_t> passed_;  // as passed_snapshot() has it
   std::vector<Captured> captured_;
   std::vector<Outgoing> outgoing_;
 };

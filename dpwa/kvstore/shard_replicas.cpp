@@ -52,20 +52,8 @@ void ShardEngine::continue_sync(TimePoint now) {
 void ShardEngine::send_copy(Entry& entry, TimePoint now) {
   auto& [id, held] = entry;
   mark_syncing(entry, now);
-  Copy copy;
+  Copy copy = copy_of(id, held.spec, held);
   copy.epoch = epoch_.number;
-  copy.slice = id;
-  copy.spec = held.spec;
-  copy.version = held.version;
-  copy.stamp = held.stamp;
-  copy.round = held.round;
-  copy.values = held.values;
-  copy.optimizer = held.optimizer_options;
-  copy.optimizer_steps = held.optimizer->steps();
-  const auto state = held.optimizer->bytes();
-  copy.optimizer_state.assign(state.begin(), state.end());
-  copy.snapshot = held.snapshot;
-  for (const auto& [name, clock] : held.clocks) copy.clocks.push_back(clock);
   send(epoch_.servers[*backup_of(held.home)].id.name, 0, std::move(copy));
 }
 
@@ -150,39 +138,23 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
   if (message.slice.index >= cuts.size()) return;
   const Slice& slice = cuts[message.slice.index];
   if (!from_primary(from, message.epoch, slice.server)) return;
-  const DType dtype = message.spec.dtype;
-  const std::uint64_t elements = slice.elements.count;
-  if (!message.values || message.values->size() != elements * size_of(dtype)) return;
-  OptimizerState optimizer;
-  if (!message.optimizer.empty()) {
-    const auto options = decode_options(message.optimizer);
-    if (!options) return;
-    auto restored = OptimizerState::restored(*options, dtype, elements, message.optimizer_steps,
-                                             message.optimizer_state);
-    if (!restored) return;
-    optimizer = *std::move(restored);
-  }
-  Held& held = slices_[message.slice];
-  if (!held.compared || held.version < message.version) {
+  const SliceId id = message.slice;
+  const ValueSpec spec = message.spec;
+  auto state = state_of(std::move(message), slice.elements.count);
+  if (!state) return;
+  Held& held = slices_[id];
+  if (!held.compared || held.version < state->version) {
     held = {};
-    held.spec = std::move(message.spec);
-    held.home = slice.server;
-    held.elements = elements;
-    held.version = message.version;
-    held.stamp = message.stamp;
-    held.round = message.round;
+    static_cast<SliceState&>(held) = *std::move(state);
     // A memory of its own: the sender goes on with the other.
-    held.values = std::make_shared<Bytes>(*message.values);
-    held.optimizer = std::make_shared<OptimizerState>(std::move(optimizer));
-    held.snapshot = message.snapshot;
-    held.optimizer_options = std::move(message.optimizer);
-    for (const Advance& clock : message.clocks) {
-      held.clocks[clock.worker.name] = clock;
-      clock_ = std::max(clock_, clock.next);
-    }
+    held.values = std::make_shared<Bytes>(*held.values);
+    held.spec = spec;
+    held.home = slice.server;
+    held.elements = slice.elements.count;
+    for (const auto& [name, clock] : held.clocks) clock_ = std::max(clock_, clock.next);
     held.compared = true;
   }
-  send(from.name, 0, Stored{epoch_.number, message.slice, held.version});
+  send(from.name, 0, Stored{epoch_.number, id, held.version});
 }
 
 }  // namespace dpwa::kvstore

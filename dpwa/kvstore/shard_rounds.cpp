@@ -36,6 +36,15 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
     waiter.kind = AnswerKind::late;
     return answer(entry, waiter);
   }
+  if (!held.rounds.contains(message.step)) {
+    const auto open =
+        std::ranges::count_if(held.rounds, [&](const auto& each) { return each.second.has(from); });
+    if (static_cast<std::size_t>(open) >= most_open_rounds) {
+      return refuse(from.name, tag, entry.first, AnswerKind::wrong_spec, message.step,
+                    "key " + entry.first.key.text() + ", worker " + from.name + ": " +
+                        std::to_string(open) + " earlier pushes of it wait for other workers");
+    }
+  }
   Round& round = held.rounds[message.step];
   round.snapshot = std::max(round.snapshot, message.snapshot);
   if (round.has(from)) {

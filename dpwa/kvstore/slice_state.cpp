@@ -10,6 +10,45 @@ void advance(std::map<std::string, Advance>& clocks, const Advance& by) {
   if (by.worker == clock.worker) clock.next = std::max(clock.next, by.next);
 }
 
+Copy copy_of(const SliceId& slice, const ValueSpec& spec, const SliceState& state) {
+  Copy copy;
+  copy.slice = slice;
+  copy.spec = spec;
+  copy.version = state.version;
+  copy.stamp = state.stamp;
+  copy.round = state.round;
+  for (const auto& [name, clock] : state.clocks) copy.clocks.push_back(clock);
+  copy.values = state.values;
+  copy.optimizer = state.optimizer_options;
+  copy.optimizer_steps = state.optimizer->steps();
+  const auto arrays = state.optimizer->bytes();
+  copy.optimizer_state.assign(arrays.begin(), arrays.end());
+  copy.snapshot = state.snapshot;
+  return copy;
+}
+
+std::optional<SliceState> state_of(Copy copy, std::uint64_t elements) {
+  const DType dtype = copy.spec.dtype;
+  if (!copy.values || copy.values->size() != elements * size_of(dtype)) return std::nullopt;
+  SliceState state;
+  if (!copy.optimizer.empty()) {
+    const auto options = decode_options(copy.optimizer);
+    if (!options) return std::nullopt;
+    auto restored = OptimizerState::restored(*options, dtype, elements, copy.optimizer_steps,
+                                             copy.optimizer_state);
+    if (!restored) return std::nullopt;
+    state.optimizer = std::make_shared<OptimizerState>(*std::move(restored));
+  }
+  state.version = copy.version;
+  state.stamp = copy.stamp;
+  state.round = copy.round;
+  state.snapshot = copy.snapshot;
+  state.values = std::move(copy.values);
+  state.optimizer_options = std::move(copy.optimizer);
+  for (const Advance& clock : copy.clocks) state.clocks[clock.worker.name] = clock;
+  return state;
+}
+
 void SliceState::apply(DType dtype, const Forward& change) {
   if (!change.gradient.empty()) {
     if (values.use_count() > 1) values = std::make_shared<Bytes>(*values);

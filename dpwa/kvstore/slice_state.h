@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "dpwa/kvstore/messages.h"
@@ -26,6 +27,11 @@ struct SliceState {
   // The same on the primary, on the backup and in a snapshot, so all have the same bits.
   void apply(DType dtype, const Forward& change);
 };
+
+// The whole of a slice as a message, for a replica or a file; the values are shared. `epoch` is 0.
+Copy copy_of(const SliceId& slice, const ValueSpec& spec, const SliceState& state);
+// None: what the message has is not of a slice with so many elements.
+std::optional<SliceState> state_of(Copy copy, std::uint64_t elements);
 
 // Of one incarnation of a worker; a later one goes before it.
 void advance(std::map<std::string, Advance>& clocks, const Advance& by);

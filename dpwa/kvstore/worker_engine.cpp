@@ -54,6 +54,11 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
 }
 
 void WorkerEngine::push(Push push, int priority) {
+  if (push.step >= pushed_steps_) {
+    pushed_steps_ = push.step + 1;
+    step_snapshot_ = snapshot_;
+  }
+  push.snapshot = step_snapshot_;
   if (options_.merged && !push.wants_value) {
     // A push before it that only waits for the end of its round: find out when that is.
     const auto line = lines_.find(push.slice);
@@ -63,6 +68,15 @@ void WorkerEngine::push(Push push, int priority) {
     if (before) confirm(push.slice, push.step);
   }
   add(std::move(push), priority);
+}
+
+std::uint32_t WorkerEngine::past_snapshot() const {
+  std::uint32_t number = step_snapshot_;
+  for (const auto& [tag, request] : requests_) {
+    const Push* push = std::get_if<Push>(&request.content);
+    if (push != nullptr) number = std::min(number, push->snapshot);
+  }
+  return number;
 }
 
 void WorkerEngine::confirm(const SliceId& slice, std::uint64_t clock) {
@@ -183,7 +197,7 @@ void WorkerEngine::tick(TimePoint now) {
   }
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
-  Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, 0, {}};
+  Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, past_snapshot(), {}};
   if (steps_.size() >= steps_to_learn_from) {
     const auto longest = std::ranges::max(steps_);
     beat.longest_step_us = static_cast<std::uint64_t>(longest / std::chrono::microseconds(1)) + 1;

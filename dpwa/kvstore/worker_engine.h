@@ -47,7 +47,8 @@ class WorkerEngine {
   // All slices of a key; `values` of the whole key, empty if another worker's are to be taken.
   // Throws std::invalid_argument when the key is known already.
   void init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values);
-  // The epoch is filled in, and `lent` stays with the caller until the event Pushed.
+  // The epoch and the snapshot are filled in: all pushes of a step state one snapshot. `lent` stays
+  // with the caller until the event Pushed.
   void push(Push push, int priority = 0);
   void pull(Pull pull, int priority = 0);
   // The step that is pushed next; and the loop waits for pulls from now on, or computes.
@@ -88,8 +89,8 @@ class WorkerEngine {
   using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Failed>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
-  // The last that was heard of: at the beginning of a step, for its pushes.
-  std::uint32_t snapshot() const { return snapshot_; }
+  // Every push that states an earlier snapshot than this one is acknowledged, and no more follow.
+  std::uint32_t past_snapshot() const;
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
   std::size_t outstanding() const { return requests_.size(); }
@@ -139,8 +140,10 @@ class WorkerEngine {
   std::uint64_t clock_ = 0;
   bool waiting_ = true;
   TimePoint computes_since_{};
-  std::deque<Duration> steps_;  // the recent ones, without waits
-  std::uint32_t snapshot_ = 0;
+  std::deque<Duration> steps_;       // the recent ones, without waits
+  std::uint32_t snapshot_ = 0;       // the last that was heard of
+  std::uint64_t pushed_steps_ = 0;   // the step of the last push, plus 1
+  std::uint32_t step_snapshot_ = 0;  // as of the first push of that step
   std::uint64_t next_tag_ = 1;
   Requests requests_;
   std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order

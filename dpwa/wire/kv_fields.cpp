@@ -111,6 +111,16 @@ std::vector<kvstore::Advance> read_advances(Reader& in) {
   return advances;
 }
 
+void write(Writer& out, const kvstore::SnapshotId& id) {
+  out.u64(id.run);
+  out.u32(id.number);
+}
+
+kvstore::SnapshotId read_snapshot_id(Reader& in) {
+  const std::uint64_t run = in.u64();
+  return {run, in.u32()};
+}
+
 void write(Writer& out, const kvstore::Epoch& epoch) {
   require_count(epoch.servers.size(), max_kv_servers, "servers");
   require_count(epoch.workers.size(), max_kv_workers, "workers");
@@ -125,6 +135,8 @@ void write(Writer& out, const kvstore::Epoch& epoch) {
     write_member(out, worker.id);
     out.u64(worker.first_step);
   }
+  out.u64(epoch.run);
+  write(out, epoch.from);
 }
 
 kvstore::Epoch read_epoch(Reader& in) {
@@ -147,6 +159,8 @@ kvstore::Epoch read_epoch(Reader& in) {
     worker.first_step = in.u64();
     epoch.workers.push_back(std::move(worker));
   }
+  epoch.run = in.u64();
+  epoch.from = read_snapshot_id(in);
   return epoch;
 }
 

@@ -31,9 +31,13 @@ kvstore::Bytes read_options(Reader& in);
 void write(Writer& out, const std::vector<kvstore::Advance>& advances);
 std::vector<kvstore::Advance> read_advances(Reader& in);
 
+//   disk     u64 run; u32 number: a snapshot on the disks of the servers
+void write(Writer& out, const kvstore::SnapshotId& id);
+kvstore::SnapshotId read_snapshot_id(Reader& in);
+
 //   epoch    u64 number; u16 number of servers, at most 256, and for each: name, u64 incarnation,
 //            u8 state: 1 down, 2 filling, 3 up; u16 number of workers, at most 4,096, and for each:
-//            name, u64 incarnation, u64 first step
+//            name, u64 incarnation, u64 first step; u64 run; disk: that the run began with
 void write(Writer& out, const kvstore::Epoch& epoch);
 kvstore::Epoch read_epoch(Reader& in);
 

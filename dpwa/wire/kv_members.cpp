@@ -4,11 +4,16 @@
 
 namespace dpwa::wire {
 
-// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins; u64 longest step in µs; u32
-// snapshot; u16 number
-//               of filled servers, at most 256; for each its place, u16
+// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins; u64 longest step in µs;
+//               u32 snapshot; u16 number of filled servers, at most 256; for each its place, u16;
+//               u32 stored; u32 over; u8 1: the rest is known; u8 1: had a complete one;
+//               u8 1: loaded; disk: that was loaded; u16 number held, at most 64; for each: disk
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
+  const kvstore::Stock& stock = message.stock;
+  if (stock.held.size() > kvstore::max_snapshots_held) {
+    throw std::invalid_argument("too many snapshots");
+  }
   out.u64(message.epoch);
   out.u64(message.clock);
   out.u8(message.waiting ? 1 : 0);
@@ -17,6 +22,14 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   out.u32(message.snapshot);
   out.u16(static_cast<std::uint16_t>(message.filled.size()));
   for (const std::uint16_t server : message.filled) out.u16(server);
+  out.u32(message.stored);
+  out.u32(message.over);
+  out.u8(stock.listed ? 1 : 0);
+  out.u8(stock.had_complete ? 1 : 0);
+  out.u8(stock.loaded ? 1 : 0);
+  write(out, stock.loaded.value_or(kvstore::SnapshotId{}));
+  out.u16(static_cast<std::uint16_t>(stock.held.size()));
+  for (const kvstore::SnapshotId& id : stock.held) write(out, id);
 }
 
 // KV_BALLOT     u64 base; u64 ballot
@@ -55,22 +68,48 @@ void write_fields(Writer& out, const kvstore::EpochNews& message) {
 // KV_ASK_EPOCH  nothing
 void write_fields(Writer&, const kvstore::AskEpoch&) {}
 
+namespace {
+
+kvstore::Stock read_stock(Reader& in) {
+  kvstore::Stock stock;
+  stock.listed = read_bool(in, "stock");
+  stock.had_complete = read_bool(in, "complete");
+  const bool loaded = read_bool(in, "loaded");
+  const kvstore::SnapshotId id = read_snapshot_id(in);
+  in.require(loaded || id == kvstore::SnapshotId{}, Fault::bad_value,
+             "a snapshot that is not loaded");
+  if (loaded) stock.loaded = id;
+  const std::size_t held = in.u16();
+  in.require(held <= kvstore::max_snapshots_held, Fault::bad_value, "too many snapshots");
+  for (std::size_t i = 0; i < held && !in.failed(); ++i) {
+    stock.held.push_back(read_snapshot_id(in));
+  }
+  return stock;
+}
+
+kvstore::Beat read_beat(Reader& in) {
+  kvstore::Beat beat;
+  beat.epoch = in.u64();
+  beat.clock = in.u64();
+  beat.waiting = read_bool(in, "wait");
+  beat.joins = read_bool(in, "join");
+  beat.longest_step_us = in.u64();
+  beat.snapshot = in.u32();
+  const std::size_t filled = in.u16();
+  in.require(filled <= max_kv_servers, Fault::bad_value, "too many servers");
+  for (std::size_t i = 0; i < filled && !in.failed(); ++i) beat.filled.push_back(in.u16());
+  beat.stored = in.u32();
+  beat.over = in.u32();
+  beat.stock = read_stock(in);
+  return beat;
+}
+
+}  // namespace
+
 kvstore::Message read_member_message(Reader& in, MessageType type) {
   if (type == MessageType::kv_epoch) return kvstore::EpochNews{read_epoch(in)};
   if (type == MessageType::kv_ask_epoch) return kvstore::AskEpoch{};
-  if (type == MessageType::kv_beat) {
-    kvstore::Beat beat;
-    beat.epoch = in.u64();
-    beat.clock = in.u64();
-    beat.waiting = read_bool(in, "wait");
-    beat.joins = read_bool(in, "join");
-    beat.longest_step_us = in.u64();
-    beat.snapshot = in.u32();
-    const std::size_t filled = in.u16();
-    in.require(filled <= max_kv_servers, Fault::bad_value, "too many servers");
-    for (std::size_t i = 0; i < filled && !in.failed(); ++i) beat.filled.push_back(in.u16());
-    return beat;
-  }
+  if (type == MessageType::kv_beat) return read_beat(in);
   const std::uint64_t base = in.u64();
   const std::uint64_t ballot = in.u64();
   switch (type) {

@@ -1,15 +1,16 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include <algorithm>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
-#include "dpwa/net/status_query.h"
+#include "dpwa/security/key_file.h"
+#include "dpwa/wire/messages.h"
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/process/cluster_run.h"
+#include "test/process/server_processes.h"
+#include "test/support/certificates.h"
+#include "test/support/raw_socket.h"
 
 // Servers of the store as processes, which are killed and stopped while a worker trains.
 
@@ -18,61 +19,7 @@ namespace {
 
 using kvstore::Key;
 using test::holds_in_time;
-
-class ServerProcesses {
- public:
-  explicit ServerProcesses(const Config& config) : config_(config) {
-    std::string name = "/tmp/dpwa_kvserver.XXXXXX";
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    directory_ = name;
-    std::ofstream(directory_ / "cluster.yaml") << to_yaml(with_ports(config));
-    for (const NodeEntry& server : config.kvstore.servers) start(server.name);
-  }
-  ~ServerProcesses() {
-    processes_.clear();
-    std::filesystem::remove_all(directory_);
-  }
-
-  void start(const std::string& name) {
-    processes_.erase(name);
-    processes_.emplace(
-        name, test::ChildProcess({DPWA_CLI, "kvserver", "--config",
-                                  (directory_ / "cluster.yaml").string(), "--name", name},
-                                 directory_ / (name + ".log")));
-  }
-  test::ChildProcess& at(const std::string& name) { return processes_.at(name); }
-
-  nlohmann::json status(const std::string& name) const {
-    const auto& servers = config_.kvstore.servers;
-    const auto entry = std::ranges::find(servers, name, &NodeEntry::name);
-    const auto answers = query_status(config_.cluster, {{name, {entry->host}, entry->port}},
-                                      std::chrono::seconds(2), nullptr);
-    return nlohmann::json::parse(answers.front().json, nullptr, false);
-  }
-  // Up, and every slice that workers find at a server lies on another one as well.
-  bool whole() const {
-    return std::ranges::all_of(config_.kvstore.servers, [&](const NodeEntry& server) {
-      const auto found = status(server.name);
-      return found.is_object() && found["state"] == "up" && found["without_replica"] == 0;
-    });
-  }
-  std::string log(const std::string& name) const {
-    std::ifstream file(directory_ / (name + ".log"));
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
- private:
-  // The nodes of these tests do not listen, but a file has a port for each.
-  static Config with_ports(Config config) {
-    std::uint16_t port = 1;
-    for (NodeEntry& node : config.nodes) node.port = port++;
-    return config;
-  }
-
-  const Config config_;
-  std::filesystem::path directory_;
-  std::map<std::string, test::ChildProcess> processes_;
-};
+using test::ServerProcesses;
 
 Config replicated() {
   Config config = test::store_config(2, KvstoreType::dist_async);
@@ -149,6 +96,45 @@ TEST_CASE("a server that was stopped and wakes is refused, begins again and is f
   CHECK(servers.log("s1").find("begins again, empty") != std::string::npos);
   REQUIRE(training.steps(20));
   training.nothing_lost();
+}
+
+TEST_CASE("noise, half frames and a wrong key at the port of a server cost its workers nothing") {
+  Config config = replicated();
+  const test::SecretFolder keys;
+  SUBCASE("without security") {}
+  SUBCASE("with the key of the cluster") {
+    config.security.mode = "psk";
+    config.security.key_file = keys.write("cluster.key", key_file_text({new_key()}).text());
+  }
+  ServerProcesses servers(config);
+  Training training(config);
+  REQUIRE(training.steps(5));
+  const std::uint16_t port = config.kvstore.servers.front().port;
+  std::vector<std::byte> noise(4096);
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(i * 167 + 13);
+  wire::Hello hello;
+  hello.cluster = config.cluster;
+  hello.node = "w1";
+  hello.incarnation = 1;
+  const std::vector<std::byte> frame = wire::encode(hello, 1);
+  std::vector<test::RawSocket> half;  // that stay open
+  for (int times = 0; times < 20; ++times) {
+    test::RawSocket loud(port);
+    CHECK(loud.send(std::span(noise).subspan(static_cast<std::size_t>(times) * 100)));
+    half.emplace_back(port);
+    CHECK(half.back().send(std::span(frame).first(frame.size() / 2)));
+    REQUIRE(training.steps(2));
+  }
+  if (!config.security.mode.empty()) {
+    Config wrong = config;
+    wrong.security.key_file = keys.write("wrong.key", key_file_text({new_key()}).text());
+    const test::StoreWorker intruder(wrong, "w2");
+    REQUIRE(holds_in_time([&] { return servers.count("s1", "has another cluster key") > 0; }));
+    REQUIRE(training.steps(10));
+    CHECK(training.worker.epoch().worker("w2") == nullptr);
+  }
+  CHECK(servers.at("s1").running());
+  CHECK(training.nothing_lost());
 }
 
 TEST_CASE("a server ends with SIGTERM, and names what is wrong with its file or its name") {

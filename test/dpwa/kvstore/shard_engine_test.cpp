@@ -64,6 +64,31 @@ const ShardRules async = rules_of(StoreType::dist_async);
 const MemberId w0{"w0", 1};
 const MemberId w1{"w1", 1};
 
+TEST_CASE("a worker that pushes and pulls ever more without an answer is refused, others are not") {
+  Server server(sync);
+  for (std::uint64_t step = 0; step < most_open_rounds; ++step) {
+    server.engine.receive(w0, step + 1, server.push(step, {1, 1}), now);
+    CHECK(server.answer().kind == AnswerKind::received);
+  }
+  server.engine.receive(w0, 50, server.push(most_open_rounds, {1, 1}), now);
+  const Answer push = server.answer();
+  CHECK(push.kind == AnswerKind::wrong_spec);
+  CHECK(push.problem == "key 'w', worker w0: 16 earlier pushes of it wait for other workers");
+  server.engine.receive(w0, 3, server.push(2, {1, 1}), now);  // sent again
+  CHECK(server.answer().kind == AnswerKind::received);
+
+  for (std::uint64_t tag = 100; tag < 100 + most_waiting_pulls; ++tag) {
+    server.engine.receive(w0, tag, Pull{7, slice, 1, 0}, now);
+  }
+  CHECK(server.answers().empty());
+  server.engine.receive(w0, 99, Pull{7, slice, 1, 0}, now);
+  CHECK(server.answer().problem == "key 'w', worker w0: 64 earlier pulls of it wait");
+  server.engine.receive(w1, 1, Pull{7, slice, 0, 0}, now);
+  CHECK(server.answer().kind == AnswerKind::value);
+  server.engine.receive(w1, 2, server.push(0, {1, 1}), now);
+  CHECK(server.answers().size() == 1 + most_waiting_pulls);
+}
+
 TEST_CASE("without an optimizer the merged value replaces the stored one, as a sum or a mean") {
   for (const Merge merge : {Merge::sum, Merge::mean}) {
     Server server(sync);

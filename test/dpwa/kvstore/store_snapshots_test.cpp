@@ -46,6 +46,96 @@ TEST_CASE("a snapshot has each push in all keys of all servers, or in none, and 
   }
 }
 
+TEST_CASE("a snapshot has the keys that nobody pushes as well") {
+  for (const Kind& kind : kinds) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      CAPTURE(kind.name);
+      CAPTURE(seed);
+      VirtualStore store({.type = kind.type,
+                          .staleness = kind.staleness,
+                          .replicas = seed % 2 == 0,
+                          .servers = 2,
+                          .unused_keys = 5,
+                          .seed = seed,
+                          .loss = 0.02,
+                          .overtaking = 0.1});
+      store.run(seconds(1));
+      for (int times = 0; times < 3; ++times) {
+        const std::uint32_t number = store.begin_snapshot();
+        store.run(seconds(3));
+        CHECK(store.problem_of(number) == "");
+      }
+    }
+  }
+}
+
+// A worker that takes part, and what its pushes state.
+struct Worker {
+  Worker() {
+    engine.join();
+    Epoch epoch{7, {{server, ServerState::up}}, {{{"w1", 1}, 0}}};
+    engine.receive(server, 0, EpochNews{epoch}, now);
+    for (const int key : {1, 2}) {
+      engine.init(Key(key), {DType::float32, {1}}, {});
+      for (const Outgoing& each : engine.take(now)) {
+        if (!std::holds_alternative<Init>(each.message)) continue;
+        hear(each.tag, std::get<Init>(each.message).slice, AnswerKind::created, 0);
+      }
+    }
+  }
+  void hear(std::uint64_t tag, const SliceId& slice, AnswerKind kind, std::uint32_t snapshot) {
+    engine.receive(server, tag, Answer{7, slice, kind, 0, 1, nullptr, {}, snapshot}, now);
+  }
+  Outgoing push(int key, std::uint64_t step) {
+    Push push;
+    push.slice = {Key(key), 0};
+    push.step = step;
+    engine.push(std::move(push));
+    const auto sent = engine.take(now);
+    REQUIRE(sent.size() == 1);
+    return sent.front();
+  }
+  static std::uint32_t stated(const Outgoing& push) {
+    return std::get<Push>(push.message).snapshot;
+  }
+
+  const MemberId server{"s1", 1};
+  const TimePoint now{};
+  WorkerEngine engine{{.merged = false}, {"w1", 1}, {"s1"}};
+};
+
+TEST_CASE("all pushes of a step state one snapshot, and a worker is past it once none is open") {
+  Worker worker;
+  const Outgoing first = worker.push(1, 0);
+  CHECK(Worker::stated(first) == 0);
+  worker.hear(first.tag, {Key(1), 0}, AnswerKind::counted, 3);
+  const Outgoing second = worker.push(2, 0);
+  CHECK(Worker::stated(second) == 0);
+  const Outgoing third = worker.push(1, 1);
+  CHECK(Worker::stated(third) == 3);
+  CHECK(worker.engine.past_snapshot() == 0);  // the second push
+  worker.hear(second.tag, {Key(2), 0}, AnswerKind::counted, 4);
+  CHECK(worker.engine.past_snapshot() == 3);
+  worker.hear(third.tag, {Key(1), 0}, AnswerKind::counted, 4);
+  CHECK(worker.engine.past_snapshot() == 3);  // the step may have more pushes
+  CHECK(Worker::stated(worker.push(1, 2)) == 4);
+}
+
+TEST_CASE("a snapshot after the last worker has left has everything at once") {
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    VirtualStore store({.type = kind.type, .staleness = kind.staleness, .servers = 2});
+    store.run(seconds(1));
+    for (const std::size_t worker : {0, 1, 2}) {
+      store.kill_worker(worker);
+      store.run(seconds(3));  // the others decide that it is gone
+    }
+    const std::uint32_t number = store.begin_snapshot();
+    store.run(seconds(1));
+    CHECK(store.snapshots().at(number).size() == 4);
+  }
+}
+
 TEST_CASE("a worker that dies does not keep a snapshot from its end") {
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);

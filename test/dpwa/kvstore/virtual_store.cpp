@@ -41,10 +41,6 @@ VirtualStore::VirtualStore(StoreOptions options,
   }
   for (std::size_t at = 0; at < options_.servers; ++at) {
     start_server(at);
-    for (const auto& [key, each] : from_) {
-      const auto home = cut_into_slices(each.slice.key, elements, options_.servers).front().server;
-      if (home == at) servers_[at].engine->restore(each.slice, each.spec, each.state);
-    }
   }
   for (std::size_t at = 0; at < options_.workers; ++at) start_worker(at);
 }
@@ -98,8 +94,14 @@ void VirtualStore::start_server(std::size_t at) {
   options.watch.hung_min = ms(500);
   options.beat = ms(100);
   options.retry = ms(150 + 50 * static_cast<double>(at));
+  options.snapshots = !from_.empty();
   server.engine = std::make_unique<ServerEngine>(options, MemberId{name, server.incarnation},
                                                  server_names_, now_);
+  if (options.snapshots) {
+    const std::uint32_t number = from_.begin()->second.snapshot;
+    const auto other = static_cast<std::uint32_t>(number + 1 + at);
+    server.engine->set_stock({{1, number - 1}, {1, number}, {1, other}}, true);
+  }
   tick(name, server.incarnation);
 }
 
@@ -124,7 +126,7 @@ void VirtualStore::start_worker(std::size_t at) {
   worker.engine =
       std::make_unique<WorkerEngine>(options, MemberId{name, incarnation}, server_names_);
   worker.engine->join();
-  for (std::uint64_t key = 0; key < options_.keys; ++key) {
+  for (std::uint64_t key = 0; key < options_.keys + options_.unused_keys; ++key) {
     worker.engine->init(Key(static_cast<std::int64_t>(key)), spec_of_keys(),
                         bytes_of(std::vector<double>(elements)));
   }
@@ -170,12 +172,31 @@ void VirtualStore::tick(const std::string& name, std::uint64_t incarnation) {
   if (!process(name).frozen) {
     if (is_server(name)) {
       servers_[index_of(name)].engine->tick(now_);
+      load_snapshot(index_of(name));
     } else {
       workers_[index_of(name)].engine->tick(now_);
     }
     pump(name);
   }
   schedule(ms(random_.uniform(15, 25)), [=, this] { tick(name, incarnation); });
+}
+
+// The newest snapshot that all servers have is the one in from_.
+void VirtualStore::load_snapshot(std::size_t at) {
+  ServerEngine& engine = *servers_[at].engine;
+  if (engine.loaded()) return;
+  const auto start = engine.start(now_);
+  if (!start) return;
+  if (start->from != SnapshotId{1, from_.begin()->second.snapshot}) {
+    failures_.push_back("server " + std::to_string(at) + " starts from " +
+                        std::to_string(start->from.number) + start->problem);
+  }
+  std::vector<ShardEngine::Captured> slices;
+  for (const auto& [key, each] : from_) {
+    const auto home = cut_into_slices(each.slice.key, elements, options_.servers).front().server;
+    if (home == at) slices.push_back(each);
+  }
+  engine.load(start->from, std::move(slices));
 }
 
 void VirtualStore::pump(const std::string& name) {
@@ -247,14 +268,15 @@ void VirtualStore::handle_events(std::size_t at) {
       worker.joined = true;
       worker.computing = false;
       worker.clock = joined->first_step;
-      if (worker.created == options_.keys) ask_for_values(at);
+      if (worker.created == options_.keys + options_.unused_keys) ask_for_values(at);
     } else if (std::holds_alternative<WorkerEngine::LeftOut>(event)) {
       worker.joined = false;
       worker.computing = false;
       ++worker.left_out;
       if (!worker.hangs) worker.engine->join();
     } else if (std::holds_alternative<WorkerEngine::Created>(event)) {
-      if (++worker.created == options_.keys && worker.joined) ask_for_values(at);
+      const bool all = ++worker.created == options_.keys + options_.unused_keys;
+      if (all && worker.joined) ask_for_values(at);
     } else if (const auto* pushed = std::get_if<WorkerEngine::Pushed>(&event)) {
       const auto key = static_cast<std::uint64_t>(pushed->slice.key.number());
       Outcome& outcome = outcomes_[{worker.row, key, pushed->step}];
@@ -290,7 +312,6 @@ void VirtualStore::begin_step(std::size_t at) {
     largest_lead_ = std::max(largest_lead_, worker.clock - other.clock);
   }
   worker.computing = true;
-  worker.snapshot = worker.engine->snapshot();
   worker.engine->at(worker.clock, false, now_);
   const std::uint64_t incarnation = worker.incarnation;
   const std::uint64_t clock = worker.clock;
@@ -330,7 +351,6 @@ void VirtualStore::push_step(std::size_t at) {
     Push push;
     push.slice = {static_cast<std::int64_t>(key), 0};
     push.step = worker.clock;
-    push.snapshot = worker.snapshot;
     OptimizerOptions optimizer = default_options(options_.optimizer);
     optimizer.learning_rate = 1;
     const OptionsBytes form = encode(optimizer);

@@ -26,6 +26,7 @@ struct StoreOptions {
   std::size_t servers = 1;
   std::size_t workers = 3;
   std::uint64_t keys = 4;
+  std::uint64_t unused_keys = 0;  // are initialised, and never pushed or pulled
   std::uint64_t seed = 1;
   // sgd with the learning rate 1, for gradients that are negative, adds up what is pushed.
   OptimizerKind optimizer = OptimizerKind::sgd;
@@ -116,7 +117,6 @@ class VirtualStore {
     bool joined = false;
     bool hangs = false;
     bool computing = false;
-    std::uint32_t snapshot = 0;  // known when the step began
     double slowness = 1;
     std::set<std::uint64_t> missing;  // keys whose pull is awaited
     std::size_t created = 0;
@@ -140,6 +140,7 @@ class VirtualStore {
   bool runs(const std::string& name) const;
   void schedule(Duration after, std::function<void()> action);
   void tick(const std::string& name, std::uint64_t incarnation);
+  void load_snapshot(std::size_t server);
   void pump(const std::string& name);
   void transmit(const MemberId& from, Outgoing message);
   void deliver(const MemberId& from, const Outgoing& message, std::uint64_t to_incarnation);

@@ -100,11 +100,16 @@ std::string VirtualStore::problem() const {
 
 std::string VirtualStore::problem_of(std::uint32_t snapshot) const {
   const auto found = snapshots_.find(snapshot);
-  if (found == snapshots_.end() || found->second.size() != options_.keys) return "incomplete";
+  const std::size_t keys = options_.keys + options_.unused_keys;
+  if (found == snapshots_.end() || found->second.size() != keys) return "incomplete";
   const bool merged = rules_of(options_.type, options_.staleness).merged;
   const ShardEngine::Captured& first = found->second.begin()->second;
   const auto expected = doubles_of(*first.state.values);
   for (const auto& [key, each] : found->second) {
+    if (key >= options_.keys) {
+      if (each.state.version != 1) return "an unused key was changed";
+      continue;
+    }
     if (merged && each.state.round != first.state.round) return "two rounds";
     const auto values = doubles_of(*each.state.values);
     for (std::size_t i = 0; i < elements; ++i) {

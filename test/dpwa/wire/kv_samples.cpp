@@ -29,7 +29,9 @@ kvstore::Epoch epoch() {
           {{{"s1", 7}, kvstore::ServerState::up},
            {{"s2", 9}, kvstore::ServerState::filling},
            {{"s3", 1}, kvstore::ServerState::down}},
-          {{{"w1", 3}, 0}, {{"w2", 0x1112131415161718}, 42}}};
+          {{{"w1", 3}, 0}, {{"w2", 0x1112131415161718}, 42}},
+          0x0102030405060000,
+          {0x2122232425262728, 12}};
 }
 
 std::vector<std::byte> frame_of(const kvstore::Message& message, std::uint32_t request_id) {
@@ -99,6 +101,9 @@ std::vector<Sample> kv_samples() {
   copy.snapshot = 2;
   copy.optimizer_state = bytes(24);
 
+  kvstore::Beat start;
+  start.stock = {true, true, {{7, 3}, {8, 4}}, kvstore::SnapshotId{8, 4}};
+
   const std::vector<std::pair<std::string, kvstore::Message>> messages = {
       {"kv_init", kvstore::Init{5, weight, {DType::float32, {2, 2}}, bytes(16)}},
       {"kv_init_scalar", kvstore::Init{5, number, {DType::float64, {}}, {}}},
@@ -112,7 +117,8 @@ std::vector<Sample> kv_samples() {
       {"kv_copy", copy},
       {"kv_stored", kvstore::Stored{5, weight, 43}},
       {"kv_want", kvstore::Want{5, number}},
-      {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}}},
+      {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}, 5, 6}},
+      {"kv_beat_at_start", start},
       {"kv_ballot", kvstore::Ballot{5, 0x10001}},
       {"kv_promise", kvstore::Promise{5, 0x10001, true, 0x10000, epoch()}},
       {"kv_promise_refused", kvstore::Promise{5, 0x20001, false, 0, {}}},

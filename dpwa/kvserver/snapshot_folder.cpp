@@ -1,0 +1,263 @@
+#include "dpwa/kvserver/snapshot_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "dpwa/base/file_descriptor.h"
+
+namespace dpwa::kvserver {
+namespace {
+
+namespace fs = std::filesystem;
+using kvstore::SnapshotId;
+
+constexpr std::string_view complete_ending = ".snapshot";
+constexpr std::string_view ready_ending = ".snapshot.ready";
+constexpr std::string_view unfinished_ending = ".snapshot.tmp";
+constexpr std::string_view damaged_ending = ".damaged";
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+bool write_all(int file, std::span<const std::span<const std::byte>> parts) {
+  for (std::span<const std::byte> part : parts) {
+    while (!part.empty()) {
+      const ssize_t written = ::write(file, part.data(), part.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      part = part.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  return true;
+}
+
+bool read_all(int file, std::span<std::byte> into) {
+  while (!into.empty()) {
+    const ssize_t got = ::read(file, into.data(), into.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    into = into.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+// So that a new name outlives the machine.
+bool sync_folder(const fs::path& folder) {
+  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return descriptor.valid() && ::fsync(descriptor.get()) == 0;
+}
+
+// The file as a source; the error is the end of a line that begins with its name.
+class OpenFile {
+ public:
+  // O_NONBLOCK: does not wait for a writer when the path is a pipe.
+  explicit OpenFile(const fs::path& path)
+      : file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+    struct stat status {};
+    if (!file_.valid() || ::fstat(file_.get(), &status) != 0) {
+      problem_ = "cannot be read: " + reason();
+    } else if (!S_ISREG(status.st_mode)) {
+      problem_ = "is not a regular file";
+    } else {
+      source_.left = static_cast<std::uint64_t>(status.st_size);
+    }
+    source_.fill = [this](std::span<std::byte> into) { return read_all(file_.get(), into); };
+  }
+  const std::string& problem() const { return problem_; }  // empty: none
+  SnapshotSource& source() { return source_; }
+
+ private:
+  FileDescriptor file_;
+  SnapshotSource source_;
+  std::string problem_;
+};
+
+std::optional<std::uint64_t> whole(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string line_of(const fs::path& file, const std::string& end) {
+  return "snapshot " + file.string() + " " + end;
+}
+
+}  // namespace
+
+SnapshotFolder::SnapshotFolder(fs::path folder, SnapshotHead own)
+    : folder_(std::move(folder)), own_(std::move(own)) {}
+
+std::optional<std::string> SnapshotFolder::problem() const {
+  const std::string name = "'" + folder_.string() + "' ";
+  std::error_code error;
+  if (!fs::exists(folder_, error)) {
+    fs::create_directories(folder_, error);
+    if (error) return name + "cannot be made: " + error.message();
+    fs::permissions(folder_, fs::perms::owner_all, error);
+  }
+  if (!fs::is_directory(folder_, error)) return name + "is not a directory";
+  if (::access(folder_.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return name + "cannot be used: " + reason();
+  }
+  return std::nullopt;
+}
+
+std::string SnapshotFolder::name_of(const SnapshotId& id, std::string_view ending) const {
+  return own_.server + "." + std::to_string(id.run) + "." + std::to_string(id.number) +
+         std::string(ending);
+}
+
+std::vector<SnapshotFolder::File> SnapshotFolder::files(std::string_view ending) const {
+  std::vector<File> found;
+  const std::string prefix = own_.server + ".";
+  std::error_code error;
+  fs::directory_iterator entry(folder_, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(ending)) continue;
+    if (name.size() <= prefix.size() + ending.size()) continue;
+    const std::string_view middle =
+        std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - ending.size());
+    const auto dot = middle.find('.');
+    if (dot == std::string_view::npos) continue;
+    const auto run = whole(middle.substr(0, dot));
+    const auto number = whole(middle.substr(dot + 1));
+    if (!run || !number || *number > UINT32_MAX) continue;
+    found.push_back({{*run, static_cast<std::uint32_t>(*number)}, entry->path()});
+  }
+  std::ranges::sort(found, {}, &File::id);
+  return found;
+}
+
+SnapshotFolder::Contents SnapshotFolder::look(const std::atomic<bool>& stop) {
+  Contents contents;
+  std::error_code ignored;  // a file that stays takes room, nothing else
+  for (const File& file : files(unfinished_ending)) fs::remove(file.path, ignored);
+  const std::string damaged_complete = std::string(complete_ending) + std::string(damaged_ending);
+  contents.had_complete = !files(complete_ending).empty() || !files(damaged_complete).empty();
+  for (const std::string_view ending : {complete_ending, ready_ending}) {
+    for (const File& file : files(ending)) {
+      if (stop) return contents;
+      OpenFile open(file.path);
+      if (!open.problem().empty()) {
+        contents.damaged.push_back(line_of(file.path, open.problem()));
+        continue;
+      }
+      const auto head = read_head(open.source());
+      std::string problem = head ? "" : head.error();
+      if (problem.starts_with("has version")) {
+        contents.refusal = line_of(file.path, problem);
+        return contents;
+      }
+      if (head) {
+        if (const auto why = foreign(*head, own_)) {
+          contents.refusal = line_of(file.path, *why);
+          return contents;
+        }
+        const auto fault = read_slices(open.source(), *head, [](const auto&) {});
+        if (fault) problem = *fault;
+        if (problem.empty() && head->id != file.id) problem = "has the name of another one";
+      }
+      if (problem.empty()) {
+        contents.held.push_back(file.id);
+        continue;
+      }
+      std::error_code error;
+      fs::rename(file.path, file.path.string() + std::string(damaged_ending), error);
+      contents.damaged.push_back(
+          line_of(file.path, problem) +
+          (error ? "; it stays there: " + error.message() : "; set aside as *.damaged"));
+    }
+  }
+  return contents;
+}
+
+std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const Part& part,
+                                                 const std::atomic<bool>& stop) {
+  const fs::path unfinished = folder_ / name_of(head.id, unfinished_ending);
+  const auto failed = [&](const std::string& why) {
+    std::error_code ignored;
+    fs::remove(unfinished, ignored);
+    return line_of(unfinished, "was not written: " + why);
+  };
+  constexpr ::mode_t owner_only = 0600;  // weights may be worth as much as keys
+  FileDescriptor file(::open(unfinished.c_str(),
+                             O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, owner_only));
+  if (!file.valid()) return failed(reason());
+  const std::vector<std::byte> start = encode_head(head);
+  const std::span<const std::byte> whole_start(start);
+  if (!write_all(file.get(), {&whole_start, 1})) return failed(reason());
+  for (std::uint32_t place = 0; place < part.size(); ++place) {
+    if (stop) return failed("the server ends");
+    const bool written = write_slice(
+        part[place], place, [&](const auto& parts) { return write_all(file.get(), parts); });
+    if (!written) return failed(reason());
+  }
+  if (::fsync(file.get()) != 0) return failed(reason());
+  if (::close(file.release()) != 0) return failed(reason());
+  const fs::path ready = folder_ / name_of(head.id, ready_ending);
+  if (::rename(unfinished.c_str(), ready.c_str()) != 0) return failed(reason());
+  if (!sync_folder(folder_)) return line_of(ready, "may not be on the disk: " + reason());
+  for (const File& file : files(ready_ending)) {
+    std::error_code ignored;
+    const bool given_up = file.id.run == head.id.run && file.id.number + 1 < head.id.number;
+    if (given_up) fs::remove(file.path, ignored);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id, std::uint32_t keep) {
+  const fs::path ready = folder_ / name_of(id, ready_ending);
+  const fs::path complete = folder_ / name_of(id, complete_ending);
+  if (::rename(ready.c_str(), complete.c_str()) != 0) {
+    return line_of(ready, "cannot be renamed: " + reason());
+  }
+  if (!sync_folder(folder_)) return line_of(complete, "may not be on the disk: " + reason());
+  std::error_code ignored;  // a file too many does no harm
+  std::uint32_t kept = 0;
+  auto whole_ones = files(complete_ending);
+  for (auto file = whole_ones.rbegin(); file != whole_ones.rend(); ++file) {
+    if (file->id > id) continue;
+    if (++kept > keep) fs::remove(file->path, ignored);
+  }
+  for (const std::string_view ending : {complete_ending, ready_ending}) {
+    for (const File& file : files(std::string(ending) + std::string(damaged_ending))) {
+      if (file.id < id) fs::remove(file.path, ignored);
+    }
+  }
+  for (const File& file : files(ready_ending)) {
+    if (file.id < id) fs::remove(file.path, ignored);
+  }
+  return std::nullopt;
+}
+
+SnapshotResult<SnapshotFolder::Loaded> SnapshotFolder::load(const SnapshotId& id) const {
+  for (const std::string_view ending : {complete_ending, ready_ending}) {
+    const fs::path path = folder_ / name_of(id, ending);
+    std::error_code error;
+    if (!fs::exists(path, error)) continue;
+    OpenFile file(path);
+    if (!file.problem().empty()) return line_of(path, file.problem());
+    auto head = read_head(file.source());
+    if (!head) return line_of(path, head.error());
+    Loaded loaded{*std::move(head), {}};
+    const auto problem = read_slices(file.source(), loaded.head,
+                                     [&](auto slice) { loaded.part.push_back(std::move(slice)); });
+    if (problem) return line_of(path, *problem);
+    return loaded;
+  }
+  return line_of(folder_ / name_of(id, complete_ending), "is gone");
+}
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "dpwa/base/threads.h"
+#include "dpwa/base/time.h"
+#include "dpwa/config/config.h"
+#include "dpwa/kvserver/snapshot_folder.h"
+#include "dpwa/kvserver/snapshot_schedule.h"
+#include "dpwa/kvstore/server_engine.h"
+#include "dpwa/log/log.h"
+
+namespace dpwa::kvserver {
+
+// For the status document.
+struct SnapshotStatus {
+  std::uint32_t number = 0;        // the last that all servers have on their disks; 0: none
+  double age_s = 0;                // since it was written
+  std::uint32_t started_from = 0;  // 0: the servers began empty
+  std::uint64_t failures = 0;      // parts that could not be written
+};
+
+// The snapshots of one server: starts its engine from the newest one that all servers have, and
+// writes its part of new ones. Everything that touches the disk runs on a thread of its own, so
+// nothing waits for it. I/O thread only, and the engine's one.
+class SnapshotKeeper {
+ public:
+  // Of a configuration with kvstore.snapshots. Throws ConfigError when the folder cannot be used.
+  SnapshotKeeper(boost::asio::io_context& io, const Config& config, kvstore::ServerEngine& engine,
+                 TimePoint now);
+  ~SnapshotKeeper();  // a file that is being written is given up
+
+  // After each tick of the engine.
+  void tick(TimePoint now);
+  // Why this server cannot start, in a line; none: it can.
+  const std::optional<std::string>& refusal() const { return refusal_; }
+  SnapshotStatus status(TimePoint now) const;
+
+ private:
+  using Slices = std::map<kvstore::SliceId, kvstore::ShardEngine::Captured>;
+
+  void start(TimePoint now);
+  void take_up(SnapshotFolder::Contents contents);
+  void take_up(const kvstore::SnapshotId& id, SnapshotResult<SnapshotFolder::Loaded> loaded);
+  void collect();
+  void write(std::uint32_t number);
+  void complete(std::uint32_t number);
+  void warn(const std::string& line);
+  // `work` on the thread of the disk, and what it returns on the I/O thread.
+  void on_disk(std::function<std::function<void()>()> work);
+  void serve_disk();
+
+  boost::asio::io_context& io_;
+  kvstore::ServerEngine& engine_;
+  const std::uint32_t keep_;
+  const SnapshotHead own_;
+  SnapshotFolder folder_;  // the thread of the disk
+  SnapshotSchedule schedule_;
+  bool loading_ = false;
+  std::optional<std::string> refusal_;
+  std::map<std::uint32_t, Slices> captured_;  // by snapshot
+  std::uint32_t written_ = 0;                 // the last that was given to the disk
+  std::uint32_t completed_ = 0;               // the last whose file got its final name
+  std::map<std::uint32_t, TimePoint> stored_;
+  SnapshotStatus status_;
+  TimePoint last_{};  // when the last complete one was written
+  LogLimiter limiter_;
+
+  std::atomic<bool> stop_{false};
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<std::function<std::function<void()>()>> queue_ DPWA_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+// What the heads of the files of this server have in common.
+SnapshotHead snapshot_head_of(const Config& config);
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,38 @@
+#include "dpwa/kvserver/snapshot_schedule.h"
+
+#include <algorithm>
+
+namespace dpwa::kvserver {
+
+using kvstore::ServerEntry;
+using kvstore::ServerState;
+
+void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimePoint now) {
+  if (servers_.empty()) {  // the first epoch
+    servers_ = epoch.servers;
+    number_ = view.number;
+    clock_ = view.clock;
+    began_ = now;
+  }
+  if (view.number <= number_) return;
+  number_ = view.number;
+  clock_ = view.clock;
+  servers_ = epoch.servers;
+  began_ = now;
+}
+
+bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
+                           TimePoint now) const {
+  // A part that only a replica has would be missing at the next start.
+  const bool all_up = std::ranges::all_of(
+      epoch.servers, [](const ServerEntry& server) { return server.state == ServerState::up; });
+  if (!all_up || epoch.servers.empty() || epoch.servers.front().id.name != self) return false;
+  const bool news = view.clock != clock_;
+  // All have gone, and what they pushed last is on no disk.
+  if (!epoch.workers.empty() && now - began_ < every_) return false;
+  if (!news) return false;
+  const bool under_way = view.number > view.over;
+  return !under_way || servers_ != epoch.servers || now - began_ >= patience * every_;
+}
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/kvstore/epoch.h"
+
+namespace dpwa::kvserver {
+
+// When a snapshot begins: while all servers are up, the first of the file decides. Pure; one owner,
+// one thread.
+class SnapshotSchedule {
+ public:
+  // `every`: from the beginning of one to that of the next.
+  SnapshotSchedule(Duration every, TimePoint now) : every_(every), began_(now) {}
+
+  struct View {
+    std::uint32_t number = 0;  // of the last snapshot that has begun
+    std::uint32_t over = 0;    // the last whose part is stored or given up at every server
+    std::uint64_t clock = 0;   // of the servers
+  };
+  // Before due(), in each epoch.
+  void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
+  bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
+           TimePoint now) const;
+
+ private:
+  // After this many periods a snapshot that does not end is given up.
+  static constexpr int patience = 10;
+
+  const Duration every_;
+  TimePoint began_;
+  std::uint32_t number_ = 0;
+  std::uint64_t clock_ = 0;                    // when it began
+  std::vector<kvstore::ServerEntry> servers_;  // when it began
+};
+
+}  // namespace dpwa::kvserver
