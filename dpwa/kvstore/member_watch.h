@@ -24,6 +24,9 @@ struct Beat {
   std::uint32_t snapshot = 0;  // server: the last that it has heard of
   // Server: the servers in state filling that have stored all that this one has for them.
   std::vector<std::uint16_t> filled;
+  // Worker that joins: it counts the steps of each key apart, and learns from the servers with
+  // which step of a key to begin (Answer::step). Otherwise it begins with the step of the epoch.
+  bool own_steps = false;
   bool operator==(const Beat&) const = default;
 };
 

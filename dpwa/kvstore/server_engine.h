@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/kvstore/barriers.h"
 #include "dpwa/kvstore/epoch_engine.h"
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/messages.h"
@@ -63,11 +64,13 @@ class ServerEngine {
  private:
   Beat beat() const;
   void take_up_epoch(TimePoint now);
+  void tell_passed();  // the workers whose barrier is passed
 
   const ServerOptions options_;
   EpochEngine epochs_;
   MemberWatch watch_;
   ShardEngine shard_;
+  Barriers barriers_;
   bool member_ = false;  // of some epoch
   bool deposed_ = false;
   TimePoint beaten_ = TimePoint::min();

@@ -29,6 +29,10 @@ void ShardEngine::refuse(const std::string& to, std::uint64_t tag, const SliceId
 void ShardEngine::answer(const Entry& entry, const Waiter& waiter) {
   const auto& [id, held] = entry;
   Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot_};
+  if (waiter.kind == AnswerKind::created || waiter.kind == AnswerKind::value ||
+      waiter.kind == AnswerKind::unchanged) {
+    answer.step = step_for(held, waiter.worker);
+  }
   if (waiter.wants_value) answer.values = held.values;
   send(waiter.worker, waiter.tag, std::move(answer));
 }
@@ -190,8 +194,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
     return refused(AnswerKind::bad_optimizer,
                    who + "the optimizer is unknown to this server, or its options are not sound");
   } else {
-    const std::uint64_t state =
-        OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
+    const std::uint64_t state = OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
     const std::uint64_t has = held.optimizer->bytes().size();
     const auto why = state > has ? shortage(state - has) : std::nullopt;
     if (why) return refused(AnswerKind::no_memory, who + *why);

@@ -4,15 +4,15 @@
 
 namespace dpwa::wire {
 
-// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins; u64 longest step in µs; u32
-// snapshot; u16 number
-//               of filled servers, at most 256; for each its place, u16
+// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins, 2: joins with steps of its own for
+//               each key; u64 longest step in µs; u32 snapshot; u16 number of filled servers, at
+//               most 256; for each its place, u16
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
   out.u64(message.epoch);
   out.u64(message.clock);
   out.u8(message.waiting ? 1 : 0);
-  out.u8(message.joins ? 1 : 0);
+  out.u8(message.joins ? (message.own_steps ? 2 : 1) : 0);
   out.u64(message.longest_step_us);
   out.u32(message.snapshot);
   out.u16(static_cast<std::uint16_t>(message.filled.size()));
@@ -55,15 +55,30 @@ void write_fields(Writer& out, const kvstore::EpochNews& message) {
 // KV_ASK_EPOCH  nothing
 void write_fields(Writer&, const kvstore::AskEpoch&) {}
 
+// KV_BARRIER    u64 epoch; u64 number of barriers; u8 1: waits at the last of them
+void write_fields(Writer& out, const kvstore::Barrier& message) {
+  out.u64(message.epoch);
+  out.u64(message.count);
+  out.u8(message.waits ? 1 : 0);
+}
+
 kvstore::Message read_member_message(Reader& in, MessageType type) {
   if (type == MessageType::kv_epoch) return kvstore::EpochNews{read_epoch(in)};
   if (type == MessageType::kv_ask_epoch) return kvstore::AskEpoch{};
+  if (type == MessageType::kv_barrier) {
+    const std::uint64_t epoch = in.u64();
+    const std::uint64_t count = in.u64();
+    return kvstore::Barrier{epoch, count, read_bool(in, "wait")};
+  }
   if (type == MessageType::kv_beat) {
     kvstore::Beat beat;
     beat.epoch = in.u64();
     beat.clock = in.u64();
     beat.waiting = read_bool(in, "wait");
-    beat.joins = read_bool(in, "join");
+    const std::uint8_t joins = in.u8();
+    in.require(joins <= 2, Fault::bad_value, "join is not 0, 1 or 2");
+    beat.joins = joins > 0;
+    beat.own_steps = joins == 2;
     beat.longest_step_us = in.u64();
     beat.snapshot = in.u32();
     const std::size_t filled = in.u16();
