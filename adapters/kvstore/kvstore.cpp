@@ -3,8 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "adapters/kvstore/dist_store.h"
 #include "adapters/kvstore/local_store.h"
 #include "adapters/kvstore/state_file.h"
+#include "dpwa/config/names.h"
 
 namespace dpwa {
 namespace {
@@ -28,16 +30,62 @@ KVStore::TensorLists one_each(const KVStore::Tensors& tensors) {
   return lists;
 }
 
+std::unique_ptr<kvstore::Store> store_of(const Config& config) {
+  switch (config.kvstore.type) {
+    case KvstoreType::local_update_cpu:
+    case KvstoreType::local_allreduce_cpu:
+    case KvstoreType::local_allreduce_device:
+      return std::make_unique<kvstore::LocalStore>(
+          kvstore::local_type(config::name_in(config::kvstore_type_words, config.kvstore.type)));
+    default:
+      return std::make_unique<kvstore::DistStore>(config);
+  }
+}
+
 }  // namespace
+
+KVStore::Handle::Handle(std::unique_ptr<kvstore::Call> call) : call_(std::move(call)) {}
+KVStore::Handle::~Handle() = default;
+KVStore::Handle::Handle(Handle&&) noexcept = default;
+KVStore::Handle& KVStore::Handle::operator=(Handle&&) noexcept = default;
+
+bool KVStore::Handle::done() {
+  return call_->done();
+}
+
+KVStore::Versions KVStore::Handle::wait() {
+  return call_->wait();
+}
 
 KVStore::KVStore(std::string_view type)
     : store_(std::make_unique<kvstore::LocalStore>(kvstore::local_type(type))) {}
+KVStore::KVStore(const Config& config) : store_(store_of(config)) {}
 KVStore::~KVStore() = default;
 KVStore::KVStore(KVStore&&) noexcept = default;
 KVStore& KVStore::operator=(KVStore&&) noexcept = default;
 
 std::string_view KVStore::type() const {
-  return kvstore::name_of(store_->type());
+  return store_->type();
+}
+
+int KVStore::rank() const {
+  return store_->rank();
+}
+
+int KVStore::num_workers() const {
+  return store_->num_workers();
+}
+
+int KVStore::num_dead_node(std::chrono::milliseconds silent_for) const {
+  return store_->num_dead_node(silent_for);
+}
+
+std::uint64_t KVStore::dropped_pushes() const {
+  return store_->dropped_pushes();
+}
+
+void KVStore::barrier() {
+  store_->barrier();
 }
 
 void KVStore::init(const Key& key, const at::Tensor& value) {
@@ -48,36 +96,44 @@ void KVStore::init(const Keys& keys, const Tensors& values) {
   store_->init(keyed(keys, one_each(values), "init"));
 }
 
-void KVStore::push(const Key& key, const at::Tensor& value, int /*priority*/) {
-  store_->push({{key, {value}}});
+void KVStore::push(const Key& key, const at::Tensor& value, int priority) {
+  store_->push({{key, {value}}}, priority);
 }
 
-void KVStore::push(const Key& key, const Tensors& values, int /*priority*/) {
-  store_->push({{key, values}});
+void KVStore::push(const Key& key, const Tensors& values, int priority) {
+  store_->push({{key, values}}, priority);
 }
 
-void KVStore::push(const Keys& keys, const Tensors& values, int /*priority*/) {
-  store_->push(keyed(keys, one_each(values), "push"));
+void KVStore::push(const Keys& keys, const Tensors& values, int priority) {
+  store_->push(keyed(keys, one_each(values), "push"), priority);
 }
 
-void KVStore::push(const Keys& keys, const TensorLists& values, int /*priority*/) {
-  store_->push(keyed(keys, values, "push"));
+void KVStore::push(const Keys& keys, const TensorLists& values, int priority) {
+  store_->push(keyed(keys, values, "push"), priority);
 }
 
-std::uint64_t KVStore::pull(const Key& key, const at::Tensor& out, int /*priority*/) {
-  return store_->pull({{key, {out}}}).front();
+KVStore::Handle KVStore::push_async(const Keys& keys, const TensorLists& values, int priority) {
+  return Handle(store_->push(keyed(keys, values, "push"), priority));
 }
 
-std::uint64_t KVStore::pull(const Key& key, const Tensors& outs, int /*priority*/) {
-  return store_->pull({{key, outs}}).front();
+std::uint64_t KVStore::pull(const Key& key, const at::Tensor& out, int priority) {
+  return store_->pull({{key, {out}}}, priority)->wait().front();
 }
 
-KVStore::Versions KVStore::pull(const Keys& keys, const Tensors& outs, int /*priority*/) {
-  return store_->pull(keyed(keys, one_each(outs), "pull"));
+std::uint64_t KVStore::pull(const Key& key, const Tensors& outs, int priority) {
+  return store_->pull({{key, outs}}, priority)->wait().front();
 }
 
-KVStore::Versions KVStore::pull(const Keys& keys, const TensorLists& outs, int /*priority*/) {
-  return store_->pull(keyed(keys, outs, "pull"));
+KVStore::Versions KVStore::pull(const Keys& keys, const Tensors& outs, int priority) {
+  return store_->pull(keyed(keys, one_each(outs), "pull"), priority)->wait();
+}
+
+KVStore::Versions KVStore::pull(const Keys& keys, const TensorLists& outs, int priority) {
+  return pull_async(keys, outs, priority).wait();
+}
+
+KVStore::Handle KVStore::pull_async(const Keys& keys, const TensorLists& outs, int priority) {
+  return Handle(store_->pull(keyed(keys, outs, "pull"), priority));
 }
 
 std::uint64_t KVStore::pushpull(const Key& key, const Tensors& values, const Tensors& outs,
@@ -86,11 +142,14 @@ std::uint64_t KVStore::pushpull(const Key& key, const Tensors& values, const Ten
 }
 
 KVStore::Versions KVStore::pushpull(const Keys& keys, const TensorLists& values,
-                                    const TensorLists& outs, int /*priority*/) {
+                                    const TensorLists& outs, int priority) {
+  return pushpull_async(keys, values, outs, priority).wait();
+}
+
+KVStore::Handle KVStore::pushpull_async(const Keys& keys, const TensorLists& values,
+                                        const TensorLists& outs, int priority) {
   const auto pulled = keyed(keys, outs, "pull");
-  store_->check_pull(pulled);
-  store_->push(keyed(keys, values, "push"));
-  return store_->pull(pulled);
+  return Handle(store_->pushpull(keyed(keys, values, "push"), pulled, priority));
 }
 
 void KVStore::broadcast(const Key& key, const at::Tensor& value, const Tensors& outs,
@@ -99,7 +158,7 @@ void KVStore::broadcast(const Key& key, const at::Tensor& value, const Tensors& 
 }
 
 void KVStore::broadcast(const Keys& keys, const Tensors& values, const TensorLists& outs,
-                        int /*priority*/) {
+                        int priority) {
   const auto pulled = keyed(keys, outs, "pull");
   const auto given = keyed(keys, one_each(values), "init");
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -110,11 +169,11 @@ void KVStore::broadcast(const Keys& keys, const Tensors& values, const TensorLis
     }
   }
   store_->init(given);
-  store_->pull(pulled);
+  store_->pull(pulled, priority)->wait();
 }
 
-at::Tensor KVStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids, int /*priority*/) {
-  return store_->row_sparse_pull(key, row_ids);
+at::Tensor KVStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids, int priority) {
+  return store_->row_sparse_pull(key, row_ids, priority);
 }
 
 void KVStore::set_updater(Updater updater) {

@@ -1,9 +1,7 @@
 #include "adapters/kvstore/local_store.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/unique_dim.h>
 
 #include <algorithm>
 #include <utility>
@@ -21,9 +19,16 @@ constexpr std::pair<LocalType, std::string_view> local_names[] = {
     {LocalType::local_allreduce_device, "device"},
 };
 
-std::string call_of(std::string_view operation, const Key& key) {
-  return std::string(operation) + " of key " + key.text();
-}
+// What was done at once.
+class DoneCall : public Call {
+ public:
+  explicit DoneCall(Versions versions) : versions_(std::move(versions)) {}
+  bool done() override { return true; }
+  Versions wait() override { return versions_; }
+
+ private:
+  Versions versions_;
+};
 
 }  // namespace
 
@@ -42,71 +47,33 @@ std::string_view name_of(LocalType type) {
   return found->second;
 }
 
-const LocalStore::Value& LocalStore::value_of(const Key& key, const std::string& what) const {
-  check_kind(key, what);
-  const auto found = values_.find(key);
-  if (found == values_.end()) throw KVStoreError(what + ": no value has been set by init");
-  return found->second;
-}
-
-void LocalStore::check_kind(const Key& key, const std::string& what) const {
-  if (values_.empty()) return;
-  const bool integers = values_.begin()->first.is_number();
-  if (key.is_number() == integers) return;
-  throw KVStoreError(what + ": the keys of this store are " + (integers ? "integers" : "texts"));
-}
-
-void LocalStore::check(const KeyedTensors& one, const std::string& what) const {
-  const Value& value = value_of(one.key, what);
-  if (one.tensors.empty()) throw KVStoreError(what + ": no tensor");
-  for (const at::Tensor& tensor : one.tensors) {
-    const ValueSpec spec = spec_of(tensor, what);
-    if (spec == value.spec) continue;
-    throw KVStoreError(what + ": the tensor is " + spec.text() + ", the value of the store " +
-                       value.spec.text());
-  }
-}
-
 void LocalStore::init(const std::vector<KeyedTensors>& values) {
-  std::map<Key, Value> added;
-  for (const auto& [key, tensors] : values) {
-    const std::string what = call_of("init", key);
-    check_kind(key, what);
-    if (!added.empty() && added.begin()->first.is_number() != key.is_number())
-      throw KVStoreError(what + ": a store has integers or texts as keys, not both");
-    if (const auto problem = key_problem(key)) throw KVStoreError(what + ": the key " + *problem);
-    if (tensors.size() != 1) throw KVStoreError(what + ": one tensor is needed");
-    Value value{spec_of(tensors[0], what), {}, 0, {}, {}};
-    const auto known = values_.find(key);
-    const auto twice = added.find(key);
-    if (known != values_.end() || twice != added.end()) {
-      const Value& first = known != values_.end() ? known->second : twice->second;
-      throw KVStoreError(what + ": a second one; the store has " + first.spec.text() +
-                         ", this value is " + value.spec.text());
-    }
+  const std::vector<ValueSpec> specs = specs_.check_new(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto& [key, tensors] = values[i];
     const bool on_device = type_ == LocalType::local_allreduce_device;
     const at::Tensor dense = dense_on(tensors[0], on_device ? tensors[0].device() : at::kCPU);
-    value.stored = dense.clone();
-    added.emplace(key, std::move(value));
+    values_.emplace(key, Value{specs[i], dense.clone(), 0, {}, {}});
+    specs_.add(key, specs[i]);
   }
-  values_.merge(added);
 }
 
-void LocalStore::push(const std::vector<KeyedTensors>& values) {
-  std::vector<KeyedTensors> pushed;  // every key once, in the order of the call
-  for (const KeyedTensors& one : values) {
-    check(one, call_of("push", one.key));
-    const auto same = std::ranges::find(pushed, one.key, &KeyedTensors::key);
-    if (same == pushed.end()) {
-      pushed.push_back(one);
-    } else {
-      same->tensors.insert(same->tensors.end(), one.tensors.begin(), one.tensors.end());
-    }
-  }
-  for (const auto& [key, tensors] : pushed) push(key, tensors);
+std::unique_ptr<Call> LocalStore::push(const std::vector<KeyedTensors>& values, int) {
+  for (const KeyedTensors& one : values) specs_.check(one, "push");
+  for (const auto& [key, tensors] : with_keys_once(values)) push_one(key, tensors);
+  Versions versions;
+  for (const KeyedTensors& one : values) versions.push_back(values_.at(one.key).version);
+  return std::make_unique<DoneCall>(std::move(versions));
 }
 
-void LocalStore::push(const Key& key, const std::vector<at::Tensor>& tensors) {
+std::unique_ptr<Call> LocalStore::pushpull(const std::vector<KeyedTensors>& values,
+                                           const std::vector<KeyedTensors>& outs, int priority) {
+  specs_.check_pull(outs);
+  push(values, priority);
+  return pull(outs, priority);
+}
+
+void LocalStore::push_one(const Key& key, const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
   Value& value = values_.at(key);
   // The optimizers and the compression are passes over host memory.
@@ -144,7 +111,7 @@ void LocalStore::merge_in_host_memory(const Key& key, Value& value,
     while (value.compressors.size() < dense.size())
       value.compressors.push_back(compressors_of(compression_, dtype, elements));
   }
-  Merge merge{dtype, elements, {}, {}};
+  Gradients merge{dtype, elements, {}, {}};
   for (std::size_t i = 0; i < dense.size(); ++i) {
     merge.gradients.push_back(const_bytes_of(dense[i]));
     merge.compressors.push_back(compression_.type == Compression::none ? nullptr
@@ -167,51 +134,22 @@ void LocalStore::merge_in_host_memory(const Key& key, Value& value,
   if (!host.is_same(value.stored)) value.stored.copy_(host);
 }
 
-void LocalStore::check_pull(const std::vector<KeyedTensors>& outs) const {
-  for (const KeyedTensors& one : outs) {
-    const std::string what = call_of("pull", one.key);
-    check(one, what);
-    for (const at::Tensor& tensor : one.tensors) {
-      if (tensor.layout() != at::kStrided)
-        throw KVStoreError(what + ": the tensor is sparse; use row_sparse_pull");
-    }
-  }
-}
-
-std::vector<std::uint64_t> LocalStore::pull(const std::vector<KeyedTensors>& outs) const {
-  check_pull(outs);
+std::unique_ptr<Call> LocalStore::pull(const std::vector<KeyedTensors>& outs, int) {
+  specs_.check_pull(outs);
   const at::NoGradGuard no_grad;
-  std::vector<std::uint64_t> versions;
+  Versions versions;
   for (const auto& [key, tensors] : outs) {
     const Value& value = values_.at(key);
     for (at::Tensor tensor : tensors) tensor.copy_(value.stored);
     versions.push_back(value.version);
   }
-  return versions;
+  return std::make_unique<DoneCall>(std::move(versions));
 }
 
-at::Tensor LocalStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids) const {
-  const std::string what = call_of("row_sparse_pull", key);
-  const Value& value = value_of(key, what);
-  if (value.spec.shape.empty()) throw KVStoreError(what + ": a scalar has no rows");
-  if (!row_ids.defined() || row_ids.dim() != 1 ||
-      (row_ids.scalar_type() != at::kLong && row_ids.scalar_type() != at::kInt))
-    throw KVStoreError(what + ": the rows are integers of one dimension");
+at::Tensor LocalStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids, int) {
+  specs_.check_rows(key, row_ids);
   const at::NoGradGuard no_grad;
-  const at::Tensor sorted =
-      std::get<0>(at::unique_dim(row_ids.to(value.stored.device(), at::kLong), 0));
-  const std::int64_t rows = value.stored.size(0);
-  if (sorted.numel() > 0 &&
-      (sorted[0].item<std::int64_t>() < 0 || sorted[-1].item<std::int64_t>() >= rows)) {
-    throw KVStoreError(what + ": rows " + std::to_string(sorted[0].item<std::int64_t>()) + " to " +
-                       std::to_string(sorted[-1].item<std::int64_t>()) + " of " +
-                       std::to_string(rows));
-  }
-  // Sorted and each once: nothing is left to check or to add up.
-  return at::_sparse_coo_tensor_unsafe(sorted.unsqueeze(0), value.stored.index_select(0, sorted),
-                                       value.stored.sizes(), value.stored.scalar_type(),
-                                       at::kSparse, value.stored.device(), {},
-                                       /*is_coalesced=*/true);
+  return rows_of(values_.at(key).stored, row_ids);
 }
 
 void LocalStore::set_updater(Updater updater) {
@@ -231,7 +169,7 @@ void LocalStore::set_compression(const CompressionOptions& options) {
   for (auto& [key, value] : values_) value.compressors.clear();
 }
 
-SavedStates LocalStore::states() const {
+SavedStates LocalStore::states() {
   if (!optimizer_) throw KVStoreError("optimizer states of a store without an optimizer");
   SavedStates states{*optimizer_, {}};
   for (const auto& [key, value] : values_) {
@@ -244,19 +182,12 @@ SavedStates LocalStore::states() const {
 }
 
 void LocalStore::load(const SavedStates& states) {
-  const OptimizerOptions options = optimizer_.value_or(states.options);
-  const bool alike = options.kind == states.options.kind &&
-                     OptimizerState::bytes_of(options, DType::float32, 1) ==
-                         OptimizerState::bytes_of(states.options, DType::float32, 1);
-  if (!alike) {
-    throw KVStoreError("the optimizer states are those of " +
-                       std::string(name_of(states.options.kind)) + ", the store has " +
-                       std::string(name_of(options.kind)) + " with another state");
-  }
+  const OptimizerOptions options = options_to_load(optimizer_, states);
   std::map<Key, std::vector<OptimizerState>> loaded;
   for (const SavedRange& range : states.ranges) {
     if (loaded.contains(range.key)) continue;
-    const Value& value = value_of(range.key, call_of("load", range.key));
+    specs_.at(range.key, specs_.call_of("load", range.key));
+    const Value& value = values_.at(range.key);
     auto& of_key = loaded[range.key];
     try {
       for (std::size_t i = 0; i < range_count(value.spec.elements()); ++i) {

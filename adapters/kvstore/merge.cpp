@@ -8,7 +8,7 @@ namespace dpwa::kvstore {
 namespace {
 
 // Adds up the range in `sum`, which has room for it.
-void sum_range(const Merge& merge, std::size_t index, std::span<std::byte> sum) {
+void sum_range(const Gradients& merge, std::size_t index, std::span<std::byte> sum) {
   const ItemRange range = range_at(merge.elements, index);
   const std::size_t size = size_of(merge.dtype);
   std::vector<Contribution> contributions;
@@ -28,7 +28,7 @@ void sum_range(const Merge& merge, std::size_t index, std::span<std::byte> sum) 
 
 // Calls use(index, range, sum) for every range, on several threads at once.
 template <class Use>
-void for_each_sum(const Merge& merge, const Use& use) {
+void for_each_sum(const Gradients& merge, const Use& use) {
   const std::size_t wide = size_of(computed_in(merge.dtype));
   const auto ranges = static_cast<std::int64_t>(range_count(merge.elements));
   at::parallel_for(0, ranges, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -64,7 +64,7 @@ std::vector<Compressor> compressors_of(const CompressionOptions& options, DType 
   return compressors;
 }
 
-void sum_into(const Merge& merge, std::span<std::byte> sum) {
+void sum_into(const Gradients& merge, std::span<std::byte> sum) {
   const std::size_t wide = size_of(computed_in(merge.dtype));
   const auto ranges = static_cast<std::int64_t>(range_count(merge.elements));
   at::parallel_for(0, ranges, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -76,7 +76,7 @@ void sum_into(const Merge& merge, std::span<std::byte> sum) {
   });
 }
 
-void update_by(const Merge& merge, const OptimizerOptions& options,
+void update_by(const Gradients& merge, const OptimizerOptions& options,
                std::span<OptimizerState> states, std::span<std::byte> values) {
   const std::size_t size = size_of(merge.dtype);
   for_each_sum(
@@ -86,7 +86,7 @@ void update_by(const Merge& merge, const OptimizerOptions& options,
       });
 }
 
-void replace_by(const Merge& merge, std::span<std::byte> values) {
+void replace_by(const Gradients& merge, std::span<std::byte> values) {
   const std::size_t size = size_of(merge.dtype);
   for_each_sum(merge, [&](std::size_t, const ItemRange& range, std::span<const std::byte> sum) {
     replace_values(merge.dtype, values.subspan(range.from * size, range.count * size), sum, 1);

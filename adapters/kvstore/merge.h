@@ -21,7 +21,7 @@ std::vector<Compressor> compressors_of(const CompressionOptions& options, DType 
                                        std::uint64_t elements);
 
 // The gradients of one value in host memory, of `dtype`.
-struct Merge {
+struct Gradients {
   DType dtype;
   std::uint64_t elements;
   std::vector<std::span<const std::byte>> gradients;
@@ -29,11 +29,11 @@ struct Merge {
 };
 
 // sum = Σ gradients, in elements of computed_in(dtype).
-void sum_into(const Merge& merge, std::span<std::byte> sum);
+void sum_into(const Gradients& merge, std::span<std::byte> sum);
 // One step of the optimizer; `states`: one for each range.
-void update_by(const Merge& merge, const OptimizerOptions& options,
+void update_by(const Gradients& merge, const OptimizerOptions& options,
                std::span<OptimizerState> states, std::span<std::byte> values);
 // values = Σ gradients.
-void replace_by(const Merge& merge, std::span<std::byte> values);
+void replace_by(const Gradients& merge, std::span<std::byte> values);
 
 }  // namespace dpwa::kvstore

@@ -22,22 +22,43 @@ void Operations::begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::u
   Call& call = under_way_[ticket];
   call.missing = slices;
   if (kind == Kind::pull || wants_value) call.outcome.values.resize(slices);
+  if (kind == Kind::state) call.outcome.states.resize(slices);
   for (std::uint32_t index = 0; index < slices; ++index)
     parts_[{kind, {key, index}, clock}].push_back(ticket);
 }
 
 void Operations::handle(Engine::Created& event) {
-  finish({Kind::init, event.slice, 0}, AnswerKind::created, 0, nullptr, {}, false);
+  finish({Kind::init, event.slice, 0}, {.kind = AnswerKind::created, .next_step = event.next_step});
 }
 
 void Operations::handle(Engine::Pushed& event, bool holds) {
-  finish({Kind::push, event.slice, event.step}, event.kind, event.version, std::move(event.values),
-         {}, holds);
+  finish({Kind::push, event.slice, event.step}, {.kind = event.kind,
+                                                 .version = event.version,
+                                                 .values = std::move(event.values),
+                                                 .holds = holds});
 }
 
 void Operations::handle(Engine::Pulled& event) {
-  finish({Kind::pull, event.slice, event.clock}, AnswerKind::value, event.version,
-         std::move(event.values), {}, false);
+  finish({Kind::pull, event.slice, event.clock}, {.kind = AnswerKind::value,
+                                                  .version = event.version,
+                                                  .values = std::move(event.values),
+                                                  .next_step = event.next_step});
+}
+
+void Operations::handle(Engine::Stated& event) {
+  const Part part{Kind::state, event.state.slice, 0};
+  const auto found = parts_.find(part);
+  if (found == parts_.end()) return;
+  auto& states = under_way_.at(found->second.front()).outcome.states;
+  if (part.slice.index < states.size()) states[part.slice.index] = std::move(event.state);
+  finish(part, {});
+}
+
+void Operations::handle(const Engine::Passed& event) {
+  const auto end = barriers_.upper_bound(event.barriers);
+  for (auto each = barriers_.begin(); each != end; ++each)
+    done_.emplace_back(each->second, Outcome{});
+  barriers_.erase(barriers_.begin(), end);
 }
 
 // The event does not tell which request it was: the oldest of the slice.
@@ -49,7 +70,7 @@ void Operations::handle(Engine::Failed& event) {
   }
   if (oldest == parts_.end()) return;
   const Part part = oldest->first;
-  finish(part, event.kind, 0, nullptr, std::move(event.problem), false);
+  finish(part, {.kind = event.kind, .problem = std::move(event.problem)});
 }
 
 void Operations::leave_out(const std::function<bool(const SliceId&, std::uint64_t)>& holds) {
@@ -79,8 +100,7 @@ void Operations::release(const std::function<bool(const SliceId&, std::uint64_t)
   });
 }
 
-void Operations::finish(const Part& part, AnswerKind kind, std::uint64_t version,
-                        kvstore::SharedBytes values, std::string problem, bool holds) {
+void Operations::finish(const Part& part, Result result) {
   const auto found = parts_.find(part);
   if (found == parts_.end()) return;
   const Ticket ticket = found->second.front();
@@ -88,14 +108,16 @@ void Operations::finish(const Part& part, AnswerKind kind, std::uint64_t version
   if (found->second.empty()) parts_.erase(found);
   Call& call = under_way_.at(ticket);
   Outcome& outcome = call.outcome;
-  if (call.first || rank_of(kind) > rank_of(outcome.kind)) {
-    outcome.kind = kind;
-    outcome.problem = std::move(problem);
+  if (call.first || rank_of(result.kind) > rank_of(outcome.kind)) {
+    outcome.kind = result.kind;
+    outcome.problem = std::move(result.problem);
   }
-  outcome.version = std::exchange(call.first, false) ? version : std::min(outcome.version, version);
+  outcome.version =
+      std::exchange(call.first, false) ? result.version : std::min(outcome.version, result.version);
+  outcome.next_step = std::max(outcome.next_step, result.next_step);
   if (part.slice.index < outcome.values.size())
-    outcome.values[part.slice.index] = std::move(values);
-  if (holds) {
+    outcome.values[part.slice.index] = std::move(result.values);
+  if (result.holds) {
     held_.push_back({ticket, part.slice, part.clock});
   } else {
     count_down(ticket);

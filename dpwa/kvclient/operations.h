@@ -26,23 +26,31 @@ struct Outcome {
   // Of a pull, or a push that wanted them: the values by slice; in order they are the value of the
   // key. A null one did not come: the push was refused, and a pull gives the value.
   std::vector<kvstore::SharedBytes> values;
+  // Of an init or a pull: the step with which this worker goes on, or begins, to push the key; the
+  // highest of its slices.
+  std::uint64_t next_step = 0;
+  std::vector<kvstore::StateMessage> states{};  // of a call for states: by slice
 };
 
 // Which slices each call still waits for. Pure. One owner, one thread.
 class Operations {
  public:
-  enum class Kind : std::uint8_t { init, push, pull };
-  // `clock`: of a pull, or the step of a push; 0 for an init.
+  enum class Kind : std::uint8_t { init, push, pull, state };
+  // `clock`: of a pull, or the step of a push; 0 for others.
   void begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
              std::uint32_t slices, bool wants_value);
+
+  void begin_barrier(Ticket ticket, std::uint64_t count) { barriers_.emplace(count, ticket); }
 
   using Engine = kvstore::WorkerEngine;
   void handle(Engine::Created& event);
   // `holds`: its memory is being read by the system; see release().
   void handle(Engine::Pushed& event, bool holds);
   void handle(Engine::Pulled& event);
+  void handle(Engine::Stated& event);
+  void handle(const Engine::Passed& event);
   void handle(Engine::Failed& event);
-  // The others went on without this worker: all calls but inits are over.
+  // The others went on without this worker: all calls but inits and barriers are over.
   void leave_out(const std::function<bool(const kvstore::SliceId&, std::uint64_t)>& holds);
 
   // The memory of the pushes that `holds` no longer names is free.
@@ -70,12 +78,21 @@ class Operations {
     std::uint64_t step = 0;
   };
 
-  void finish(const Part& part, kvstore::AnswerKind kind, std::uint64_t version,
-              kvstore::SharedBytes values, std::string problem, bool holds);
+  // What came for a slice.
+  struct Result {
+    kvstore::AnswerKind kind = kvstore::AnswerKind::counted;
+    std::uint64_t version = 0;
+    kvstore::SharedBytes values{};
+    std::string problem{};
+    bool holds = false;
+    std::uint64_t next_step = 0;
+  };
+  void finish(const Part& part, Result result);
   void count_down(Ticket ticket);
 
   std::map<Ticket, Call> under_way_;
   std::map<Part, std::vector<Ticket>> parts_;  // in the order of the calls
+  std::map<std::uint64_t, Ticket> barriers_;   // by count
   std::vector<Held> held_;
   std::vector<std::pair<Ticket, Outcome>> done_;
 };

@@ -31,7 +31,8 @@ const std::vector<wire::TypeBound>& accepted() {
   static const std::vector<wire::TypeBound> bounds = [] {
     using enum wire::MessageType;
     std::vector<wire::TypeBound> result;
-    for (const auto type : {kv_answer, kv_ballot, kv_proposal, kv_epoch, kv_ask_epoch})
+    for (const auto type :
+         {kv_answer, kv_ballot, kv_proposal, kv_epoch, kv_ask_epoch, kv_state, kv_barrier})
       result.push_back({type, wire::max_kv_body_bytes(type)});
     return result;
   }();
@@ -41,7 +42,8 @@ const std::vector<wire::TypeBound>& accepted() {
 bool is_request(const kvstore::Message& message) {
   return std::holds_alternative<kvstore::Init>(message) ||
          std::holds_alternative<kvstore::Push>(message) ||
-         std::holds_alternative<kvstore::Pull>(message);
+         std::holds_alternative<kvstore::Pull>(message) ||
+         std::holds_alternative<kvstore::StateMessage>(message);
 }
 
 bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std::uint64_t step) {

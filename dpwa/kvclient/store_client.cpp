@@ -39,6 +39,7 @@ StoreClient::StoreClient(StoreClientOptions options)
       local_(options_.cluster, options_.self.name, options_.self.incarnation,
              names_of(options_.servers), Manifest{}, smallest_chunk_bytes,
              [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+      compression_(options_.compression),
       work_(io_.get_executor()),
       engine_(options_.engine, options_.self, names_of(options_.servers)),
       ticks_(io_) {
@@ -94,16 +95,63 @@ Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec
   }
   held->second.spec = spec;
   held->second.slices = kvstore::cut_into_slices(key, spec.elements(), servers_);
-  const auto type = kvstore::compression_of(options_.compression.type, spec.dtype);
-  if (type != kvstore::Compression::none) {
-    for (const kvstore::Slice& slice : held->second.slices)
-      held->second.compressors.emplace_back(options_.compression, spec.dtype, slice.elements.count);
-  }
+  compress(held->second);
   const Ticket ticket = next_ticket_++;
   const auto slices = static_cast<std::uint32_t>(held->second.slices.size());
   post([this, key, spec, slices, ticket, copy = kvstore::Bytes(values.begin(), values.end())] {
     operations_.begin(ticket, Operations::Kind::init, key, 0, slices, false);
     engine_.init(key, spec, copy);
+  });
+  return ticket;
+}
+
+void StoreClient::compress(Held& held) const {
+  held.compressors.clear();
+  const auto type = kvstore::compression_of(compression_.type, held.spec.dtype);
+  if (type == kvstore::Compression::none) return;
+  for (const kvstore::Slice& slice : held.slices)
+    held.compressors.emplace_back(compression_, held.spec.dtype, slice.elements.count);
+}
+
+void StoreClient::set_compression(const kvstore::CompressionOptions& options) {
+  compression_ = options;
+  for (auto& [key, held] : keys_) compress(held);
+}
+
+void StoreClient::forget(const kvstore::Key& key) {
+  keys_.erase(key);
+  post([this, key] { engine_.forget(key); });
+}
+
+Ticket StoreClient::ask_states(const kvstore::Key& key) {
+  return states(key, std::vector<kvstore::StateMessage>(keys_.at(key).slices.size()));
+}
+
+Ticket StoreClient::place_states(const kvstore::Key& key,
+                                 std::vector<kvstore::StateMessage> states) {
+  for (kvstore::StateMessage& state : states) state.kind = kvstore::StateMessage::Kind::place;
+  return this->states(key, std::move(states));
+}
+
+Ticket StoreClient::states(const kvstore::Key& key, std::vector<kvstore::StateMessage> messages) {
+  const Ticket ticket = next_ticket_++;
+  post([this, key, ticket, messages = std::move(messages)]() mutable {
+    const auto slices = static_cast<std::uint32_t>(messages.size());
+    operations_.begin(ticket, Operations::Kind::state, key, 0, slices, false);
+    if (out_) return left_out();
+    for (std::uint32_t index = 0; index < slices; ++index) {
+      messages[index].slice = {key, index};
+      engine_.state(std::move(messages[index]));
+    }
+  });
+  return ticket;
+}
+
+Ticket StoreClient::barrier() {
+  const Ticket ticket = next_ticket_++;
+  post([this, ticket, count = ++barriers_] {
+    operations_.begin_barrier(ticket, count);
+    engine_.reach_barrier();
   });
   return ticket;
 }
@@ -151,14 +199,15 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
   return ticket;
 }
 
-Ticket StoreClient::pull(const kvstore::Key& key, std::uint64_t clock, int priority) {
+Ticket StoreClient::pull(const kvstore::Key& key, std::uint64_t clock, int priority,
+                         std::uint64_t known_version) {
   const Ticket ticket = next_ticket_++;
   const auto slices = static_cast<std::uint32_t>(keys_.at(key).slices.size());
-  post([this, key, clock, slices, ticket, priority] {
+  post([this, key, clock, slices, ticket, priority, known_version] {
     operations_.begin(ticket, Operations::Kind::pull, key, clock, slices, true);
     if (out_) return left_out();
     for (std::uint32_t index = 0; index < slices; ++index)
-      engine_.pull({0, {key, index}, clock, 0}, priority);
+      engine_.pull({0, {key, index}, clock, known_version}, priority);
   });
   return ticket;
 }
@@ -179,6 +228,18 @@ std::optional<Outcome> StoreClient::wait(Ticket ticket, TimePoint until) {
   Outcome outcome = std::move(found->second);
   done_.erase(found);
   return outcome;
+}
+
+bool StoreClient::takes_part() const {
+  const MutexLock lock(mutex_);
+  return first_step_.has_value();
+}
+
+std::size_t StoreClient::gone(Duration silent_for) const {
+  const TimePoint now = SteadyClock::now();
+  const MutexLock lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      gone_since_, [&](const auto& each) { return now - each.second >= silent_for; }));
 }
 
 std::vector<std::string> StoreClient::workers() const {
@@ -273,6 +334,7 @@ void StoreClient::tell_epoch() {
   const kvstore::Epoch& epoch = engine_.epoch();
   std::vector<std::string> names;
   for (const kvstore::WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
+  note_gone(epoch, SteadyClock::now());
   const MutexLock lock(mutex_);
   const auto tell = [](const std::string& name, const char* what) {
     log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
@@ -289,6 +351,26 @@ void StoreClient::tell_epoch() {
   told_epoch_ = epoch.number;
 }
 
+// A worker that is in no epoch any more, and servers that are down or do not answer.
+void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
+  const MutexLock lock(mutex_);
+  const auto note = [&](const std::string& name, bool gone) DPWA_REQUIRES(mutex_) {
+    if (gone) {
+      gone_since_.try_emplace(name, now);
+    } else {
+      gone_since_.erase(name);
+    }
+  };
+  for (const std::string& name : workers_) note(name, epoch.worker(name) == nullptr);
+  for (const kvstore::WorkerEntry& worker : epoch.workers) note(worker.id.name, false);
+  for (const auto& link : links_) {
+    const auto place = epoch.server(link->name());
+    const bool down =
+        epoch.number != 0 && place && epoch.servers[*place].state == kvstore::ServerState::down;
+    note(link->name(), down || !link->problem().empty());
+  }
+}
+
 void StoreClient::tick() {
   if (stopped_) return;
   const TimePoint now = SteadyClock::now();
@@ -296,6 +378,7 @@ void StoreClient::tick() {
   if (operations_.holds_memory()) {
     for (const auto& link : links_) link->break_off(now - patience_with_writes);
   }
+  note_gone(engine_.epoch(), now);
   std::vector<std::string> problems;
   for (const auto& link : links_) {
     if (!link->problem().empty())

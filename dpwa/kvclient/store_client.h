@@ -72,7 +72,18 @@ class StoreClient : private LinkEvents {
   Ticket push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
               int priority = 0);
   // The value with all pushes of steps below `clock`, as the type of the store has it.
-  Ticket pull(const kvstore::Key& key, std::uint64_t clock, int priority = 0);
+  // `known_version`: kvstore::Pull's.
+  Ticket pull(const kvstore::Key& key, std::uint64_t clock, int priority = 0,
+              std::uint64_t known_version = 0);
+  // After an init that failed: another one is possible.
+  void forget(const kvstore::Key& key);
+  // Of pushes from now on; what was kept back so far is dropped.
+  void set_compression(const kvstore::CompressionOptions& options);
+  // The states of the optimizer of all slices of a key; and places them: one for each slice.
+  Ticket ask_states(const kvstore::Key& key);
+  Ticket place_states(const kvstore::Key& key, std::vector<kvstore::StateMessage> states);
+  // The next barrier of the program. Is not over when this worker is left out: it has to join().
+  Ticket barrier();
   // As WorkerEngine::at.
   void at(std::uint64_t clock, bool waiting);
 
@@ -80,7 +91,11 @@ class StoreClient : private LinkEvents {
   std::optional<Outcome> wait(Ticket ticket, TimePoint until);
 
   // As of now.
-  std::vector<std::string> workers() const;   // that take part, in the order of their names
+  bool takes_part() const;
+  std::vector<std::string> workers() const;  // that take part, in the order of their names
+  // Workers that were left out, servers that are down, and servers without a connection, for so
+  // long.
+  std::size_t gone(Duration silent_for) const;
   std::vector<std::string> problems() const;  // "server 's1': connection refused" and so on
   std::uint64_t bytes_pushed() const;
   std::uint64_t bytes_pulled() const;
@@ -98,14 +113,19 @@ class StoreClient : private LinkEvents {
   void handle_events();
   void left_out();
   void tell_epoch();
+  void note_gone(const kvstore::Epoch& epoch, TimePoint now);
+  void compress(Held& held) const;
+  Ticket states(const kvstore::Key& key, std::vector<kvstore::StateMessage> messages);
   bool is_read(const kvstore::SliceId& slice, std::uint64_t step) const;
   void tick();
 
   const StoreClientOptions options_;
   const std::uint32_t servers_;
   LocalNode local_;
-  Ticket next_ticket_ = 1;             // training thread
-  std::map<kvstore::Key, Held> keys_;  // training thread
+  Ticket next_ticket_ = 1;                   // training thread
+  std::map<kvstore::Key, Held> keys_;        // training thread
+  kvstore::CompressionOptions compression_;  // training thread
+  std::uint64_t barriers_ = 0;               // training thread
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::thread thread_;
@@ -127,6 +147,7 @@ class StoreClient : private LinkEvents {
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
+  std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);
   std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;
   std::uint64_t bytes_pulled_ DPWA_GUARDED_BY(mutex_) = 0;
 };

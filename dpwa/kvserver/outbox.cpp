@@ -22,6 +22,7 @@ std::size_t bytes_of(const kvstore::Message& message) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, kvstore::Answer>) return length_of(content.values);
         if constexpr (std::is_same_v<Content, kvstore::Forward>) return content.gradient.size();
+        if constexpr (std::is_same_v<Content, kvstore::StateMessage>) return content.state.size();
         if constexpr (std::is_same_v<Content, kvstore::Copy>)
           return length_of(content.values) + content.optimizer_state.size();
         return 0;
@@ -40,7 +41,8 @@ std::vector<boost::asio::const_buffer> Outbox::Item::buffers() const {
 void Outbox::add(kvstore::Message message, std::uint64_t tag) {
   const std::size_t bytes = bytes_of(message);
   bytes_ += bytes;
-  const bool urgent = wire::type_of(message) >= wire::MessageType::kv_beat;
+  const wire::MessageType type = wire::type_of(message);
+  const bool urgent = type >= wire::MessageType::kv_beat && type != wire::MessageType::kv_state;
   (urgent ? urgent_ : other_)
       .push_back({std::move(message), static_cast<std::uint32_t>(tag), bytes});
 }

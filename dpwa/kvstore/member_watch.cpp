@@ -216,7 +216,8 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
     // It has to know that it does not take part: one that was just left out may hang.
     const bool joins = view.beat.joins && view.beat.epoch == current.number;
     if (!joins || next.server(name) || !alive(id, now)) continue;
-    if (next.worker(name) == nullptr && !current.has(id)) next.workers.push_back({id, first_step});
+    if (next.worker(name) != nullptr || current.has(id)) continue;
+    next.workers.push_back({id, view.beat.own_steps ? 0 : first_step});
   }
   std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
 }

@@ -41,6 +41,9 @@ struct Beat {
   std::uint32_t stored = 0;
   std::uint32_t over = 0;
   Stock stock{};  // server, before the first epoch
+  // Worker that joins: it counts the steps of each key apart, and learns from the servers with
+  // which step of a key to begin (Answer::step). Otherwise it begins with the step of the epoch.
+  bool own_steps = false;
   bool operator==(const Beat&) const = default;
 };
 

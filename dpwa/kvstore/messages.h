@@ -18,9 +18,10 @@
 
 namespace dpwa::kvstore {
 
-// The messages of the store as values; dpwa/wire has their bytes. A server takes INIT, PUSH and
-// PULL from workers and gives one ANSWER to each. FORWARD, SYNC, COPY, STORED and WANT go between
-// the two servers that have a slice.
+// The messages of the store as values; dpwa/wire has their bytes. A server takes INIT, PUSH, PULL
+// and STATE from workers and gives one ANSWER to each; to a STATE that asks, it gives one with the
+// state instead. FORWARD, SYNC, COPY, STORED and WANT go between the two servers that have a slice.
+// BARRIER goes between workers and servers.
 
 struct SliceId {
   Key key;
@@ -102,7 +103,9 @@ struct Answer {
   std::uint64_t epoch = 0;  // of the server
   SliceId slice;
   AnswerKind kind = AnswerKind::counted;
-  std::uint64_t step = 0;      // of the PUSH, clock of the PULL
+  // Of the PUSH. To an INIT or PULL: the step from which on this worker has to push the slice, if
+  // it has pushed nothing since it takes part.
+  std::uint64_t step = 0;
   std::uint64_t version = 0;   // of the value: grows by one with each update
   SharedBytes values;          // none, if the kind is without
   std::string problem;         // one line, if it is an error
@@ -168,8 +171,34 @@ struct Want {
   bool operator==(const Want&) const = default;
 };
 
-using Message = std::variant<Beat, Ballot, Promise, Proposal, Vote, EpochNews, AskEpoch, Init, Push,
-                             Pull, Answer, Forward, Sync, Copy, Stored, Want>;
+// What the optimizer remembers of a slice: a worker saves it to a file, and places it from one.
+struct StateMessage {
+  enum class Kind : std::uint8_t {
+    ask = 1,    // worker: the state is wanted
+    place = 2,  // worker: the state is to be this one from now on
+    give = 3,   // server: the state
+  };
+  std::uint64_t epoch = 0;
+  SliceId slice;
+  Kind kind = Kind::ask;
+  Bytes optimizer;          // encode(OptimizerOptions); empty: `ask`, or there was no update by one
+  std::uint64_t steps = 0;  // updates so far
+  Bytes state;              // OptimizerState::bytes()
+  bool operator==(const StateMessage&) const = default;
+};
+
+// Of a worker, to every server: how many barriers of its program it has come to. Of a server: how
+// many all workers of the epoch have come to (barriers.h).
+struct Barrier {
+  std::uint64_t epoch = 0;
+  std::uint64_t count = 0;
+  bool waits = false;  // worker: at the last of them
+  bool operator==(const Barrier&) const = default;
+};
+
+using Message =
+    std::variant<Beat, Ballot, Promise, Proposal, Vote, EpochNews, AskEpoch, Init, Push, Pull,
+                 Answer, Forward, Sync, Copy, Stored, Want, StateMessage, Barrier>;
 
 // A message on its way out. `tag`: of the request that it answers; 0 otherwise.
 struct Outgoing {

@@ -97,6 +97,13 @@ void ServerEngine::take_up_epoch(TimePoint now) {
   member_ = true;
   watch_.installed(epoch(), now);
   shard_.install(epoch(), now);
+  tell_passed();
+}
+
+void ServerEngine::tell_passed() {
+  for (const auto& [worker, count] : barriers_.take_passed(epoch())) {
+    outgoing_.push_back({worker, 0, Barrier{epoch().number, count, false}});
+  }
 }
 
 void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message message,
@@ -115,7 +122,11 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, EpochNews,
                                        AskEpoch>) {
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
-        } else if constexpr (is_one_of<Content, Init, Push, Pull>) {
+        } else if constexpr (std::is_same_v<Content, Barrier>) {
+          epochs_.compare(from.name, content.epoch);
+          barriers_.reached(from, content.count, content.waits);
+          if (member_) tell_passed();
+        } else if constexpr (is_one_of<Content, Init, Push, Pull, StateMessage>) {
           epochs_.compare(from.name, content.epoch);
           shard_.receive(from, tag, std::move(content), now);
         } else if constexpr (!std::is_same_v<Content, Answer>) {

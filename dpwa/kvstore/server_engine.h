@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/kvstore/barriers.h"
 #include "dpwa/kvstore/epoch_engine.h"
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/messages.h"
@@ -75,6 +76,7 @@ class ServerEngine {
   Beat beat() const;
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
+  void tell_passed();  // the workers whose barrier is passed
 
   const ServerOptions options_;
   EpochEngine epochs_;
@@ -85,6 +87,7 @@ class ServerEngine {
   std::uint64_t loaded_clock_ = 0;
   std::uint32_t stored_ = 0;
   std::uint32_t over_ = 0;
+  Barriers barriers_;
   bool member_ = false;  // of some epoch
   bool deposed_ = false;
   TimePoint beaten_ = TimePoint::min();

@@ -29,6 +29,10 @@ void ShardEngine::refuse(const std::string& to, std::uint64_t tag, const SliceId
 void ShardEngine::answer(const Entry& entry, const Waiter& waiter) {
   const auto& [id, held] = entry;
   Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot_};
+  if (waiter.kind == AnswerKind::created || waiter.kind == AnswerKind::value ||
+      waiter.kind == AnswerKind::unchanged) {
+    answer.step = step_for(held, waiter.worker);
+  }
   if (waiter.wants_value) answer.values = held.values;
   send(waiter.worker, waiter.tag, std::move(answer));
 }

@@ -76,6 +76,7 @@ class ShardEngine {
   void receive(const MemberId& from, std::uint64_t tag, Init message, TimePoint now);
   void receive(const MemberId& from, std::uint64_t tag, Push message, TimePoint now);
   void receive(const MemberId& from, std::uint64_t tag, const Pull& message, TimePoint now);
+  void receive(const MemberId& from, std::uint64_t tag, const StateMessage& message, TimePoint now);
   // Of the other server that has the slice.
   void receive(const MemberId& from, Forward message, TimePoint now);
   void receive(const MemberId& from, const Sync& message, TimePoint now);
@@ -191,6 +192,7 @@ class ShardEngine {
     std::vector<PullWaiter> pulls;
     std::optional<Capture> capture;               // a snapshot to which pushes may still belong
     std::map<MemberId, std::uint32_t> snapshots;  // that each worker had heard of at its last push
+    std::pair<MemberId, std::uint64_t> placed;    // the last state: by whom, and its tag
     Backup backup = Backup::unsynced;
     TimePoint asked{};  // when the backup was asked last
     // --- as backup: it was compared with the primary in this epoch
@@ -224,6 +226,8 @@ class ShardEngine {
   static std::uint64_t next_of(const std::map<std::string, Advance>& clocks,
                                const MemberId& worker);
   std::uint64_t progress(const Held& held, const WorkerEntry& worker) const;
+  // With which step of this slice the worker goes on, or begins.
+  std::uint64_t step_for(const Held& held, const std::string& worker) const;
   // The lowest step that a live worker has still to push, of what is acknowledged.
   std::uint64_t acknowledged_clock(const Held& held, std::uint64_t round) const;
   void update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now);

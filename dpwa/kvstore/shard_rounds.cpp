@@ -101,6 +101,21 @@ std::uint64_t ShardEngine::progress(const Held& held, const WorkerEntry& worker)
   return next;
 }
 
+// Its own steps so far. A worker that has pushed nothing begins where the others are: with the
+// round that is open, or with the step of the slowest of them.
+std::uint64_t ShardEngine::step_for(const Held& held, const std::string& worker) const {
+  const WorkerEntry* const self = epoch_.worker(worker);
+  if (self == nullptr) return 0;
+  if (rules_.merged) return progress(held, *self);
+  std::uint64_t lowest = unbounded_staleness;
+  for (const WorkerEntry& each : epoch_.workers) {
+    const std::uint64_t next = next_of(held.clocks, each.id);
+    if (next > 0) lowest = std::min(lowest, next);
+  }
+  const std::uint64_t own = std::max(self->first_step, next_of(held.clocks, self->id));
+  return lowest == unbounded_staleness ? own : std::max(own, lowest);
+}
+
 void ShardEngine::close_rounds(Entry& entry, TimePoint now) {
   Held& held = entry.second;
   if (!rules_.merged || epoch_.workers.empty()) return;

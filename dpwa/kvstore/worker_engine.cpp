@@ -23,11 +23,13 @@ void WorkerEngine::join() {
 }
 
 void WorkerEngine::at(std::uint64_t clock, bool waiting, TimePoint now) {
-  if (waiting && !waiting_) {
-    steps_.push_back(now - computes_since_);
+  // A loop may wait several times in a step.
+  if (!waiting_) computed_ += now - computes_since_;
+  computes_since_ = now;
+  if (clock > clock_ && computed_ > Duration::zero()) {
+    steps_.push_back(std::exchange(computed_, Duration::zero()));
     if (steps_.size() > steps_kept) steps_.pop_front();
   }
-  if (!waiting) computes_since_ = now;
   clock_ = clock;
   waiting_ = waiting;
 }
@@ -59,8 +61,8 @@ void WorkerEngine::push(Push push, int priority) {
     step_snapshot_ = snapshot_;
   }
   push.snapshot = step_snapshot_;
-  if (options_.merged && !push.wants_value) {
-    // A push before it that only waits for the end of its round: find out when that is.
+  if (options_.merged) {
+    // A push before it may only wait for the end of its round: find out when that is.
     const auto line = lines_.find(push.slice);
     const bool before = line != lines_.end() && std::ranges::any_of(line->second, [&](auto tag) {
                           return std::holds_alternative<Push>(requests_.at(tag).content);
@@ -87,6 +89,21 @@ void WorkerEngine::pull(Pull pull, int priority) {
   add(std::move(pull), priority);
 }
 
+void WorkerEngine::state(StateMessage message) {
+  add(std::move(message));
+}
+
+void WorkerEngine::reach_barrier() {
+  ++barriers_;
+  tell_barrier(true);
+}
+
+void WorkerEngine::tell_barrier(bool waits) {
+  for (const ServerEntry& server : epochs_.installed().servers) {
+    outgoing_.push_back({server.id.name, 0, Barrier{epochs_.installed().number, barriers_, waits}});
+  }
+}
+
 const SliceId& WorkerEngine::slice_of(const Request& request) {
   return std::visit([](const auto& content) -> const SliceId& { return content.slice; },
                     request.content);
@@ -101,7 +118,7 @@ std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const 
   return epoch.servers[*primary].id.name;
 }
 
-WorkerEngine::Request& WorkerEngine::add(std::variant<Init, Push, Pull> content, int priority) {
+WorkerEngine::Request& WorkerEngine::add(Content content, int priority) {
   const std::uint64_t tag = next_tag_++;
   Request& request = requests_[tag];
   request.content = std::move(content);
@@ -198,6 +215,7 @@ void WorkerEngine::tick(TimePoint now) {
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
   Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, past_snapshot(), {}};
+  beat.own_steps = options_.own_steps;
   if (steps_.size() >= steps_to_learn_from) {
     const auto longest = std::ranges::max(steps_);
     beat.longest_step_us = static_cast<std::uint64_t>(longest / std::chrono::microseconds(1)) + 1;
@@ -205,6 +223,7 @@ void WorkerEngine::tick(TimePoint now) {
   for (const ServerEntry& server : epochs_.installed().servers) {
     outgoing_.push_back({server.id.name, 0, beat});
   }
+  if (barriers_ > 0) tell_barrier(passed_ < barriers_);
 }
 
 void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message message,
@@ -217,6 +236,14 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           // Of an earlier epoch: the request has been sent again.
           if (content.epoch == epochs_.installed().number) return answered(tag, content);
           epochs_.compare(from.name, content.epoch);
+        } else if constexpr (std::is_same_v<Content, StateMessage>) {
+          if (content.epoch == epochs_.installed().number) state_given(tag, content);
+        } else if constexpr (std::is_same_v<Content, Barrier>) {
+          epochs_.compare(from.name, content.epoch);
+          // In another epoch there may be workers that have not come to it.
+          if (content.epoch != epochs_.installed().number || content.count <= passed_) return;
+          passed_ = content.count;
+          events_.push_back(Passed{passed_});
         } else if constexpr (std::is_constructible_v<EpochMessage, Content>) {
           if (epochs_.receive(from, content, now)) take_up_epoch();
         }
@@ -269,15 +296,28 @@ void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
     case AnswerKind::not_member:
       return;  // is sent again with the next epoch, or after a while
     case AnswerKind::created:
-      events_.push_back(Created{answer.slice});
+      events_.push_back(Created{answer.slice, answer.step});
       erase(found);
       return;
     case AnswerKind::value:
     case AnswerKind::unchanged:
       return pull_answered(found, answer);
     default:
+      if (const auto* state = std::get_if<StateMessage>(&found->second.content)) {
+        events_.push_back(Stated{*state});
+        return erase(found);
+      }
       return push_answered(found, answer);
   }
+}
+
+void WorkerEngine::state_given(std::uint64_t tag, StateMessage& state) {
+  const auto found = requests_.find(tag);
+  if (found == requests_.end() || state.kind != StateMessage::Kind::give) return;
+  const auto* asked = std::get_if<StateMessage>(&found->second.content);
+  if (asked == nullptr || asked->slice != state.slice) return;
+  erase(found);
+  events_.push_back(Stated{std::move(state)});
 }
 
 void WorkerEngine::push_answered(Requests::iterator request, Answer& answer) {
@@ -302,7 +342,8 @@ void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
   if (pull == nullptr) return;
   const std::uint64_t clock = pull->clock;
   if (!request->second.confirms) {
-    events_.push_back(Pulled{answer.slice, clock, answer.version, std::move(answer.values)});
+    events_.push_back(
+        Pulled{answer.slice, clock, answer.version, std::move(answer.values), answer.step});
   }
   const std::vector<std::uint64_t> line = lines_.at(answer.slice);
   erase(request);

@@ -21,6 +21,9 @@ namespace dpwa::kvstore {
 struct WorkerOptions {
   bool merged = true;  // as the servers' ShardRules
   bool replicas = false;
+  // Each key has steps of its own, and the events Created and Pulled tell with which one to begin.
+  // Otherwise all keys begin with the step that Joined names.
+  bool own_steps = false;
   Duration beat = std::chrono::milliseconds(250);
   // After which an INIT or PUSH without an answer is sent again. A PULL waits for others for as
   // long as it takes: it is asked again, too.
@@ -51,6 +54,13 @@ class WorkerEngine {
   // with the caller until the event Pushed.
   void push(Push push, int priority = 0);
   void pull(Pull pull, int priority = 0);
+  // It counts neither as pushed nor as initialised, so that another init is possible: after Failed.
+  void forget(const Key& key) { keys_.erase(key); }
+  // Of the optimizer: asks for it, or places it. After the pushes of the slice that were asked for
+  // before. The epoch is filled in.
+  void state(StateMessage message);
+  // The next barrier of the program: the event Passed follows.
+  void reach_barrier();
   // The step that is pushed next; and the loop waits for pulls from now on, or computes.
   void at(std::uint64_t clock, bool waiting, TimePoint now);
 
@@ -67,6 +77,7 @@ class WorkerEngine {
   struct LeftOut {};
   struct Created {
     SliceId slice;
+    std::uint64_t next_step = 0;  // of the slice, for this worker: Answer::step
   };
   struct Pushed {
     SliceId slice;
@@ -79,14 +90,23 @@ class WorkerEngine {
     SliceId slice;
     std::uint64_t clock = 0;
     std::uint64_t version = 0;
-    SharedBytes values;  // none: unchanged
+    SharedBytes values;           // none: unchanged
+    std::uint64_t next_step = 0;  // as in Created
+  };
+  // The state that was asked for, or was placed.
+  struct Stated {
+    StateMessage state;
+  };
+  // All workers have come to so many barriers.
+  struct Passed {
+    std::uint64_t barriers = 0;
   };
   struct Failed {
     SliceId slice;
     AnswerKind kind = AnswerKind::unknown_key;
     std::string problem;
   };
-  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Failed>;
+  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
   // Every push that states an earlier snapshot than this one is acknowledged, and no more follow.
@@ -101,8 +121,9 @@ class WorkerEngine {
     sent,
     received,  // a push that is counted when its round closes: kept, and sent to a new primary
   };
+  using Content = std::variant<Init, Push, Pull, StateMessage>;
   struct Request {
-    std::variant<Init, Push, Pull> content;
+    Content content;
     int priority = 0;
     State state = State::queued;
     std::string server;  // that it was sent to
@@ -117,7 +138,7 @@ class WorkerEngine {
   std::optional<std::string> primary_of(const SliceId& slice) const;
   using Queue = std::set<std::pair<int, std::uint64_t>>;  // by priority, then tag
 
-  Request& add(std::variant<Init, Push, Pull> content, int priority = 0);
+  Request& add(Content content, int priority = 0);
   void erase(Requests::iterator request);
   void change(std::uint64_t tag, Request& request, State state);
   Queue& queue_of(const Request& request);
@@ -127,8 +148,10 @@ class WorkerEngine {
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch();
   void answered(std::uint64_t tag, Answer& answer);
+  void state_given(std::uint64_t tag, StateMessage& state);
   void push_answered(Requests::iterator request, Answer& answer);
   void pull_answered(Requests::iterator request, Answer& answer);
+  void tell_barrier(bool waits);
   void confirm(const SliceId& slice, std::uint64_t clock);
   void drop_requests();
 
@@ -140,7 +163,10 @@ class WorkerEngine {
   std::uint64_t clock_ = 0;
   bool waiting_ = true;
   TimePoint computes_since_{};
+  Duration computed_{};              // in the step that is pushed next
   std::deque<Duration> steps_;       // the recent ones, without waits
+  std::uint64_t barriers_ = 0;       // come to
+  std::uint64_t passed_ = 0;
   std::uint32_t snapshot_ = 0;       // the last that was heard of
   std::uint64_t pushed_steps_ = 0;   // the step of the last push, plus 1
   std::uint32_t step_snapshot_ = 0;  // as of the first push of that step

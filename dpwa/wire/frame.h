@@ -62,6 +62,8 @@ enum class MessageType : std::uint8_t {
   kv_vote = 77,
   kv_epoch = 78,
   kv_ask_epoch = 79,
+  kv_state = 80,
+  kv_barrier = 81,
 };
 
 // A set of message types with numbers below 128.

@@ -61,6 +61,8 @@ void write_fields(Writer& out, const kvstore::Proposal& message);
 void write_fields(Writer& out, const kvstore::Vote& message);
 void write_fields(Writer& out, const kvstore::EpochNews& message);
 void write_fields(Writer& out, const kvstore::AskEpoch& message);
+void write_fields(Writer& out, const kvstore::StateMessage& message);
+void write_fields(Writer& out, const kvstore::Barrier& message);
 // None of these for another type.
 kvstore::Message read_slice_message(Reader& in, MessageType type);
 kvstore::Message read_member_message(Reader& in, MessageType type);

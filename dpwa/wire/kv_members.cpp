@@ -4,10 +4,11 @@
 
 namespace dpwa::wire {
 
-// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins; u64 longest step in µs;
-//               u32 snapshot; u16 number of filled servers, at most 256; for each its place, u16;
-//               u32 stored; u32 over; u8 1: the rest is known; u8 1: had a complete one;
-//               u8 1: loaded; disk: that was loaded; u16 number held, at most 64; for each: disk
+// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins, 2: joins with steps of its own for
+//               each key; u64 longest step in µs; u32 snapshot; u16 number of filled servers, at
+//               most 256; for each its place, u16; u32 stored; u32 over; u8 1: the rest is known;
+//               u8 1: had a complete one; u8 1: loaded; disk: that was loaded; u16 number held, at
+//               most 64; for each: disk
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
   const kvstore::Stock& stock = message.stock;
@@ -17,7 +18,7 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   out.u64(message.epoch);
   out.u64(message.clock);
   out.u8(message.waiting ? 1 : 0);
-  out.u8(message.joins ? 1 : 0);
+  out.u8(message.joins ? (message.own_steps ? 2 : 1) : 0);
   out.u64(message.longest_step_us);
   out.u32(message.snapshot);
   out.u16(static_cast<std::uint16_t>(message.filled.size()));
@@ -68,6 +69,13 @@ void write_fields(Writer& out, const kvstore::EpochNews& message) {
 // KV_ASK_EPOCH  nothing
 void write_fields(Writer&, const kvstore::AskEpoch&) {}
 
+// KV_BARRIER    u64 epoch; u64 number of barriers; u8 1: waits at the last of them
+void write_fields(Writer& out, const kvstore::Barrier& message) {
+  out.u64(message.epoch);
+  out.u64(message.count);
+  out.u8(message.waits ? 1 : 0);
+}
+
 namespace {
 
 kvstore::Stock read_stock(Reader& in) {
@@ -92,7 +100,10 @@ kvstore::Beat read_beat(Reader& in) {
   beat.epoch = in.u64();
   beat.clock = in.u64();
   beat.waiting = read_bool(in, "wait");
-  beat.joins = read_bool(in, "join");
+  const std::uint8_t joins = in.u8();
+  in.require(joins <= 2, Fault::bad_value, "join is not 0, 1 or 2");
+  beat.joins = joins > 0;
+  beat.own_steps = joins == 2;
   beat.longest_step_us = in.u64();
   beat.snapshot = in.u32();
   const std::size_t filled = in.u16();
@@ -109,6 +120,11 @@ kvstore::Beat read_beat(Reader& in) {
 kvstore::Message read_member_message(Reader& in, MessageType type) {
   if (type == MessageType::kv_epoch) return kvstore::EpochNews{read_epoch(in)};
   if (type == MessageType::kv_ask_epoch) return kvstore::AskEpoch{};
+  if (type == MessageType::kv_barrier) {
+    const std::uint64_t epoch = in.u64();
+    const std::uint64_t count = in.u64();
+    return kvstore::Barrier{epoch, count, read_bool(in, "wait")};
+  }
   if (type == MessageType::kv_beat) return read_beat(in);
   const std::uint64_t base = in.u64();
   const std::uint64_t ballot = in.u64();

@@ -23,7 +23,7 @@ using InOrder =
     std::variant<kvstore::Init, kvstore::Push, kvstore::Pull, kvstore::Answer, kvstore::Forward,
                  kvstore::Sync, kvstore::Copy, kvstore::Stored, kvstore::Want, kvstore::Beat,
                  kvstore::Ballot, kvstore::Promise, kvstore::Proposal, kvstore::Vote,
-                 kvstore::EpochNews, kvstore::AskEpoch>;
+                 kvstore::EpochNews, kvstore::AskEpoch, kvstore::StateMessage, kvstore::Barrier>;
 
 template <typename Content, std::size_t Place = 0>
 constexpr MessageType type_of_content() {
@@ -38,6 +38,7 @@ Parts parts_of(const Message& message) {
   if (const auto* init = std::get_if<kvstore::Init>(&message)) return {init->values};
   if (const auto* push = std::get_if<kvstore::Push>(&message)) return {push->content()};
   if (const auto* forward = std::get_if<kvstore::Forward>(&message)) return {forward->gradient};
+  if (const auto* state = std::get_if<kvstore::StateMessage>(&message)) return {state->state};
   if (const auto* answer = std::get_if<kvstore::Answer>(&message); answer && answer->values) {
     return {*answer->values};
   }
@@ -55,6 +56,7 @@ std::uint64_t max_payload_bytes(MessageType type) {
     case MessageType::kv_forward:
       return max_kv_slice_bytes;
     case MessageType::kv_copy:
+    case MessageType::kv_state:
       return max_kv_payload_bytes;
     default:
       return 0;
@@ -120,8 +122,8 @@ Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head
   in.require(is_kv_type(type), Fault::bad_type, "not a message of the store");
   KvHead result;
   if (in.failed()) return in.finish(std::move(result));
-  result.message =
-      type <= MessageType::kv_want ? read_slice_message(in, type) : read_member_message(in, type);
+  const bool of_slice = type <= MessageType::kv_want || type == MessageType::kv_state;
+  result.message = of_slice ? read_slice_message(in, type) : read_member_message(in, type);
   result.payload_bytes = in.u32();
   result.payload_crc = in.u32();
   in.require(result.payload_bytes <= max_payload_bytes(type), Fault::bad_length,
@@ -146,6 +148,7 @@ Decoded<Message> with_payload(KvHead head, std::span<const std::byte> payload) {
   };
   if (auto* init = std::get_if<kvstore::Init>(&message)) init->values = copy_of(payload);
   if (auto* push = std::get_if<kvstore::Push>(&message)) push->values = copy_of(payload);
+  if (auto* state = std::get_if<kvstore::StateMessage>(&message)) state->state = copy_of(payload);
   if (auto* forward = std::get_if<kvstore::Forward>(&message)) forward->gradient = copy_of(payload);
   if (auto* answer = std::get_if<kvstore::Answer>(&message); answer && !payload.empty()) {
     answer->values = std::make_shared<Bytes>(copy_of(payload));

@@ -31,7 +31,7 @@ inline constexpr std::uint64_t max_kv_payload_bytes = 4 * max_kv_slice_bytes;
 inline constexpr std::size_t max_kv_head_bytes = 2 << 20;
 
 inline constexpr MessageType first_kv_type = MessageType::kv_init;
-inline constexpr MessageType last_kv_type = MessageType::kv_ask_epoch;
+inline constexpr MessageType last_kv_type = MessageType::kv_barrier;
 
 MessageType type_of(const kvstore::Message& message);
 // Of the body of a message of this type: for TypeBound.

@@ -100,6 +100,16 @@ void write_fields(Writer& out, const kvstore::Want& message) {
   write(out, message.slice);
 }
 
+// KV_STATE   u64 epoch; slice; u8 kind: 1 ask, 2 place, 3 give; options; u64 updates so far.
+//            Payload: the state of the optimizer, or nothing
+void write_fields(Writer& out, const kvstore::StateMessage& message) {
+  out.u64(message.epoch);
+  write(out, message.slice);
+  out.u8(static_cast<std::uint8_t>(message.kind));
+  write_options(out, message.optimizer);
+  out.u64(message.steps);
+}
+
 kvstore::Message read_slice_message(Reader& in, MessageType type) {
   const std::uint64_t epoch = in.u64();
   const kvstore::SliceId slice = read_slice(in);
@@ -168,6 +178,16 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
       in.require(bytes <= max_kv_slice_bytes, Fault::bad_length, "values of a slice are too long");
       if (!in.failed()) copy.values = std::make_shared<kvstore::Bytes>(bytes);
       return copy;
+    }
+    case MessageType::kv_state: {
+      kvstore::StateMessage state;
+      state.epoch = epoch;
+      state.slice = slice;
+      state.kind = in.choice(kvstore::StateMessage::Kind::ask, kvstore::StateMessage::Kind::give,
+                             "kind of a message on a state");
+      state.optimizer = read_options(in);
+      state.steps = in.u64();
+      return state;
     }
     case MessageType::kv_stored:
       return kvstore::Stored{epoch, slice, in.u64()};

@@ -101,9 +101,12 @@ std::vector<Sample> kv_samples() {
   copy.snapshot = 2;
   copy.optimizer_state = bytes(24);
 
+  kvstore::Beat own_steps{5, 42, false, true, 12345, 6, {}};
+  own_steps.own_steps = true;
   kvstore::Beat start;
   start.stock = {true, true, {{7, 3}, {8, 4}}, kvstore::SnapshotId{8, 4}};
 
+  using Kind = kvstore::StateMessage::Kind;
   const std::vector<std::pair<std::string, kvstore::Message>> messages = {
       {"kv_init", kvstore::Init{5, weight, {DType::float32, {2, 2}}, bytes(16)}},
       {"kv_init_scalar", kvstore::Init{5, number, {DType::float64, {}}, {}}},
@@ -125,7 +128,12 @@ std::vector<Sample> kv_samples() {
       {"kv_proposal", kvstore::Proposal{5, 0x10001, epoch()}},
       {"kv_vote", kvstore::Vote{5, 0x10001}},
       {"kv_epoch", kvstore::EpochNews{epoch()}},
-      {"kv_ask_epoch", kvstore::AskEpoch{}}};
+      {"kv_ask_epoch", kvstore::AskEpoch{}},
+      {"kv_beat_own_steps", own_steps},
+      {"kv_state_ask", kvstore::StateMessage{5, weight, Kind::ask, {}, 0, {}}},
+      {"kv_state_place", kvstore::StateMessage{5, number, Kind::place, options(), 40, bytes(24)}},
+      {"kv_state_give", kvstore::StateMessage{5, weight, Kind::give, options(), 40, bytes(24)}},
+      {"kv_barrier", kvstore::Barrier{5, 3, true}}};
   std::vector<Sample> all;
   for (const auto& [name, message] : messages) all.push_back({name, frame_of(message, id)});
   return all;

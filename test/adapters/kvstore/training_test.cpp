@@ -10,6 +10,7 @@
 
 #include "adapters/kvstore/kvstore.h"
 #include "test/adapters/doctest_with_torch.h"
+#include "test/adapters/kvstore/store_cluster.h"
 
 namespace dpwa {
 namespace {
@@ -137,6 +138,62 @@ TEST_CASE("kvstore: each local type equals one process with the same global batc
       CAPTURE(make == adam);
       CHECK(distance <= 1e-5);
     }
+  }
+}
+
+// Two workers with two devices each; the servers update the weights.
+torch::Tensor train_with_servers(MakeOptimizer make, std::size_t servers) {
+  constexpr std::size_t workers = 2;
+  constexpr std::size_t devices_each = devices / workers;
+  std::vector<Batch> batches;
+  for (int step = 0; step < steps; ++step) batches.emplace_back(step);
+  std::vector<std::shared_ptr<SmallNet>> nets;
+  for (std::int64_t device = 0; device < devices; ++device) nets.push_back(new_net());
+
+  const test::StoreCluster cluster(workers, KvstoreType::dist_sync, servers);
+  cluster.run(workers, [&](std::size_t worker, KVStore& store) {
+    const std::size_t first = worker * devices_each;
+    const auto optimizer = make(*nets[first]);
+    const auto names = nets[first]->named_parameters().keys();
+    const KVStore::Keys keys(names.begin(), names.end());
+    store.init(keys, nets[first]->parameters());
+    for (int step = 0; step < steps; ++step) {
+      const Batch& batch = batches[static_cast<std::size_t>(step)];
+      KVStore::TensorLists gradients(keys.size()), weights(keys.size());
+      for (std::size_t device = first; device < first + devices_each; ++device) {
+        const auto from = static_cast<std::int64_t>(device) * share;
+        backward(*nets[device], batch.data.slice(0, from, from + share),
+                 batch.target.slice(0, from, from + share));
+        const auto parameters = nets[device]->parameters();
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+          gradients[i].push_back(parameters[i].grad());
+          weights[i].push_back(parameters[i]);
+        }
+      }
+      change_rate(*optimizer, step);
+      auto options = kvstore::options_of(*optimizer).front();
+      options.rescale = 1.0 / devices;
+      store.set_optimizer(options);
+      // Both ways to the same value.
+      if (step % 2 == 0) {
+        store.pushpull(keys, gradients, weights);
+      } else {
+        store.push(keys, gradients);
+        store.pull(keys, weights);
+      }
+    }
+    CHECK(store.dropped_pushes() == 0);
+  });
+  for (const auto& net : nets) CHECK(torch::equal(flat(*net), flat(*nets[0])));
+  return flat(*nets[0]);
+}
+
+TEST_CASE("kvstore: dist_sync equals one process with the same global batch") {
+  for (const MakeOptimizer make : {momentum, adam}) {
+    const torch::Tensor alone = train_alone(make);
+    const torch::Tensor with_servers = train_with_servers(make, make == adam ? 2 : 1);
+    CAPTURE(make == adam);
+    CHECK(((with_servers - alone).norm() / alone.norm()).item<double>() <= 1e-5);
   }
 }
 

@@ -1,0 +1,36 @@
+#include "adapters/kvstore/client_options.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "dpwa/base/time.h"
+#include "dpwa/security/security.h"
+
+namespace dpwa::kvstore {
+
+ShardRules rules_of(const Config& config) {
+  const auto type = config.kvstore.type == KvstoreType::dist_async ? StoreType::dist_async
+                    : config.kvstore.type == KvstoreType::dist_ssp ? StoreType::dist_ssp
+                                                                   : StoreType::dist_sync;
+  return rules_of(type, config.kvstore.staleness, config.kvstore.replicas > 0);
+}
+
+kvclient::StoreClientOptions client_options(const Config& config) {
+  kvclient::StoreClientOptions options;
+  options.cluster = config.cluster;
+  options.self = {config.self, wall_clock_us()};
+  for (const NodeEntry& server : config.kvstore.servers) {
+    const auto hosts = server.addresses.empty() ? std::vector{server.host} : server.addresses;
+    options.servers.push_back({server.name, hosts, server.port});
+  }
+  const ShardRules rules = rules_of(config);
+  options.engine.merged = rules.merged;
+  options.engine.replicas = rules.replicas;
+  options.engine.beat = std::min<Duration>(options.engine.beat, config.kvstore.lost_after / 8);
+  options.compression = config.kvstore.compression;
+  options.security = make_security(config);
+  options.congestion_control = config.transport.congestion_control;
+  return options;
+}
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "dpwa/config/config.h"
+#include "dpwa/kvclient/store_client.h"
+#include "dpwa/kvstore/shard_engine.h"
+
+namespace dpwa::kvstore {
+
+// How the servers of this file make updates of pushes. `kvstore.type` is one of the types dist_*.
+ShardRules rules_of(const Config& config);
+
+// Of the worker `config.self`, as a new incarnation. Throws ConfigError when the files of the
+// security section cannot be used.
+kvclient::StoreClientOptions client_options(const Config& config);
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,292 @@
+#include "adapters/kvstore/dist_calls.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "dpwa/kvstore/slices.h"
+#include "dpwa/log/log.h"
+
+namespace dpwa::kvstore {
+
+using kvclient::Outcome;
+using kvclient::Ticket;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+// After which a call that waits looks whether this worker still takes part.
+constexpr auto between_looks = std::chrono::milliseconds(100);
+
+// A value begins with version 1, before the first update.
+std::uint64_t updates_of(const Outcome& outcome) {
+  return std::max<std::uint64_t>(outcome.version, 1) - 1;
+}
+
+}  // namespace
+
+bool fill(const std::vector<at::Tensor>& tensors, const Outcome& outcome) {
+  if (tensors.front().numel() == 0) return true;  // its one slice comes without bytes
+  const auto missing = [](const SharedBytes& slice) { return slice == nullptr; };
+  if (outcome.values.empty() || std::ranges::any_of(outcome.values, missing)) return false;
+  const at::NoGradGuard no_grad;
+  at::Tensor first = tensors.front();
+  const bool in_place = first.is_cpu() && first.is_contiguous();
+  at::Tensor host =
+      in_place ? first : at::empty(first.sizes(), at::TensorOptions(first.scalar_type()));
+  std::span<std::byte> rest = bytes_of(host);
+  for (const SharedBytes& slice : outcome.values) {
+    if (slice->size() > rest.size()) return false;
+    if (!slice->empty()) std::memcpy(rest.data(), slice->data(), slice->size());
+    rest = rest.subspan(slice->size());
+  }
+  for (std::size_t i = in_place ? 1 : 0; i < tensors.size(); ++i) {
+    at::Tensor each = tensors[i];
+    each.copy_(host);
+  }
+  return rest.empty();
+}
+
+// --- of the store
+
+void DistStore::computes(bool computes) {
+  client_->at(clock_, !computes);
+}
+
+Outcome DistStore::wait(Ticket ticket) {
+  auto outcome = client_->wait(ticket, SteadyClock::now());
+  if (!outcome) {
+    computes(false);
+    while (!(outcome = client_->wait(ticket, SteadyClock::now() + between_looks))) {
+      if (!client_->takes_part()) take_part_again();
+    }
+    computes(true);
+  }
+  if (outcome->left_out) left_out_ = true;
+  return *std::move(outcome);
+}
+
+void DistStore::check_takes_part() {
+  forget_abandoned();
+  if (left_out_ || !client_->takes_part()) take_part_again();
+}
+
+// The others have gone on: so do the steps of this worker, from where they are.
+void DistStore::take_part_again() {
+  log(LogLevel::warn, "kvstore",
+      "worker '" + config_.self + "' was left out, and takes part again with the current values");
+  computes(false);
+  for (bool aligned = false; !aligned;) {
+    client_->join();
+    while (!client_->wait_joined(SteadyClock::now() + between_looks)) {
+    }
+    left_out_ = false;
+    aligned = true;
+    for (auto& [key, value] : values_) {
+      for (const auto& push : value.pushes) look_at(*push);
+      const Ticket ticket = client_->pull(key, 0, 0, any_version);
+      std::optional<Outcome> outcome;
+      while (!outcome && client_->takes_part())
+        outcome = client_->wait(ticket, SteadyClock::now() + between_looks);
+      if (!outcome) abandoned_.push_back(ticket);
+      aligned = outcome && !outcome->left_out;
+      if (!aligned) break;
+      if (is_error(outcome->kind)) continue;  // told by the next push or pull of the key
+      value.next_step = outcome->next_step;
+      clock_ = std::max(clock_, value.next_step);
+    }
+  }
+  left_out_ = false;
+  computes(true);
+}
+
+void DistStore::forget_abandoned() {
+  std::erase_if(abandoned_, [&](Ticket ticket) {
+    return client_->wait(ticket, SteadyClock::now()).has_value();
+  });
+}
+
+void DistStore::end(PushUnderWay& push, Outcome outcome) {
+  if (outcome.left_out) left_out_ = true;
+  const bool refused = is_error(outcome.kind);
+  const bool dropped = outcome.left_out || outcome.kind == AnswerKind::late ||
+                       outcome.kind == AnswerKind::not_finite;
+  if (dropped) {
+    ++dropped_;
+    const char* const why = outcome.left_out                         ? "this worker was left out"
+                            : outcome.kind == AnswerKind::not_finite ? "it is not finite"
+                                                                     : "its step was over";
+    log(LogLevel::warn, "kvstore",
+        specs_.call_of("push", push.key) + ", step " + std::to_string(push.step) +
+            " did not count: " + why);
+  }
+  Value& value = values_.at(push.key);
+  // A push that was refused is no step.
+  if (refused && value.next_step == push.step + 1) value.next_step = push.step;
+  push.outcome = std::move(outcome);
+  push.memory.reset();
+}
+
+bool DistStore::look_at(PushUnderWay& push) {
+  if (push.outcome) return true;
+  auto outcome = client_->wait(push.ticket, SteadyClock::now());
+  if (outcome) end(push, *std::move(outcome));
+  return push.outcome.has_value();
+}
+
+void DistStore::reap(Value& value) {
+  std::optional<std::string> refused;
+  while (!value.pushes.empty() && look_at(*value.pushes.front())) {
+    Outcome& outcome = *value.pushes.front()->outcome;
+    if (is_error(outcome.kind) && !refused) refused = std::exchange(outcome.problem, {});
+    value.pushes.pop_front();
+  }
+  if (refused && !refused->empty()) throw KVStoreError(*refused);
+}
+
+void DistStore::confirm(PushUnderWay& push) {
+  if (push.confirmed || push.wants_value || !rules_.merged) return;
+  push.confirmed = true;
+  abandoned_.push_back(client_->pull(push.key, push.step + 1, 0, any_version));
+}
+
+void DistStore::finish(const std::shared_ptr<PushUnderWay>& push) {
+  if (look_at(*push)) return;
+  confirm(*push);
+  Outcome outcome = wait(push->ticket);
+  if (!push->outcome) end(*push, std::move(outcome));
+}
+
+void DistStore::finish_pushes() {
+  for (auto& [key, value] : values_) {
+    while (!value.pushes.empty()) {
+      finish(value.pushes.front());
+      reap(value);
+    }
+  }
+}
+
+std::uint64_t DistStore::pull_one(const KeyedTensors& out, int priority,
+                                  std::optional<Ticket> ticket) {
+  Value& value = values_.at(out.key);
+  const auto give_up = [&] { abandoned_.push_back(*ticket); };
+  for (;; ticket.reset()) {
+    check_takes_part();
+    if (!ticket) ticket = client_->pull(out.key, value.next_step, priority);
+    std::optional<Outcome> outcome = client_->wait(*ticket, SteadyClock::now());
+    if (!outcome) computes(false);
+    while (!outcome) {
+      outcome = client_->wait(*ticket, SteadyClock::now() + between_looks);
+      if (outcome) break;
+      if (!client_->takes_part()) take_part_again();
+      try {
+        reap(value);  // it waits in vain for a push that was refused
+      } catch (const KVStoreError&) {
+        give_up();
+        computes(true);
+        throw;
+      }
+    }
+    computes(true);
+    if (outcome->left_out) {
+      left_out_ = true;
+      continue;
+    }
+    if (is_error(outcome->kind)) throw KVStoreError(outcome->problem);
+    if (fill(out.tensors, *outcome)) return updates_of(*outcome);
+  }
+}
+
+// --- of the calls
+
+bool DistPush::done() {
+  bool all = true;
+  for (const auto& push : pushes_) {
+    if (store_.look_at(*push)) continue;
+    store_.confirm(*push);
+    all = false;
+  }
+  return all;
+}
+
+Versions DistPush::wait() {
+  Versions versions;
+  std::string refused;
+  for (const auto& push : pushes_) {
+    store_.finish(push);
+    if (is_error(push->outcome->kind) && refused.empty())
+      refused = std::exchange(push->outcome->problem, {});
+    versions.push_back(updates_of(*push->outcome));
+  }
+  if (!refused.empty()) throw KVStoreError(refused);
+  return versions;
+}
+
+DistPull::DistPull(DistStore& store, const std::vector<KeyedTensors>& outs, int priority,
+                   const std::vector<std::shared_ptr<PushUnderWay>>& pushes)
+    : store_(store), priority_(priority) {
+  for (const KeyedTensors& out : outs) {
+    Part part;
+    part.out = out;
+    const auto push = std::ranges::find(pushes, out.key, &PushUnderWay::key);
+    if (push != pushes.end()) {
+      part.push = *push;
+    } else {
+      part.ticket = store.client_->pull(out.key, store.values_.at(out.key).next_step, priority);
+    }
+    parts_.push_back(std::move(part));
+  }
+}
+
+DistPull::~DistPull() {
+  for (const Part& part : parts_) {
+    if (part.ticket) store_.abandoned_.push_back(*part.ticket);
+  }
+}
+
+bool DistPull::done() {
+  return std::ranges::all_of(parts_, [&](Part& part) {
+    if (part.version) return true;
+    if (part.push) return store_.look_at(*part.push);
+    if (part.ticket) {
+      part.outcome = store_.client_->wait(*part.ticket, SteadyClock::now());
+      if (part.outcome) part.ticket.reset();
+    }
+    return part.outcome.has_value();
+  });
+}
+
+void DistPull::wait_for_push(Part& part) {
+  store_.finish(part.push);
+  const Outcome& outcome = *part.push->outcome;
+  if (is_error(outcome.kind)) {
+    const std::string problem = std::exchange(part.push->outcome->problem, {});
+    throw KVStoreError(problem);
+  }
+  // A push that did not count comes without the value.
+  part.version = fill(part.out.tensors, outcome)
+                     ? updates_of(outcome)
+                     : store_.pull_one(part.out, priority_, std::nullopt);
+}
+
+Versions DistPull::wait() {
+  Versions versions;
+  for (Part& part : parts_) {
+    if (!part.version && part.push) {
+      wait_for_push(part);
+    } else if (!part.version && part.outcome && !part.outcome->left_out &&
+               !is_error(part.outcome->kind) && fill(part.out.tensors, *part.outcome)) {
+      part.version = updates_of(*part.outcome);
+    } else if (!part.version) {
+      part.version = store_.pull_one(part.out, priority_, std::exchange(part.ticket, {}));
+    }
+    part.outcome.reset();
+    versions.push_back(*part.version);
+  }
+  return versions;
+}
+
+}  // namespace dpwa::kvstore

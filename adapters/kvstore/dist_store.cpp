@@ -1,0 +1,208 @@
+#include "adapters/kvstore/dist_store.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "adapters/common/flat_parameters.h"
+#include "adapters/kvstore/client_options.h"
+#include "adapters/kvstore/dist_calls.h"
+#include "dpwa/config/names.h"
+
+namespace dpwa::kvstore {
+
+using kvclient::Outcome;
+using kvclient::Ticket;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+// Of one key. More of them are held in memory until the servers have acknowledged them.
+constexpr std::size_t most_pushes_under_way = 2;
+
+void check_file(const Config& config) {
+  const auto named = [&](const NodeEntry& node) { return node.name == config.self; };
+  if (config.kvstore.servers.empty()) throw ConfigError("kvstore.servers: no servers are listed");
+  if (!std::ranges::any_of(config.nodes, named))
+    throw ConfigError("nodes: no node is named '" + config.self + "'");
+}
+
+// The sum of what the devices push, in the type of the value: in memory of its own.
+at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  const at::ScalarType type = tensors[0].scalar_type();
+  if (tensors.size() == 1) {
+    const at::Tensor dense = dense_on(tensors[0], at::kCPU);
+    const bool shared = tensors[0].layout() == at::kStrided && dense.is_alias_of(tensors[0]);
+    return shared ? dense.clone() : dense;
+  }
+  const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
+  at::Tensor sum = dense_on(tensors[0], at::kCPU).to(wide, /*non_blocking=*/false, /*copy=*/true);
+  for (std::size_t i = 1; i < tensors.size(); ++i) sum.add_(dense_on(tensors[i], at::kCPU));
+  return sum.to(type);
+}
+
+}  // namespace
+
+DistStore::DistStore(const Config& config)
+    : config_(config), rules_(rules_of(config)), specs_(config.self) {
+  check_file(config);
+  kvclient::StoreClientOptions options = client_options(config);
+  options.engine.own_steps = true;
+  client_ = std::make_unique<kvclient::StoreClient>(std::move(options));
+  client_->join();
+  if (!client_->wait_joined(SteadyClock::now() + config.kvstore.start_wait)) {
+    std::string why = "worker " + config.self +
+                      ": the servers and the workers that the first step " +
+                      "waits for are not there within kvstore.start_wait_ms";
+    for (const std::string& problem : client_->problems()) why += "; " + problem;
+    throw KVStoreError(why);
+  }
+  computes(true);
+}
+
+DistStore::~DistStore() = default;
+
+std::string_view DistStore::type() const {
+  return config::name_in(config::kvstore_type_words, config_.kvstore.type);
+}
+
+int DistStore::rank() const {
+  const auto workers = client_->workers();
+  const auto self = std::ranges::find(workers, config_.self);
+  if (self != workers.end()) rank_ = static_cast<int>(self - workers.begin());
+  return rank_;
+}
+
+int DistStore::num_workers() const {
+  return static_cast<int>(client_->workers().size());
+}
+
+int DistStore::num_dead_node(std::chrono::milliseconds silent_for) const {
+  // They had been silent for lost_after when they were left out.
+  return static_cast<int>(
+      client_->gone(silent_for - std::chrono::duration_cast<Duration>(config_.kvstore.lost_after)));
+}
+
+void DistStore::barrier() {
+  check_takes_part();
+  // Where pulls wait for nobody, what was pushed before a barrier is seen after it.
+  if (!rules_.merged) finish_pushes();
+  wait(client_->barrier());
+}
+
+void DistStore::init(const std::vector<KeyedTensors>& values) {
+  const std::vector<ValueSpec> specs = specs_.check_new(values);
+  check_takes_part();
+  std::vector<Ticket> tickets;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    at::Tensor dense = dense_on(values[i].tensors[0], at::kCPU);
+    tickets.push_back(client_->init(values[i].key, specs[i], const_bytes_of(dense)));
+  }
+  std::optional<std::string> refused;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Outcome outcome = wait(tickets[i]);
+    if (is_error(outcome.kind)) {
+      client_->forget(values[i].key);
+      if (!refused) refused = outcome.problem;
+      continue;
+    }
+    specs_.add(values[i].key, specs[i]);
+    values_[values[i].key].next_step = outcome.next_step;
+    clock_ = std::max(clock_, outcome.next_step);
+  }
+  if (refused) throw KVStoreError(*refused);
+}
+
+void DistStore::check_push(const std::vector<KeyedTensors>& values) const {
+  for (const KeyedTensors& one : values) specs_.check(one, "push");
+  if (rules_.merged || optimizer_) return;
+  throw KVStoreError("push of worker " + config_.self + ": type " + std::string(type()) +
+                     " makes an update at each push, which needs an optimizer; call set_optimizer "
+                     "before the first push");
+}
+
+DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values, int priority,
+                                        bool want_values) {
+  check_takes_part();
+  Pushes pushes;
+  for (const auto& [key, tensors] : with_keys_once(values)) {
+    Value& value = values_.at(key);
+    reap(value);
+    while (value.pushes.size() >= most_pushes_under_way) {
+      finish(value.pushes.front());
+      reap(value);
+    }
+    auto push = std::make_shared<PushUnderWay>();
+    push->key = key;
+    push->step = value.next_step++;
+    push->memory = sum_of(tensors);
+    push->wants_value = want_values;
+    kvclient::PushTerms terms;
+    terms.step = push->step;
+    terms.wants_value = want_values;
+    terms.optimizer = encoded_optimizer_;
+    push->ticket = client_->push(key, const_bytes_of(push->memory), std::move(terms), priority);
+    value.pushes.push_back(push);
+    pushes.push_back(std::move(push));
+    if (value.next_step > clock_) {
+      clock_ = value.next_step;
+      computes(true);
+    }
+  }
+  return pushes;
+}
+
+std::unique_ptr<Call> DistStore::push(const std::vector<KeyedTensors>& values, int priority) {
+  check_push(values);
+  return std::make_unique<DistPush>(*this, begin_push(values, priority, /*want_values=*/false));
+}
+
+std::unique_ptr<Call> DistStore::pull(const std::vector<KeyedTensors>& outs, int priority) {
+  specs_.check_pull(outs);
+  check_takes_part();
+  for (const KeyedTensors& one : outs) reap(values_.at(one.key));
+  return std::make_unique<DistPull>(*this, outs, priority, Pushes{});
+}
+
+std::unique_ptr<Call> DistStore::pushpull(const std::vector<KeyedTensors>& values,
+                                          const std::vector<KeyedTensors>& outs, int priority) {
+  specs_.check_pull(outs);
+  check_push(values);
+  // With merged pushes the value comes with the answer. Otherwise it may have to wait for others.
+  Pushes pushes = begin_push(values, priority, rules_.merged);
+  if (!rules_.merged) pushes.clear();
+  return std::make_unique<DistPull>(*this, outs, priority, std::move(pushes));
+}
+
+at::Tensor DistStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids, int priority) {
+  specs_.check_rows(key, row_ids);
+  const ValueSpec& spec = specs_.all().at(key);
+  std::vector<std::int64_t> sizes;
+  for (const std::uint64_t extent : spec.shape) sizes.push_back(static_cast<std::int64_t>(extent));
+  const at::Tensor whole = at::empty(sizes, at::TensorOptions(to_scalar_type(spec.dtype)));
+  pull({{key, {whole}}}, priority)->wait();
+  return rows_of(whole, row_ids);
+}
+
+void DistStore::set_updater(Updater) {
+  throw KVStoreError("type " + std::string(type()) +
+                     " runs no updater of a program: code does not travel. Use set_optimizer, or "
+                     "pull the sums and update them here (kvstore.type dist_sync)");
+}
+
+void DistStore::set_optimizer(const OptimizerOptions& options) {
+  if (const auto problem = options_problem(options)) throw KVStoreError(*problem);
+  optimizer_ = options;
+  const auto form = encode(options);
+  encoded_optimizer_.assign(form.begin(), form.end());
+}
+
+void DistStore::set_compression(const CompressionOptions& options) {
+  if (const auto problem = compression_problem(options)) throw KVStoreError(*problem);
+  client_->set_compression(options);
+}
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/kvstore/key_specs.h"
+#include "adapters/kvstore/store.h"
+#include "dpwa/config/config.h"
+#include "dpwa/kvclient/store_client.h"
+#include "dpwa/kvstore/shard_engine.h"
+
+namespace dpwa::kvstore {
+
+// A push of one key, under way until the servers have acknowledged it.
+struct PushUnderWay {
+  Key key;
+  std::uint64_t step = 0;
+  at::Tensor memory;  // that is sent; the caller's tensor is free at once
+  bool wants_value = false;
+  kvclient::Ticket ticket = 0;
+  bool confirmed = false;  // it was asked when its round is closed
+  std::optional<kvclient::Outcome> outcome;
+};
+
+// A worker of the types dist_*: the values lie on the servers (dpwa/kvclient). A push copies its
+// tensors, and returns; each push of a key is the next step of this worker for that key. A pull
+// waits for the pushes that the type asks for, those of this worker among them.
+//
+// When the others have gone on without this worker, because it was silent or hung, it takes part
+// again with the next call: what it had pushed in the meantime does not count, and its steps go on
+// with those of the others.
+class DistStore : public Store {
+ public:
+  // Throws KVStoreError when the servers and kvstore.min_workers workers are not there within
+  // kvstore.start_wait_ms, and ConfigError for a file that does not fit.
+  explicit DistStore(const Config& config);
+  ~DistStore() override;
+
+  std::string_view type() const override;
+  // Place and number of those that take part now, in the order of their names.
+  int rank() const override;
+  int num_workers() const override;
+  int num_dead_node(std::chrono::milliseconds silent_for) const override;
+  std::uint64_t dropped_pushes() const override { return dropped_; }
+  void barrier() override;
+
+  void init(const std::vector<KeyedTensors>& values) override;
+  std::unique_ptr<Call> push(const std::vector<KeyedTensors>& values, int priority) override;
+  std::unique_ptr<Call> pull(const std::vector<KeyedTensors>& outs, int priority) override;
+  std::unique_ptr<Call> pushpull(const std::vector<KeyedTensors>& values,
+                                 const std::vector<KeyedTensors>& outs, int priority) override;
+  at::Tensor row_sparse_pull(const Key& key, const at::Tensor& row_ids, int priority) override;
+
+  void set_updater(Updater updater) override;  // throws
+  void set_optimizer(const OptimizerOptions& options) override;
+  void set_compression(const CompressionOptions& options) override;
+
+  SavedStates states() override;
+  void load(const SavedStates& states) override;
+
+ private:
+  friend class DistPush;
+  friend class DistPull;
+  using Pushes = std::vector<std::shared_ptr<PushUnderWay>>;
+  struct Value {
+    std::uint64_t next_step = 0;  // of the next push
+    std::deque<std::shared_ptr<PushUnderWay>> pushes;
+  };
+
+  // --- waiting (dist_calls.cpp)
+  // Until the call is over; takes part again meanwhile, if need be.
+  kvclient::Outcome wait(kvclient::Ticket ticket);
+  void take_part_again();
+  void check_takes_part();
+  // Drops the pushes that are over. Throws KVStoreError for the first that was refused.
+  void reap(Value& value);
+  bool look_at(PushUnderWay& push);
+  void end(PushUnderWay& push, kvclient::Outcome outcome);
+  void confirm(PushUnderWay& push);  // asks for the end of its round
+  void finish(const std::shared_ptr<PushUnderWay>& push);
+  void finish_pushes();
+  void forget_abandoned();
+  void computes(bool computes);
+  // The value with all pushes of this worker into the tensors. Returns its version.
+  std::uint64_t pull_one(const KeyedTensors& out, int priority,
+                         std::optional<kvclient::Ticket> ticket);
+
+  void check_push(const std::vector<KeyedTensors>& values) const;
+  Pushes begin_push(const std::vector<KeyedTensors>& values, int priority, bool want_values);
+
+  const Config config_;
+  const ShardRules rules_;
+  KeySpecs specs_;
+  std::map<Key, Value> values_;
+  std::optional<OptimizerOptions> optimizer_;
+  Bytes encoded_optimizer_;
+  std::uint64_t clock_ = 0;  // the highest step of a key
+  std::uint64_t dropped_ = 0;
+  bool left_out_ = false;  // and it has not taken part again
+  mutable int rank_ = 0;   // the last known one
+  std::vector<kvclient::Ticket> abandoned_;
+  std::unique_ptr<kvclient::StoreClient> client_;  // the first to end: it reads what is lent
+};
+
+// The value of a key, from the slices of an outcome, into each of the tensors. False: a slice is
+// missing.
+bool fill(const std::vector<at::Tensor>& tensors, const kvclient::Outcome& outcome);
+
+}  // namespace dpwa::kvstore

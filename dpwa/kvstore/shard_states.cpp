@@ -1,0 +1,62 @@
+#include <utility>
+
+#include "dpwa/kvstore/shard_engine.h"
+
+namespace dpwa::kvstore {
+
+// The state of the optimizer of a slice, for a worker that saves it, or from one that loads it.
+void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMessage& message,
+                          TimePoint now) {
+  const auto refused = [&](AnswerKind kind, std::string problem = {}) {
+    refuse(from.name, tag, message.slice, kind, 0, std::move(problem));
+  };
+  if (const auto kind = obstacle(from, message.epoch)) return refused(*kind);
+  const std::string who = "key " + message.slice.key.text() + ", worker " + from.name + ": ";
+  const auto found = slices_.find(message.slice);
+  if (found == slices_.end()) {
+    return refused(AnswerKind::unknown_key, who + "no such key was initialised");
+  }
+  Held& held = found->second;
+  if (!is_primary(held.home)) return refused(AnswerKind::not_primary);
+  if (message.kind != StateMessage::Kind::place) {
+    const auto bytes = held.optimizer->bytes();
+    return send(from.name, tag,
+                StateMessage{epoch_.number,
+                             message.slice,
+                             StateMessage::Kind::give,
+                             held.optimizer_options,
+                             held.optimizer->steps(),
+                             {bytes.begin(), bytes.end()}});
+  }
+
+  Waiter waiter{from.name, tag, AnswerKind::counted, 0, false};
+  // Sent again: it was placed, and there may have been updates since.
+  if (held.placed == std::pair(from, tag)) return answer_duplicate(*found, waiter);
+  const auto options = decode_options(message.optimizer);
+  if (!options) {
+    return refused(AnswerKind::bad_optimizer,
+                   who + "the optimizer is unknown to this server, or its options are not sound");
+  }
+  const DType dtype = held.spec.dtype;
+  auto state =
+      OptimizerState::restored(*options, dtype, held.elements, message.steps, message.state);
+  if (!state) {
+    return refused(AnswerKind::wrong_spec,
+                   who + "a state of " + std::to_string(message.state.size()) +
+                       " bytes, where that of " + std::string(name_of(options->kind)) + " has " +
+                       std::to_string(OptimizerState::bytes_of(*options, dtype, held.elements)));
+  }
+  const std::uint64_t has = held.optimizer->bytes().size();
+  const auto why = message.state.size() > has ? shortage(message.state.size() - has) : std::nullopt;
+  if (why) return refused(AnswerKind::no_memory, who + *why);
+  held.optimizer = std::make_shared<OptimizerState>(*std::move(state));
+  held.optimizer_options = message.optimizer;
+  held.placed = {from, tag};
+  ++held.version;
+  held.stamp = epoch_.number;
+  if (!must_store(held)) return answer(*found, waiter);
+  held.pending.push_back({held.version, held.round, {std::move(waiter)}});
+  send_copy(*found, now);
+}
+
+}  // namespace dpwa::kvstore
