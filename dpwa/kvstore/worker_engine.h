@@ -163,9 +163,9 @@ class WorkerEngine {
   std::uint64_t clock_ = 0;
   bool waiting_ = true;
   TimePoint computes_since_{};
-  Duration computed_{};              // in the step that is pushed next
-  std::deque<Duration> steps_;       // the recent ones, without waits
-  std::uint64_t barriers_ = 0;       // come to
+  Duration computed_{};         // in the step that is pushed next
+  std::deque<Duration> steps_;  // the recent ones, without waits
+  std::uint64_t barriers_ = 0;  // come to
   std::uint64_t passed_ = 0;
   std::uint32_t snapshot_ = 0;       // the last that was heard of
   std::uint64_t pushed_steps_ = 0;   // the step of the last push, plus 1

@@ -7,7 +7,6 @@
 
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/kvstore/store_cluster.h"
-#include "test/support/at_once.h"
 #include "test/support/eventually.h"
 
 // The class KVStore as workers of real servers.

@@ -1,7 +1,7 @@
 #include "test/adapters/kvstore/store_cluster.h"
 
 #include "dpwa/net/free_ports.h"
-#include "test/support/at_once.h"
+#include "test/support/eventually.h"
 
 namespace dpwa::test {
 
