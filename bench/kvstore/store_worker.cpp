@@ -1,5 +1,4 @@
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -30,6 +29,7 @@ kvclient::StoreClientOptions options_of(const Config& config) {
   options.engine.merged = config.kvstore.type == KvstoreType::dist_sync;
   options.compression = config.kvstore.compression;
   options.security = make_security(config);
+  options.same_host = config.transport.same_host;
   options.congestion_control = config.transport.congestion_control;
   return options;
 }
@@ -42,19 +42,20 @@ kvstore::Bytes optimizer_of(const std::string& name) {
   return {encoded.begin(), encoded.end()};
 }
 
-// A worker as training has it: pushes one gradient, and copies the value that comes back into its
+// A worker as training has it: pushes one gradient, and takes the value that comes back into its
 // parameters. Job: {"config": FILE, "name", "bytes", "optimizer"}
 class StoreWorker : public Worker {
  public:
   explicit StoreWorker(const Json& job)
       : config_(load_config(job.at("config").get<std::string>(), job.at("name"))),
         optimizer_(optimizer_of(job.at("optimizer"))),
-        gradient_(job.at("bytes").get<std::size_t>()),
+        gradient_(AlignedBuffer::shared(job.at("bytes").get<std::size_t>())),
         parameters_(gradient_.bytes().size()),
         client_(options_of(config_)) {
     open_log(config_).use();
     fill_with_values(gradient_.bytes(), config_.self_index() + 1);
     fill_with_values(parameters_.bytes(), 0);
+    client_.share(gradient_);
     client_.join();
     const auto first = client_.wait_joined(SteadyClock::now() + store_patience);
     if (!first) throw std::runtime_error("the servers have not taken the worker in");
@@ -83,24 +84,18 @@ class StoreWorker : public Worker {
     terms.step = step_++;
     terms.merge = kvstore::Merge::mean;
     terms.wants_value = true;
+    terms.into = parameters_.bytes();
     terms.optimizer = optimizer_;
     const auto ticket = client_.push(key_, gradient_.bytes(), std::move(terms));
     client_.at(step_, true);
-    take(outcome_of(ticket));
+    for (const auto& part : outcome_of(ticket).values) {
+      if (!part) throw std::runtime_error("a value did not come");
+    }
     const auto end = SteadyClock::now();
     ++window.pulls;
     // What was pushed as it travels, and what came back.
     window.bytes += client_.bytes_pushed() - pushed + parameters_.bytes().size();
     window.latency_us.push_back(std::chrono::duration<double, std::micro>(end - begun).count());
-  }
-
-  void take(const kvclient::Outcome& outcome) {
-    std::size_t at = 0;
-    for (const auto& part : outcome.values) {
-      if (!part) throw std::runtime_error("a value did not come");
-      std::memcpy(parameters_.bytes().data() + at, part->data(), part->size());
-      at += part->size();
-    }
   }
 
   const Config config_;

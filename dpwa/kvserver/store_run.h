@@ -11,6 +11,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvserver/link.h"
+#include "dpwa/kvserver/memory_door.h"
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/net/local_node.h"
@@ -46,6 +47,7 @@ class StoreRun {
   boost::asio::io_context io_{1};
   LocalNode local_;
   kvstore::ServerEngine engine_;
+  std::unique_ptr<MemoryDoor> door_;  // null: no worker reads memory of this process
   Server server_;
   StoreHandler* handler_ = nullptr;  // of server_
   std::map<std::string, std::shared_ptr<Link>> links_;

@@ -24,7 +24,11 @@ struct SliceState {
   std::map<std::string, Advance> clocks;
 
   // The same on the primary, on the backup and in a snapshot, so all have the same bits.
-  void apply(DType dtype, const Forward& change);
+  // `spare`: the gradient of the change, if nobody needs it after this; null otherwise.
+  void apply(DType dtype, const Forward& change, Bytes* spare = nullptr);
+
+ private:
+  void change_values(DType dtype, const Forward& change, Bytes* spare);
 };
 
 // Of one incarnation of a worker; a later one goes before it.

@@ -189,6 +189,13 @@ class Documents(unittest.TestCase):
         self.assertEqual((other["type"], other["optimizer"]), ("dist_async", "momentum"))
         self.assertIn("--optimizer", bench("kvstore", "--type", "dist_async", code=2).stderr)
 
+    def test_processes_of_one_host_move_next_to_nothing_over_tcp(self) -> None:
+        for type_ in ((), ("--type", "dist_async", "--optimizer", "sgd")):
+            size = ("--bytes", "10MB", "--workers", "2", "--servers", "2", "--seconds", "0.3")
+            data = document("kvstore", *size, "--transport", "same_host", *type_)
+            self.assertEqual((data["transport"], data["pushed_bytes"]), ("same_host", 10**7))
+            self.assertLess(data["tcp_bytes"], 10**5)
+
     def test_two_bit_pushes_move_a_sixteenth_of_the_bytes(self) -> None:
         data = document("kvstore", "--bytes", "16MB", "--compression", "2bit", "--seconds", "0.05")
         self.assertAlmostEqual(data["pushed_bytes"] / data["bytes"], 1 / 16, delta=0.0001)

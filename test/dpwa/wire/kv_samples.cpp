@@ -74,6 +74,12 @@ std::vector<Sample> kv_samples() {
   refused.kind = kvstore::AnswerKind::unknown_key;
   refused.problem = "key -5, worker w1: no such key was initialised";
 
+  kvstore::Push push_mapped = plain;
+  push_mapped.place = {3, 0x0102030405, 4'000'000, 6};
+  kvstore::Answer answer_mapped = value;
+  answer_mapped.values = nullptr;
+  answer_mapped.place = {0, 1 << 20, 12, 77};
+
   kvstore::Forward forward;
   forward.epoch = 5;
   forward.slice = weight;
@@ -119,7 +125,9 @@ std::vector<Sample> kv_samples() {
       {"kv_proposal", kvstore::Proposal{5, 0x10001, epoch()}},
       {"kv_vote", kvstore::Vote{5, 0x10001}},
       {"kv_epoch", kvstore::EpochNews{epoch()}},
-      {"kv_ask_epoch", kvstore::AskEpoch{}}};
+      {"kv_ask_epoch", kvstore::AskEpoch{}},
+      {"kv_push_mapped", push_mapped},
+      {"kv_answer_mapped", answer_mapped}};
   std::vector<Sample> all;
   for (const auto& [name, message] : messages) all.push_back({name, frame_of(message, id)});
   return all;
