@@ -49,6 +49,7 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   add_raw_command(app, context);
   add_pull_command(app, context);
   list_programs_with_torch(app);
+  add_kvstore_command(app, context);
   add_choice_command(app, context);
   add_compare_command(app, context);
   add_worker_command(app, context);

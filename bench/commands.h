@@ -30,6 +30,7 @@ void add_choice_command(CLI::App& parent, CommandContext& context);
 void add_memory_command(CLI::App& parent, CommandContext& context);
 void add_raw_command(CLI::App& parent, CommandContext& context);
 void add_pull_command(CLI::App& parent, CommandContext& context);
+void add_kvstore_command(CLI::App& parent, CommandContext& context);
 void add_compare_command(CLI::App& parent, CommandContext& context);
 void add_worker_command(CLI::App& parent, CommandContext& context);  // hidden
 

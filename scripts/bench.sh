@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs the benchmarks: memory bandwidth, bare sockets, dpwa's pulls in turn with them,
-# the cost of a step, training steps of backend collective beside DistributedDataParallel, and the peers that
-# are installed. Writes bench.json, report.md and bench.png into runs/bench/TIME.
+# the cost of a step, training steps of backend collective beside DistributedDataParallel, pushes and pulls of
+# backend kvstore, and the peers that are installed. Writes bench.json, report.md and bench.png into runs/bench/TIME.
 #
-# usage: scripts/bench.sh [--quick | --full] [--peers] [--update-docs] [--against BENCH.json]
+# usage: scripts/bench.sh [--quick | --full] [--peers] [--update-docs] [--ps-lite DIR] [--against BENCH.json]
 #
 #   --quick         fewer sizes and shorter windows: about two minutes on two cores
 #   --full          also 1 GB and 100 million parameters, and longer windows
 #   --peers         installs Open MPI first if it is missing (apt)
 #   --update-docs   also writes the measured part of docs/PERFORMANCE.md, and its plot
+#   --ps-lite DIR   compares backend kvstore with the ps-lite that is built below DIR (include/, lib/libps.a), which
+#                   is not installed by this script; it needs ZeroMQ and protobuf
 #   --against FILE  compares with an earlier bench.json at the end; exit code 1 when a figure got worse
 #
 # Close other programs first. The report states when the machine was not quiet.
@@ -20,7 +22,7 @@ source "$repository/scripts/lib/system_packages.sh"
 # shellcheck source=lib/torch.sh
 source "$repository/scripts/lib/torch.sh"
 
-mode=default peers=no update_docs=no against=''
+mode=default peers=no update_docs=no against='' ps_lite=''
 while (($# > 0)); do
   case $1 in
     -h | --help) show_help; exit 0 ;;
@@ -28,11 +30,13 @@ while (($# > 0)); do
     --full) mode=full ;;
     --peers) peers=yes ;;
     --update-docs) update_docs=yes ;;
+    --ps-lite) needs_value "$1" $#; ps_lite=$2; shift ;;
     --against) needs_value "$1" $#; against=$2; shift ;;
     *) usage_error "unknown argument '$1'" ;;
   esac
   shift
 done
+[[ -z $ps_lite || -d $ps_lite/include/ps ]] || usage_error "--ps-lite: there is no folder $ps_lite/include/ps"
 [[ -z $against || -f $against ]] || usage_error "--against: there is no file $against"
 
 "$repository/scripts/setup.sh"
@@ -61,6 +65,15 @@ if build_mpi_peer; then
 else
   say 'Open MPI: not installed, left out (scripts/bench.sh --peers installs it)'
 fi
+if [[ -z $ps_lite ]]; then
+  say 'ps-lite: not named, left out (scripts/bench.sh --ps-lite DIR)'
+elif run_logged 'building the ps-lite peer' bench-ps-lite \
+  c++ -std=c++17 -O3 -march=native -I "$ps_lite/include" -o "$run_dir/ps_lite_push_pull" \
+  "$repository/bench/peers/ps_lite_push_pull.cpp" "$ps_lite/lib/libps.a" -lzmq -lprotobuf-lite -lpthread; then
+  options+=(--ps-lite "$run_dir/ps_lite_push_pull")
+else
+  warn 'the ps-lite peer could not be built, left out'
+fi
 if run_logged 'building what gives peers reno' bench-reno \
   c++ -std=c++20 -shared -fPIC -O2 -o "$run_dir/reno_sockets.so" "$repository/bench/peers/reno_sockets.cpp" -ldl; then
   options+=(--reno-sockets "$run_dir/reno_sockets.so")
@@ -77,7 +90,7 @@ fi
 
 heading "benchmarks: $mode"
 "$python" "$repository/scripts/bench_suite.py" "$run_dir" "${options[@]}" || die "the benchmarks failed; see $run_dir"
-rm -f "$run_dir/mpi_sendrecv" "$run_dir/reno_sockets.so"
+rm -f "$run_dir/mpi_sendrecv" "$run_dir/ps_lite_push_pull" "$run_dir/reno_sockets.so"
 
 heading 'result'
 report=("$run_dir")

@@ -2,7 +2,7 @@
 """Runs the measurements of a benchmark one after the other and gathers them in bench.json.
 
 usage: bench_suite.py RUN_FOLDER --bench DPWA_BENCH [--mode quick|default|full] [--seconds S]
-                      [--mpi PROGRAM] [--torch-python PYTHON] [--reno-sockets LIBRARY]
+                      [--mpi PROGRAM] [--torch-python PYTHON] [--reno-sockets LIBRARY] [--ps-lite PROGRAM]
 
 A measurement that this build or machine refuses is noted with its reason and left out.
 """
@@ -45,6 +45,7 @@ class Plan:
     torch_python: str | None = None
     shorter: float | None = None
     reno_sockets: str | None = None
+    ps_lite: str | None = None
 
     @property
     def seconds(self) -> str:
@@ -94,6 +95,40 @@ class Plan:
         command = [self.bench, "collective", "--engines", "--bytes", str(100 * MB), "--nodes", "4"]
         command += ["--seconds", self.seconds, "--json"]
         return [*plan, Measurement("engines 100 MB, 4 nodes", command, self.with_reno, LONGEST_COLLECTIVE)]
+
+    def store(self, size: int, workers: int, servers: int, *options: str) -> Measurement:
+        """Pushes and pulls of a key of the parameter server."""
+        count = ["--workers", str(workers), "--servers", str(servers)]
+        command = [self.bench, "kvstore", "--bytes", str(size), *count, "--seconds", self.seconds, "--json", *options]
+        names = " ".join(one for one in options if not one.startswith("/")).replace("--", "")
+        return Measurement(f"kvstore {size_text(size)}, {workers} workers, {servers} servers {names}", command)
+
+    def stores(self) -> list[Measurement]:
+        all_of_them = self.mode != "quick"
+        transports = {"tcp": (), "same_host": ("--transport", "same_host")}
+        types = {"dist_sync": (), "dist_async": ("--type", "dist_async", "--optimizer", "sgd")}
+        plan = []
+        for path in transports.values():
+            small = [self.store(200, 1, 1, "--ping-pong", *path)]
+            groups = [(workers, servers) for workers in (1, 4) for servers in (1, 2)]
+            sizes = (MB, 10 * MB, 100 * MB) if all_of_them else (100 * MB,)
+            for kind, type_ in types.items():
+                for size in sizes:
+                    for workers, servers in groups if all_of_them else [(1, 1)]:
+                        one = self.store(size, workers, servers, *type_, *path)
+                        if self.ps_lite and kind == "dist_sync" and size == 100 * MB:
+                            one.command += ["--ps-lite", self.ps_lite]
+                            one.environment.update(self.with_reno)
+                        small.append(one)
+            plan += small
+            step = self.store(100 * MB, 4, 2, "--optimizer", "momentum", *path)
+            if self.torch_python:
+                step.command += ["--torch-python", self.torch_python]
+                step.command += ["--gloo-script", str(ROOT / "bench/peers/c10d_step.py")]
+                step.environment.update(self.with_reno)
+            plan.append(step)
+        plan.append(self.store(100 * MB, 1, 1, "--compression", "2bit"))
+        return plan
 
     def peers(self, size: int, nodes: int) -> list[Measurement]:
         found = []
@@ -147,7 +182,7 @@ class Plan:
         if self.mode == "full":
             steps += [("100M", 2), ("100M", 100)]
         choice = Measurement("choice of a peer", [self.bench, "choice", "--json"])
-        return [*plan, choice] + [self.step(*one) for one in steps] + self.collectives()
+        return [*plan, choice] + [self.step(*one) for one in steps] + self.collectives() + self.stores()
 
 
 @dataclass
@@ -228,6 +263,11 @@ def brief(document: Document) -> str:
     if document["kind"] == "choice":
         most = max(document["results"], key=lambda one: one["nodes"])
         return f"{most['choose_ns']:.0f} ns among {most['nodes']} nodes, {size_text(int(most['bytes_per_node']))} a node"
+    if document["kind"] == "kvstore":
+        others = {"latency_ratio_to_raw": "times bare sockets", "ratio_to_gloo": "times Gloo's speed"}
+        others["ratio_to_ps_lite"] = "times ps-lite's speed"
+        ratios = [f", {document[key]['median']:.2f} {name}" for key, name in others.items() if document.get(key)]
+        return f"{time_text(document['latency_us']['median'])} a push and pull{''.join(ratios)}"
     if document["kind"] == "memory":
         return f"{len(document['results'])} rates"
     if document["bytes"] < MB:
@@ -249,10 +289,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="of the windows of one measurement, instead of the mode's")
     parser.add_argument("--mpi", help="the built bench/peers/mpi_sendrecv.cpp")
     parser.add_argument("--torch-python", help="a Python that has torch")
+    parser.add_argument("--ps-lite", help="the built bench/peers/ps_lite_push_pull.cpp")
     parser.add_argument("--reno-sockets", help="the built bench/peers/reno_sockets.cpp: peers use reno, as dpwa does")
     options = parser.parse_args()
     peers = (options.mpi, options.torch_python)
-    plan = Plan(options.bench, options.mode, *peers, options.seconds, options.reno_sockets).measurements()
+    ways = (options.seconds, options.reno_sockets, options.ps_lite)
+    plan = Plan(options.bench, options.mode, *peers, *ways).measurements()
     began = time.monotonic()
     results: list[Document] = []
     skipped: list[Document] = []

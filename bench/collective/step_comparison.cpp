@@ -1,10 +1,7 @@
 #include "bench/collective/step_comparison.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -13,7 +10,7 @@
 
 #include "bench/measure/machine.h"
 #include "bench/quantity.h"
-#include "bench/system_call.h"
+#include "bench/scratch_folder.h"
 #include "bench/worker/child.h"
 #include "bench/worker/measurement.h"
 #include "dpwa/net/free_ports.h"
@@ -22,25 +19,6 @@ namespace dpwa::bench {
 namespace {
 
 constexpr std::int64_t steps_to_warm_up = 5;  // buckets are rearranged after the first
-
-// A new folder for temporary files, gone at the end. Throws std::system_error.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    if (::mkdtemp(path_.data()) == nullptr) fail("cannot make a temporary folder");
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = (std::filesystem::temp_directory_path() / "dpwa-bench-XXXXXX").string();
-};
 
 // The processes of one side.
 class Nodes {

@@ -20,9 +20,10 @@ namespace {
 
 // What tells one measurement from another, in the order of a label.
 constexpr std::array identities = {
-    "kind",  "name",      "model",      "bytes",    "nodes",          "pulling_nodes",
-    "mode",  "transport", "encoding",   "security", "checksum",       "blend",
-    "dtype", "threads",   "parameters", "tensors",  "pulls_per_node",
+    "kind",    "name",      "model",      "bytes",       "nodes",          "pulling_nodes",
+    "mode",    "transport", "encoding",   "security",    "checksum",       "blend",
+    "dtype",   "threads",   "parameters", "tensors",     "pulls_per_node", "workers",
+    "servers", "type",      "optimizer",  "compression", "ping_pong",
 };
 
 // A figure at the end of a path of keys, and which way is better.
@@ -45,6 +46,9 @@ constexpr std::array known_figures = {
     KnownFigure{"wait_us", false, ""},
     KnownFigure{"step_us", false, "step_us"},
     KnownFigure{"ratio_to_ddp", false, ""},
+    KnownFigure{"ratio_to_gloo", true, ""},
+    KnownFigure{"ratio_to_ps_lite", true, ""},
+    KnownFigure{"pushed_bytes", false, ""},
     KnownFigure{"choose_ns", false, "choose_ns"},
     KnownFigure{"bytes_per_node", false, ""},
 };
@@ -96,11 +100,13 @@ void collect(const Json& value, const std::string& label, std::vector<Figure>& f
     figures.push_back({here + ": " + std::string(known.key), *number, range, known.more_is_better});
   }
   for (const auto& [key, entry] : value.items()) {
-    // Raw loops and DDP are references of the same run: their figures are not compared over time.
-    const bool plain =
-        key == "windows" || key == "settings" || key == "noise" || key == "raw" || key == "ddp" ||
-        std::ranges::any_of(known_figures,
-                            [&](const KnownFigure& known) { return known.key == key; });
+    // Raw loops, DDP and other peers are references of the same run: their figures are not compared
+    // over time.
+    const bool plain = key == "windows" || key == "settings" || key == "noise" || key == "raw" ||
+                       key == "ddp" || key == "gloo" || key == "ps_lite" ||
+                       std::ranges::any_of(known_figures, [&](const KnownFigure& known) {
+                         return known.key == key;
+                       });
     if (plain || !entry.is_structured()) continue;
     collect(entry, entry.is_object() ? here + (here.empty() ? "" : " ") + key : here, figures);
   }

@@ -78,10 +78,17 @@ Group::Marks Group::mark() {
 }
 
 GroupWindow Group::run(double seconds, bool record) {
+  return run({{"do", "pull"}, {"seconds", seconds}, {"record", record}});
+}
+
+GroupWindow Group::run_times(std::uint64_t count, bool record) {
+  return run({{"do", "pull"}, {"count", count}, {"record", record}});
+}
+
+GroupWindow Group::run(const Json& command) {
   GroupWindow window;
   std::vector<double> medians;
   const Marks before = mark();
-  const Json command = {{"do", "pull"}, {"seconds", seconds}, {"record", record}};
   for (const Json& node : ask(command, true)) {
     const auto bytes = node.at("bytes").get<std::uint64_t>();
     window.pulls += node.at("pulls").get<std::uint64_t>();

@@ -58,6 +58,8 @@ class Group {
 
   // `record`: keep the latencies for the report.
   GroupWindow run(double seconds, bool record = true);
+  // The same number of pulls by each node.
+  GroupWindow run_times(std::uint64_t count, bool record = true);
   std::vector<Json> reports();                         // one per node
   double processor_seconds() { return mark().cpu_s; }  // of all nodes, so far
 
@@ -72,6 +74,7 @@ class Group {
   };
   Marks mark();
   std::vector<Json> ask(const Json& command, bool pullers_only);
+  GroupWindow run(const Json& command);
 
   std::vector<Node> nodes_;
 };

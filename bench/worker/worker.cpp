@@ -17,19 +17,27 @@
 namespace dpwa::bench {
 namespace {
 
+std::unique_ptr<Worker> make_worker(const Json& job) {
+  const std::string kind = job.at("kind");
+  if (kind == "raw") return make_raw_worker(job);
+  if (kind == "store_worker") return make_store_worker(job);
+  if (kind == "store_server") return make_store_server(job);
+  return make_pull_worker(job);
+}
+
 class Session {
  public:
   explicit Session(const Json& job) {
     if (job.contains("core")) pin_to_core(job.at("core").get<std::size_t>());
     if (job.contains("instruction_set"))
       kernels::use_instruction_set(job.at("instruction_set").get<std::string>());
-    worker_ = job.at("kind") == "raw" ? make_raw_worker(job) : make_pull_worker(job);
+    worker_ = make_worker(job);
   }
 
   Json answer(const Json& command) {
     const std::string what = command.at("do");
     if (what == "mark") return mark();
-    if (what == "pull") return pull(command.at("seconds"), command.at("record"));
+    if (what == "pull") return pull(command);
     if (what == "report") return report();
     throw std::logic_error("unknown command " + what);
   }
@@ -39,9 +47,10 @@ class Session {
     return {{"cpu_s", processor_seconds()}, {"tcp_bytes", open_sockets().bytes_received}};
   }
 
-  Json pull(double seconds, bool record) {
-    const Window window = worker_->pull_for(seconds);
-    if (record) {
+  Json pull(const Json& command) {
+    const Window window = command.contains("count") ? worker_->pull_times(command.at("count"))
+                                                    : worker_->pull_for(command.at("seconds"));
+    if (command.at("record")) {
       latency_us_.insert(latency_us_.end(), window.latency_us.begin(), window.latency_us.end());
       trainer_latency_us_.insert(trainer_latency_us_.end(), window.trainer_latency_us.begin(),
                                  window.trainer_latency_us.end());
@@ -79,6 +88,15 @@ Window Worker::pull_for(double seconds) {
     pull_once(window);
     window.seconds = std::chrono::duration<double>(SteadyClock::now() - begun).count();
   } while (SteadyClock::now() < end);
+  return window;
+}
+
+Window Worker::pull_times(std::uint64_t count) {
+  using SteadyClock = std::chrono::steady_clock;
+  Window window;
+  const auto begun = SteadyClock::now();
+  for (std::uint64_t i = 0; i < count; ++i) pull_once(window);
+  window.seconds = std::chrono::duration<double>(SteadyClock::now() - begun).count();
   return window;
 }
 

@@ -1,6 +1,7 @@
 #include "dpwa/kvclient/operations.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace dpwa::kvclient {
 
@@ -8,6 +9,14 @@ using kvstore::AnswerKind;
 using kvstore::SliceId;
 
 namespace {
+
+// What stands for values that have landed elsewhere; none if they do not fit there.
+kvstore::SharedBytes land(std::span<std::byte> target, std::span<const std::byte> values) {
+  if (values.empty()) return std::make_shared<kvstore::Bytes>();  // they were there already
+  if (values.size() != target.size()) return nullptr;
+  if (!values.empty()) std::memcpy(target.data(), values.data(), values.size());
+  return std::make_shared<kvstore::Bytes>();
+}
 
 int rank_of(AnswerKind kind) {
   if (kvstore::is_error(kind)) return 3;
@@ -25,6 +34,20 @@ void Operations::begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::u
   if (kind == Kind::state) call.outcome.states.resize(slices);
   for (std::uint32_t index = 0; index < slices; ++index)
     parts_[{kind, {key, index}, clock}].push_back(ticket);
+}
+
+void Operations::begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
+                       std::vector<std::span<std::byte>> into) {
+  begin(ticket, kind, key, clock, static_cast<std::uint32_t>(into.size()), true);
+  under_way_[ticket].into = std::move(into);
+}
+
+std::span<std::byte> Operations::target(Kind kind, const SliceId& slice,
+                                        std::uint64_t clock) const {
+  const auto part = parts_.find({kind, slice, clock});
+  if (part == parts_.end()) return {};
+  const auto& into = under_way_.at(part->second.front()).into;
+  return slice.index < into.size() ? into[slice.index] : std::span<std::byte>();
 }
 
 void Operations::handle(Engine::Created& event) {
@@ -115,8 +138,11 @@ void Operations::finish(const Part& part, Result result) {
   outcome.version =
       std::exchange(call.first, false) ? result.version : std::min(outcome.version, result.version);
   outcome.next_step = std::max(outcome.next_step, result.next_step);
-  if (part.slice.index < outcome.values.size())
+  if (part.slice.index < outcome.values.size()) {
+    if (result.values && !call.into.empty())
+      result.values = land(call.into[part.slice.index], *result.values);
     outcome.values[part.slice.index] = std::move(result.values);
+  }
   if (result.holds) {
     held_.push_back({ticket, part.slice, part.clock});
   } else {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,8 @@ struct Outcome {
   std::string problem;        // one line, if is_error(kind)
   std::uint64_t version = 0;  // the lowest of the slices
   // Of a pull, or a push that wanted them: the values by slice; in order they are the value of the
-  // key. A null one did not come: the push was refused, and a pull gives the value.
+  // key. A null one did not come: the push was refused, and a pull gives the value. Where the call
+  // named memory for them they are there, and the others are empty.
   std::vector<kvstore::SharedBytes> values;
   // Of an init or a pull: the step with which this worker goes on, or begins, to push the key; the
   // highest of its slices.
@@ -39,6 +41,13 @@ class Operations {
   // `clock`: of a pull, or the step of a push; 0 for others.
   void begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
              std::uint32_t slices, bool wants_value);
+  // The same with memory for the values of each slice: copied as they come, while they are in the
+  // cache. The memory is written to until the call is over.
+  void begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
+             std::vector<std::span<std::byte>> into);
+
+  // Where the values of this answer are to land; empty: nowhere.
+  std::span<std::byte> target(Kind kind, const kvstore::SliceId& slice, std::uint64_t clock) const;
 
   void begin_barrier(Ticket ticket, std::uint64_t count) { barriers_.emplace(count, ticket); }
 
@@ -70,6 +79,7 @@ class Operations {
   struct Call {
     std::uint32_t missing = 0;  // slices without an answer, or whose memory is held
     bool first = true;
+    std::vector<std::span<std::byte>> into;  // by slice, or none
     Outcome outcome;
   };
   struct Held {

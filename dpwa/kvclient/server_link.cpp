@@ -3,14 +3,21 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <chrono>
+#include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/frame_io.h"
+#include "dpwa/net/kv_frame.h"
+#include "dpwa/net/same_host/offer.h"
+#include "dpwa/snapshot/memory_file.h"
+#include "dpwa/snapshot/reused_memory.h"
 #include "dpwa/wire/kv_messages.h"
 
 namespace dpwa::kvclient {
@@ -32,7 +39,8 @@ const std::vector<wire::TypeBound>& accepted() {
     using enum wire::MessageType;
     std::vector<wire::TypeBound> result;
     for (const auto type :
-         {kv_answer, kv_ballot, kv_proposal, kv_epoch, kv_ask_epoch, kv_state, kv_barrier})
+         {kv_answer, kv_answer_mapped, kv_ballot, kv_proposal, kv_epoch, kv_ask_epoch, kv_state,
+          kv_barrier})
       result.push_back({type, wire::max_kv_body_bytes(type)});
     return result;
   }();
@@ -54,11 +62,12 @@ bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std
 }  // namespace
 
 ServerLink::ServerLink(asio::io_context& io, LocalNode& local, PeerAddress server,
-                       std::string congestion_control, LinkEvents& events)
+                       std::string congestion_control, bool same_host, LinkEvents& events)
     : io_(io),
       local_(local),
       server_(std::move(server)),
       congestion_control_(std::move(congestion_control)),
+      same_host_(same_host),
       events_(events),
       more_(io),
       again_(io),
@@ -109,6 +118,10 @@ void ServerLink::break_off(TimePoint since) {
   if (under_way_ && began_ < since) stream_->close();
 }
 
+void ServerLink::stop_landing() {
+  if (!landing_.empty()) stream_->close();
+}
+
 void ServerLink::failed(std::string problem) {
   if (problem != problem_ && !stopped_)
     log(LogLevel::warn, "kvstore", "server '" + server_.name + "': " + problem);
@@ -134,10 +147,12 @@ asio::awaitable<void> ServerLink::run() {
       back_off_ = first_back_off;
       connected_ = true;
       writing_ = true;
+      open_door(welcome->same_host);
       asio::co_spawn(io_, write(stream), net::rethrow);
       kvstore::MemberId server{server_.name, welcome->incarnation};
       co_await read(*stream, std::move(server));
       connected_ = false;
+      close_door();
       first_.clear();
       stream->close();
       more_.cancel();
@@ -159,19 +174,116 @@ asio::awaitable<void> ServerLink::run() {
 
 asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId server) {
   const std::span<const wire::TypeBound> bounds = accepted();
+  const net::OnExit over([this] { landing_ = {}; });
+  const net::PayloadTarget target = [this](wire::MessageType type, std::span<const std::byte> head,
+                                           std::uint64_t bytes) {
+    if (type != wire::MessageType::kv_answer) return std::span<std::byte>();
+    const auto decoded = wire::decode_kv_head(type, head);
+    const auto* answer = decoded ? std::get_if<kvstore::Answer>(&decoded->message) : nullptr;
+    const auto place = answer != nullptr ? events_.target_of(*answer) : std::span<std::byte>();
+    landing_ = place.size() == bytes ? place : std::span<std::byte>();
+    return landing_;
+  };
   while (!stopped_) {
-    auto frame = co_await net::read_frame(stream, bounds);
+    landing_ = {};
+    auto frame = co_await net::read_frame(stream, bounds, target);
     if (!frame) {
       failed(frame.error().detail);
       co_return;
     }
-    auto message = wire::decode_kv(frame->header.type, frame->body);
+    auto message = landing_.empty()
+                       ? wire::decode_kv(frame->header.type, frame->body, std::move(frame->payload))
+                       : wire::decode_landed(frame->body, landing_);
+    landing_ = {};
     if (!message) {
       failed(message.error().detail);
       co_return;
     }
+    auto* answer = std::get_if<kvstore::Answer>(&*message);
+    if (answer != nullptr && answer->place) {
+      std::string why = take_values(*answer);
+      if (!why.empty()) {
+        failed(std::move(why));
+        co_return;
+      }
+    }
     events_.arrived(server, frame->header.request_id, std::move(*message));
   }
+}
+
+void ServerLink::share(const AlignedBuffer& memory) {
+  thread_.check();
+  const auto number = static_cast<std::uint32_t>(memories_.size());
+  memories_.push_back(memory);
+  if (exchange_) exchange_->share(number, *memory.file(), memory.bytes().size());
+}
+
+// The server tells no one else the name of the socket; the kernel vouches for its user.
+void ServerLink::open_door(const std::string& offer_text) {
+  read_ = told_ = 0;
+  const auto offer = same_host_ ? same_host::parse_offer(offer_text) : std::nullopt;
+  if (!offer || offer->boot_id != same_host::boot_id()) return;
+  auto connected = ipc::connect_to(offer->socket);
+  if (!connected) return;
+  asio::local::stream_protocol::socket socket(io_);
+  boost::system::error_code error;
+  socket.assign(asio::local::stream_protocol(), connected->get(), error);
+  if (error) return;
+  connected->release();
+  exchange_ =
+      std::make_shared<same_host::MemoryExchange>(same_host::FrameSocket(std::move(socket)));
+  const wire::Hello hello{wire::Role::node,   wire::capability(Codec::raw),
+                          local_.cluster,     local_.name,
+                          local_.incarnation, local_.manifest.fingerprint()};
+  exchange_->send(wire::encode(hello, hello_id));
+  for (std::uint32_t number = 0; number < memories_.size(); ++number)
+    exchange_->share(number, *memories_[number].file(), memories_[number].bytes().size());
+  auto exchange = exchange_;
+  asio::co_spawn(io_, exchange->run(), [exchange](std::exception_ptr failure, const std::string&) {
+    net::rethrow(std::move(failure));
+  });
+}
+
+void ServerLink::close_door() {
+  if (exchange_) exchange_->close();
+  exchange_.reset();
+}
+
+std::string ServerLink::take_values(kvstore::Answer& answer) {
+  const kvstore::Place place = *std::exchange(answer.place, std::nullopt);
+  const auto source = exchange_ ? exchange_->bytes(place.memory, place.offset, place.bytes)
+                                : std::span<const std::byte>();
+  if (source.empty()) return "an answer names memory that was not shared";
+  const auto target = events_.target_of(answer);
+  if (target.size() == source.size()) {
+    std::memcpy(target.data(), source.data(), source.size());
+    answer.values = std::make_shared<kvstore::Bytes>();  // they have landed
+  } else {
+    answer.values = std::make_shared<kvstore::Bytes>(copy_of(source));
+  }
+  if (!exchange_->intact()) return "took its memory back while it was read";
+  read_ = place.mark;
+  return {};
+}
+
+std::optional<kvstore::Message> ServerLink::mapped(const kvstore::Message& message) const {
+  const auto* push = std::get_if<kvstore::Push>(&message);
+  if (push == nullptr || push->lent.size() < least_reused_bytes || !exchange_) return std::nullopt;
+  for (std::uint32_t number = 0; number < memories_.size(); ++number) {
+    const auto bytes = memories_[number].bytes();
+    const std::less_equal<const std::byte*> before;
+    if (!before(bytes.data(), push->lent.data()) ||
+        !before(push->lent.data() + push->lent.size(), bytes.data() + bytes.size()))
+      continue;
+    if (!exchange_->is_shared(number)) return std::nullopt;
+    kvstore::Push other = *push;
+    const auto offset = static_cast<std::uint64_t>(push->lent.data() - bytes.data());
+    other.place =
+        kvstore::Place{number, offset, push->lent.size(), memories_[number].file()->generation()};
+    other.lent = {};
+    return other;
+  }
+  return std::nullopt;
 }
 
 asio::awaitable<void> ServerLink::write(std::shared_ptr<net::Stream> stream) {
@@ -197,9 +309,17 @@ asio::awaitable<void> ServerLink::write(std::shared_ptr<net::Stream> stream) {
 
 asio::awaitable<bool> ServerLink::write_one(net::Stream& stream) {
   began_ = SteadyClock::now();
-  const wire::KvFrame frame =
-      wire::encode(under_way_->message, static_cast<std::uint32_t>(under_way_->tag));
-  std::vector<asio::const_buffer> buffers = {asio::buffer(frame.head)};
+  const std::optional<kvstore::Message> other = mapped(under_way_->message);
+  const wire::KvFrame frame = wire::encode(other ? *other : under_way_->message,
+                                           static_cast<std::uint32_t>(under_way_->tag));
+  std::vector<std::byte> read;
+  std::vector<asio::const_buffer> buffers;
+  if (read_ > told_) {
+    told_ = read_;
+    read = wire::encode_kv_read(read_);
+    buffers.push_back(asio::buffer(read));
+  }
+  buffers.push_back(asio::buffer(frame.head));
   for (const auto& part : frame.payload) buffers.push_back(asio::buffer(part.data(), part.size()));
   const net::Deadline end(stream.get_executor(), began_ + write_limit, [&] { stream.close(); });
   const std::span<const asio::const_buffer> all(buffers);

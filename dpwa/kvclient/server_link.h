@@ -8,14 +8,18 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
+#include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/net/stream.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::kvclient {
 
@@ -24,6 +28,8 @@ class LinkEvents {
  public:
   virtual void arrived(const kvstore::MemberId& from, std::uint64_t tag,
                        kvstore::Message message) = 0;
+  // Where the values of this answer are to land; empty: nowhere yet.
+  virtual std::span<std::byte> target_of(const kvstore::Answer& answer) = 0;
   virtual void written() = 0;  // a frame, or it never will be: see ServerLink::writes()
 
  protected:
@@ -37,10 +43,12 @@ class LinkEvents {
 class ServerLink {
  public:
   ServerLink(boost::asio::io_context& io, LocalNode& local, PeerAddress server,
-             std::string congestion_control, LinkEvents& events);
+             std::string congestion_control, bool same_host, LinkEvents& events);
 
   void start();
   void stop();
+  // Memory of this process that a server of the same host reads where it is. Number: from 0.
+  void share(const AlignedBuffer& memory);
   void send(std::uint64_t tag, kvstore::Message message);
   // The pushes of this slice up to this step are not to be sent any more.
   void drop(const kvstore::SliceId& slice, std::uint64_t step);
@@ -49,6 +57,8 @@ class ServerLink {
   bool writes(const kvstore::SliceId& slice, std::uint64_t step) const;
   // Ends the connection if the frame on its way has been there since before `since`.
   void break_off(TimePoint since);
+  // No memory that target_of() named is written to after this: the connection ends where it is.
+  void stop_landing();
 
   const std::string& name() const { return server_.name; }
   // Of the last attempt; empty: connected.
@@ -63,6 +73,12 @@ class ServerLink {
   boost::asio::awaitable<void> read(net::Stream& stream, kvstore::MemberId server);
   boost::asio::awaitable<void> write(std::shared_ptr<net::Stream> stream);
   boost::asio::awaitable<bool> write_one(net::Stream& stream);
+  void open_door(const std::string& offer);
+  void close_door();
+  // Why the values of this answer cannot be read; empty: they have been.
+  std::string take_values(kvstore::Answer& answer);
+  // The same push without its values, where the server can read them; none otherwise.
+  std::optional<kvstore::Message> mapped(const kvstore::Message& message) const;
   void failed(std::string problem);
 
   net::IoThread thread_;
@@ -70,12 +86,18 @@ class ServerLink {
   LocalNode& local_;
   const PeerAddress server_;
   const std::string congestion_control_;
+  const bool same_host_;
   LinkEvents& events_;
   std::deque<Waiting> first_;     // beats, votes, epochs
   std::deque<Waiting> requests_;  // of slices
   std::optional<Waiting> under_way_;
   TimePoint began_{};  // to write it
   std::shared_ptr<net::Stream> stream_;
+  std::vector<AlignedBuffer> memories_;                  // that are shared
+  std::shared_ptr<same_host::MemoryExchange> exchange_;  // with a server of this host; or null
+  std::span<std::byte> landing_;                         // where values are being read to
+  std::uint64_t read_ = 0;  // the last KV_ANSWER_MAPPED of the connection whose values were read
+  std::uint64_t told_ = 0;  // and that the server knows of
   boost::asio::steady_timer more_;   // to write
   boost::asio::steady_timer again_;  // to dial
   boost::asio::steady_timer over_;   // the writing coroutine

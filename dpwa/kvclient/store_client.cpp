@@ -11,6 +11,7 @@
 #include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/security/security.h"
+#include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa::kvclient {
 
@@ -47,6 +48,7 @@ StoreClient::StoreClient(StoreClientOptions options)
   local_.security = options_.security;
   for (const PeerAddress& server : options_.servers) {
     links_.push_back(std::make_unique<ServerLink>(io_, local_, server, options_.congestion_control,
+                                                  options_.same_host,
                                                   static_cast<LinkEvents&>(*this)));
   }
   for (const auto& link : links_) link->start();
@@ -62,6 +64,15 @@ StoreClient::~StoreClient() {
     work_.reset();
   });
   thread_.join();
+  take_memory_back();
+}
+
+void StoreClient::share(const AlignedBuffer& memory) {
+  if (memory.file() == nullptr) return;
+  post([this, memory] {
+    shared_.push_back(memory);
+    for (const auto& link : links_) link->share(memory);
+  });
 }
 
 void StoreClient::post(std::function<void()> work) {
@@ -156,6 +167,19 @@ Ticket StoreClient::barrier() {
   return ticket;
 }
 
+std::vector<std::span<std::byte>> StoreClient::cut(const kvstore::Key& key, const Held& held,
+                                                   std::span<std::byte> into) {
+  std::vector<std::span<std::byte>> parts;
+  if (into.empty()) return parts;
+  if (into.size() != held.spec.bytes())
+    throw std::invalid_argument("key " + key.text() + ": memory of " + std::to_string(into.size()) +
+                                " bytes for a value of " + std::to_string(held.spec.bytes()));
+  const std::size_t size = size_of(held.spec.dtype);
+  for (const kvstore::Slice& slice : held.slices)
+    parts.push_back(into.subspan(slice.elements.from * size, slice.elements.count * size));
+  return parts;
+}
+
 Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
                          int priority) {
   Held& held = keys_.at(key);
@@ -164,6 +188,7 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
                                 " bytes, where " + held.spec.text() + " has " +
                                 std::to_string(held.spec.bytes()));
   const std::size_t size = size_of(held.spec.dtype);
+  auto targets = cut(key, held, terms.wants_value ? terms.into : std::span<std::byte>());
   std::vector<kvstore::Push> pushes;
   for (std::uint32_t index = 0; index < held.slices.size(); ++index) {
     const auto& elements = held.slices[index].elements;
@@ -186,25 +211,38 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
     pushes.push_back(std::move(push));
   }
   const Ticket ticket = next_ticket_++;
-  post([this, ticket, priority, pushes = std::move(pushes)]() mutable {
-    const kvstore::Push& first = pushes.front();
-    operations_.begin(ticket, Operations::Kind::push, first.slice.key, first.step,
-                      static_cast<std::uint32_t>(pushes.size()), first.wants_value);
-    if (out_) return left_out();
-    for (kvstore::Push& push : pushes) {
-      pushed_ += push.content().size();
-      engine_.push(std::move(push), priority);
-    }
-  });
+  post(
+      [this, ticket, priority, pushes = std::move(pushes), targets = std::move(targets)]() mutable {
+        const kvstore::Push& first = pushes.front();
+        if (targets.empty()) {
+          operations_.begin(ticket, Operations::Kind::push, first.slice.key, first.step,
+                            static_cast<std::uint32_t>(pushes.size()), first.wants_value);
+        } else {
+          operations_.begin(ticket, Operations::Kind::push, first.slice.key, first.step,
+                            std::move(targets));
+        }
+        if (out_) return left_out();
+        for (kvstore::Push& push : pushes) {
+          pushed_ += push.content().size();
+          engine_.push(std::move(push), priority);
+        }
+      });
   return ticket;
 }
 
 Ticket StoreClient::pull(const kvstore::Key& key, std::uint64_t clock, int priority,
-                         std::uint64_t known_version) {
+                         std::uint64_t known_version, std::span<std::byte> into) {
+  const Held& held = keys_.at(key);
+  auto targets = cut(key, held, into);
   const Ticket ticket = next_ticket_++;
-  const auto slices = static_cast<std::uint32_t>(keys_.at(key).slices.size());
-  post([this, key, clock, slices, ticket, priority, known_version] {
-    operations_.begin(ticket, Operations::Kind::pull, key, clock, slices, true);
+  const auto slices = static_cast<std::uint32_t>(held.slices.size());
+  post([this, key, clock, slices, ticket, priority, known_version,
+        targets = std::move(targets)]() mutable {
+    if (targets.empty()) {
+      operations_.begin(ticket, Operations::Kind::pull, key, clock, slices, true);
+    } else {
+      operations_.begin(ticket, Operations::Kind::pull, key, clock, std::move(targets));
+    }
     if (out_) return left_out();
     for (std::uint32_t index = 0; index < slices; ++index)
       engine_.pull({0, {key, index}, clock, known_version}, priority);
@@ -281,8 +319,27 @@ void StoreClient::written() {
   pump();
 }
 
+// Servers that still read pushes from it find out, and do not count them.
+void StoreClient::take_memory_back() {
+  for (const AlignedBuffer& memory : shared_) {
+    memory.file()->begin_write();
+    memory.file()->end_write();
+  }
+}
+
+std::span<std::byte> StoreClient::target_of(const kvstore::Answer& answer) {
+  if (stopped_ || answer.epoch != engine_.epoch().number) return {};
+  const bool is_pull = answer.kind == kvstore::AnswerKind::value;
+  return operations_.target(is_pull ? Operations::Kind::pull : Operations::Kind::push, answer.slice,
+                            answer.step);
+}
+
 void StoreClient::left_out() {
-  for (const auto& link : links_) link->drop_requests();
+  take_memory_back();
+  for (const auto& link : links_) {
+    link->drop_requests();
+    link->stop_landing();
+  }
   operations_.leave_out([this](const auto& slice, auto step) { return is_read(slice, step); });
 }
 
@@ -322,7 +379,11 @@ void StoreClient::pump() {
     if (link != links_.end()) (*link)->send(message.tag, std::move(message.message));
   }
   auto done = operations_.take_done();
-  if (engine_.epoch().number != told_epoch_) tell_epoch();
+  if (engine_.epoch().number != told_epoch_) {
+    // Another server may answer what the link of a former one is still reading.
+    for (const auto& link : links_) link->stop_landing();
+    tell_epoch();
+  }
   const MutexLock lock(mutex_);
   for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
   bytes_pushed_ = pushed_;

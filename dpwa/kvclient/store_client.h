@@ -22,6 +22,7 @@
 #include "dpwa/kvstore/worker_engine.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa {
 class Security;
@@ -37,6 +38,7 @@ struct StoreClientOptions {
   kvstore::CompressionOptions compression;  // of pushes
   std::shared_ptr<Security> security;       // null: none
   std::string congestion_control = "auto";
+  bool same_host = true;  // uses memory with servers of this host (transport.same_host)
 };
 
 // The terms of a push, as kvstore::Push has them.
@@ -46,6 +48,9 @@ struct PushTerms {
   kvstore::Merge merge = kvstore::Merge::sum;
   bool wants_value = false;
   kvstore::Bytes optimizer{};  // encode(OptimizerOptions); empty: replaces the value
+  // Memory of the size of the value: the value after the update lands there, if it is wanted, and
+  // no other memory is taken for it. It is written to until the outcome. Empty: see Outcome.
+  std::span<std::byte> into{};
 };
 
 // The requests of one worker to all servers of the store, on a thread of its own that blocks all
@@ -64,6 +69,11 @@ class StoreClient : private LinkEvents {
   // The first step to take part in; none: the servers have not taken this worker in by then.
   std::optional<std::uint64_t> wait_joined(TimePoint until);
 
+  // Servers of this host and user read pushes from this memory where they are, instead of getting
+  // them over TCP; it is kept until the destructor. Memory that is not shared (AlignedBuffer) is
+  // ignored, and so is a server that is elsewhere.
+  void share(const AlignedBuffer& memory);
+
   // Once for each key. Copies the values.
   Ticket init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
               std::span<const std::byte> values);
@@ -72,9 +82,9 @@ class StoreClient : private LinkEvents {
   Ticket push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
               int priority = 0);
   // The value with all pushes of steps below `clock`, as the type of the store has it.
-  // `known_version`: kvstore::Pull's.
+  // `known_version`: kvstore::Pull's. `into`: as in PushTerms.
   Ticket pull(const kvstore::Key& key, std::uint64_t clock, int priority = 0,
-              std::uint64_t known_version = 0);
+              std::uint64_t known_version = 0, std::span<std::byte> into = {});
   // After an init that failed: another one is possible.
   void forget(const kvstore::Key& key);
   // Of pushes from now on; what was kept back so far is dropped.
@@ -107,11 +117,16 @@ class StoreClient : private LinkEvents {
     std::vector<kvstore::Compressor> compressors;  // empty: as it is
   };
   void arrived(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) override;
+  std::span<std::byte> target_of(const kvstore::Answer& answer) override;
   void written() override;
+  // The parts of `into` by slice; none if it is empty.
+  static std::vector<std::span<std::byte>> cut(const kvstore::Key& key, const Held& held,
+                                               std::span<std::byte> into);
   void post(std::function<void()> work);
   void pump();
   void handle_events();
   void left_out();
+  void take_memory_back();
   void tell_epoch();
   void note_gone(const kvstore::Epoch& epoch, TimePoint now);
   void compress(Held& held) const;
@@ -134,6 +149,7 @@ class StoreClient : private LinkEvents {
   kvstore::WorkerEngine engine_;
   Operations operations_;
   std::vector<std::unique_ptr<ServerLink>> links_;
+  std::vector<AlignedBuffer> shared_;
   boost::asio::steady_timer ticks_;
   bool out_ = false;  // left out, and join() was not called since
   bool stopped_ = false;

@@ -127,7 +127,7 @@ asio::awaitable<void> Link::read() {
       if (frame.error().is_protocol()) protocol_error(frame.error().detail);
       break;
     }
-    auto message = wire::decode_kv(frame->header.type, frame->body);
+    auto message = wire::decode_kv(frame->header.type, frame->body, std::move(frame->payload));
     if (!message) {
       protocol_error(message.error().detail);
       break;

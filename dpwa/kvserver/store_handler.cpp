@@ -16,10 +16,10 @@ using wire::MessageType;
 namespace {
 
 constexpr std::initializer_list<MessageType> of_workers{
-    MessageType::kv_init,   MessageType::kv_push,      MessageType::kv_pull,
-    MessageType::kv_beat,   MessageType::kv_promise,   MessageType::kv_vote,
-    MessageType::kv_epoch,  MessageType::kv_ask_epoch, MessageType::kv_state,
-    MessageType::kv_barrier};
+    MessageType::kv_init,  MessageType::kv_push,      MessageType::kv_push_mapped,
+    MessageType::kv_pull,  MessageType::kv_beat,      MessageType::kv_promise,
+    MessageType::kv_vote,  MessageType::kv_epoch,     MessageType::kv_ask_epoch,
+    MessageType::kv_state, MessageType::kv_barrier};
 constexpr std::initializer_list<MessageType> of_servers{
     MessageType::kv_forward, MessageType::kv_sync,    MessageType::kv_copy,
     MessageType::kv_stored,  MessageType::kv_want,    MessageType::kv_beat,
@@ -34,21 +34,37 @@ std::vector<wire::TypeBound> StoreHandler::requests(const Requester& requester) 
   for (const MessageType type : servers_.contains(requester.peer) ? of_servers : of_workers) {
     bounds.push_back({type, wire::max_kv_body_bytes(type)});
   }
+  if (door_ != nullptr) bounds.push_back({MessageType::kv_read, wire::kv_read_bytes});
   return bounds;
 }
 
 asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
   const Requester& requester = responder.requester();
-  auto message = wire::decode_kv(request.header.type, request.body);
+  if (request.header.type == MessageType::kv_read) {
+    const auto number = wire::decode_kv_read(request.body);
+    if (!number) responder.protocol_error(number.error().detail);
+    const auto reader = connections_.find(&responder);
+    if (number && reader != connections_.end()) {
+      auto& lent = reader->second->lent;
+      lent.erase(lent.begin(), lent.upper_bound(*number));
+    }
+    co_return number.has_value();
+  }
+  auto message = wire::decode_kv(request.header.type, request.body, std::move(request.payload));
   if (!message) {
     responder.protocol_error(message.error().detail);
     co_return false;
   }
   request.body = {};
+  if (!find_memory(requester.peer, *message)) {
+    responder.protocol_error("a push names memory that was not shared");
+    co_return false;
+  }
   std::shared_ptr<Connection> begun;
   if (!servers_.contains(requester.peer) && !connections_.contains(&responder)) {
     begun = std::make_shared<Connection>(responder);
     connections_[&responder] = begun;
+    if (door_ != nullptr) door_->begins(requester.peer, requester.incarnation);
     newest_[requester.peer] = begun;
   }
   receive_({requester.peer, requester.incarnation}, request.header.request_id, std::move(*message));
@@ -83,15 +99,41 @@ void StoreHandler::connection_closed(const Responder& responder) {
   const std::shared_ptr<Connection> connection = found->second;
   connections_.erase(found);
   std::erase_if(newest_, [&](const auto& entry) { return entry.second == connection; });
+  // What was lent may change from now on.
+  const std::string& worker = responder.requester().peer;
+  if (door_ != nullptr && !newest_.contains(worker)) door_->take_back(worker);
+  connection->lent.clear();
   connection->ended = true;
   connection->outbox.clear();
   connection->wake.cancel();
+}
+
+bool StoreHandler::find_memory(const std::string& worker, kvstore::Message& message) const {
+  auto* push = std::get_if<kvstore::Push>(&message);
+  if (push == nullptr || !push->place) return true;
+  const auto borrowed = door_ != nullptr ? door_->borrow(worker, *push->place) : std::nullopt;
+  if (!borrowed) return false;
+  push->lent = borrowed->bytes;
+  push->loan = borrowed->loan;
+  push->place.reset();
+  return true;
+}
+
+void StoreHandler::lend(const std::string& worker, Connection& connection,
+                        kvstore::Message& message) const {
+  auto* answer = std::get_if<kvstore::Answer>(&message);
+  if (door_ == nullptr || answer == nullptr || !answer->values) return;
+  answer->place = door_->place_for(worker, *answer->values);
+  if (!answer->place) return;
+  answer->place->mark = ++connection.answers_mapped;
+  connection.lent[answer->place->mark] = std::exchange(answer->values, nullptr);
 }
 
 void StoreHandler::send(const std::string& worker, std::uint64_t tag, kvstore::Message message) {
   const auto found = newest_.find(worker);
   if (found == newest_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
+  lend(worker, *connection, message);
   connection->outbox.add(std::move(message), tag);
   if (connection->outbox.bytes() > most_queued_for_worker) return connection->responder->close();
   connection->wake.cancel();

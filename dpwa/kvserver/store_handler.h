@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/kvserver/memory_door.h"
 #include "dpwa/kvserver/outbox.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/request_handler.h"
@@ -25,8 +26,9 @@ class StoreHandler : public RequestHandler {
   using Receive = std::function<void(const kvstore::MemberId& from, std::uint64_t tag,
                                      kvstore::Message message)>;
   // `servers`: the names of all of them.
-  StoreHandler(std::set<std::string> servers, Receive receive)
-      : servers_(std::move(servers)), receive_(std::move(receive)) {}
+  // `door`: for workers of this host; null: none. Outlives this.
+  StoreHandler(std::set<std::string> servers, Receive receive, MemoryDoor* door = nullptr)
+      : servers_(std::move(servers)), receive_(std::move(receive)), door_(door) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
   bool may_wait() const override { return true; }
@@ -44,11 +46,18 @@ class StoreHandler : public RequestHandler {
     boost::asio::steady_timer wake;  // there is something to write, or it has ended
     Outbox outbox;
     bool ended = false;
+    // Values that the worker reads where they are, by number of the answer; until it has read them.
+    std::map<std::uint64_t, kvstore::SharedBytes> lent;
+    std::uint64_t answers_mapped = 0;
   };
+  // False: the worker names memory that it has not shared.
+  bool find_memory(const std::string& worker, kvstore::Message& message) const;
+  void lend(const std::string& worker, Connection& connection, kvstore::Message& message) const;
   static boost::asio::awaitable<void> write(std::shared_ptr<Connection> connection);
 
   const std::set<std::string> servers_;
   const Receive receive_;
+  MemoryDoor* const door_;
   std::map<const Responder*, std::shared_ptr<Connection>> connections_;  // of workers
   std::map<std::string, std::shared_ptr<Connection>> newest_;            // by name
 };

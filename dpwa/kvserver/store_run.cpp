@@ -17,6 +17,7 @@
 #include "dpwa/net/io_thread.h"
 #include "dpwa/node/listen.h"
 #include "dpwa/security/security.h"
+#include "dpwa/snapshot/reused_memory.h"
 
 namespace dpwa::kvserver {
 
@@ -91,12 +92,19 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
       timer_(io_) {
   local_.security = make_security(config);
   local_.state = wire::NodeState::ready;
+  if (config.transport.same_host) {
+    share_reused_memory();
+    door_ = std::make_unique<MemoryDoor>(io_, local_);
+    if (!door_->listen()) door_.reset();
+  }
+  if (door_) server_.offer_memory(door_->offer());
   const std::vector<std::string> names = server_names(config);
   auto handler = std::make_unique<StoreHandler>(
       std::set<std::string>(names.begin(), names.end()),
       [this](const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) {
         receive(from, tag, std::move(message));
-      });
+      },
+      door_.get());
   handler_ = handler.get();
   server_.add(std::move(handler));
   if (!config.kvstore.snapshots.folder.empty()) {
@@ -127,6 +135,7 @@ std::uint16_t StoreRun::listen(Duration patience) {
 
 void StoreRun::run() {
   server_.serve();
+  if (door_) door_->serve();
   for (const auto& [name, link] : links_) link->start();
   asio::co_spawn(io_, tick(), net::rethrow);
   net::run_io(io_);
@@ -142,6 +151,7 @@ void StoreRun::end() {
   timer_.cancel();
   for (const auto& [name, link] : links_) link->stop();
   server_.stop();
+  if (door_) door_->stop();
 }
 
 asio::awaitable<void> StoreRun::tick() {

@@ -11,6 +11,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvserver/link.h"
+#include "dpwa/kvserver/memory_door.h"
 #include "dpwa/kvserver/snapshot_keeper.h"
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
@@ -50,6 +51,7 @@ class StoreRun {
   LocalNode local_;
   kvstore::ServerEngine engine_;
   std::unique_ptr<SnapshotKeeper> snapshots_;  // null: none are configured
+  std::unique_ptr<MemoryDoor> door_;  // null: no worker reads memory of this process
   Server server_;
   StoreHandler* handler_ = nullptr;  // of server_
   std::map<std::string, std::shared_ptr<Link>> links_;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "dpwa/kvstore/epoch_engine.h"
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/values.h"
+#include "dpwa/snapshot/reused_memory.h"
 
 namespace dpwa::kvstore {
 
@@ -32,7 +34,7 @@ struct SliceId {
 
 // Bytes that several may read and none changes while it is shared: values that are being sent, or
 // written to a snapshot, while the slice goes on.
-using Bytes = std::vector<std::byte>;
+using Bytes = ReusedBytes;
 using SharedBytes = std::shared_ptr<Bytes>;
 
 // Every worker inits every key; the value of the first worker of the epoch counts.
@@ -49,6 +51,24 @@ enum class Merge : std::uint8_t {
   mean = 2,  // Σ weight · gradient / Σ weight
 };
 
+// Values that are not in the message: they lie in a memory file that its sender has shared.
+struct Place {
+  std::uint32_t memory = 0;  // the sender's number of it
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  // Push: the generation of the memory file, which changes when the worker takes its memory back.
+  // Answer: its number on the connection, counted from 1; see KV_READ.
+  std::uint64_t mark = 0;
+  bool operator==(const Place&) const = default;
+};
+
+// Memory of another process that a message lends.
+struct Loan {
+  std::shared_ptr<const void> memory;  // keeps it mapped
+  // Whether all that was read so far is what was lent.
+  std::function<bool()> intact;
+};
+
 struct Push {
   std::uint64_t epoch = 0;
   SliceId slice;
@@ -62,6 +82,8 @@ struct Push {
   Bytes values;  // in that form
   // Instead of `values`: memory of the worker, which it leaves alone until the push is answered.
   std::span<const std::byte> lent;
+  std::shared_ptr<const Loan> loan;  // if that memory is of another process
+  std::optional<Place> place;        // where it is, on the wire
 
   std::span<const std::byte> content() const { return lent.empty() ? std::span(values) : lent; }
 };
@@ -110,6 +132,7 @@ struct Answer {
   SharedBytes values;          // none, if the kind is without
   std::string problem;         // one line, if it is an error
   std::uint32_t snapshot = 0;  // the last that the server has heard of
+  std::optional<Place> place{};  // instead of the values, on the wire
 };
 
 // How far a worker has pushed a slice: all steps below `next` are counted or left out.

@@ -145,12 +145,15 @@ class ShardEngine {
   struct Lent {
     MemberId worker;
     Contribution values;
+    std::shared_ptr<const Loan> loan;  // null: memory of this process
+    bool intact() const { return !loan || loan->intact(); }
   };
   // The pushes for one step that is not closed.
   struct Round {
     std::set<MemberId> counted;
     std::set<MemberId> absent;
-    Bytes sum;  // of the contributions that are not lent; empty: there is none
+    Bytes sum;           // of the contributions that are not lent; empty: there is none
+    bool finite = true;  // the sum: its parts are
     std::vector<Lent> lent;
     double weight = 0;  // of all in `sum`
     Merge merge = Merge::sum;
@@ -219,8 +222,11 @@ class ShardEngine {
                    TimePoint now);
   void push_single(Entry& entry, const MemberId& from, std::uint64_t tag, const Push& message,
                    TimePoint now);
+  static bool add_owned(const Held& held, Round& round, Push& message);
   static bool add(const Held& held, Round& round, const MemberId& from, Push message);
   void close_rounds(Entry& entry, TimePoint now);
+  // Of the parts of workers that took their memory back, or that are not finite: they do not count.
+  void leave_out(Round& round, const std::function<bool(const Lent&)>& which);
   Bytes gradient_of(const Held& held, Round& round, double& scale);
   void close(Entry& entry, std::uint64_t step, TimePoint now);
   static std::uint64_t next_of(const std::map<std::string, Advance>& clocks,
@@ -231,7 +237,7 @@ class ShardEngine {
   // The lowest step that a live worker has still to push, of what is acknowledged.
   std::uint64_t acknowledged_clock(const Held& held, std::uint64_t round) const;
   void update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now);
-  void apply(Held& held, const Forward& change);
+  void apply(Held& held, const Forward& change, Bytes* spare = nullptr);
   // --- snapshots (shard_snapshots.cpp)
   bool is_past(const Held& held, const MemberId& worker, std::uint32_t number) const;
   static void begin_capture(Held& held, std::uint32_t number);

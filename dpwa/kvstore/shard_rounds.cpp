@@ -1,8 +1,32 @@
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "dpwa/kvstore/shard_engine.h"
 
 namespace dpwa::kvstore {
+namespace {
+
+// Whether no element has the largest exponent.
+template <class Bits>
+bool is_finite_as(std::span<const std::byte> values, Bits exponent) {
+  Bits found = 0;
+  for (std::size_t at = 0; at + sizeof(Bits) <= values.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, values.data() + at, sizeof bits);
+    found |= (bits & exponent) == exponent ? Bits{1} : Bits{0};
+  }
+  return found == 0;
+}
+
+// Of fp32 and fp64.
+bool is_finite(DType dtype, std::span<const std::byte> values) {
+  return dtype == DType::float64 ? is_finite_as<std::uint64_t>(values, 0x7ff0'0000'0000'0000U)
+                                 : is_finite_as<std::uint32_t>(values, 0x7f80'0000U);
+}
+
+}  // namespace
+
 ShardRules rules_of(StoreType type, std::uint64_t staleness, bool replicas) {
   ShardRules rules;
   rules.replicas = replicas;
@@ -66,20 +90,46 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
   close_rounds(entry, now);
 }
 
+// One that is not finite must leave the sum as it is. Where part and sum have one type, that takes
+// one pass, and another one only for what is not finite.
+bool ShardEngine::add_owned(const Held& held, Round& round, Push& message) {
+  const DType dtype = held.spec.dtype;
+  const Contribution part{message.compression, message.values, message.weight};
+  const bool one_type = part.type == Compression::none && computed_in(dtype) == dtype;
+  const auto own = [&] { return Bytes(held.elements * size_of(computed_in(dtype))); };
+  if (round.sum.empty() && one_type && part.weight == 1) {
+    if (!is_finite(dtype, message.values)) return false;
+    round.sum = std::move(message.values);
+    return true;
+  }
+  Bytes sum = own();
+  if (round.sum.empty() || !one_type) {
+    if (!add_up(dtype, sum, {&part, 1})) return false;
+    if (round.sum.empty()) {
+      round.sum = std::move(sum);
+    } else {
+      round.finite = add_up(dtype, round.sum, {&part, 1}, true);
+    }
+    return true;
+  }
+  const std::array both{Contribution{Compression::none, round.sum, 1}, part};
+  const bool finite = add_up(dtype, sum, both);
+  if (!finite && round.finite) {
+    Bytes alone = own();
+    if (!add_up(dtype, alone, {&part, 1})) return false;
+  }
+  round.finite = finite;
+  round.sum = std::move(sum);
+  return true;
+}
+
 // False: it is not finite. A lent one is judged with its round.
 bool ShardEngine::add(const Held& held, Round& round, const MemberId& from, Push message) {
   const Contribution values{message.compression, message.content(), message.weight};
   if (!message.lent.empty()) {
-    round.lent.push_back({from, values});
+    round.lent.push_back({from, values, message.loan});
   } else {
-    // Into memory of its own first: one that is not finite must leave the sum as it is.
-    Bytes sum(held.elements * size_of(computed_in(held.spec.dtype)));
-    if (!add_up(held.spec.dtype, sum, {&values, 1})) return false;
-    if (round.sum.empty()) {
-      round.sum = std::move(sum);
-    } else {
-      add_up(held.spec.dtype, round.sum, {&values, 1}, true);
-    }
+    if (!add_owned(held, round, message)) return false;
     round.weight += message.weight;
   }
   if (round.leader.empty() || from.name < round.leader) {
@@ -153,6 +203,10 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
   const DType dtype = held.spec.dtype;
   const std::size_t bytes = held.elements * size_of(computed_in(dtype));
   Bytes total;
+  if (round.lent.empty() && !round.counted.empty()) {
+    scale = round.merge == Merge::mean && round.weight > 0 ? 1 / round.weight : 1;
+    return round.finite ? std::move(round.sum) : Bytes{};
+  }
   const auto add_lent = [&] {
     std::vector<Contribution> parts;
     double weight = round.weight;
@@ -161,15 +215,35 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
       weight += part.values.weight;
     }
     scale = round.merge == Merge::mean && weight > 0 ? 1 / weight : 1;
-    total = round.sum;
+    if (!round.sum.empty()) total = copy_of(round.sum);
     total.resize(bytes);
-    return add_up(dtype, total, parts, true);
+    return add_up(dtype, total, parts, !round.sum.empty());
   };
-  if (round.counted.empty()) return {};
-  if (add_lent()) return total;
-  std::erase_if(round.lent, [&](const Lent& part) {
+  const auto torn = [](const Lent& part) { return !part.intact(); };
+  const auto not_finite = [&](const Lent& part) {
     Bytes alone(bytes);
-    if (add_up(dtype, alone, {&part.values, 1})) return false;
+    return !add_up(dtype, alone, {&part.values, 1});
+  };
+  // Parts that are finite, and their sum is not: no update.
+  bool looked = false;
+  while (!round.counted.empty()) {
+    const bool finite = add_lent();
+    if (std::ranges::any_of(round.lent, torn)) {
+      leave_out(round, torn);
+      looked = false;
+    } else if (finite || looked) {
+      return finite ? std::move(total) : Bytes{};
+    } else {
+      leave_out(round, not_finite);
+      looked = true;
+    }
+  }
+  return {};
+}
+
+void ShardEngine::leave_out(Round& round, const std::function<bool(const Lent&)>& which) {
+  std::erase_if(round.lent, [&](const Lent& part) {
+    if (!which(part)) return false;
     ++counts_.not_finite;
     round.counted.erase(part.worker);
     round.absent.insert(part.worker);
@@ -178,8 +252,6 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
     }
     return true;
   });
-  // Parts that are finite, and their sum is not: no update.
-  return !round.counted.empty() && add_lent() ? total : Bytes{};
 }
 
 void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t tag,
@@ -193,7 +265,8 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
   const double weight = message.merge == Merge::mean ? 1 : message.weight;
   const Contribution values{message.compression, message.content(), weight};
   change.gradient.resize(held.elements * size_of(computed_in(held.spec.dtype)));
-  if (add_up(held.spec.dtype, change.gradient, {&values, 1})) {
+  const bool finite = add_up(held.spec.dtype, change.gradient, {&values, 1});
+  if (finite && (!message.loan || message.loan->intact())) {
     change.optimizer = message.optimizer;
   } else {
     ++counts_.not_finite;
@@ -210,7 +283,7 @@ void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waite
   change.slice = id;
   change.version = held.version + 1;
   if (change.snapshot > held.snapshot) begin_capture(held, change.snapshot);
-  apply(held, change);
+  apply(held, change, must_store(held) || held.capture ? nullptr : &change.gradient);
   capture(entry, change);
   ++counts_.updates;
   if (!must_store(held)) {
@@ -228,8 +301,8 @@ void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waite
   }
 }
 
-void ShardEngine::apply(Held& held, const Forward& change) {
-  held.SliceState::apply(held.spec.dtype, change);
+void ShardEngine::apply(Held& held, const Forward& change, Bytes* spare) {
+  held.SliceState::apply(held.spec.dtype, change, spare);
   for (const Advance& each : change.advances) clock_ = std::max(clock_, each.next);
 }
 

@@ -49,17 +49,23 @@ std::optional<SliceState> state_of(Copy copy, std::uint64_t elements) {
   return state;
 }
 
-void SliceState::apply(DType dtype, const Forward& change) {
-  if (!change.gradient.empty()) {
-    if (values.use_count() > 1) values = std::make_shared<Bytes>(*values);
-    if (const auto options = decode_options(change.optimizer)) {
-      if (optimizer.use_count() > 1) optimizer = std::make_shared<OptimizerState>(*optimizer);
-      apply_update(*options, dtype, *values, change.gradient, change.scale, *optimizer);
-      optimizer_options = change.optimizer;
-    } else {
-      replace_values(dtype, *values, change.gradient, change.scale);
-    }
+void SliceState::change_values(DType dtype, const Forward& change, Bytes* spare) {
+  const auto options = decode_options(change.optimizer);
+  if (!options && spare != nullptr && change.scale == 1 && computed_in(dtype) == dtype) {
+    values = std::make_shared<Bytes>(std::move(*spare));
+    return;
   }
+  // Others may still read them: a server sends them, or writes them to a snapshot.
+  if (values.use_count() > 1)
+    values = std::make_shared<Bytes>(options ? copy_of(*values) : Bytes(values->size()));
+  if (!options) return replace_values(dtype, *values, change.gradient, change.scale);
+  if (optimizer.use_count() > 1) optimizer = std::make_shared<OptimizerState>(*optimizer);
+  apply_update(*options, dtype, *values, change.gradient, change.scale, *optimizer);
+  optimizer_options = change.optimizer;
+}
+
+void SliceState::apply(DType dtype, const Forward& change, Bytes* spare) {
+  if (!change.gradient.empty()) change_values(dtype, change, spare);
   version = change.version;
   stamp = change.epoch;
   round = std::max(round, change.round);

@@ -25,7 +25,11 @@ struct SliceState {
   std::map<std::string, Advance> clocks;
 
   // The same on the primary, on the backup and in a snapshot, so all have the same bits.
-  void apply(DType dtype, const Forward& change);
+  // `spare`: the gradient of the change, if nobody needs it after this; null otherwise.
+  void apply(DType dtype, const Forward& change, Bytes* spare = nullptr);
+
+ private:
+  void change_values(DType dtype, const Forward& change, Bytes* spare);
 };
 
 // The whole of a slice as a message, for a replica or a file; the values are shared. `epoch` is 0.

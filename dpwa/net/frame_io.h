@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dpwa/net/stream.h"
+#include "dpwa/snapshot/reused_memory.h"
 #include "dpwa/wire/frame.h"
 
 namespace dpwa::net {
@@ -17,7 +18,9 @@ namespace dpwa::net {
 
 struct Frame {
   wire::FrameHeader header;
+  // Of a message of the store, its head: the payload follows in memory of its own.
   std::vector<std::byte> body;
+  ReusedBytes payload;
 };
 
 using wire::TypeSet;

@@ -74,7 +74,8 @@ std::uint16_t Server::listen() {
 }
 
 std::string Server::offer_to(const tcp::socket& caller) const {
-  return same_host_ && same_host::is_local(caller) ? same_host_->offer() : std::string();
+  if (!same_host::is_local(caller)) return {};
+  return same_host_ ? same_host_->offer() : other_offer_;
 }
 
 void Server::serve() {

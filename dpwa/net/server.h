@@ -34,6 +34,8 @@ class Server : private SessionHost {
 
   // Serves more message types. Before serve().
   void add(std::unique_ptr<RequestHandler> handler);
+  // Where peers of this host find memory, in WELCOME: of another owner than this. Before serve().
+  void offer_memory(std::string offer) { other_offer_ = std::move(offer); }
   // Binds and listens; returns the port. Throws std::system_error that names address, port and
   // cause; may be called again then.
   std::uint16_t listen();
@@ -59,7 +61,8 @@ class Server : private SessionHost {
   boost::asio::steady_timer drain_;
   std::list<std::shared_ptr<ServerSession>> sessions_;
   std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
-  Readers readers_;                                 // over TCP and of memory together
+  std::string other_offer_;
+  Readers readers_;  // over TCP and of memory together
   LogLimiter limiter_;
 };
 

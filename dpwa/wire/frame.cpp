@@ -57,6 +57,10 @@ std::uint64_t max_body_bytes(MessageType type) {
       return 88 + crc_bytes;
     case MessageType::release:
       return 4 + crc_bytes;
+    case MessageType::share:
+      return 12 + crc_bytes;
+    case MessageType::shared:
+      return 4 + crc_bytes;
     case MessageType::members:
       return 18 + max_member_entries * member_bytes + crc_bytes;
     default:  // SNAPSHOT; and those that need a TypeBound

@@ -44,6 +44,8 @@ enum class MessageType : std::uint8_t {
   mapped = 14,   // same host only
   release = 15,  // same host only
   not_fresh = 16,
+  share = 17,    // same host only
+  shared = 18,   // same host only
   members = 30,  // only between nodes that both have the capability
   // Of the key-value store (kv_messages.h): only where a handler takes them.
   kv_init = 64,
@@ -64,6 +66,9 @@ enum class MessageType : std::uint8_t {
   kv_ask_epoch = 79,
   kv_state = 80,
   kv_barrier = 81,
+  kv_push_mapped = 82,    // between processes of one host, as is
+  kv_answer_mapped = 83,  // this
+  kv_read = 84,           // and this
 };
 
 // A set of message types with numbers below 128.
@@ -132,7 +137,7 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
 // Whether every session takes a message of this number; others only with a TypeBound.
 constexpr bool is_message_type(unsigned number) {
   return (number >= static_cast<unsigned>(MessageType::hello) &&
-          number <= static_cast<unsigned>(MessageType::not_fresh)) ||
+          number <= static_cast<unsigned>(MessageType::shared)) ||
          number == static_cast<unsigned>(MessageType::members);
 }
 

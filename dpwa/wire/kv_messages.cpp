@@ -36,7 +36,10 @@ constexpr MessageType type_of_content() {
 
 Parts parts_of(const Message& message) {
   if (const auto* init = std::get_if<kvstore::Init>(&message)) return {init->values};
-  if (const auto* push = std::get_if<kvstore::Push>(&message)) return {push->content()};
+  if (const auto* push = std::get_if<kvstore::Push>(&message)) {
+    if (push->place) return {};
+    return {push->content()};
+  }
   if (const auto* forward = std::get_if<kvstore::Forward>(&message)) return {forward->gradient};
   if (const auto* state = std::get_if<kvstore::StateMessage>(&message)) return {state->state};
   if (const auto* answer = std::get_if<kvstore::Answer>(&message); answer && answer->values) {
@@ -46,6 +49,40 @@ Parts parts_of(const Message& message) {
     return {*copy->values, copy->optimizer_state};
   }
   return {};
+}
+
+const kvstore::Place* place_in(const Message& message) {
+  const auto* push = std::get_if<kvstore::Push>(&message);
+  const auto* answer = std::get_if<kvstore::Answer>(&message);
+  if (push != nullptr && push->place) return &*push->place;
+  return answer != nullptr && answer->place ? &*answer->place : nullptr;
+}
+
+// KV_PUSH_MAPPED and KV_ANSWER_MAPPED: the fields of KV_PUSH and KV_ANSWER, and then
+//   u32 memory; u64 offset; u64 bytes; u64 generation of the memory, or number of the answer
+void write_place(Writer& out, const kvstore::Place& place) {
+  out.u32(place.memory);
+  out.u64(place.offset);
+  out.u64(place.bytes);
+  out.u64(place.mark);
+}
+
+kvstore::Place read_place(Reader& in) {
+  kvstore::Place place;
+  place.memory = in.u32();
+  place.offset = in.u64();
+  place.bytes = in.u64();
+  place.mark = in.u64();
+  return place;
+}
+
+Message read_mapped_message(Reader& in, MessageType type) {
+  const bool is_push = type == MessageType::kv_push_mapped;
+  Message message = read_slice_message(in, is_push ? MessageType::kv_push : MessageType::kv_answer);
+  const kvstore::Place place = read_place(in);
+  if (auto* push = std::get_if<kvstore::Push>(&message)) push->place = place;
+  if (auto* answer = std::get_if<kvstore::Answer>(&message)) answer->place = place;
+  return message;
 }
 
 std::uint64_t max_payload_bytes(MessageType type) {
@@ -63,13 +100,13 @@ std::uint64_t max_payload_bytes(MessageType type) {
   }
 }
 
-bool is_kv_type(MessageType type) {
-  return type >= first_kv_type && type <= last_kv_type;
-}
-
 }  // namespace
 
 MessageType type_of(const Message& message) {
+  if (const auto* push = std::get_if<kvstore::Push>(&message); push && push->place)
+    return MessageType::kv_push_mapped;
+  if (const auto* answer = std::get_if<kvstore::Answer>(&message); answer && answer->place)
+    return MessageType::kv_answer_mapped;
   return std::visit(
       [](const auto& content) { return type_of_content<std::decay_t<decltype(content)>>(); },
       message);
@@ -92,6 +129,7 @@ KvFrame encode(const Message& message, std::uint32_t request_id) {
   if (bytes > max_payload_bytes(type)) throw std::invalid_argument("payload is too long");
   Writer fields;
   std::visit([&](const auto& content) { write_fields(fields, content); }, message);
+  if (const auto* place = place_in(message)) write_place(fields, *place);
   const std::vector<std::byte> written = std::move(fields).finish(type, request_id);
   const auto content = std::span(written).subspan(header_bytes);
 
@@ -103,6 +141,19 @@ KvFrame encode(const Message& message, std::uint32_t request_id) {
   out.checksum();
   frame.head = std::move(out).finish(type, request_id, bytes);
   return frame;
+}
+
+std::vector<std::byte> encode_kv_read(std::uint64_t number) {
+  Writer out;
+  out.u64(number);
+  out.checksum();
+  return std::move(out).finish(MessageType::kv_read, 0);
+}
+
+Decoded<std::uint64_t> decode_kv_read(std::span<const std::byte> body) {
+  Reader in = Reader::checked(body);
+  const std::uint64_t number = in.u64();
+  return in.finish(number);
 }
 
 Decoded<std::uint32_t> kv_head_bytes(std::span<const std::byte, kv_head_length_bytes> start,
@@ -123,7 +174,9 @@ Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head
   KvHead result;
   if (in.failed()) return in.finish(std::move(result));
   const bool of_slice = type <= MessageType::kv_want || type == MessageType::kv_state;
-  result.message = of_slice ? read_slice_message(in, type) : read_member_message(in, type);
+  result.message = type > MessageType::kv_barrier ? read_mapped_message(in, type)
+                   : of_slice                     ? read_slice_message(in, type)
+                                                  : read_member_message(in, type);
   result.payload_bytes = in.u32();
   result.payload_crc = in.u32();
   in.require(result.payload_bytes <= max_payload_bytes(type), Fault::bad_length,
@@ -136,6 +189,10 @@ Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head
 }
 
 Decoded<Message> with_payload(KvHead head, std::span<const std::byte> payload) {
+  return with_payload(std::move(head), copy_of(payload));
+}
+
+Decoded<Message> with_payload(KvHead head, Bytes payload) {
   if (payload.size() != head.payload_bytes) {
     return WireError{Fault::bad_length, "length of the payload is wrong"};
   }
@@ -143,22 +200,38 @@ Decoded<Message> with_payload(KvHead head, std::span<const std::byte> payload) {
     return WireError{Fault::bad_checksum, "checksum of the payload is wrong"};
   }
   Message& message = head.message;
-  const auto copy_of = [&](std::span<const std::byte> part) {
-    return Bytes(part.begin(), part.end());
-  };
-  if (auto* init = std::get_if<kvstore::Init>(&message)) init->values = copy_of(payload);
-  if (auto* push = std::get_if<kvstore::Push>(&message)) push->values = copy_of(payload);
-  if (auto* state = std::get_if<kvstore::StateMessage>(&message)) state->state = copy_of(payload);
-  if (auto* forward = std::get_if<kvstore::Forward>(&message)) forward->gradient = copy_of(payload);
+  if (auto* init = std::get_if<kvstore::Init>(&message)) init->values = std::move(payload);
+  if (auto* push = std::get_if<kvstore::Push>(&message)) push->values = std::move(payload);
+  if (auto* state = std::get_if<kvstore::StateMessage>(&message)) state->state = std::move(payload);
+  if (auto* forward = std::get_if<kvstore::Forward>(&message))
+    forward->gradient = std::move(payload);
   if (auto* answer = std::get_if<kvstore::Answer>(&message); answer && !payload.empty()) {
-    answer->values = std::make_shared<Bytes>(copy_of(payload));
+    answer->values = std::make_shared<Bytes>(std::move(payload));
   }
   if (auto* copy = std::get_if<kvstore::Copy>(&message)) {
     const std::size_t values = copy->values->size();
-    *copy->values = copy_of(payload.first(values));
-    copy->optimizer_state = copy_of(payload.subspan(values));
+    copy->optimizer_state = copy_of(std::span(payload).subspan(values));
+    payload.resize(values);
+    *copy->values = std::move(payload);
   }
   return std::move(message);
+}
+
+Decoded<Message> decode_kv(MessageType type, std::span<const std::byte> head, Bytes payload) {
+  auto decoded = decode_kv_head(type, head);
+  if (!decoded) return decoded.error();
+  return with_payload(*std::move(decoded), std::move(payload));
+}
+
+Decoded<Message> decode_landed(std::span<const std::byte> head, std::span<const std::byte> landed) {
+  auto decoded = decode_kv_head(MessageType::kv_answer, head);
+  if (!decoded) return decoded.error();
+  if (landed.size() != decoded->payload_bytes)
+    return WireError{Fault::bad_length, "length of the payload is wrong"};
+  if (crc32c(landed) != decoded->payload_crc)
+    return WireError{Fault::bad_checksum, "checksum of the payload is wrong"};
+  std::get<kvstore::Answer>(decoded->message).values = std::make_shared<Bytes>();
+  return std::move(decoded->message);
 }
 
 Decoded<Message> decode_kv(MessageType type, std::span<const std::byte> body) {

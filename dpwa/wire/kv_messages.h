@@ -31,11 +31,20 @@ inline constexpr std::uint64_t max_kv_payload_bytes = 4 * max_kv_slice_bytes;
 inline constexpr std::size_t max_kv_head_bytes = 2 << 20;
 
 inline constexpr MessageType first_kv_type = MessageType::kv_init;
-inline constexpr MessageType last_kv_type = MessageType::kv_barrier;
+inline constexpr MessageType last_kv_type = MessageType::kv_answer_mapped;
 
+constexpr bool is_kv_type(MessageType type) {
+  return type >= first_kv_type && type <= last_kv_type;
+}
 MessageType type_of(const kvstore::Message& message);
 // Of the body of a message of this type: for TypeBound.
 std::uint64_t max_kv_body_bytes(MessageType type);
+
+// KV_READ: the worker has read the values of all KV_ANSWER_MAPPED up to this number.
+//   u64 number; u32 checksum
+inline constexpr std::uint64_t kv_read_bytes = 12;
+std::vector<std::byte> encode_kv_read(std::uint64_t number);
+Decoded<std::uint64_t> decode_kv_read(std::span<const std::byte> body);
 
 // The frame of a message: `head` and then the parts, which view the message.
 struct KvFrame {
@@ -56,9 +65,15 @@ Decoded<std::uint32_t> kv_head_bytes(std::span<const std::byte, kv_head_length_b
                                      std::uint64_t body_bytes);
 Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head);
 // The message with its payload, whose checksum is compared.
+Decoded<kvstore::Message> with_payload(KvHead head, kvstore::Bytes payload);
 Decoded<kvstore::Message> with_payload(KvHead head, std::span<const std::byte> payload);
 
-// Head and payload at once.
+// Head and payload at once, in memory of their own or one after the other.
+Decoded<kvstore::Message> decode_kv(MessageType type, std::span<const std::byte> head,
+                                    kvstore::Bytes payload);
 Decoded<kvstore::Message> decode_kv(MessageType type, std::span<const std::byte> body);
+// Of an answer whose payload was read to where its values belong: it has empty values then.
+Decoded<kvstore::Message> decode_landed(std::span<const std::byte> head,
+                                        std::span<const std::byte> landed);
 
 }  // namespace dpwa::wire

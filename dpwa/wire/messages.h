@@ -147,6 +147,16 @@ struct Release {
   bool landed = false;  // it has read the whole snapshot, and it was intact
 };
 
+// A memory file, whose descriptor comes with this message, between the two ends of a connection of
+// one host. The answer, once it is mapped, is SHARED. Each end counts its own files.
+struct Share {
+  std::uint32_t number = 0;
+  std::uint64_t bytes = 0;
+};
+struct Shared {
+  std::uint32_t number = 0;
+};
+
 // NOT_READY, NOT_MODIFIED, NOT_FRESH, BUSY, MANIFEST_REQUEST, STATUS_REQUEST have no fields.
 struct Status {
   std::string json;  // one JSON object on one line: for people and dashboards
@@ -164,6 +174,8 @@ std::vector<std::byte> encode(const Error& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Manifest& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Mapped& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Release& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Share& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const Shared& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const MemberExchange& message, std::uint32_t request_id);
 std::vector<std::byte> encode_empty(MessageType type, std::uint32_t request_id);
 
@@ -186,6 +198,8 @@ Decoded<Error> decode_error(std::span<const std::byte> body);
 Decoded<Manifest> decode_manifest(std::span<const std::byte> body);
 Decoded<Mapped> decode_mapped(std::span<const std::byte> body);
 Decoded<Release> decode_release(std::span<const std::byte> body);
+Decoded<Share> decode_share(std::span<const std::byte> body);
+Decoded<Shared> decode_shared(std::span<const std::byte> body);
 Decoded<MemberExchange> decode_members(std::span<const std::byte> body);
 // Why MEMBERS cannot carry a claim; empty when it can. A decoded claim has no fault.
 std::string_view fault_of(const MemberClaim& claim);

@@ -243,6 +243,38 @@ std::vector<std::byte> encode(const Release& message, std::uint32_t request_id) 
   return std::move(out).finish(MessageType::release, request_id);
 }
 
+// SHARE      u32 number; u64 bytes; u32 checksum. The descriptor of a memory file travels with it
+std::vector<std::byte> encode(const Share& message, std::uint32_t request_id) {
+  Writer out;
+  out.u32(message.number);
+  out.u64(message.bytes);
+  out.checksum();
+  return std::move(out).finish(MessageType::share, request_id);
+}
+
+Decoded<Share> decode_share(std::span<const std::byte> body) {
+  Reader in = Reader::checked(body);
+  Share message;
+  message.number = in.u32();
+  message.bytes = in.u64();
+  return in.finish(message);
+}
+
+// SHARED     u32 number; u32 checksum
+std::vector<std::byte> encode(const Shared& message, std::uint32_t request_id) {
+  Writer out;
+  out.u32(message.number);
+  out.checksum();
+  return std::move(out).finish(MessageType::shared, request_id);
+}
+
+Decoded<Shared> decode_shared(std::span<const std::byte> body) {
+  Reader in = Reader::checked(body);
+  Shared message;
+  message.number = in.u32();
+  return in.finish(message);
+}
+
 Decoded<Release> decode_release(std::span<const std::byte> body) {
   Reader in = Reader::checked(body);
   Release message;

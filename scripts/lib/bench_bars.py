@@ -148,6 +148,23 @@ def mpi_engine(results: Results) -> float | None:
     return engines["ratio_mpi_to_gloo"]["median"] if engines and engines["ratio_mpi_to_gloo"] else None
 
 
+def store(ratio: str, **wanted: object) -> Measure:
+    """A ratio of a measurement of backend kvstore, whose values arrived by the wanted path."""
+
+    def measure(results: Results) -> float | None:
+        one = results.first(kind="kvstore", **wanted)
+        return one[ratio]["median"] if one and one.get(ratio) else None
+
+    return measure
+
+
+def two_bit_pushes(results: Results) -> float | None:
+    one = results.first(kind="kvstore", compression="2bit", bytes=100 * MB)
+    return one["bytes"] / one["pushed_bytes"] if one else None
+
+
+STEP: dict[str, object] = {"bytes": 100 * MB, "workers": 4, "servers": 2, "optimizer": "momentum"}
+PAIR: dict[str, object] = {"bytes": 100 * MB, "workers": 1, "servers": 1, "optimizer": "none", "compression": "none"}
 OFF, SAME_HOST = {"checksum": "off"}, {"transport": "same_host"}
 BARS = (
     Bar("100 MB, 1 pair, of bare sockets", 0.80, of_bare_sockets(100 * MB, 2)),
@@ -180,6 +197,16 @@ BARS = (
     Bar("pull of 200 bytes: times the latency of bare sockets", 1.5, small_pull, False),
     Bar("collective: step, of DistributedDataParallel's (the worst)", 1.0, collective_step, False),
     Bar("collective: engine mpi, 100 MB, 4 nodes: times gloo's throughput", 1.25, mpi_engine),
+    Bar("kvstore: 100 MB, 1 worker, 1 server, TCP: times ps-lite", 3.0, store("ratio_to_ps_lite", transport="tcp", **PAIR)),
+    Bar("kvstore: step, 4 workers, 2 servers, TCP: times Gloo", 1.0, store("ratio_to_gloo", transport="tcp", **STEP)),
+    Bar("kvstore: step, 4 workers, 2 servers, same host: times Gloo", 1.5, store("ratio_to_gloo", **SAME_HOST, **STEP)),
+    Bar(
+        "kvstore: push and pull of 200 bytes: times a bare-socket ping-pong",
+        3.0,
+        store("latency_ratio_to_raw", bytes=200, transport="tcp"),
+        at_least=False,
+    ),
+    Bar("kvstore: 2-bit pushes move so many times fewer bytes", 15.9, two_bit_pushes),
 )
 
 

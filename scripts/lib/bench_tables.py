@@ -229,6 +229,19 @@ def engines(results: Results) -> list[str]:
     return table(["engine", "vector", "nodes", "GB/s, all nodes", "an all-reduce", "of gloo", "setting"], rows)
 
 
+def stores(results: Results) -> list[str]:
+    rows = []
+    for one in results.select(kind="kvstore"):
+        kind = one["type"] + "".join(f", {one[key]}" for key in ("optimizer", "compression") if one[key] != "none")
+        path = "same host" if one["transport"] == "same_host" else "TCP"
+        others = [spread(one.get(f"ratio_to_{peer}")) for peer in ("gloo", "ps_lite")]
+        cells = [rate(one), number(one["cpu_s_per_gb"]), both(one["latency_us"]), spread(one.get("latency_ratio_to_raw"))]
+        size = size_text(one["bytes"])
+        rows.append([size, f"{one['workers']} / {one['servers']}", kind, path, *cells, *others])
+    header = ["", "workers / servers", "", "", "GB/s, both ways", "CPU s/GB", "push and pull: median / p99"]
+    return table([*header, "times bare sockets", "speed, of Gloo's step", "speed, of ps-lite"], rows)
+
+
 def memory_use(results: Results) -> list[str]:
     rows = []
     for one in results.pulls:
@@ -305,6 +318,7 @@ SECTIONS: tuple[tuple[str, Callable[[Results], list[str]]], ...] = (
     ("Choice of a peer", choices),
     ("Steps of backend collective", collectives),
     ("Engines of backend collective", engines),
+    ("Pushes and pulls of backend kvstore", stores),
     ("Memory of a node", memory_use),
     ("Peers", peers),
     ("Memory limits", memory),

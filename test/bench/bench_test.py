@@ -176,6 +176,51 @@ class Documents(unittest.TestCase):
         self.assertEqual(set(data["allocations_per_step"]), {"trainer", "process"})
         self.assertGreater(data["ratio_to_hand_written"], 0)
 
+    def test_kvstore(self) -> None:
+        briefly = ("--seconds", "0.05")
+        data = document("kvstore", "--bytes", "10MB", "--workers", "2", "--servers", "2", *briefly)
+        self.check_figures(data)
+        self.assertEqual((data["kind"], data["bytes"], data["workers"], data["servers"]), ("kvstore", 10**7, 2, 2))
+        self.assertEqual((data["type"], data["transport"], data["optimizer"]), ("dist_sync", "tcp", "none"))
+        self.assertEqual(data["pushed_bytes"], 10**7)
+        self.assertGreater(data["tcp_bytes"], 2 * 10**7)  # push and answer
+        self.assertEqual(set(data["settings"]) & SETTINGS, SETTINGS)
+        small = document("kvstore", "--bytes", "200", "--ping-pong", *briefly)
+        self.assertEqual(set(small["latency_ratio_to_raw"]), RANGE)
+        other = document("kvstore", "--bytes", "1MB", "--type", "dist_async", "--optimizer", "momentum", *briefly)
+        self.assertEqual((other["type"], other["optimizer"]), ("dist_async", "momentum"))
+        self.assertIn("--optimizer", bench("kvstore", "--type", "dist_async", code=2).stderr)
+
+    def test_processes_of_one_host_move_next_to_nothing_over_tcp(self) -> None:
+        for type_ in ((), ("--type", "dist_async", "--optimizer", "sgd")):
+            size = ("--bytes", "10MB", "--workers", "2", "--servers", "2", "--seconds", "0.3")
+            data = document("kvstore", *size, "--transport", "same_host", *type_)
+            self.assertEqual((data["transport"], data["pushed_bytes"]), ("same_host", 10**7))
+            self.assertLess(data["tcp_bytes"], 10**5)
+
+    def test_two_bit_pushes_move_a_sixteenth_of_the_bytes(self) -> None:
+        data = document("kvstore", "--bytes", "16MB", "--compression", "2bit", "--seconds", "0.05")
+        self.assertAlmostEqual(data["pushed_bytes"] / data["bytes"], 1 / 16, delta=0.0001)
+        # All that TCP carried: the push, and the answer that is not compressed.
+        self.assertLess(data["tcp_bytes"], 1.07 * data["bytes"])
+
+    def test_a_peer_of_the_store_is_measured_in_turn_or_absent(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            peer = Path(folder, "peer")
+            peer.write_text(
+                "#!/bin/sh\nread job\necho '{\"ready\": true, \"name\": \"a peer\"}'\n"
+                "while read command; do echo '{\"times_us\": [1000000.0], \"cpu_s\": 1.0}'; done\n",
+                encoding="utf-8",
+            )
+            peer.chmod(0o755)
+            data = document("kvstore", "--bytes", "1MB", "--seconds", "0.05", "--ps-lite", str(peer))
+            self.assertEqual((data["ps_lite"]["name"], data["ps_lite"]["step_us"]["median"]), ("a peer", 1_000_000))
+            self.assertGreater(data["ratio_to_ps_lite"]["median"], 1)
+            peer.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+            data = document("kvstore", "--bytes", "1MB", "--seconds", "0.05", "--ps-lite", str(peer))
+            self.assertIn("ended", data["ps_lite"]["absent"])
+            self.assertIsNone(data["ratio_to_ps_lite"])
+
     def test_collective(self) -> None:
         if not HAS_COLLECTIVE:
             self.assertIn("LibTorch", bench("collective", code=2).stderr)

@@ -50,6 +50,7 @@ TEST_CASE("version and help of the benchmark are results with exit code 0") {
                                              {"pull", "--help"},
                                              {"raw", "--help"},
                                              {"choice", "--help"},
+                                             {"kvstore", "--help"},
                                              {"memory", "--help"},
                                              {"compare", "--help"}}) {
     const Result result = run_bench(arguments);
@@ -69,6 +70,9 @@ TEST_CASE("wrong usage of the benchmark is one line and exit code 2") {
                                              {"pull", "--bytes", "3x"},
                                              {"pull", "--pairs", "0"},
                                              {"pull", "--all-pull", "1"},
+                                             {"kvstore", "--workers", "0"},
+                                             {"kvstore", "--type", "dist_async"},
+                                             {"kvstore", "--torch-python", "python3"},
                                              {"pull", "--pairs", "1", "--all-pull", "2"},
                                              {"pull", "--transport", "pigeon"},
                                              {"pull", "--checksum", "maybe"},

@@ -83,6 +83,19 @@ def engines(mpi: float | None) -> dict[str, Any]:
     return {**document, "engines": [{"name": "gloo", **measured}, other]}
 
 
+def store(transport: str, workers: int = 1, size: int = 100 * MB, **fields: Any) -> dict[str, Any]:
+    document = {
+        **{"kind": "kvstore", "bytes": size, "workers": workers, "servers": (workers + 1) // 2, "type": "dist_sync"},
+        **{"transport": transport, "optimizer": "none", "compression": "none", "pushed_bytes": size, "noise": QUIET},
+        **{"gb_per_s": 4.0, "cpu_s_per_gb": 0.5, "latency_us": {"median": 50_000, "p99": 60_000}},
+    }
+    return {**document, **fields}
+
+
+def range_of(value: float) -> dict[str, float]:
+    return {"min": value, "median": value, "max": value}
+
+
 def memory(**rates: float) -> dict[str, Any]:
     one = {"name": "memcpy", "dtype": "float32", "meaning": "a copy", "gb_per_s": 12.0}
     passes = [{**one, "threads": 1}, {**one, "threads": 2}]
@@ -124,9 +137,37 @@ ENGINE = "collective: engine mpi, 100 MB, 4 nodes: times gloo's throughput"
 SMALL_PULL = "pull of 200 bytes: times the latency of bare sockets"
 
 
+PS_LITE = "kvstore: 100 MB, 1 worker, 1 server, TCP: times ps-lite"
+GLOO_TCP = "kvstore: step, 4 workers, 2 servers, TCP: times Gloo"
+GLOO_SHARED = "kvstore: step, 4 workers, 2 servers, same host: times Gloo"
+SMALL_PUSH = "kvstore: push and pull of 200 bytes: times a bare-socket ping-pong"
+TWO_BIT = "kvstore: 2-bit pushes move so many times fewer bytes"
+
+
 class Bars(unittest.TestCase):
     def test_a_run_without_measurements_judges_nothing(self) -> None:
         self.assertEqual(set(verdicts().values()), {("–", NOT_MEASURED)})
+
+    def test_bars_of_the_store_come_from_the_measurement_that_they_name(self) -> None:
+        step = {"workers": 4, "optimizer": "momentum"}
+        at = verdicts(
+            store("tcp", ratio_to_ps_lite=range_of(3.0), type="dist_sync"),
+            store("tcp", **step, ratio_to_gloo=range_of(0.99)),
+            store("same_host", **step, ratio_to_gloo=range_of(1.5)),
+            store("tcp", size=200, latency_ratio_to_raw=range_of(3.1)),
+            store("tcp", compression="2bit", pushed_bytes=100 * MB / 16 + 400),
+        )
+        self.assertEqual(at[PS_LITE], ("3.000", MET))
+        self.assertEqual(at[GLOO_TCP], ("0.990", MISSED))
+        self.assertEqual(at[GLOO_SHARED], ("1.500", MET))
+        self.assertEqual(at[SMALL_PUSH], ("3.100", MISSED))
+        self.assertEqual(at[TWO_BIT], ("16.0", MET))
+        self.assertEqual(verdicts(store("tcp", compression="2bit"))[TWO_BIT], ("1.000", MISSED))
+        absent = verdicts(store("tcp", **step, gloo={"absent": "no torch"}, ratio_to_gloo=None))
+        self.assertEqual(absent[GLOO_TCP][1], NOT_MEASURED)
+        text = bench_tables.report(results(store("same_host", 4, ratio_to_gloo=range_of(1.6))), 2)
+        self.assertIn("| 100 MB | 4 / 2 | dist_sync | same host | 4.00 | 0.50 |", text)
+        self.assertIn("1.60 (1.60–1.60)", text)
 
     def test_a_bound_itself_is_met_and_what_is_beyond_it_missed(self) -> None:
         at = verdicts(pull(100 * MB, 2, 5, 0.80), pull(100 * MB, 4, 5, 0.7999, cpu_s_per_gb=0.38))
@@ -210,6 +251,7 @@ def full() -> Results:
         choice(),
         collective("mlp", 2, 0.95),
         collective("mlp", 4, None),
+        store("tcp", ratio_to_ps_lite=range_of(3.5)),
         engines(None),
         skipped=({"title": "step 100M", "reason": "needs LibTorch (there is no /some/where/dpwa-bench-step)"},),
     )
@@ -236,7 +278,7 @@ class Tables(unittest.TestCase):
 
     def test_noise_and_what_was_left_out_are_said_without_folders(self) -> None:
         text = bench_tables.report(full(), 2)
-        self.assertIn("noisy during 1 of 13 measurements", text)
+        self.assertIn("noisy during 1 of 14 measurements", text)
         self.assertIn("- pull 100 MB 1 pair tcp fp32: other work took 12 % of the processors", text)
         self.assertIn("~5.00", text)
         self.assertIn("- step 100M: needs LibTorch (there is no dpwa-bench-step)", text)

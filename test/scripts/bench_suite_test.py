@@ -28,6 +28,7 @@ case $1 in
     *--engines*) echo '{"kind": "engines", "engines": [{"name": "mpi", "absent": "none"}]}' ;;
     *) echo '{"kind": "collective", "dpwa": {"step_us": {"median": 5}}, "ratio_to_ddp": {"median": 0.9}}' ;;
     esac ;;
+  kvstore) echo '{"kind": "kvstore", "latency_us": {"median": 5}, "ratio_to_gloo": null}' ;;
   *) echo '{"kind": "pull", "bytes": 200, "gb_per_s": 1, "latency_us": {"median": 5}}' ;;
 esac
 """
@@ -79,6 +80,22 @@ class Plans(unittest.TestCase):
             self.assertEqual("--torch-python" in one.command, "--engines" not in one.command)
             self.assertEqual(one.environment, {"LD_PRELOAD": "/where/reno_sockets.so"})  # of both sides alike
         self.assertFalse(any("--torch-python" in one.command for one in found("b", "quick")))
+
+    def test_the_store_is_measured_by_both_paths_and_beside_the_peers_that_are_there(self) -> None:
+        def found(mode: str, **arguments: Any) -> list[Measurement]:
+            return [one for one in Plan("b", mode, **arguments).measurements() if one.command[1] == "kvstore"]
+
+        alone = found("default")
+        self.assertFalse(any(option in one.command for one in alone for option in ("--torch-python", "--ps-lite")))
+        grid = [one for one in alone if "--ping-pong" not in one.command and "momentum" not in one.command]
+        # 3 sizes, 1 and 4 workers, 1 and 2 servers, 2 types, 2 paths; and 2-bit pushes
+        self.assertEqual(len(grid), 3 * 2 * 2 * 2 * 2 + 1)
+        library = "/where/reno_sockets.so"
+        beside = found("quick", torch_python="python3", ps_lite="/where/peer", reno_sockets=library)
+        for option in ("--torch-python", "--ps-lite"):
+            with_peer = [one for one in beside if option in one.command]
+            self.assertEqual(len(with_peer), 2)
+            self.assertEqual({one.environment["LD_PRELOAD"] for one in with_peer}, {library})
 
     def test_every_pull_runs_in_turn_with_bare_sockets_but_for_four_nodes_of_1_gb(self) -> None:
         for one in Plan("dpwa-bench", "full").measurements():

@@ -113,7 +113,7 @@ class StoreDouble::Impl {
     while (!stopped_) {
       const auto next = co_await net::read_frame(link->stream, accepted);
       if (!next) break;
-      auto message = wire::decode_kv(next->header.type, next->body);
+      auto message = wire::decode_kv(next->header.type, next->body, std::move(next->payload));
       if (!message) break;
       engine_.receive(worker, next->header.request_id, std::move(*message), SteadyClock::now());
       pump();

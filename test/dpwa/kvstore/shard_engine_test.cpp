@@ -154,6 +154,44 @@ TEST_CASE("memory that a worker lends is read when the round closes") {
   CHECK(server.values() == std::vector<double>{8, 9});
 }
 
+TEST_CASE("memory that a worker has taken back before the round closes does not count") {
+  for (const bool alone : {false, true}) {
+    Server server(sync);
+    const Bytes memory = bytes_of({5, 6});
+    bool intact = true;
+    auto loan = std::make_shared<Loan>();
+    loan->intact = [&] { return intact; };
+    Push lent = server.push(0, {});
+    lent.wants_value = true;
+    lent.lent = memory;
+    lent.loan = loan;
+    server.engine.receive(w0, 1, lent, now);
+    intact = false;
+    Push other = server.push(0, {1, 1});
+    if (alone) other.lent = memory, other.values.clear(), other.loan = loan;
+    server.engine.receive(w1, 2, other, now);
+    CHECK(server.values() == (alone ? std::vector<double>{1, 2} : std::vector<double>{1, 1}));
+    CHECK(server.engine.counts().not_finite == (alone ? 2 : 1));
+    CHECK(server.engine.view(slice)->round == 1);
+  }
+}
+
+TEST_CASE("an update at once does not count memory that its worker has taken back") {
+  Server server(async);
+  const Bytes memory = bytes_of({5, 6});
+  Push lent = server.push(0, {});
+  const auto sgd = encode(OptimizerOptions{});
+  lent.optimizer.assign(sgd.begin(), sgd.end());
+  lent.lent = memory;
+  auto loan = std::make_shared<Loan>();
+  loan->intact = [] { return false; };
+  lent.loan = loan;
+  const std::vector<double> before = server.values();
+  server.engine.receive(w0, 1, lent, now);
+  CHECK(server.answer().kind == AnswerKind::not_finite);
+  CHECK(server.values() == before);
+}
+
 TEST_CASE("a round closes without the worker that the next epoch leaves out, whose push is late") {
   Server server(sync);
   server.engine.receive(w0, 1, server.push(0, {3, 4}), now);

@@ -76,6 +76,12 @@ std::vector<Sample> kv_samples() {
   refused.kind = kvstore::AnswerKind::unknown_key;
   refused.problem = "key -5, worker w1: no such key was initialised";
 
+  kvstore::Push push_mapped = plain;
+  push_mapped.place = {3, 0x0102030405, 4'000'000, 6};
+  kvstore::Answer answer_mapped = value;
+  answer_mapped.values = nullptr;
+  answer_mapped.place = {0, 1 << 20, 12, 77};
+
   kvstore::Forward forward;
   forward.epoch = 5;
   forward.slice = weight;
@@ -133,7 +139,9 @@ std::vector<Sample> kv_samples() {
       {"kv_state_ask", kvstore::StateMessage{5, weight, Kind::ask, {}, 0, {}}},
       {"kv_state_place", kvstore::StateMessage{5, number, Kind::place, options(), 40, bytes(24)}},
       {"kv_state_give", kvstore::StateMessage{5, weight, Kind::give, options(), 40, bytes(24)}},
-      {"kv_barrier", kvstore::Barrier{5, 3, true}}};
+      {"kv_barrier", kvstore::Barrier{5, 3, true}},
+      {"kv_push_mapped", push_mapped},
+      {"kv_answer_mapped", answer_mapped}};
   std::vector<Sample> all;
   for (const auto& [name, message] : messages) all.push_back({name, frame_of(message, id)});
   return all;

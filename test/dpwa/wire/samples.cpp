@@ -231,6 +231,8 @@ std::vector<Sample> samples() {
       {"members", encode(sample_members(), id)},
       {"release", encode(Release{true}, id)},
       {"release_unread", encode(Release{false}, id)},
+      {"share", encode(Share{7, 32 << 20}, id)},
+      {"shared", encode(Shared{7}, id)},
       {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, id)},
   };
   for (Sample& sample : kv_samples()) all.push_back(std::move(sample));
@@ -269,6 +271,10 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
       return again(decode_mapped(body), request_id);
     case MessageType::release:
       return again(decode_release(body), request_id);
+    case MessageType::share:
+      return again(decode_share(body), request_id);
+    case MessageType::shared:
+      return again(decode_shared(body), request_id);
     case MessageType::members:
       return again(decode_members(body), request_id);
     case MessageType::snapshot:

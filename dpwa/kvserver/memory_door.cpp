@@ -1,0 +1,151 @@
+#include "dpwa/kvserver/memory_door.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "dpwa/ipc/unix_socket.h"
+#include "dpwa/kvserver/limits.h"
+#include "dpwa/log/log.h"
+#include "dpwa/net/admission.h"
+#include "dpwa/net/coroutine.h"
+#include "dpwa/net/same_host/offer.h"
+#include "dpwa/snapshot/reused_memory.h"
+#include "dpwa/wire/messages.h"
+
+namespace dpwa::kvserver {
+
+namespace asio = boost::asio;
+using asio::local::stream_protocol;
+using same_host::card_number;
+using same_host::MemoryExchange;
+
+namespace {
+
+constexpr std::size_t most_connections = 1024;
+
+}  // namespace
+
+MemoryDoor::MemoryDoor(asio::io_context& io, LocalNode& local)
+    : io_(io),
+      local_(local),
+      accepts_(
+          io, [this](Socket socket) { admit(std::move(socket)); },
+          [](const std::string& error) {
+            log(LogLevel::warn, "kvserver", "a worker of this host was not accepted: " + error);
+          }) {}
+
+bool MemoryDoor::listen() {
+  const same_host::Offer offer{same_host::boot_id(), same_host::unique_socket_name()};
+  if (offer.boot_id.empty()) return false;
+  try {
+    FileDescriptor listener = ipc::listen_at(offer.socket);
+    accepts_.acceptor().assign(stream_protocol(), listener.get());
+    listener.release();
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::debug, "kvserver",
+        std::string("no Unix socket for workers of this host: ") + error.what());
+    return false;
+  }
+  offer_ = to_text(offer);
+  return true;
+}
+
+void MemoryDoor::serve() {
+  if (!offer_.empty()) accepts_.run();
+}
+
+void MemoryDoor::stop() {
+  stopped_ = true;
+  if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
+  accepts_.stop();
+  while (!guests_.empty()) {
+    const std::string worker = guests_.begin()->first;
+    take_back(worker);
+  }
+  for (const auto& each : exchanges_) {
+    if (const auto exchange = each.lock()) exchange->close();
+  }
+}
+
+void MemoryDoor::admit(Socket socket) {
+  std::erase_if(exchanges_, [](const auto& each) { return each.expired(); });
+  const bool ours = ipc::admits(socket.native_handle());
+  if (!ours || stopped_ || exchanges_.size() >= most_connections) {
+    ++local_.traffic.connections_refused;
+    return;  // the socket closes here
+  }
+  auto exchange = std::make_shared<MemoryExchange>(same_host::FrameSocket(std::move(socket)));
+  exchanges_.push_back(exchange);
+  asio::co_spawn(io_, receive(exchange), net::rethrow);
+}
+
+asio::awaitable<void> MemoryDoor::receive(std::shared_ptr<MemoryExchange> exchange) {
+  {
+    const TimePoint until = std::chrono::steady_clock::now() + connect_time;
+    const net::Deadline deadline(io_.get_executor(), until, [&] { exchange->close(); });
+    constexpr auto expected = net::types(wire::MessageType::hello);
+    const auto frame = co_await exchange->read(expected);
+    if (!frame) co_return exchange->close();
+    const auto hello = wire::decode_hello(frame->body);
+    if (!hello || hello->role != wire::Role::node || examine_hello(*hello, local_)) {
+      ++local_.traffic.connections_refused;
+      co_return exchange->close();
+    }
+    const auto card = MemoryFile::create(1);
+    if (!card || stopped_) co_return exchange->close();
+    take_back(hello->node);
+    guests_[hello->node] = {exchange, card, hello->incarnation};
+    exchange->share(card_number, *card, 1);
+  }
+  const std::string why = co_await exchange->run();
+  log(LogLevel::debug, "kvserver", "memory of a worker of this host: " + why);
+}
+
+std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const std::string& worker,
+                                                       const kvstore::Place& place) const {
+  const auto guest = guests_.find(worker);
+  if (guest == guests_.end()) return std::nullopt;
+  const auto& exchange = guest->second.exchange;
+  const auto bytes = exchange->bytes(place.memory, place.offset, place.bytes);
+  if (bytes.empty()) return std::nullopt;
+  const auto file = exchange->memory(place.memory);
+  auto loan = std::make_shared<kvstore::Loan>();
+  loan->memory = file;
+  loan->intact = [file, mark = place.mark] { return file->generation() == mark; };
+  return Borrowed{bytes, std::move(loan)};
+}
+
+std::optional<kvstore::Place> MemoryDoor::place_for(const std::string& worker,
+                                                    std::span<const std::byte> values) {
+  const auto guest = guests_.find(worker);
+  if (guest == guests_.end()) return std::nullopt;
+  MemoryExchange& exchange = *guest->second.exchange;
+  if (!exchange.is_shared(card_number)) return std::nullopt;
+  const auto place = shared_place(values.data());
+  if (!place) return std::nullopt;
+  if (!exchange.is_shared(place->arena)) {
+    if (!exchange.is_sharing(place->arena))
+      exchange.share(place->arena, *shared_arena(place->arena), arena_bytes);
+    return std::nullopt;
+  }
+  return kvstore::Place{place->arena, place->offset, values.size(), 0};
+}
+
+void MemoryDoor::begins(const std::string& worker, std::uint64_t incarnation) {
+  const auto guest = guests_.find(worker);
+  if (guest != guests_.end() && guest->second.incarnation != incarnation) take_back(worker);
+}
+
+void MemoryDoor::take_back(const std::string& worker) {
+  const auto guest = guests_.find(worker);
+  if (guest == guests_.end()) return;
+  guest->second.card->begin_write();
+  guest->second.card->end_write();
+  guest->second.exchange->close();
+  guests_.erase(guest);
+}
+
+}  // namespace dpwa::kvserver

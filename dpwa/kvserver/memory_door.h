@@ -1,0 +1,68 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dpwa/kvstore/messages.h"
+#include "dpwa/net/accept_loop.h"
+#include "dpwa/net/local_node.h"
+#include "dpwa/net/same_host/memory_exchange.h"
+#include "dpwa/snapshot/memory_file.h"
+
+namespace dpwa::kvserver {
+
+// Memory that a server and workers of the same host and user read from one another, beside their
+// connections: gradients where the worker has them, values where the server has them. It is handed
+// over through a Unix socket, whose name a worker learns from WELCOME. Rx thread only.
+class MemoryDoor {
+ public:
+  MemoryDoor(boost::asio::io_context& io, LocalNode& local);
+
+  bool listen();  // false, and logged, when the system does not allow it
+  const std::string& offer() const { return offer_; }
+  void serve();
+  void stop();
+
+  // The memory that a push of this worker names; none: it has not shared that.
+  struct Borrowed {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const kvstore::Loan> loan;
+  };
+  std::optional<Borrowed> borrow(const std::string& worker, const kvstore::Place& place) const;
+  // Where this worker can read these values; none: it cannot, or not yet. They have to stay as they
+  // are until the worker has read them, or take_back().
+  std::optional<kvstore::Place> place_for(const std::string& worker,
+                                          std::span<const std::byte> values);
+  // A connection of this process has begun: what a former one was lent is taken back.
+  void begins(const std::string& worker, std::uint64_t incarnation);
+  // The connection of the worker is over. Before any of the memory changes.
+  void take_back(const std::string& worker);
+
+ private:
+  using Socket = boost::asio::local::stream_protocol::socket;
+  struct Guest {
+    std::shared_ptr<same_host::MemoryExchange> exchange;
+    std::shared_ptr<MemoryFile> card;
+    std::uint64_t incarnation = 0;
+  };
+  void admit(Socket socket);
+  boost::asio::awaitable<void> receive(std::shared_ptr<same_host::MemoryExchange> exchange);
+
+  boost::asio::io_context& io_;
+  LocalNode& local_;
+  net::AcceptLoop<boost::asio::local::stream_protocol> accepts_;
+  std::string offer_;
+  std::map<std::string, Guest> guests_;  // by worker
+  std::vector<std::weak_ptr<same_host::MemoryExchange>> exchanges_;
+  bool stopped_ = false;
+};
+
+}  // namespace dpwa::kvserver

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "dpwa/net/frame_io.h"
+
+namespace dpwa::net {
+
+// Where the payload of a message of the store, `bytes` long, is to be read to; empty: into the
+// frame. Asked once its head is there, which is not checked yet.
+using PayloadTarget = std::function<std::span<std::byte>(
+    wire::MessageType type, std::span<const std::byte> head, std::uint64_t bytes)>;
+
+// As read_frame(). The target is written to until the frame is read, or the stream is closed.
+boost::asio::awaitable<IoResult<Frame>> read_frame(Stream& stream,
+                                                   std::span<const wire::TypeBound> expected,
+                                                   const PayloadTarget& target);
+
+}  // namespace dpwa::net
