@@ -38,9 +38,8 @@ const std::vector<wire::TypeBound>& accepted() {
   static const std::vector<wire::TypeBound> bounds = [] {
     using enum wire::MessageType;
     std::vector<wire::TypeBound> result;
-    for (const auto type :
-         {kv_answer, kv_answer_mapped, kv_ballot, kv_proposal, kv_epoch, kv_ask_epoch, kv_state,
-          kv_barrier})
+    for (const auto type : {kv_answer, kv_answer_mapped, kv_ballot, kv_proposal, kv_epoch,
+                            kv_ask_epoch, kv_state, kv_barrier})
       result.push_back({type, wire::max_kv_body_bytes(type)});
     return result;
   }();

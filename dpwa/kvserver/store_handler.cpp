@@ -16,9 +16,9 @@ using wire::MessageType;
 namespace {
 
 constexpr std::initializer_list<MessageType> of_workers{
-    MessageType::kv_init,  MessageType::kv_push,      MessageType::kv_push_mapped,
-    MessageType::kv_pull,  MessageType::kv_beat,      MessageType::kv_promise,
-    MessageType::kv_vote,  MessageType::kv_epoch,     MessageType::kv_ask_epoch,
+    MessageType::kv_init,  MessageType::kv_push,   MessageType::kv_push_mapped,
+    MessageType::kv_pull,  MessageType::kv_beat,   MessageType::kv_promise,
+    MessageType::kv_vote,  MessageType::kv_epoch,  MessageType::kv_ask_epoch,
     MessageType::kv_state, MessageType::kv_barrier};
 constexpr std::initializer_list<MessageType> of_servers{
     MessageType::kv_forward, MessageType::kv_sync,    MessageType::kv_copy,

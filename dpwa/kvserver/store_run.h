@@ -51,7 +51,7 @@ class StoreRun {
   LocalNode local_;
   kvstore::ServerEngine engine_;
   std::unique_ptr<SnapshotKeeper> snapshots_;  // null: none are configured
-  std::unique_ptr<MemoryDoor> door_;  // null: no worker reads memory of this process
+  std::unique_ptr<MemoryDoor> door_;           // null: no worker reads memory of this process
   Server server_;
   StoreHandler* handler_ = nullptr;  // of server_
   std::map<std::string, std::shared_ptr<Link>> links_;

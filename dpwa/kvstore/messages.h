@@ -128,10 +128,10 @@ struct Answer {
   // Of the PUSH. To an INIT or PULL: the step from which on this worker has to push the slice, if
   // it has pushed nothing since it takes part.
   std::uint64_t step = 0;
-  std::uint64_t version = 0;   // of the value: grows by one with each update
-  SharedBytes values;          // none, if the kind is without
-  std::string problem;         // one line, if it is an error
-  std::uint32_t snapshot = 0;  // the last that the server has heard of
+  std::uint64_t version = 0;     // of the value: grows by one with each update
+  SharedBytes values;            // none, if the kind is without
+  std::string problem;           // one line, if it is an error
+  std::uint32_t snapshot = 0;    // the last that the server has heard of
   std::optional<Place> place{};  // instead of the values, on the wire
 };
 
