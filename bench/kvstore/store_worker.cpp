@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/values.h"
+#include "bench/quantity.h"
 #include "bench/worker/worker.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
