@@ -128,9 +128,11 @@ std::unique_ptr<Group> make_raw_group(const Topology& topology, const std::strin
   return std::make_unique<Group>("/proc/self/exe", jobs);
 }
 
-std::uint64_t raw_group_memory(const Topology& topology) {
+std::uint64_t raw_group_memory(const Topology& topology, const std::string& mode) {
+  const std::uint64_t served = mode == "checked" ? 3 : 1;
   std::uint64_t buffers = 0;
-  for (std::size_t i = 0; i < topology.nodes(); ++i) buffers += topology.pulls(i) ? 2 : 1;
+  for (std::size_t i = 0; i < topology.nodes(); ++i)
+    buffers += served + (topology.pulls(i) ? 1 : 0);
   return buffers * topology.bytes;
 }
 

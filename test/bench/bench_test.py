@@ -88,8 +88,17 @@ class Documents(unittest.TestCase):
         self.check_figures(data)
         self.assertEqual((data["checksum"], data["settings"]["chunk_bytes"]), ("off", 4096))
 
+    def test_pull_beside_sockets_that_check(self) -> None:
+        data = document("pull", "--bytes", "1MB", "--seconds", "0.2", "--with-raw", "--with-checked-raw")
+        self.assertEqual(data["raw"].keys(), data["checked_raw"].keys())
+        self.check_figures(data["checked_raw"])
+        for key in ("ratio_to_raw", "ratio_to_checked_raw", "latency_ratio_to_checked_raw"):
+            self.assertEqual(set(data[key]), RANGE)
+        done = bench("pull", "--bytes", "10KB", "--seconds", "0.1", "--with-checked-raw")
+        self.assertIn("that check and land new versions", done.stdout)
+
     def test_raw(self) -> None:
-        for mode in (["--mode", "in_place"], ["--mode", "landing"], ["--ping-pong"]):
+        for mode in (["--mode", "in_place"], ["--mode", "landing"], ["--mode", "checked"], ["--ping-pong"]):
             with self.subTest(mode):
                 data = document("raw", "--bytes", "1MB", "--seconds", "0.1", *mode)
                 self.check_figures(data)
