@@ -46,7 +46,8 @@ std::string cluster_file_text(const NodeSettings& settings,
     text += "  - {name: " + node_name(i) + ", host: 127.0.0.1, port: " + std::to_string(ports[i]) +
             "}\n";
   }
-  text += "gossip: {timeout_ms: 60s, max_frozen_ms: 0}\n";
+  text += std::string("gossip: {timeout_ms: 60s, max_frozen_ms: 0, daemon: ") +
+          (settings.daemon ? "true" : "false") + "}\n";
   text += "transport:\n";
   text +=
       std::string("  same_host: ") + (settings.transport == "same_host" ? "auto" : "off") + "\n";

@@ -19,6 +19,7 @@ struct NodeSettings {
   std::string key_file;  // empty: psk gets a key of its own
   bool checksum = true;
   std::uint64_t chunk_bytes = 0;  // 0 = the default
+  bool daemon = false;            // gossip.daemon
 };
 
 // A cluster file of nodes w1, w2, ... on loopback.

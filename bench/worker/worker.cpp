@@ -23,7 +23,10 @@ class Session {
     if (job.contains("core")) pin_to_core(job.at("core").get<std::size_t>());
     if (job.contains("instruction_set"))
       kernels::use_instruction_set(job.at("instruction_set").get<std::string>());
-    worker_ = job.at("kind") == "raw" ? make_raw_worker(job) : make_pull_worker(job);
+    const std::string kind = job.at("kind");
+    worker_ = kind == "raw"    ? make_raw_worker(job)
+              : kind == "node" ? make_node_process(job)
+                               : make_pull_worker(job);
   }
 
   Json answer(const Json& command) {

@@ -34,6 +34,7 @@ class Worker {
 // Makes the node that `job` describes: it serves from now on. Throws.
 std::unique_ptr<Worker> make_pull_worker(const Json& job);
 std::unique_ptr<Worker> make_raw_worker(const Json& job);
+std::unique_ptr<Worker> make_node_process(const Json& job);  // for a trainer that attaches to it
 
 // The body of a worker process: takes the job and then commands from standard input, answers on
 // standard output, until the input ends. Returns the exit code.

@@ -174,6 +174,7 @@ class Documents(unittest.TestCase):
             self.assertIn("LibTorch", bench("step", code=2).stderr)
             return
         data = document("step", "--parameters", "1000", "--tensors", "3", "--seconds", "0.2", "--threads", "1")
+        self.assertNotIn("attached", data)
         self.assertEqual((data["kind"], data["parameters"], data["tensors"], data["bytes"]), ("step", 1000, 3, 4000))
         self.assertGreater(data["arrived"]["steps"], 0)
         for key in ("send_us", "wait_us", "step_us"):
@@ -182,6 +183,18 @@ class Documents(unittest.TestCase):
         self.assertEqual([one["threads"] for one in data["hand_written"]], [1])
         self.assertEqual(set(data["allocations_per_step"]), {"trainer", "process"})
         self.assertGreater(data["ratio_to_hand_written"], 0)
+
+    def test_step_of_an_attached_trainer(self) -> None:
+        if not HAS_STEP:
+            self.skipTest("needs LibTorch")
+        few = ("--parameters", "1000", "--tensors", "3", "--seconds", "0.2", "--threads", "1", "--attached")
+        data = document("step", *few)
+        attached = data["attached"]
+        self.assertGreater(attached["arrived"]["steps"], 0)
+        self.assertEqual(attached["arrived"]["steps"] + attached["not_arrived"]["steps"], data["steps"])
+        medians = [one["arrived"]["step_us"]["median"] for one in (attached, data)]
+        self.assertAlmostEqual(attached["arrived"]["beyond_embedded_us"], medians[0] - medians[1])
+        self.assertIn("with a node process", bench("step", *few).stdout)
 
     def test_collective(self) -> None:
         if not HAS_COLLECTIVE:
