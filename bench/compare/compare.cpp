@@ -41,6 +41,8 @@ constexpr std::array known_figures = {
     KnownFigure{"memory_beyond_parameters_mib", false, ""},
     KnownFigure{"ratio_to_raw", true, ""},
     KnownFigure{"latency_ratio_to_raw", false, ""},
+    KnownFigure{"ratio_to_checked_raw", true, ""},
+    KnownFigure{"latency_ratio_to_checked_raw", false, ""},
     KnownFigure{"ratio_to_hand_written", true, ""},
     KnownFigure{"send_us", false, ""},
     KnownFigure{"wait_us", false, ""},
@@ -103,6 +105,7 @@ void collect(const Json& value, const std::string& label, std::vector<Figure>& f
     // Raw loops, DDP and other peers are references of the same run: their figures are not compared
     // over time.
     const bool plain = key == "windows" || key == "settings" || key == "noise" || key == "raw" ||
+                       key == "checked_raw" ||
                        key == "ddp" || key == "gloo" || key == "ps_lite" ||
                        std::ranges::any_of(known_figures, [&](const KnownFigure& known) {
                          return known.key == key;

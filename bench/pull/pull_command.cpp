@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <ostream>
+#include <utility>
+#include <vector>
 
 #include "bench/commands.h"
 #include "bench/measure/machine.h"
@@ -28,7 +30,7 @@ void run_raw(RawOptions options, CommandContext& context) {
   Topology& topology = options.topology;
   topology.bytes = std::max<std::uint64_t>(topology.bytes / 4 * 4, 4);
   const std::string mode = mode_of(topology, options.mode);
-  require_memory(raw_group_memory(topology));
+  require_memory(raw_group_memory(topology, options.mode));
   const std::string title = "raw " + size_text(topology.bytes) + ", " +
                             std::to_string(topology.nodes()) + " nodes, " + mode;
   context.err << title << std::endl;
@@ -72,26 +74,31 @@ void run_pull(PullOptions options, CommandContext& context) {
   Topology& topology = options.topology;
   topology.bytes = std::max<std::uint64_t>(topology.bytes / 4 * 4, 4);
   const std::uint64_t buffers = pull_node_buffers(options.blend);
-  require_memory(topology.nodes() * buffers * topology.bytes +
-                 (options.with_raw ? raw_group_memory(topology) : 0));
+  std::vector<std::pair<std::string, std::string>> others;  // name and mode of bare sockets beside
+  if (options.with_raw) others.emplace_back("raw", mode_of(topology, "in_place"));
+  if (options.with_checked_raw) others.emplace_back("checked_raw", "checked");
+  std::uint64_t memory = topology.nodes() * buffers * topology.bytes;
+  for (const auto& [name, mode] : others) memory += raw_group_memory(topology, mode);
+  require_memory(memory);
   const std::string title = title_of(options);
   context.err << title << std::endl;
 
   std::vector<Json> small;
   if (topology.bytes >= least_bytes_for_memory) small = reports_of_small_model(topology, options);
   PullGroup nodes(topology, options.settings, options.blend);
-  const auto raw =
-      options.with_raw ? make_raw_group(topology, mode_of(topology, "in_place")) : nullptr;
+  std::vector<std::unique_ptr<Group>> groups;
   PullMeasured measured;
   measured.series.push_back({"dpwa", &nodes.group(), {}});
-  if (raw) measured.series.push_back({"raw", raw.get(), {}});
+  for (const auto& [name, mode] : others) {
+    groups.push_back(make_raw_group(topology, mode));
+    measured.series.push_back({name, groups.back().get(), {}});
+  }
   measured.measurement = measure(measured.series, topology.seconds, context.err);
-  measured.reports = nodes.group().reports();
-  if (raw) measured.raw_reports = raw->reports();
+  for (const Series& one : measured.series) measured.reports.push_back(one.group->reports());
   measured.chunk_bytes = nodes.chunk_bytes();
   if (!small.empty()) {
-    measured.bytes_beyond = memory_beyond_buffers(measured.reports, small, buffers, topology.bytes,
-                                                  nodes.chunk_bytes());
+    measured.bytes_beyond = memory_beyond_buffers(measured.reports.front(), small, buffers,
+                                                  topology.bytes, nodes.chunk_bytes());
   }
   const Json document = pull_document(options, measured);
   warn_when_noisy(measured.measurement.noise, context.err);
@@ -112,8 +119,9 @@ void add_raw_command(CLI::App& parent, CommandContext& context) {
   add_topology_options(*command, options->topology);
   command
       ->add_option("--mode", options->mode,
-                   "in_place: blend while it arrives; landing: leave a difference, as dpwa does")
-      ->check(CLI::IsMember({"in_place", "landing"}))
+                   "in_place: blend while it arrives; landing: leave a difference, as dpwa does; "
+                   "checked: landing, of a new version each time, with checksums")
+      ->check(CLI::IsMember({"in_place", "landing", "checked"}))
       ->capture_default_str();
   command->add_flag("--ping-pong", options->topology.ping_pong,
                     "Only request and answer, for small sizes: in a thread beside the one that "
@@ -149,9 +157,14 @@ void add_pull_command(CLI::App& parent, CommandContext& context) {
   command->add_flag("--blend", options->blend, "Blend what has landed as a part of every pull");
   command->add_flag("--with-raw", options->with_raw,
                     "Also run `raw`, window by window in turn, and give the ratio");
-  command->add_flag("--ping-pong", options->topology.ping_pong,
-                    "For the latency of small sizes: each node on a core of its own, and `raw` "
-                    "with as many threads as dpwa");
+  CLI::Option* checked =
+      command->add_flag("--with-checked-raw", options->with_checked_raw,
+                        "Likewise `raw --mode checked`, whose limit is the nearer one");
+  command
+      ->add_flag("--ping-pong", options->topology.ping_pong,
+                 "For the latency of small sizes: each node on a core of its own, and `raw` "
+                 "with as many threads as dpwa")
+      ->excludes(checked);
   command->callback([options, &context] { run_pull(*options, context); });
 }
 

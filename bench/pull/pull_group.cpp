@@ -46,7 +46,8 @@ std::string cluster_file_text(const NodeSettings& settings,
     text += "  - {name: " + node_name(i) + ", host: 127.0.0.1, port: " + std::to_string(ports[i]) +
             "}\n";
   }
-  text += "gossip: {timeout_ms: 60s, max_frozen_ms: 0}\n";
+  text += std::string("gossip: {timeout_ms: 60s, max_frozen_ms: 0, daemon: ") +
+          (settings.daemon ? "true" : "false") + "}\n";
   text += "transport:\n";
   text +=
       std::string("  same_host: ") + (settings.transport == "same_host" ? "auto" : "off") + "\n";
@@ -128,9 +129,11 @@ std::unique_ptr<Group> make_raw_group(const Topology& topology, const std::strin
   return std::make_unique<Group>("/proc/self/exe", jobs);
 }
 
-std::uint64_t raw_group_memory(const Topology& topology) {
+std::uint64_t raw_group_memory(const Topology& topology, const std::string& mode) {
+  const std::uint64_t served = mode == "checked" ? 3 : 1;
   std::uint64_t buffers = 0;
-  for (std::size_t i = 0; i < topology.nodes(); ++i) buffers += topology.pulls(i) ? 2 : 1;
+  for (std::size_t i = 0; i < topology.nodes(); ++i)
+    buffers += served + (topology.pulls(i) ? 1 : 0);
   return buffers * topology.bytes;
 }
 

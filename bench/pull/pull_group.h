@@ -19,6 +19,7 @@ struct NodeSettings {
   std::string key_file;  // empty: psk gets a key of its own
   bool checksum = true;
   std::uint64_t chunk_bytes = 0;  // 0 = the default
+  bool daemon = false;            // gossip.daemon
 };
 
 // A cluster file of nodes w1, w2, ... on loopback.
@@ -69,8 +70,10 @@ double memory_beyond_buffers(const std::vector<Json>& reports, const std::vector
                              std::uint64_t buffers, std::uint64_t bytes, std::uint32_t chunk_bytes);
 
 // Node processes that pull by bare sockets. `mode`: in_place (blend while it arrives: the limit),
-// landing (as dpwa lands), ping_pong (receive only, in a thread of its own, as dpwa does).
+// landing (as dpwa lands), checked (landing, of a new version each time, with checksums as dpwa has
+// them), ping_pong (receive only, in a thread of its own, as dpwa does).
 std::unique_ptr<Group> make_raw_group(const Topology& topology, const std::string& mode);
-std::uint64_t raw_group_memory(const Topology& topology);  // that it takes, in bytes
+// That it takes, in bytes.
+std::uint64_t raw_group_memory(const Topology& topology, const std::string& mode);
 
 }  // namespace dpwa::bench

@@ -36,7 +36,7 @@ std::uint64_t parameter_bytes(const Series& series) {
 
 Json settings_of(const PullOptions& options, const PullMeasured& measured) {
   Json settings = machine_settings();
-  settings["congestion_control"] = measured.reports.front().at("congestion_control");
+  settings["congestion_control"] = measured.reports.front().front().at("congestion_control");
   settings["chunk_bytes"] = measured.chunk_bytes;
   settings["requested_transport"] = options.settings.transport;
   const Series& ours = measured.series.front();
@@ -47,7 +47,7 @@ Json settings_of(const PullOptions& options, const PullMeasured& measured) {
   double huge = 1e300;
   const double buffers = static_cast<double>(pull_node_buffers(options.blend)) *
                          static_cast<double>(options.topology.bytes);
-  for (const Json& report : measured.reports)
+  for (const Json& report : measured.reports.front())
     huge = std::min(huge, 1024 * report.at("huge_kib").get<double>() / buffers);
   settings["huge_pages"] = std::min(huge, 1.0);
   return settings;
@@ -83,16 +83,17 @@ Json pull_document(const PullOptions& options, const PullMeasured& measured) {
                    {"checksum", options.settings.checksum ? "on" : "off"},
                    {"blend", options.blend},
                    {"seconds", measured.measurement.seconds}};
-  document.update(figures_of(ours, measured.reports));
+  document.update(figures_of(ours, measured.reports.front()));
   document["memory_beyond_parameters_mib"] =
       measured.bytes_beyond ? Json(*measured.bytes_beyond / mib) : Json(nullptr);
   document["windows"] = windows_of(ours);
-  if (measured.series.size() > 1) {
-    const Series& raw = measured.series.back();
-    document["raw"] = figures_of(raw, measured.raw_reports);
-    document["raw"]["windows"] = windows_of(raw);
-    document["ratio_to_raw"] = json_of(ratios(ours, raw, &GroupWindow::gb_per_s));
-    document["latency_ratio_to_raw"] = json_of(ratios(ours, raw, &GroupWindow::latency_us));
+  for (std::size_t i = 1; i < measured.series.size(); ++i) {
+    const Series& other = measured.series[i];
+    document[other.name] = figures_of(other, measured.reports.at(i));
+    document[other.name]["windows"] = windows_of(other);
+    document["ratio_to_" + other.name] = json_of(ratios(ours, other, &GroupWindow::gb_per_s));
+    document["latency_ratio_to_" + other.name] =
+        json_of(ratios(ours, other, &GroupWindow::latency_us));
   }
   document["ping_pong"] = topology.ping_pong;
   document["noise"] = json_of(measured.measurement.noise);
@@ -106,16 +107,19 @@ void print_pull(const Json& document, std::ostream& out) {
   print_figures(document, out);
   if (const Json& beyond = document.at("memory_beyond_parameters_mib"); !beyond.is_null())
     out << "  beyond buffers    " << number_text(beyond, 2) << " MiB a node\n";
-  if (!document.contains("raw")) return;
-  const auto range = [&](const char* key) {
+  const auto range = [&](const std::string& key) {
     const Json& ratio = document.at(key);
     return number_text(ratio.at("median"), 3) + " (" + number_text(ratio.at("min"), 3) + " to " +
            number_text(ratio.at("max"), 3) + ")";
   };
-  out << "bare sockets in the same windows\n";
-  print_figures(document.at("raw"), out);
-  out << "of their throughput " << range("ratio_to_raw") << ", of their latency "
-      << range("latency_ratio_to_raw") << '\n';
+  for (const std::string name : {"raw", "checked_raw"}) {
+    if (!document.contains(name)) continue;
+    out << (name == "raw" ? "bare sockets" : "bare sockets that check and land new versions")
+        << ", in the same windows\n";
+    print_figures(document.at(name), out);
+    out << "of their throughput " << range("ratio_to_" + name) << ", of their latency "
+        << range("latency_ratio_to_" + name) << '\n';
+  }
 }
 
 }  // namespace dpwa::bench

@@ -16,13 +16,13 @@ struct PullOptions {
   NodeSettings settings;
   bool blend = false;
   bool with_raw = false;
+  bool with_checked_raw = false;
 };
 
 struct PullMeasured {
   Measurement measurement;
-  std::vector<Series> series;  // dpwa, then raw when it ran in turn
-  std::vector<Json> reports;   // of the nodes
-  std::vector<Json> raw_reports;
+  std::vector<Series> series;              // dpwa, then raw and checked_raw when they ran in turn
+  std::vector<std::vector<Json>> reports;  // of the nodes of each
   std::uint32_t chunk_bytes = 0;
   std::optional<double> bytes_beyond;  // memory_beyond_buffers
 };

@@ -11,8 +11,10 @@
 #include <chrono>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "bench/system_call.h"
+#include "dpwa/base/checksum.h"
 
 namespace dpwa::bench {
 namespace {
@@ -87,15 +89,23 @@ void RawSocket::shut_down() const {
   ::shutdown(descriptor_, SHUT_RDWR);
 }
 
-bool RawSocket::send_all(std::span<const std::byte> bytes) const {
+bool RawSocket::send_all(std::span<const std::byte> bytes, int flags) const {
   while (!bytes.empty()) {
     const auto piece = std::min(bytes.size(), bytes_per_send);
-    const auto sent = ::send(descriptor_, bytes.data(), piece, MSG_NOSIGNAL);
+    const auto sent = ::send(descriptor_, bytes.data(), piece, MSG_NOSIGNAL | flags);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(sent));
   }
   return true;
+}
+
+bool RawSocket::send_all(std::span<const std::byte> bytes) const {
+  return send_all(bytes, 0);
+}
+
+bool RawSocket::send_before_more(std::span<const std::byte> bytes) const {
+  return send_all(bytes, MSG_MORE);
 }
 
 std::size_t RawSocket::receive_some(std::span<std::byte> bytes) const {
@@ -115,8 +125,10 @@ bool RawSocket::receive_all(std::span<std::byte> bytes) const {
   return true;
 }
 
-RawServer::RawServer(std::uint16_t port, std::span<const std::byte> answer)
-    : answer_(answer),
+RawServer::RawServer(std::uint16_t port, std::vector<std::span<const std::byte>> answers,
+                     bool checked)
+    : answers_(std::move(answers)),
+      checked_(checked),
       listener_(RawSocket::listen_on(port)),
       accepting_([this] { accept_connections(); }) {}
 
@@ -140,11 +152,24 @@ void RawServer::accept_connections() {
   }
 }
 
-void RawServer::serve(const RawSocket& connection) const {
+void RawServer::serve(const RawSocket& connection) {
   std::array<std::byte, raw_request_bytes> request;
   while (connection.receive_all(request)) {
-    if (!connection.send_all(answer_)) return;
+    const auto answer = answers_[next_++ % answers_.size()];
+    const bool sent = checked_ ? send_checked(connection, answer) : connection.send_all(answer);
+    if (!sent) return;
   }
+}
+
+bool RawServer::send_checked(const RawSocket& connection, std::span<const std::byte> answer) const {
+  while (!answer.empty()) {
+    const auto chunk = answer.first(std::min(answer.size(), raw_chunk_bytes));
+    const std::uint32_t checksum = crc32c(chunk);
+    if (!connection.send_before_more(std::as_bytes(std::span(&checksum, 1)))) return false;
+    if (!connection.send_all(chunk)) return false;
+    answer = answer.subspan(chunk.size());
+  }
+  return true;
 }
 
 }  // namespace dpwa::bench

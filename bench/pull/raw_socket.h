@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,28 +35,38 @@ class RawSocket {
 
   // False when the connection has ended.
   bool send_all(std::span<const std::byte> bytes) const;
+  bool send_before_more(std::span<const std::byte> bytes) const;  // leaves with what follows
   bool receive_all(std::span<std::byte> bytes) const;
   std::size_t receive_some(std::span<std::byte> bytes) const;  // 0 = ended
 
  private:
+  bool send_all(std::span<const std::byte> bytes, int flags) const;
+
   int descriptor_ = -1;
 };
 
 // Bytes of a request: as many as a PULL of dpwa takes, header included.
 inline constexpr std::size_t raw_request_bytes = 72;
 
-// Answers every request on every connection with the same bytes, a thread a connection.
+// Chunks that a checked answer is sent in, each behind its CRC32C.
+inline constexpr std::size_t raw_chunk_bytes = std::size_t{512} << 10;
+
+// Answers every request on every connection, a thread a connection.
 class RawServer {
  public:
-  // `answer` outlives the server.
-  RawServer(std::uint16_t port, std::span<const std::byte> answer);
+  // With the bytes of `answers`, in turn, which outlive the server. `checked`: in chunks with a
+  // checksum that is computed for each answer.
+  RawServer(std::uint16_t port, std::vector<std::span<const std::byte>> answers, bool checked);
   ~RawServer();
 
  private:
   void accept_connections();
-  void serve(const RawSocket& connection) const;
+  void serve(const RawSocket& connection);
+  bool send_checked(const RawSocket& connection, std::span<const std::byte> answer) const;
 
-  const std::span<const std::byte> answer_;
+  const std::vector<std::span<const std::byte>> answers_;
+  const bool checked_;
+  std::atomic<std::size_t> next_ = 0;
   const RawSocket listener_;
   std::mutex mutex_;
   std::vector<std::thread> threads_;  // guarded by mutex_

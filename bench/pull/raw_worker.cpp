@@ -16,22 +16,27 @@
 #include "bench/pull/raw_socket.h"
 #include "bench/quantity.h"
 #include "bench/worker/worker.h"
+#include "dpwa/base/checksum.h"
 #include "dpwa/base/random.h"
 #include "dpwa/snapshot/aligned_buffer.h"
+#include "dpwa/snapshot/landing.h"
 #include "interpolation/kernels/kernels.h"
 
 namespace dpwa::bench {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-constexpr std::size_t staging_bytes = 512 << 10;
+constexpr std::size_t staging_bytes = raw_chunk_bytes;
+constexpr std::size_t part_bytes = 8 << 10;  // of a checked chunk, while it is in the cache
 constexpr std::size_t element_bytes = sizeof(float);
+constexpr std::size_t line_bytes = 64;
 
-enum class Mode { in_place, landing, ping_pong };
+enum class Mode { in_place, landing, checked, ping_pong };
 
 Mode mode_of(const std::string& text) {
   if (text == "in_place") return Mode::in_place;
   if (text == "landing") return Mode::landing;
+  if (text == "checked") return Mode::checked;
   if (text == "ping_pong") return Mode::ping_pong;
   throw std::invalid_argument("unknown mode " + text);
 }
@@ -41,6 +46,20 @@ AlignedBuffer filled_buffer(std::size_t bytes, std::size_t seed) {
   AlignedBuffer buffer(bytes);
   fill_with_values(buffer.bytes(), seed);
   return buffer;
+}
+
+// One buffer, or three of equal values: a sender that publishes a new version for every pull.
+std::vector<AlignedBuffer> served_buffers(Mode mode, std::size_t bytes, std::size_t seed) {
+  std::vector<AlignedBuffer> buffers;
+  for (int i = 0; i < (mode == Mode::checked ? 3 : 1); ++i)
+    buffers.push_back(filled_buffer(bytes, seed));
+  return buffers;
+}
+
+std::vector<std::span<const std::byte>> spans_of(const std::vector<AlignedBuffer>& buffers) {
+  std::vector<std::span<const std::byte>> spans;
+  for (const AlignedBuffer& buffer : buffers) spans.push_back(buffer.bytes());
+  return spans;
 }
 
 // A thread that does one piece of work at a time for another one, which sleeps meanwhile: as the
@@ -106,10 +125,10 @@ class RawNode : public Worker {
         index_(job.at("index")),
         ports_(job.at("ports").get<std::vector<std::uint16_t>>()),
         random_(index_ + 1),
-        served_(filled_buffer(job.at("bytes").get<std::size_t>(), index_ + 1)),
-        target_(job.at("pulls") ? served_.bytes().size() : 0),
+        served_(served_buffers(mode_, job.at("bytes").get<std::size_t>(), index_ + 1)),
+        target_(job.at("pulls") ? served_.front().bytes().size() : 0),
         staging_(job.at("pulls") ? staging_bytes : 0),
-        server_(ports_.at(index_), served_.bytes()) {
+        server_(ports_.at(index_), spans_of(served_), mode_ == Mode::checked) {
     if (!job.at("peer").is_null()) only_ = job.at("peer").get<std::size_t>();
     peers_.resize(ports_.size());
     if (mode_ == Mode::ping_pong && !target_.bytes().empty())
@@ -153,6 +172,7 @@ class RawNode : public Worker {
   void pull_from(const RawSocket& peer) {
     const std::array<std::byte, raw_request_bytes> request{};
     bool whole = peer.send_all(request);
+    if (mode_ == Mode::checked) return take_checked(peer);
     const auto staging = staging_.bytes();
     std::size_t rest = 0;  // bytes of an element that is not complete, at the start of the staging
     for (std::size_t at = 0; whole && at < target_.bytes().size();) {
@@ -170,13 +190,42 @@ class RawNode : public Worker {
     if (!whole) throw std::runtime_error("a raw connection has ended");
   }
 
+  // Chunk after chunk: part by part read for the checksum and landed beside the own values, of a
+  // new version each time.
+  void take_checked(const RawSocket& peer) {
+    const auto own = std::as_const(served_[pulls_++ % served_.size()]).bytes();
+    const auto target = target_.bytes();
+    for (std::size_t at = 0; at < target.size();) {
+      const auto chunk = staging_.bytes().first(std::min(raw_chunk_bytes, target.size() - at));
+      std::uint32_t expected = 0;
+      bool whole = peer.receive_all(std::as_writable_bytes(std::span(&expected, 1)));
+      Crc32c checksum;
+      for (std::size_t have = 0, used = 0; whole && used < chunk.size();) {
+        const std::size_t count = peer.receive_some(chunk.subspan(have));
+        whole = count > 0;
+        have += count;
+        const std::size_t usable = have == chunk.size() ? have : have / line_bytes * line_bytes;
+        while (used < usable) {
+          const auto part = chunk.subspan(used, std::min(part_bytes, usable - used));
+          checksum.update(part);
+          kernels::land_difference(DType::float32, target.subspan(at + used, part.size()), part,
+                                   own.subspan(at + used, part.size()), stores_);
+          used += part.size();
+        }
+      }
+      if (!whole) throw std::runtime_error("a raw connection has ended");
+      if (checksum.value() != expected) throw std::runtime_error("a raw chunk is damaged");
+      at += chunk.size();
+    }
+  }
+
   void use(std::size_t at, std::span<const std::byte> received) {
     if (mode_ == Mode::ping_pong) return;
     const auto target = target_.bytes().subspan(at, received.size());
     if (mode_ == Mode::in_place) {
       kernels::lerp(DType::float32, target, received, 0.5);
     } else {
-      const auto own = std::span<const std::byte>(served_.bytes()).subspan(at, received.size());
+      const auto own = std::as_const(served_.front()).bytes().subspan(at, received.size());
       kernels::land_difference(DType::float32, target, received, own, kernels::Stores::streaming);
     }
   }
@@ -188,8 +237,12 @@ class RawNode : public Worker {
   const std::vector<std::uint16_t> ports_;
   std::size_t only_ = any;
   Random random_;
-  AlignedBuffer served_;
+  std::vector<AlignedBuffer> served_;
   AlignedBuffer target_;  // what is blended into, or landed in
+  const kernels::Stores stores_ = target_.bytes().size() < Landing::stream_from_bytes
+                                      ? kernels::Stores::cached
+                                      : kernels::Stores::streaming;
+  std::size_t pulls_ = 0;
   AlignedBuffer staging_;
   std::vector<RawSocket> peers_;
   RawServer server_;

@@ -10,6 +10,7 @@
 #include <CLI/Formatter.hpp>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "adapters/adapter.h"
@@ -35,6 +36,7 @@ struct StepOptions {
   int threads = 0;  // 0 = one for each core
   double seconds = 3;
   double step_ms = 0;  // 0 = as long as a pull may take
+  bool attached = false;
   bool json = false;
 };
 
@@ -51,10 +53,33 @@ struct Model : torch::nn::Module {
 };
 
 // Copies of the model: the adapter's flat memory, three snapshots, the landing, five by hand for
-// each of two thread counts; and four a peer.
+// each of two thread counts; and four a peer. With a node process, another node with peers.
 void check_memory(const StepOptions& options) {
-  require_memory(4 * options.parameters * (16 + 4 * options.peers));
+  const std::size_t nodes = options.attached ? 2 : 1;
+  require_memory(4 * options.parameters * (10 + nodes * (6 + 4 * options.peers)));
 }
+
+// A trainer in this process and its peers in others.
+class Trainer {
+ public:
+  Trainer(const TensorSizes& tensors, std::size_t peers, const NodeSettings& settings)
+      : peers_(tensors, peers, settings),
+        config_(load_config(peers_.cluster_file(), node_name(0))),
+        model_(tensors) {
+    open_log(config_).use();
+    adapter_ = make_adapter(config_, model_);
+    adapter_->start();
+  }
+
+  Adapter& adapter() { return *adapter_; }
+  double processor_seconds() { return peers_.processor_seconds(); }  // of the others
+
+ private:
+  StepPeers peers_;
+  const Config config_;
+  Model model_;
+  std::unique_ptr<Adapter> adapter_;
+};
 
 void run(StepOptions options) {
   if (options.tensors > options.parameters)
@@ -76,12 +101,18 @@ void run(StepOptions options) {
 
   at::set_num_threads(measured.threads);
   const TensorSizes tensors = tensor_sizes(options.parameters, options.tensors);
-  StepPeers peers(tensors, options.peers, options.settings);
-  const Config config = load_config(peers.cluster_file(), node_name(0));
-  open_log(config).use();
-  Model model(tensors);
-  const auto adapter = make_adapter(config, model);
-  adapter->start();
+  Trainer embedded(tensors, options.peers, options.settings);
+  std::optional<Trainer> attached;
+  std::vector<Adapter*> adapters{&embedded.adapter()};
+  if (options.attached) {
+    NodeSettings settings = options.settings;
+    settings.daemon = true;
+    attached.emplace(tensors, options.peers, settings);
+    adapters.push_back(&attached->adapter());
+  }
+  const auto processor_seconds = [&] {
+    return embedded.processor_seconds() + (attached ? attached->processor_seconds() : 0);
+  };
 
   std::vector<std::unique_ptr<HandWritten>> loops;
   measured.hand_threads = {1};
@@ -89,13 +120,15 @@ void run(StepOptions options) {
   for (const int threads : measured.hand_threads)
     loops.push_back(std::make_unique<HandWritten>(4 * options.parameters, threads));
   NoiseWatch watch;
-  watch.also_used(-peers.processor_seconds());
-  measured.steps = run_steps(*adapter, measured.plan, loops, measured.hand, [](std::size_t steps) {
-    std::cerr << "   " << steps << " steps" << std::endl;
+  watch.also_used(-processor_seconds());
+  auto steps = run_steps(adapters, measured.plan, loops, measured.hand, [](std::size_t count) {
+    std::cerr << "   " << count << " steps" << std::endl;
   });
-  watch.also_used(peers.processor_seconds());
+  measured.steps = std::move(steps.front());
+  if (attached) measured.attached_steps = std::move(steps.back());
+  watch.also_used(processor_seconds());
   measured.noise = watch.judge(spread_by_hand(measured));
-  adapter->leave();
+  for (Adapter* adapter : adapters) adapter->leave();
   warn_when_noisy(measured.noise, std::cerr);
   const Json document = step_document(measured);
   if (options.json) {
@@ -128,6 +161,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--step-time", options.step_ms, "Compute time of a step in ms, as a busy wait")
       ->check(CLI::Range(0.0, 60000.0))
       ->default_str("the longest time of a pull");
+  app.add_flag("--attached", options.attached,
+               "Also, step by step in turn, a trainer that is attached to a node process");
   app.add_flag("--json", options.json, "Print one JSON document instead of text");
   app.callback([&options] { run(options); });
   try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "bench/measure/machine.h"
 #include "bench/measure/statistics.h"
@@ -73,6 +74,32 @@ Json hand_written_of(const StepMeasured& measured) {
   return all;
 }
 
+// What the same step takes with a node process, and how much longer that is.
+void add_attached(const std::vector<StepTimes>& steps, Json& document) {
+  Json& attached = document["attached"] = Json::object();
+  for (const bool arrived : {true, false}) {
+    const char* key = arrived ? "arrived" : "not_arrived";
+    attached[key] = group_of(steps, arrived);
+    const Json& embedded = document.at(key);
+    if (!attached[key].contains("step_us") || !embedded.contains("step_us")) continue;
+    attached[key]["beyond_embedded_us"] = attached[key].at("step_us").at("median").get<double>() -
+                                          embedded.at("step_us").at("median").get<double>();
+  }
+}
+
+void print_group(const Json& group, std::ostream& out) {
+  const auto both = [](const Json& entry) {
+    return time_text(entry.at("median")) + " median, " + time_text(entry.at("p99")) + " p99";
+  };
+  out << group.at("steps") << " steps\n";
+  if (!group.contains("step_us")) return;
+  out << "  update_send       " << both(group.at("send_us")) << '\n';
+  out << "  update_wait       " << both(group.at("wait_us")) << '\n';
+  out << "  both              " << both(group.at("step_us")) << '\n';
+  if (!group.contains("beyond_embedded_us")) return;
+  out << "  beyond embedded   " << number_text(group.at("beyond_embedded_us"), 1) << " us\n";
+}
+
 }  // namespace
 
 double spread_by_hand(const StepMeasured& measured) {
@@ -97,6 +124,7 @@ Json step_document(const StepMeasured& measured) {
     if (!entry.contains("step_us")) return Json(nullptr);
     return Json(best(measured.hand, times) / entry.at("step_us").at("median").get<double>());
   };
+  if (!measured.attached_steps.empty()) add_attached(measured.attached_steps, document);
   document["ratio_to_hand_written"] = ratio("arrived", &HandTimes::copy_and_blend);
   document["ratio_to_one_pass"] = ratio("arrived", &HandTimes::blend_and_copy);
   document["publish_ratio_to_copy"] = ratio("not_arrived", &HandTimes::copy);
@@ -118,14 +146,13 @@ void print_step(const Json& document, std::ostream& out) {
   const auto both = [](const Json& entry) {
     return time_text(entry.at("median")) + " median, " + time_text(entry.at("p99")) + " p99";
   };
-  for (const char* key : {"arrived", "not_arrived"}) {
-    const Json& group = document.at(key);
-    out << (std::string(key) == "arrived" ? "a pull had arrived: " : "none had arrived: ")
-        << group.at("steps") << " steps\n";
-    if (!group.contains("step_us")) continue;
-    out << "  update_send       " << both(group.at("send_us")) << '\n';
-    out << "  update_wait       " << both(group.at("wait_us")) << '\n';
-    out << "  both              " << both(group.at("step_us")) << '\n';
+  for (const auto& [key, words] : {std::pair("arrived", "a pull had arrived: "),
+                                   std::pair("not_arrived", "none had arrived: ")}) {
+    out << words;
+    print_group(document.at(key), out);
+    if (!document.contains("attached")) continue;
+    out << "with a node process, " << words;
+    print_group(document.at("attached").at(key), out);
   }
   for (const Json& hand : document.at("hand_written")) {
     out << "by hand, " << hand.at("threads") << " thread(s)\n";

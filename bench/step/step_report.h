@@ -18,7 +18,8 @@ struct StepMeasured {
   int threads = 0;
   StepPlan plan;
   std::vector<StepTimes> steps;
-  std::vector<int> hand_threads;  // of each entry below
+  std::vector<StepTimes> attached_steps;  // of a trainer with a node process; empty: not measured
+  std::vector<int> hand_threads;          // of each entry below
   std::vector<HandTimes> hand;
   Noise noise;
 };

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "adapters/adapter.h"
@@ -59,6 +60,10 @@ StepPeers::StepPeers(const TensorSizes& tensors, std::size_t peers, const NodeSe
   const auto ports = net::free_ports(1 + peers);
   file_ = std::make_unique<ClusterFile>(settings, ports);
   std::vector<NodeJob> jobs;
+  if (settings.daemon) {
+    Json job = {{"kind", "node"}, {"config", file_->path()}, {"name", node_name(0)}};
+    jobs.push_back({std::move(job), /*pulls=*/false});
+  }
   for (std::size_t i = 1; i <= peers; ++i) {
     Json job = {{"kind", "pull"},     {"config", file_->path()}, {"name", node_name(i)},
                 {"tensors", tensors}, {"blend", false},          {"peer", nullptr}};
@@ -67,20 +72,25 @@ StepPeers::StepPeers(const TensorSizes& tensors, std::size_t peers, const NodeSe
   group_ = std::make_unique<Group>(program_folder() / "dpwa-bench", jobs);
 }
 
-std::vector<StepTimes> run_steps(Adapter& adapter, const StepPlan& plan,
-                                 std::vector<std::unique_ptr<HandWritten>>& loops,
-                                 std::vector<HandTimes>& hand,
-                                 const std::function<void(std::size_t steps)>& on_progress) {
+std::vector<std::vector<StepTimes>> run_steps(
+    const std::vector<Adapter*>& adapters, const StepPlan& plan,
+    std::vector<std::unique_ptr<HandWritten>>& loops, std::vector<HandTimes>& hand,
+    const std::function<void(std::size_t steps)>& on_progress) {
   const torch::Tensor loss = torch::full({}, 1.0);
-  std::vector<StepTimes> steps;
+  std::vector<std::vector<StepTimes>> steps(adapters.size());
+  std::vector<std::size_t> arrivals(adapters.size());
   hand.resize(loops.size());
-  std::size_t arrivals = 0;
   const auto begun = SteadyClock::now();
   auto shown = begun;
   for (int index = -warm_up_steps;; ++index) {
-    compute(plan.compute_us);
-    const StepTimes times = one_step(adapter, loss);
     const bool counted = index >= 0;
+    for (std::size_t i = 0; i < adapters.size(); ++i) {
+      compute(plan.compute_us);
+      const StepTimes times = one_step(*adapters[i], loss);
+      if (!counted) continue;
+      steps[i].push_back(times);
+      arrivals[i] += times.arrived;
+    }
     for (std::size_t i = 0; i < loops.size(); ++i) {
       const double copy = loops[i]->copy();
       const double separate = loops[i]->copy_and_blend();
@@ -91,16 +101,14 @@ std::vector<StepTimes> run_steps(Adapter& adapter, const StepPlan& plan,
       hand[i].blend_and_copy.push_back(fused);
     }
     if (!counted) continue;
-    steps.push_back(times);
-    arrivals += times.arrived;
     const double elapsed = since(begun) / 1e6;
     if (since(shown) >= 1e6) {
       shown = SteadyClock::now();
-      on_progress(steps.size());
+      on_progress(steps.front().size());
     }
     // A machine on which pulls hardly ever arrive must not hold this up for ever.
-    if (elapsed >= plan.seconds && (arrivals >= least_arrivals || elapsed >= 4 * plan.seconds))
-      return steps;
+    const bool enough = std::ranges::min(arrivals) >= least_arrivals;
+    if (elapsed >= plan.seconds && (enough || elapsed >= 4 * plan.seconds)) return steps;
   }
 }
 

@@ -26,7 +26,8 @@ using TensorSizes = std::vector<std::pair<std::string, std::uint64_t>>;  // name
 TensorSizes tensor_sizes(std::uint64_t parameters, std::uint64_t tensors);
 
 // Node w1, which is this process, and its peers in processes of their own, which serve that model
-// and publish a new version whenever one was served.
+// and publish a new version whenever one was served. With `settings.daemon` this process is the
+// trainer of w1 alone, and the network side is one more process.
 class StepPeers {
  public:
   // Throws ConfigError when the settings are not accepted.
@@ -62,11 +63,12 @@ struct StepPlan {
   double compute_us = 1000;  // a busy wait in place of forward and backward
 };
 
-// Runs steps of `adapter` with a busy wait in place of the computation, alternating with the
-// hand-written passes. Calls `on_progress` about once a second.
-std::vector<StepTimes> run_steps(Adapter& adapter, const StepPlan& plan,
-                                 std::vector<std::unique_ptr<HandWritten>>& loops,
-                                 std::vector<HandTimes>& hand,
-                                 const std::function<void(std::size_t steps)>& on_progress);
+// Runs steps of each adapter in turn, with a busy wait in place of the computation before each,
+// and then the hand-written passes. Calls `on_progress` about once a second. The result has the
+// steps of each adapter, as many of one as of another.
+std::vector<std::vector<StepTimes>> run_steps(
+    const std::vector<Adapter*>& adapters, const StepPlan& plan,
+    std::vector<std::unique_ptr<HandWritten>>& loops, std::vector<HandTimes>& hand,
+    const std::function<void(std::size_t steps)>& on_progress);
 
 }  // namespace dpwa::bench

@@ -20,6 +20,7 @@ namespace {
 std::unique_ptr<Worker> make_worker(const Json& job) {
   const std::string kind = job.at("kind");
   if (kind == "raw") return make_raw_worker(job);
+  if (kind == "node") return make_node_process(job);
   if (kind == "store_worker") return make_store_worker(job);
   if (kind == "store_server") return make_store_server(job);
   return make_pull_worker(job);

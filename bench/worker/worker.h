@@ -38,6 +38,7 @@ std::unique_ptr<Worker> make_pull_worker(const Json& job);
 std::unique_ptr<Worker> make_raw_worker(const Json& job);
 std::unique_ptr<Worker> make_store_worker(const Json& job);  // one "pull" is a push and a pull
 std::unique_ptr<Worker> make_store_server(const Json& job);  // never pulls
+std::unique_ptr<Worker> make_node_process(const Json& job);  // for a trainer that attaches to it
 
 // The body of a worker process: takes the job and then commands from standard input, answers on
 // standard output, until the input ends. Returns the exit code.

@@ -128,6 +128,13 @@ def small_step(results: Results) -> float | None:
     return arrived_us(step) if step else None
 
 
+def attached_step(results: Results) -> float | None:
+    """How much longer a step of an attached trainer takes: the worse of those with a pull and those without."""
+    step = results.first(kind="step", parameters=100_000, tensors=100)
+    groups = step.get("attached", {}).values() if step else ()
+    return max((one["beyond_embedded_us"] for one in groups if "beyond_embedded_us" in one), default=None)
+
+
 def longest_wait(results: Results) -> float | None:
     return max((one["waited_us_max"] for one in results.select(kind="step")), default=None)
 
@@ -193,6 +200,7 @@ BARS = (
     Bar("memory beyond parameters, snapshots and landing (the most)", 4.0, memory_beyond, False, " MiB"),
     Bar("step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)", 0.90, step_of_hand_written),
     Bar("step with a pull, 100 k parameters in 100 tensors", 100.0, small_step, False, " µs"),
+    Bar("step of an attached trainer, 100 k parameters, beyond embedded", 100.0, attached_step, False, " µs"),
     Bar("longest wait of a step for the network", 0.0, longest_wait, False, " µs"),
     Bar("pull of 200 bytes: times the latency of bare sockets", 1.5, small_pull, False),
     Bar("collective: step, of DistributedDataParallel's (the worst)", 1.0, collective_step, False),

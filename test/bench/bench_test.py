@@ -88,8 +88,17 @@ class Documents(unittest.TestCase):
         self.check_figures(data)
         self.assertEqual((data["checksum"], data["settings"]["chunk_bytes"]), ("off", 4096))
 
+    def test_pull_beside_sockets_that_check(self) -> None:
+        data = document("pull", "--bytes", "1MB", "--seconds", "0.2", "--with-raw", "--with-checked-raw")
+        self.assertEqual(data["raw"].keys(), data["checked_raw"].keys())
+        self.check_figures(data["checked_raw"])
+        for key in ("ratio_to_raw", "ratio_to_checked_raw", "latency_ratio_to_checked_raw"):
+            self.assertEqual(set(data[key]), RANGE)
+        done = bench("pull", "--bytes", "10KB", "--seconds", "0.1", "--with-checked-raw")
+        self.assertIn("that check and land new versions", done.stdout)
+
     def test_raw(self) -> None:
-        for mode in (["--mode", "in_place"], ["--mode", "landing"], ["--ping-pong"]):
+        for mode in (["--mode", "in_place"], ["--mode", "landing"], ["--mode", "checked"], ["--ping-pong"]):
             with self.subTest(mode):
                 data = document("raw", "--bytes", "1MB", "--seconds", "0.1", *mode)
                 self.check_figures(data)
@@ -167,6 +176,7 @@ class Documents(unittest.TestCase):
             self.assertIn("LibTorch", bench("step", code=2).stderr)
             return
         data = document("step", "--parameters", "1000", "--tensors", "3", "--seconds", "0.2", "--threads", "1")
+        self.assertNotIn("attached", data)
         self.assertEqual((data["kind"], data["parameters"], data["tensors"], data["bytes"]), ("step", 1000, 3, 4000))
         self.assertGreater(data["arrived"]["steps"], 0)
         for key in ("send_us", "wait_us", "step_us"):
@@ -220,6 +230,18 @@ class Documents(unittest.TestCase):
             data = document("kvstore", "--bytes", "1MB", "--seconds", "0.05", "--ps-lite", str(peer))
             self.assertIn("ended", data["ps_lite"]["absent"])
             self.assertIsNone(data["ratio_to_ps_lite"])
+
+    def test_step_of_an_attached_trainer(self) -> None:
+        if not HAS_STEP:
+            self.skipTest("needs LibTorch")
+        few = ("--parameters", "1000", "--tensors", "3", "--seconds", "0.2", "--threads", "1", "--attached")
+        data = document("step", *few)
+        attached = data["attached"]
+        self.assertGreater(attached["arrived"]["steps"], 0)
+        self.assertEqual(attached["arrived"]["steps"] + attached["not_arrived"]["steps"], data["steps"])
+        medians = [one["arrived"]["step_us"]["median"] for one in (attached, data)]
+        self.assertAlmostEqual(attached["arrived"]["beyond_embedded_us"], medians[0] - medians[1])
+        self.assertIn("with a node process", bench("step", *few).stdout)
 
     def test_collective(self) -> None:
         if not HAS_COLLECTIVE:

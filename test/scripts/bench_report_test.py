@@ -132,6 +132,7 @@ MEMORY = "memory beyond parameters, snapshots and landing (the most)"
 FIREWALL = "statistics of the firewall, of a pull of 100 MB"
 LOOP = "step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)"
 SMALL_STEP = "step with a pull, 100 k parameters in 100 tensors"
+ATTACHED = "step of an attached trainer, 100 k parameters, beyond embedded"
 STEPS = "collective: step, of DistributedDataParallel's (the worst)"
 ENGINE = "collective: engine mpi, 100 MB, 4 nodes: times gloo's throughput"
 SMALL_PULL = "pull of 200 bytes: times the latency of bare sockets"
@@ -220,6 +221,17 @@ class Bars(unittest.TestCase):
         self.assertEqual((none[SMALL_STEP][1], none[LOOP][1]), (NOT_MEASURED, NOT_MEASURED))
         some = verdicts(step(100_000, 100, 99, 0.1), step(10_000_000, 2, 900, 0.95), step(10_000_000, 100, 900, 0.85))
         self.assertEqual((some[SMALL_STEP], some[LOOP]), (("99.0 µs", MET), ("0.850", MISSED)))
+
+    def test_an_attached_step_is_judged_by_the_worse_of_its_groups(self) -> None:
+        one = step(100_000, 100, 50, 0.5)
+        self.assertEqual(verdicts(one)[ATTACHED][1], NOT_MEASURED)
+        quantiles = {"step_us": {"median": 120.0, "p99": 200.0}}
+        one["attached"] = {"arrived": {"steps": 0}, "not_arrived": {**quantiles, "beyond_embedded_us": 70.0}}
+        self.assertEqual(verdicts(one)[ATTACHED], ("70.0 µs", MET))
+        one["attached"]["arrived"] = {**quantiles, "beyond_embedded_us": 100.5}
+        self.assertEqual(verdicts(one)[ATTACHED][1], MISSED)
+        rows = bench_tables.steps(results(one))
+        self.assertTrue(any("100, attached" in row and "120 µs" in row for row in rows), rows)
 
     def test_the_worst_step_beside_ddp_counts(self) -> None:
         self.assertEqual(verdicts(collective("mlp", 2, None))[STEPS][1], NOT_MEASURED)
