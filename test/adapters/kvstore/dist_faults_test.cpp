@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <torch/types.h>
 
+#include <atomic>
 #include <fstream>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "test/adapters/kvstore/store_cluster.h"
 #include "test/examples/temporary_directory.h"
 #include "test/process/child_process.h"
+#include "test/support/at_once.h"
 #include "test/support/eventually.h"
 
 // Workers as processes, which are killed and stopped, beside one of this process.
@@ -86,6 +88,41 @@ TEST_CASE("kvstore dist: a worker that was stopped takes part again when it goes
   REQUIRE(steps_until(store, 2));
   CHECK(test::eventually([&] { return workers.says("was left out, and takes part again"); }));
   CHECK_FALSE(workers.says("fault"));
+}
+
+TEST_CASE("kvstore dist: a server that ends holds up neither barriers nor steps") {
+  test::StoreCluster cluster(2, KvstoreType::dist_sync, 2, [](KvstoreConfig& store) {
+    store.replicas = 1;
+    store.lost_after = std::chrono::seconds(2);
+  });
+  std::atomic<bool> waits{false}, ended{false};
+  test::at_once(3, [&](std::size_t index) {
+    if (index == 2) {
+      CHECK(test::eventually([&] { return waits.load(); }));
+      cluster.servers[0].reset();
+      ended = true;
+      return;
+    }
+    KVStore store(cluster.config_of("w" + std::to_string(index + 1)));
+    const KVStore::Keys keys = {0, 1, 2, 3};  // on both servers
+    const KVStore::Tensors zeros(4, torch::zeros({2}));
+    store.init(keys, zeros);
+    store.push(keys, zeros);
+    if (index == 0) waits = true;
+    if (index == 1) CHECK(test::eventually([&] { return ended.load(); }));
+    store.barrier();
+    for (int step = 1; step <= 3; ++step) {
+      KVStore::TensorLists outs, gradients;
+      for (std::size_t key = 0; key < keys.size(); ++key) {
+        outs.push_back({torch::zeros({2})});
+        gradients.push_back({torch::full({2}, static_cast<double>(step))});
+      }
+      store.pushpull(keys, gradients, outs);
+      for (const auto& out : outs) CHECK(torch::equal(out[0], torch::full({2}, 2.0 * step)));
+    }
+    CHECK(store.dropped_pushes() == 0);
+    store.barrier();
+  });
 }
 
 }  // namespace
