@@ -74,7 +74,18 @@ void StoreClient::join() {
   post([this] {
     out_ = false;
     engine_.join();
+    engine_.tick(SteadyClock::now());
   });
+}
+
+void StoreClient::leave(TimePoint until) {
+  post([this] {
+    engine_.leave();
+    engine_.tick(SteadyClock::now());
+  });
+  MutexLock lock(mutex_);
+  while (first_step_ && changed_.wait_until(lock, until)) {
+  }
 }
 
 std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
@@ -85,7 +96,7 @@ std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
 }
 
 Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
-                         std::span<const std::byte> values) {
+                         std::span<const std::byte> values, bool compresses) {
   const auto [held, added] = keys_.try_emplace(key);
   if (!added) {
     throw std::invalid_argument("key " + key.text() + " was initialised before, by worker " +
@@ -95,7 +106,7 @@ Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec
   held->second.spec = spec;
   held->second.slices = kvstore::cut_into_slices(key, spec.elements(), servers_);
   const auto type = kvstore::compression_of(options_.compression.type, spec.dtype);
-  if (type != kvstore::Compression::none) {
+  if (compresses && type != kvstore::Compression::none) {
     for (const kvstore::Slice& slice : held->second.slices)
       held->second.compressors.emplace_back(options_.compression, spec.dtype, slice.elements.count);
   }
@@ -275,12 +286,12 @@ void StoreClient::tell_epoch() {
   std::vector<std::string> names;
   for (const kvstore::WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
   const MutexLock lock(mutex_);
-  const auto tell = [](const std::string& name, const char* what) {
-    log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
+  const auto tell = [this](const std::string& name, const char* what) {
+    if (name != options_.self.name) log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
   };
   if (told_epoch_ != 0) {
     for (const std::string& name : workers_) {
-      if (std::ranges::count(names, name) == 0) tell(name, "was left out: silent, or it hangs");
+      if (std::ranges::count(names, name) == 0) tell(name, "was left out: it has left, is silent or hangs");
     }
     for (const std::string& name : names) {
       if (std::ranges::count(workers_, name) == 0) tell(name, "takes part from now on");

@@ -63,10 +63,14 @@ class StoreClient : private LinkEvents {
   void join();
   // The first step to take part in; none: the servers have not taken this worker in by then.
   std::optional<std::uint64_t> wait_joined(TimePoint until);
+  // Takes part no longer, so that the others do not wait for this worker. Calls under way end as
+  // left out. Returns when the servers know, or at `until`. join() undoes it.
+  void leave(TimePoint until);
 
-  // Once for each key. Copies the values.
+  // Once for each key. Copies the values. `compresses`: pushes travel as StoreClientOptions says,
+  // else as they are.
   Ticket init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
-              std::span<const std::byte> values);
+              std::span<const std::byte> values, bool compresses = true);
   // Of a key that was initialised by this worker. `lent` stays as it is until the outcome; it is
   // sent from where it lies, unless it is compressed.
   Ticket push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,

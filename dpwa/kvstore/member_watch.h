@@ -18,7 +18,8 @@ struct Beat {
   // Worker: the step that it pushes next. Server: the highest such step that its slices know of.
   std::uint64_t clock = 0;
   bool waiting = false;  // worker: for others, not for its own computation
-  bool joins = false;    // worker: its training loop is there and wants to take part
+  // Worker: its training loop is there and wants to take part. False while it does: it leaves.
+  bool joins = false;
   // Worker: the longest of its recent steps, without waits; 0: it has made too few.
   std::uint64_t longest_step_us = 0;
   std::uint32_t snapshot = 0;  // server: the last that it has heard of
@@ -73,6 +74,7 @@ class MemberWatch {
 
   bool alive(const MemberId& member, TimePoint now) const;
   bool hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const;
+  bool leaves(const WorkerEntry& worker, const Epoch& epoch) const;
   bool proposes(const Epoch& current, TimePoint now) const;
   std::optional<Epoch> first_epoch(const Epoch& current, const Beat& own, TimePoint now) const;
   bool can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const;

@@ -45,7 +45,7 @@ struct Init {
 
 enum class Merge : std::uint8_t {
   sum = 1,   // Σ weight · gradient
-  mean = 2,  // Σ weight · gradient / Σ weight
+  mean = 2,  // Σ weight · gradient / Σ weight; no update if all weights are 0
 };
 
 struct Push {

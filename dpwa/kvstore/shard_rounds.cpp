@@ -129,9 +129,10 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
   const DType dtype = held.spec.dtype;
   const std::size_t bytes = held.elements * size_of(computed_in(dtype));
   Bytes total;
+  double weight = 0;
   const auto add_lent = [&] {
     std::vector<Contribution> parts;
-    double weight = round.weight;
+    weight = round.weight;
     for (const Lent& part : round.lent) {
       parts.push_back(part.values);
       weight += part.values.weight;
@@ -141,8 +142,12 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
     total.resize(bytes);
     return add_up(dtype, total, parts, true);
   };
+  // A mean over nothing: no worker had a gradient.
+  const auto or_none = [&] {
+    return round.merge == Merge::mean && weight == 0 ? Bytes{} : std::move(total);
+  };
   if (round.counted.empty()) return {};
-  if (add_lent()) return total;
+  if (add_lent()) return or_none();
   std::erase_if(round.lent, [&](const Lent& part) {
     Bytes alone(bytes);
     if (add_up(dtype, alone, {&part.values, 1})) return false;
@@ -155,7 +160,7 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
     return true;
   });
   // Parts that are finite, and their sum is not: no update.
-  return !round.counted.empty() && add_lent() ? total : Bytes{};
+  return !round.counted.empty() && add_lent() ? or_none() : Bytes{};
 }
 
 void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t tag,
