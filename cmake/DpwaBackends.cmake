@@ -2,12 +2,16 @@
 # built. `null` always is.
 option(DPWA_BACKEND_GOSSIP "Build the gossip adapter" ON)
 option(DPWA_BACKEND_COLLECTIVE "Build the collective adapter (c10d process groups of LibTorch)" ON)
+option(DPWA_BACKEND_KVSTORE "Build the adapter for the parameter server" ON)
 
 set(DPWA_GOSSIP_ABSENT "")
 set(DPWA_COLLECTIVE_ABSENT "")
-set(DPWA_KVSTORE_ABSENT "is not available in this version")
+set(DPWA_KVSTORE_ABSENT "")
 if(NOT DPWA_BACKEND_GOSSIP)
   set(DPWA_GOSSIP_ABSENT "is left out of this build (DPWA_BACKEND_GOSSIP=OFF)")
+endif()
+if(NOT DPWA_BACKEND_KVSTORE)
+  set(DPWA_KVSTORE_ABSENT "is left out of this build (DPWA_BACKEND_KVSTORE=OFF)")
 endif()
 
 if(NOT DPWA_TORCH)

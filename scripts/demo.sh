@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Sets up, builds, and trains a digit classifier on a cluster of separate processes on loopback, by gossip or
-# in synchronous steps. Then trains with the same budget without exchange, for comparison. Prints a table, and
+# Sets up, builds, and trains a digit classifier on a cluster of separate processes on loopback, by gossip, in
+# synchronous steps or with two parameter servers. Then trains with the same budget without exchange, for comparison. Prints a table, and
 # leaves all files and a plot in runs/TIME (linked as runs/latest).
 #
 # usage: scripts/demo.sh [--nodes 4] [--epochs N] [--seed 1] [--split iid|dirichlet:ALPHA|shared]
 #                        [--model mlp|cnn|resnet18] [--data mnist|cifar10|synthetic]
-#                        [--backend gossip|collective] [--no-baselines]
+#                        [--backend gossip|collective|kvstore] [--no-baselines]
 #
 #   --backend  of the cluster; default gossip
 #   --epochs   passes over the data, shared by the nodes; default 3, and 20 with the 5,000 digits
@@ -59,9 +59,10 @@ training=("${data_arguments[@]}" --model "$model" --split "$split" --seed "$seed
 
 # shellcheck disable=SC2119
 run_dir=$(new_run_folder)
-port=$("$python" "$repository/scripts/free_ports.py" "$nodes")
-"$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" -o "$run_dir/cluster.yaml" >/dev/null
-sed -i "s/^backend: gossip /backend: $backend /" "$run_dir/cluster.yaml"
+servers=0
+[[ $backend != kvstore ]] || servers=2
+port=$("$python" "$repository/scripts/free_ports.py" $((nodes + servers)))
+"$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" --backend "$backend" -o "$run_dir/cluster.yaml" >/dev/null
 
 # When this script ends, it ends the processes that it started: run.sh stops its nodes on a signal.
 end_everything() {

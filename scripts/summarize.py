@@ -26,6 +26,7 @@ NODE_KEYS = ("test_accuracy", "test_loss", "steps", "samples", "clock", "pulls_o
 AVERAGED_MODELS = {
     "gossip": "averaged model of the gossip nodes",
     "collective": "model that the synchronous nodes share",
+    "kvstore": "model of the parameter servers",
 }
 
 

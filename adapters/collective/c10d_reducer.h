@@ -16,10 +16,6 @@
 
 #include "adapters/collective/gradient_reducer.h"
 
-namespace torch::autograd {
-struct Node;
-}
-
 namespace dpwa::collective {
 
 // c10d's Reducer, configured for GradientReducer: every full bucket goes to `hook`, and nothing is
@@ -29,26 +25,6 @@ std::unique_ptr<c10d::Reducer> make_c10d_reducer(const std::vector<at::Tensor>& 
                                                  const ProcessGroup& group,
                                                  const ReducerOptions& options,
                                                  std::unique_ptr<c10d::CommHookInterface> hook);
-
-// Hooks into the backward pass of some parameters, as long as it lives. The autograd engine calls
-// both functions on the thread that runs backward(). Hooks that are made later run later.
-class BackwardHooks {
- public:
-  // `added(i)`: the gradient of parameter i is complete. `before_adding()`: something is about to
-  // be added to a gradient; may throw, which ends backward().
-  BackwardHooks(const std::vector<at::Tensor>& parameters,
-                const std::function<void(std::size_t)>& added,
-                const std::function<void()>& before_adding);
-  ~BackwardHooks();
-  BackwardHooks(const BackwardHooks&) = delete;
-  BackwardHooks& operator=(const BackwardHooks&) = delete;
-
- private:
-  std::vector<at::Tensor> parameters_;
-  std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators_;
-  std::vector<std::uintptr_t> after_;
-  std::vector<unsigned> before_;
-};
 
 // The hook that c10d::Reducer calls for each bucket of gradients. The Reducer asks for a future per
 // bucket and waits for it at the end of backward(). Our future is complete at once; the wait

@@ -19,6 +19,7 @@
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/step_message.h"
+#include "adapters/common/backward_hooks.h"
 
 namespace dpwa::collective {
 namespace {

@@ -114,18 +114,43 @@ void add_section(std::string& text, const KeySection& section, const std::string
     add_section(text, *inner, indent + "  ");
 }
 
-std::string node_line(const ClusterTemplate& wanted, unsigned index) {
+// "{name: w1, host: 127.0.0.1, port: 24000", for the entry with this index of those on all hosts.
+std::string entry(const ClusterTemplate& wanted, const char* letter, unsigned index,
+                  unsigned first_port) {
   const auto hosts = static_cast<unsigned>(wanted.hosts.size());
   const std::string& name = wanted.hosts[index % hosts];
   const bool plain = name.find_first_of(":%") == std::string::npos;
   const std::string host = plain ? name : '"' + name + '"';
-  std::string line = "  - {name: w" + std::to_string(index + 1) + ", host: " + host +
-                     ", port: " + std::to_string(wanted.port + index / hosts);
+  return "{name: " + (letter + std::to_string(index + 1)) + ", host: " + host +
+         ", port: " + std::to_string(first_port + index / hosts);
+}
+
+std::string node_line(const ClusterTemplate& wanted, unsigned index) {
+  std::string line = "  - " + entry(wanted, "w", index, wanted.port);
   if (!wanted.processors.empty()) {
     const int core = wanted.processors[index % wanted.processors.size()];
     line += ", cores: [" + std::to_string(core) + "]";
   }
   return line + "}\n";
+}
+
+// Replaces the line that begins so.
+void replace_line(std::string& text, const std::string& beginning, const std::string& by) {
+  const std::size_t from = text.find('\n' + beginning) + 1;
+  text.replace(from, text.find('\n', from) + 1 - from, by);
+}
+
+std::string backend_line(const std::string& backend) {
+  Key key = config::key_at("backend");
+  key.default_value = backend;
+  return key_line(key, "");
+}
+
+std::string server_lines(const ClusterTemplate& wanted) {
+  std::string lines = "  servers:\n";
+  for (unsigned i = 0; i < wanted.servers; ++i)
+    lines += "    - " + entry(wanted, "s", i, wanted.server_port) + "}\n";
+  return lines;
 }
 
 }  // namespace
@@ -134,7 +159,7 @@ std::string cluster_file_text(const ClusterTemplate& wanted) {
   std::string text = head;
   text += key_line(config::key_at("cluster"), "") + about_nodes;
   for (unsigned i = 0; i < wanted.nodes; ++i) text += node_line(wanted, i);
-  text += '\n' + key_line(config::key_at("backend"), "");
+  text += '\n' + backend_line(wanted.backend);
   for (const KeySection* section : config::sections_in(config::section_at(""))) {
     if (section->path == "security") {  // of the mode that is wanted
       const char* beyond_psk = wanted.insecure ? security_insecure : security_loopback;
@@ -144,6 +169,7 @@ std::string cluster_file_text(const ClusterTemplate& wanted) {
       add_section(text, *section, "");
     }
   }
+  if (wanted.servers > 0) replace_line(text, "  # servers: ", server_lines(wanted));
   return text;
 }
 

@@ -16,11 +16,14 @@ struct ClusterTemplate {
   std::vector<std::string> hosts = {"127.0.0.1"};  // dealt out to the nodes in turn
   std::uint16_t port = 24000;   // of the first node of each host; its others follow
   std::vector<int> processors;  // dealt out to the nodes in turn; empty = not pinned
-  bool psk = false;             // security: {mode: psk}
-  bool insecure = false;        // state the security mode, which hosts beyond loopback need
+  std::string backend = "gossip";
+  unsigned servers = 0;           // of backend kvstore, dealt out to the hosts in turn
+  std::uint16_t server_port = 0;  // of the first server of each host; its others follow
+  bool psk = false;               // security: {mode: psk}
+  bool insecure = false;          // state the security mode, which hosts beyond loopback need
 };
 
-// An annotated cluster file with every key at its default.
+// An annotated cluster file with every other key at its default.
 std::string cluster_file_text(const ClusterTemplate& wanted);
 
 }  // namespace dpwa::cli

@@ -58,6 +58,8 @@ void write_file_atomically(const std::filesystem::path& file, std::string_view t
 }
 
 constexpr unsigned most_nodes = 10000;
+constexpr unsigned most_servers = 1000;
+constexpr unsigned default_servers = 2;
 
 struct InitOptions {
   unsigned nodes = 4;
@@ -67,6 +69,8 @@ struct InitOptions {
   unsigned port = ClusterTemplate().port;
   bool port_given = false;
   std::string file = "cluster.yaml";
+  std::string backend = "gossip";
+  unsigned servers = 0;  // 0: not given
   std::string security = "insecure";
   bool force = false;
 };
@@ -133,7 +137,7 @@ unsigned first_port(const InitOptions& options, unsigned count) {
   const unsigned last = options.port + count - 1;
   if (last > 65535) {
     throw CLI::ValidationError(
-        "--port", std::to_string(count) + (count == 1 ? " node" : " nodes") + " from port " +
+        "--port", std::to_string(count) + (count == 1 ? " process" : " processes") + " from port " +
                       std::to_string(options.port) + " reach port " + std::to_string(last) +
                       "; accepted: a port up to " + std::to_string(first_ephemeral_port - count) +
                       " (the highest that keeps " + "all below " +
@@ -159,8 +163,17 @@ Plan plan(const InitOptions& options) {
                                               std::to_string(count) +
                                               " hosts; accepted: at least one for each");
   }
-  const unsigned per_host = (wanted.nodes + count - 1) / count;
+  wanted.backend = options.backend;
+  if (wanted.backend == "kvstore") {
+    wanted.servers = options.servers > 0 ? options.servers : std::max(default_servers, count);
+  } else if (options.servers > 0) {
+    throw CLI::ValidationError(
+        "--servers", "backend " + wanted.backend + " has none; accepted: --backend kvstore");
+  }
+  const unsigned nodes_per_host = (wanted.nodes + count - 1) / count;
+  const unsigned per_host = nodes_per_host + (wanted.servers + count - 1) / count;
   wanted.port = static_cast<std::uint16_t>(first_port(options, per_host));
+  wanted.server_port = static_cast<std::uint16_t>(wanted.port + nodes_per_host);
   wanted.psk = options.security == "psk";
   wanted.insecure = !wanted.psk && std::ranges::any_of(hosts, [](const NodeEntry& host) {
     return !config::is_loopback(host.addresses.front());
@@ -197,8 +210,11 @@ void init(const InitOptions& options, CommandContext& context) {
   } else {
     write_file_atomically(options.file, text);
     context.err << "wrote " << options.file << ": " << wanted.nodes
-                << (wanted.nodes == 1 ? " node" : " nodes") << " on "
-                << config::joined(wanted.hosts);
+                << (wanted.nodes == 1 ? " node" : " nodes");
+    if (wanted.servers > 0) {
+      context.err << " and " << wanted.servers << (wanted.servers == 1 ? " server" : " servers");
+    }
+    context.err << " on " << config::joined(wanted.hosts);
     if (planned.last_port == wanted.port) {
       context.err << ", port " << wanted.port << '\n';
     } else {
@@ -244,6 +260,15 @@ void add_init_command(CLI::App& parent, CommandContext& context) {
           ->capture_default_str();
   command->add_option("-o,--output", options->file, "File to write, - for standard output")
       ->capture_default_str();
+  command->add_option("--backend", options->backend, "Back end of the nodes")
+      ->check(CLI::IsMember({"gossip", "collective", "kvstore"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--servers", options->servers,
+          "Servers of backend kvstore, with the ports after those of the nodes; default 2, "
+          "or one for each host")
+      ->check(CLI::Range(1U, most_servers));
   command->add_option("--security", options->security, "security.mode of the nodes")
       ->check(CLI::IsMember({"insecure", "psk"}))
       ->capture_default_str();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
@@ -48,6 +49,29 @@ void require_engine(const Config& config) {
                   "; accepted: " + (accepted.empty() ? "none" : accepted));
 }
 
+void require_no_daemon(const Config& config) {
+  if (!config.gossip.daemon) return;
+  fail_at_key(config, "gossip.daemon",
+              "'true' is not offered by backend " + std::string(config::name_of(config.backend)) +
+                  "; accepted: false");
+}
+
+// The servers take only workers that the file names.
+void require_store(const Config& config) {
+  const KvstoreConfig& store = config.kvstore;
+  if (is_local(store.type)) {
+    if (config.nodes.size() <= 1) return;
+    fail_at_key(config, "kvstore.type",
+                config::shown(config::name_in(config::kvstore_type_words, store.type)) +
+                    " is for one process, and the file has " + std::to_string(config.nodes.size()) +
+                    " nodes; accepted: one node, or dist_sync, dist_async, dist_ssp");
+  }
+  if (store.servers.empty())
+    fail_at_key(config, "kvstore.servers", "missing; accepted: a list of {name, host, port}");
+  if (config.nodes.empty())
+    fail_at_key(config, "nodes", "missing; accepted: the workers of backend kvstore");
+}
+
 }  // namespace
 
 std::span<const BackendInfo> backends() {
@@ -74,12 +98,14 @@ void require_backend(const Config& config) {
                 config::shown(config::name_of(info.backend)) + ' ' + std::string(info.absent) +
                     "; accepted: " + available_backends());
   }
+  if (config.backend == Backend::kvstore) {
+    require_no_daemon(config);
+    require_store(config);
+  }
   if (config.backend != Backend::collective) return;
   require_engine(config);
   require_plaintext_allowed(config);
-  if (config.gossip.daemon)
-    fail_at_key(config, "gossip.daemon",
-                "'true' is not offered by backend collective; accepted: false");
+  require_no_daemon(config);
 }
 
 void require_plaintext_allowed(const Config& config) {

@@ -34,13 +34,13 @@ KeySection top_level() {
           nodes_key(),
           in.key(
               "backend", &Config::backend, backend(),
-              "gossip | collective (synchronous all-reduce) | null (one node); kvstore: a later "
-              "version",
+              "gossip | collective (synchronous all-reduce) | kvstore (servers) | null (one node)",
               {.reference = "what `make_adapter` makes: gossip averaging, [synchronous data "
-                            "parallel](COLLECTIVE.md), or one node without a network. `dpwa "
-                            "--version` lists the back ends of the build",
-               .accepted = "`gossip`, `collective`, `null`; `dpwa config check`, `dpwa node` and "
-                           "trainers refuse `kvstore` and back ends that the build leaves out"}),
+                            "parallel](COLLECTIVE.md), a worker of the [parameter "
+                            "server](KVSTORE.md), or one node without a network. `dpwa --version` "
+                            "lists the back ends of the build",
+               .accepted = "`gossip`, `collective`, `kvstore`, `null`; `dpwa config check`, `dpwa "
+                           "node` and trainers refuse back ends that the build leaves out"}),
       }};
 }
 

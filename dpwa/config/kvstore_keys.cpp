@@ -3,6 +3,7 @@
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
+#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/nodes.h"
 #include "dpwa/config/text.h"
 #include "dpwa/kvstore/compression.h"
@@ -66,11 +67,7 @@ Format<double> threshold() {
 
 void check_kvstore(const Section& section, const Config& config) {
   const KvstoreConfig& store = config.kvstore;
-  const bool merged = store.type == KvstoreType::dist_sync ||
-                      (store.type == KvstoreType::dist_ssp && store.staleness == 0);
-  const bool distributed =
-      merged || store.type == KvstoreType::dist_async || store.type == KvstoreType::dist_ssp;
-  if (distributed && !merged && store.update == KvstoreUpdate::worker) {
+  if (!is_local(store.type) && !merges(store) && store.update == KvstoreUpdate::worker) {
     section.need("update", "server")
         .fail(std::string("type ") + name_in(kvstore_type_words, store.type) +
               " makes an update at each push, which only servers can do; accepted: server, or type "

@@ -86,7 +86,18 @@ void StoreClient::join() {
   post([this] {
     out_ = false;
     engine_.join();
+    engine_.tick(SteadyClock::now());
   });
+}
+
+void StoreClient::leave(TimePoint until) {
+  post([this] {
+    engine_.leave();
+    engine_.tick(SteadyClock::now());
+  });
+  MutexLock lock(mutex_);
+  while (first_step_ && changed_.wait_until(lock, until)) {
+  }
 }
 
 std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
@@ -97,7 +108,7 @@ std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
 }
 
 Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
-                         std::span<const std::byte> values) {
+                         std::span<const std::byte> values, bool compresses) {
   const auto [held, added] = keys_.try_emplace(key);
   if (!added) {
     throw std::invalid_argument("key " + key.text() + " was initialised before, by worker " +
@@ -106,6 +117,7 @@ Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec
   }
   held->second.spec = spec;
   held->second.slices = kvstore::cut_into_slices(key, spec.elements(), servers_);
+  held->second.compresses = compresses;
   compress(held->second);
   const Ticket ticket = next_ticket_++;
   const auto slices = static_cast<std::uint32_t>(held->second.slices.size());
@@ -119,7 +131,7 @@ Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec
 void StoreClient::compress(Held& held) const {
   held.compressors.clear();
   const auto type = kvstore::compression_of(compression_.type, held.spec.dtype);
-  if (type == kvstore::Compression::none) return;
+  if (!held.compresses || type == kvstore::Compression::none) return;
   for (const kvstore::Slice& slice : held.slices)
     held.compressors.emplace_back(compression_, held.spec.dtype, slice.elements.count);
 }
@@ -397,12 +409,13 @@ void StoreClient::tell_epoch() {
   for (const kvstore::WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
   note_gone(epoch, SteadyClock::now());
   const MutexLock lock(mutex_);
-  const auto tell = [](const std::string& name, const char* what) {
-    log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
+  const auto tell = [this](const std::string& name, const char* what) {
+    if (name != options_.self.name) log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
   };
   if (told_epoch_ != 0) {
     for (const std::string& name : workers_) {
-      if (std::ranges::count(names, name) == 0) tell(name, "was left out: silent, or it hangs");
+      if (std::ranges::count(names, name) == 0)
+        tell(name, "was left out: it has left, is silent or hangs");
     }
     for (const std::string& name : names) {
       if (std::ranges::count(workers_, name) == 0) tell(name, "takes part from now on");

@@ -68,15 +68,19 @@ class StoreClient : private LinkEvents {
   void join();
   // The first step to take part in; none: the servers have not taken this worker in by then.
   std::optional<std::uint64_t> wait_joined(TimePoint until);
+  // Takes part no longer, so that the others do not wait for this worker. Calls under way end as
+  // left out. Returns when the servers know, or at `until`. join() undoes it.
+  void leave(TimePoint until);
 
   // Servers of this host and user read pushes from this memory where they are, instead of getting
   // them over TCP; it is kept until the destructor. Memory that is not shared (AlignedBuffer) is
   // ignored, and so is a server that is elsewhere.
   void share(const AlignedBuffer& memory);
 
-  // Once for each key. Copies the values.
+  // Once for each key. Copies the values. `compresses`: pushes travel as StoreClientOptions says,
+  // else as they are.
   Ticket init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
-              std::span<const std::byte> values);
+              std::span<const std::byte> values, bool compresses = true);
   // Of a key that was initialised by this worker. `lent` stays as it is until the outcome; it is
   // sent from where it lies, unless it is compressed.
   Ticket push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
@@ -114,6 +118,7 @@ class StoreClient : private LinkEvents {
   struct Held {
     kvstore::ValueSpec spec;
     std::vector<kvstore::Slice> slices;
+    bool compresses = true;                        // if anything is compressed
     std::vector<kvstore::Compressor> compressors;  // empty: as it is
   };
   void arrived(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) override;

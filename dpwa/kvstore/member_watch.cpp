@@ -72,6 +72,13 @@ bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint
   });
 }
 
+// A beat of the epoch in which it takes part: an older one is from before it joined.
+bool MemberWatch::leaves(const WorkerEntry& worker, const Epoch& epoch) const {
+  const View& view = views_.at(worker.id.name);
+  return view.incarnation == worker.id.incarnation && view.beat.epoch == epoch.number &&
+         !view.beat.joins;
+}
+
 bool MemberWatch::proposes(const Epoch& current, TimePoint now) const {
   const auto first = std::ranges::find_if(current.servers, [&](const ServerEntry& server) {
     return server.state == ServerState::up && alive(server.id, now);
@@ -209,7 +216,7 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
 
   std::erase_if(next.workers, [&](const WorkerEntry& worker) {
-    return !alive(worker.id, now) || hangs(worker, current, now);
+    return !alive(worker.id, now) || hangs(worker, current, now) || leaves(worker, current);
   });
   for (const auto& [name, view] : views_) {
     const MemberId id{name, view.incarnation};

@@ -29,7 +29,8 @@ struct Beat {
   // Worker: the step that it pushes next. Server: the highest such step that its slices know of.
   std::uint64_t clock = 0;
   bool waiting = false;  // worker: for others, not for its own computation
-  bool joins = false;    // worker: its training loop is there and wants to take part
+  // Worker: its training loop is there and wants to take part. False while it does: it leaves.
+  bool joins = false;
   // Worker: the longest of its recent steps, without waits; 0: it has made too few.
   std::uint64_t longest_step_us = 0;
   // Server: the last that it has heard of. Worker: as WorkerEngine::past_snapshot().
@@ -107,6 +108,7 @@ class MemberWatch {
 
   bool alive(const MemberId& member, TimePoint now) const;
   bool hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const;
+  bool leaves(const WorkerEntry& worker, const Epoch& epoch) const;
   bool proposes(const Epoch& current, TimePoint now) const;
   bool at_start(const Epoch& current, const Beat& own, TimePoint now) const;
   const Beat& beat_of(const ServerEntry& server, const Beat& own) const;

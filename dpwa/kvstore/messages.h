@@ -48,7 +48,7 @@ struct Init {
 
 enum class Merge : std::uint8_t {
   sum = 1,   // Σ weight · gradient
-  mean = 2,  // Σ weight · gradient / Σ weight
+  mean = 2,  // Σ weight · gradient / Σ weight; no update if all weights are 0
 };
 
 // Values that are not in the message: they lie in a memory file that its sender has shared.

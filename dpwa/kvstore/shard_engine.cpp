@@ -116,20 +116,21 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   if (!is_primary(slice.server)) return refuse(from.name, tag, id, AnswerKind::not_primary, 0);
 
   const Waiter waiter{from.name, tag, AnswerKind::created, 0, false};
+  const auto refuse_spec = [&](const ValueSpec& own, const Waiter& other, const ValueSpec& its) {
+    refuse(other.worker, other.tag, id, AnswerKind::wrong_spec, 0,
+           "key " + id.key.text() + " is " + own.text() + ", worker " + other.worker + " has " +
+               its.text());
+  };
   if (const auto found = slices_.find(id); found != slices_.end()) {
     Held& held = found->second;
-    if (held.spec != message.spec) {
-      return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
-                    "key " + id.key.text() + " is " + held.spec.text() + ", worker " + from.name +
-                        " has " + message.spec.text());
-    }
+    if (held.spec != message.spec) return refuse_spec(held.spec, waiter, message.spec);
     if (held.pending.empty()) return answer(*found, waiter);
     held.pending.back().waiters.push_back(waiter);
     return;
   }
   auto& waiting = inits_[id];
-  std::erase_if(waiting, [&](const Waiter& each) { return each.worker == from.name; });
-  waiting.push_back(waiter);
+  std::erase_if(waiting, [&](const auto& each) { return each.waiter.worker == from.name; });
+  waiting.push_back({waiter, message.spec});
   if (from.name != epoch_.workers.front().id.name) return;
   const std::size_t bytes = slice.elements.count * size_of(message.spec.dtype);
   if (message.values.size() != bytes) {
@@ -140,7 +141,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
                       std::to_string(message.values.size()));
   }
   if (const auto why = shortage(bytes_of(message.spec.dtype, slice.elements.count))) {
-    for (const Waiter& each : waiting) {
+    for (const auto& [each, its] : waiting) {
       refuse(each.worker, each.tag, id, AnswerKind::no_memory, 0,
              "key " + id.key.text() + ", worker " + each.worker + ": " + *why);
     }
@@ -155,7 +156,14 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   held.stamp = epoch_.number;
   held.primary = true;
   held.values = std::make_shared<Bytes>(std::move(message.values));
-  std::vector<Waiter> waiters = std::move(waiting);
+  std::vector<Waiter> waiters;
+  for (const auto& [each, its] : waiting) {
+    if (its == held.spec) {
+      waiters.push_back(each);
+    } else {
+      refuse_spec(held.spec, each, its);
+    }
+  }
   inits_.erase(id);
   if (!must_store(held)) {
     for (const Waiter& each : waiters) answer(entry, each);

@@ -261,8 +261,12 @@ class ShardEngine {
   Epoch epoch_;
   std::uint32_t self_ = 0;  // place among the servers
   Slices slices_;
-  std::map<SliceId, std::vector<Waiter>> inits_;  // of slices that no one has created
-  std::set<SliceId> to_sync_;                     // whose backup has not been asked in this epoch
+  struct WaitingInit {
+    Waiter waiter;
+    ValueSpec spec;  // of its worker
+  };
+  std::map<SliceId, std::vector<WaitingInit>> inits_;  // of slices that no one has created
+  std::set<SliceId> to_sync_;  // whose backup has not been asked in this epoch
   std::size_t syncing_ = 0;
   bool all_synced_ = false;  // at some time in this epoch the backups had everything
   std::uint64_t clock_ = 0;

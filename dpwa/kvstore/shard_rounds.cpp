@@ -203,13 +203,16 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
   const DType dtype = held.spec.dtype;
   const std::size_t bytes = held.elements * size_of(computed_in(dtype));
   Bytes total;
+  double weight = round.weight;
+  // A mean over nothing: no worker had a gradient.
+  const auto is_nothing = [&] { return round.merge == Merge::mean && weight == 0; };
   if (round.lent.empty() && !round.counted.empty()) {
-    scale = round.merge == Merge::mean && round.weight > 0 ? 1 / round.weight : 1;
-    return round.finite ? std::move(round.sum) : Bytes{};
+    scale = round.merge == Merge::mean && weight > 0 ? 1 / weight : 1;
+    return round.finite && !is_nothing() ? std::move(round.sum) : Bytes{};
   }
   const auto add_lent = [&] {
     std::vector<Contribution> parts;
-    double weight = round.weight;
+    weight = round.weight;
     for (const Lent& part : round.lent) {
       parts.push_back(part.values);
       weight += part.values.weight;
@@ -232,7 +235,7 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
       leave_out(round, torn);
       looked = false;
     } else if (finite || looked) {
-      return finite ? std::move(total) : Bytes{};
+      return finite && !is_nothing() ? std::move(total) : Bytes{};
     } else {
       leave_out(round, not_finite);
       looked = true;

@@ -20,6 +20,12 @@ WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
 
 void WorkerEngine::join() {
   joins_ = true;
+  beaten_ = TimePoint::min();  // at the next tick
+}
+
+void WorkerEngine::leave() {
+  joins_ = false;
+  beaten_ = TimePoint::min();
 }
 
 void WorkerEngine::at(std::uint64_t clock, bool waiting, TimePoint now) {

@@ -47,6 +47,9 @@ class WorkerEngine {
   // --- calls of the training loop
   // It is there, and takes part from the step that the event Joined names. Once more after LeftOut.
   void join();
+  // Takes part no longer: the event LeftOut follows once the others know, and they do not wait for
+  // this worker until it is found to be silent.
+  void leave();
   // All slices of a key; `values` of the whole key, empty if another worker's are to be taken.
   // Throws std::invalid_argument when the key is known already.
   void init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values);

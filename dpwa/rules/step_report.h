@@ -20,6 +20,8 @@ enum class Outcome {
   stale,        // the peer lags too far, or its clock stands still: not blended
   rejected,     // refused: other cluster or model, or unusable parameters
   averaged,     // no pull: the step's gradients are the mean over all nodes
+  updated,      // no pull: servers took the step's gradients, and gave the current parameters
+  late,         // no pull: the others had gone on, and the step's gradients were dropped
 };
 
 constexpr std::string_view to_string(Outcome outcome) {
@@ -32,6 +34,10 @@ constexpr std::string_view to_string(Outcome outcome) {
       return "mixed";
     case Outcome::averaged:
       return "averaged";
+    case Outcome::updated:
+      return "updated";
+    case Outcome::late:
+      return "late";
     case Outcome::timed_out:
       return "timed_out";
     case Outcome::unreachable:

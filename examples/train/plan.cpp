@@ -4,12 +4,18 @@
 #include <cmath>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 #include "examples/train/errors.h"
 #include "examples/train/shards.h"
 
 namespace dpwa::train {
+
+bool step_together(const Config& config) {
+  return config.backend == Backend::collective ||
+         (config.backend == Backend::kvstore && merges(config.kvstore));
+}
 
 void check_company(const TrainOptions& options, const Config& config) {
   const std::string alone = "backend: null trains alone; accepted: ";
@@ -26,7 +32,9 @@ void check_company(const TrainOptions& options, const Config& config) {
   }
   const std::uint64_t least =
       options.min_nodes != 0 ? options.min_nodes : std::uint64_t{config.gossip.min_nodes};
-  if (config.backend == Backend::collective && least > config.nodes.size())
+  const bool only_of_file =
+      config.backend == Backend::collective || config.backend == Backend::kvstore;
+  if (only_of_file && least > config.nodes.size())
     throw UsageError("--min-nodes: " + std::to_string(least) + " nodes, where the file has " +
                      std::to_string(config.nodes.size()) + "; accepted: at most that many");
   if (config.backend == Backend::gossip && !may_run(config, options.min_nodes))
@@ -109,7 +117,7 @@ RunLength run_length(const TrainOptions& options, const RunIdentity& identity) {
 
 double common_length(const TrainOptions& options, const Config& config,
                      const RunIdentity& identity) {
-  if (config.backend != Backend::collective || options.steps != 0) return 0;
+  if (!step_together(config) || options.steps != 0) return 0;
   return options.epochs * static_cast<double>(identity.train_size) /
          static_cast<double>(identity.nodes);
 }

@@ -17,6 +17,9 @@
 
 namespace dpwa::train {
 
+// Whether all nodes make their steps together, with one learning rate.
+bool step_together(const Config& config);
+
 // Throws UsageError when the options or the file ask for other nodes in a way that this run does
 // not support.
 void check_company(const TrainOptions& options, const Config& config);

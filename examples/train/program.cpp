@@ -290,7 +290,9 @@ void Program::catch_up() {
   const std::uint64_t step_before = position_.step;
   samples_->settle(position_);
   const auto step = static_cast<std::uint64_t>(adapter_->resume_state().clock);
-  if (config_.backend == Backend::collective && !identity_.shares_data && step > position_.step) {
+  const bool has_common_step =
+      config_.backend == Backend::collective || config_.backend == Backend::kvstore;
+  if (has_common_step && !identity_.shares_data && step > position_.step) {
     position_.step = step;
     position_.samples = std::min(length_.samples, step * options_.batch_size);
   }

@@ -17,8 +17,8 @@ check_arguments() {
     *) usage_error "--model takes mlp, cnn or resnet18, not '$model'" ;;
   esac
   case $backend in
-    gossip | collective) ;;
-    *) usage_error "--backend takes gossip or collective, not '$backend'" ;;
+    gossip | collective | kvstore) ;;
+    *) usage_error "--backend takes gossip, collective or kvstore, not '$backend'" ;;
   esac
   case $split in
     iid | shared) ;;

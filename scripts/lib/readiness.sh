@@ -13,7 +13,7 @@ read_settings() {
   effective=$("$cli" config check "$cluster" 2>/dev/null) || true  # it has been read: only the trainers can object
   backend=$(sed -n 's/^backend: "\{0,1\}\([a-z]*\).*/\1/p' <<<"$effective")
   if [[ -z $wait_limit ]]; then
-    [[ $backend != collective ]] || section=collective
+    case $backend in collective | kvstore) section=$backend ;; esac
     wait_limit=$(sed -n "/^$section:/,/^[a-z]/ s/^ *start_wait_ms: \([0-9]*\).*/\1/p" <<<"$effective")
     wait_limit=$((60 + (${wait_limit:-0} + 999) / 1000))
   fi

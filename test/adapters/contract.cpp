@@ -3,7 +3,9 @@
 #include <torch/cuda.h>
 
 #include <chrono>
+#include <memory>
 
+#include "dpwa/kvserver/store_server.h"
 #include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/eventually.h"
@@ -34,6 +36,36 @@ void collective_gossip(Config& config) {
   config.collective.on_lost_rank = OnLostRank::gossip;
 }
 
+void kvstore(Config& config) {
+  config.backend = Backend::kvstore;
+}
+
+void kvstore_worker(Config& config) {
+  config.backend = Backend::kvstore;
+  config.kvstore.update = KvstoreUpdate::worker;
+}
+
+void kvstore_async(Config& config) {
+  config.backend = Backend::kvstore;
+  config.kvstore.type = KvstoreType::dist_async;
+}
+
+void kvstore_ssp(Config& config) {
+  config.backend = Backend::kvstore;
+  config.kvstore.type = KvstoreType::dist_ssp;
+  config.kvstore.staleness = 2;
+}
+
+void kvstore_local_update(Config& config) {
+  config.backend = Backend::kvstore;
+  config.kvstore.type = KvstoreType::local_update_cpu;
+}
+
+void kvstore_local_allreduce(Config& config) {
+  config.backend = Backend::kvstore;
+  config.kvstore.type = KvstoreType::local_allreduce_cpu;
+}
+
 // Waits for its pulls, and blends as the original did.
 void patient_gossip(Config& config) {
   config.gossip.step_budget = 50ms;
@@ -52,6 +84,14 @@ const std::vector<BackEnd>& back_ends() {
       {"collective with 3 nodes that may shrink", 3, collective_shrink},
       {"collective with 2 nodes that may train apart", 2, collective_gossip},
       {"gossip with 4 nodes that wait for their pulls", 4, patient_gossip},
+      {"kvstore alone", 1, kvstore, 1, true},
+      {"kvstore alone, update: worker", 1, kvstore_worker, 1},
+      {"kvstore with 3 nodes", 3, kvstore, 2, true},
+      {"kvstore with 2 nodes, update: worker", 2, kvstore_worker, 2},
+      {"kvstore with 2 nodes, dist_async", 2, kvstore_async, 1, true},
+      {"kvstore with 2 nodes, dist_ssp", 2, kvstore_ssp, 2, true},
+      {"kvstore in one process, update in the store", 1, kvstore_local_update, 0, true},
+      {"kvstore in one process, update by the program", 1, kvstore_local_allreduce},
   };
   return all;
 }
@@ -72,11 +112,34 @@ void for_every_back_end(const std::function<void(const BackEnd&, at::Device)>& c
 }
 
 void run_nodes(const BackEnd& back_end, const std::function<void(Participant&)>& body) {
-  const auto ports = net::free_ports(back_end.nodes);
+  auto ports = net::free_ports(back_end.nodes + back_end.servers);
+  const std::vector<std::uint16_t> server_ports(
+      ports.begin() + static_cast<std::ptrdiff_t>(back_end.nodes), ports.end());
+  ports.resize(back_end.nodes);
+  const auto config_of = [&](std::size_t i) {
+    Config config = loopback_config(ports, i);
+    config.kvstore.lost_after = 20s;  // on a loaded machine threads stand still for long
+    for (std::size_t k = 0; k < server_ports.size(); ++k) {
+      NodeEntry server;
+      server.name = "s" + std::to_string(k + 1);
+      server.port = server_ports[k];
+      server.addresses = {"127.0.0.1"};
+      server.bind_address = "127.0.0.1";
+      config.kvstore.servers.push_back(std::move(server));
+    }
+    back_end.tune(config);
+    return config;
+  };
+  std::vector<std::unique_ptr<kvserver::StoreServer>> servers;
+  for (std::size_t k = 0; k < back_end.servers; ++k) {
+    const Config config = config_of(0);
+    servers.push_back(
+        std::make_unique<kvserver::StoreServer>(config, config.kvstore.servers[k].name));
+    servers.back()->start(10s);
+  }
   std::barrier<> barrier(static_cast<std::ptrdiff_t>(back_end.nodes));
   at_once(back_end.nodes, [&](std::size_t i) {
-    Config config = loopback_config(ports, i);
-    back_end.tune(config);
+    const Config config = config_of(i);
     Participant node(i, config, barrier);
     body(node);
   });

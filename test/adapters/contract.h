@@ -17,6 +17,8 @@ struct BackEnd {
   std::string name;
   std::size_t nodes;
   std::function<void(Config&)> tune;
+  std::size_t servers = 0;           // of the parameter server, s1, s2, ...
+  bool optimizer_elsewhere = false;  // its state is not that of the program's optimizer
 };
 
 // Every back end. A new one is one more line here.

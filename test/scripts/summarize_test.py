@@ -84,6 +84,7 @@ class Summarize(unittest.TestCase):
         for backend, title in (
             ("gossip", "averaged model of the gossip nodes"),
             ("collective", "model that the synchronous nodes share"),
+            ("kvstore", "model of the parameter servers"),
             ("null", "averaged model of the nodes"),
         ):
             self.assertIn(title, list(summarize.comparison_table(data, backend).columns[0].cells))

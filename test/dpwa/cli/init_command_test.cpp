@@ -175,6 +175,29 @@ TEST_CASE("init with psk names the key file, wherever the nodes are") {
   CHECK(run_cli({"init", "--security", "mtls", "-o", "-"}).exit_code == 2);
 }
 
+TEST_CASE("init for a parameter server writes its servers after the nodes, on the hosts in turn") {
+  const ScratchFile file(
+      run_cli({"init", "--backend", "kvstore", "--nodes", "3", "--port", "20000", "-o", "-"}).out);
+  const Config config = load_cluster(file.path());
+  CHECK(config.backend == Backend::kvstore);
+  REQUIRE(config.kvstore.servers.size() == 2);
+  CHECK(config.kvstore.servers[0].name == "s1");
+  CHECK(config.kvstore.servers[0].port == 20003);
+  CHECK(config.kvstore.servers[1].port == 20004);
+  const ScratchFile hosts(
+      run_cli({"init", "--backend", "kvstore", "--hosts", "203.0.113.1,203.0.113.2", "--servers",
+               "3", "--port", "7000", "-o", "-"})
+          .out);
+  const auto servers = load_cluster(hosts.path()).kvstore.servers;
+  REQUIRE(servers.size() == 3);
+  CHECK(servers[1].host == "203.0.113.2");
+  CHECK(servers[1].port == 7001);
+  CHECK(servers[2].host == "203.0.113.1");
+  CHECK(servers[2].port == 7002);
+  CHECK(run_cli({"init", "--servers", "2", "-o", "-"}).err.find("accepted: --backend kvstore") !=
+        std::string::npos);
+}
+
 TEST_CASE("init refuses hosts and ports that cannot work") {
   const auto error = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "init");

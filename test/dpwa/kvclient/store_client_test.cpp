@@ -137,6 +137,34 @@ TEST_CASE("a second init and a push of another size are errors at the call") {
   CHECK_THROWS_AS(client.push("w", bytes_of(two), {2}), std::invalid_argument);
 }
 
+TEST_CASE("nobody waits for a worker that has left, and it may join again") {
+  StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 2);
+  const std::vector<float> gradient(3, 1);
+  test::at_once(2, [&](std::size_t i) {
+    StoreClient client(options_of(server, "w" + std::to_string(i + 1), true));
+    train(client, i, 3);
+    if (i == 1) {
+      const auto began = std::chrono::steady_clock::now();
+      client.leave(patience());
+      CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(1));
+      CHECK(client.workers() == std::vector<std::string>{"w1"});
+      CHECK(outcome_of(client, client.push("w", bytes_of(gradient), {9})).left_out);
+      client.join();
+      CHECK(client.wait_joined(patience()));
+      CHECK(client.workers().size() == 2);
+      client.leave(patience());
+      return;
+    }
+    // Of steps in which the other one may take part or not.
+    for (std::uint64_t step = 2; step < 200; ++step) {
+      const auto outcome = outcome_of(
+          client,
+          client.push("w", bytes_of(gradient), {step, 1, kvstore::Merge::mean, true, sgd(0)}));
+      CHECK(outcome.kind == AnswerKind::counted);
+    }
+  });
+}
+
 TEST_CASE("without a server, joining ends in time and the reason is known") {
   StoreClientOptions options;
   options.cluster = "test";

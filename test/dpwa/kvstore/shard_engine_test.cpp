@@ -105,6 +105,25 @@ TEST_CASE("without an optimizer the merged value replaces the stored one, as a s
   }
 }
 
+TEST_CASE("a mean over pushes without weight is no update, and the round closes") {
+  for (const bool lent : {false, true}) {
+    Server server(sync);
+    const Bytes memory = bytes_of({4, 7});
+    for (const MemberId& worker : {w0, w1}) {
+      Push push = server.push(0, {4, 7});
+      push.merge = Merge::mean;
+      push.weight = 0;
+      if (lent) {
+        push.values.clear();
+        push.lent = memory;
+      }
+      server.engine.receive(worker, 1, push, now);
+    }
+    CHECK(server.values() == std::vector<double>{1, 2});
+    CHECK(server.engine.view(slice)->round == 1);
+  }
+}
+
 TEST_CASE("a pull waits for its round, and sends no value that the worker has") {
   Server server(sync);
   server.engine.receive(w0, 5, Pull{7, slice, 1, 0}, now);
@@ -268,6 +287,20 @@ TEST_CASE("the value of the first worker counts, and the others wait for it") {
   CHECK(doubles_of(engine.view(slice)->values) == std::vector<double>{1, 2});
   engine.receive(w1, 3, Init{7, slice, spec, bytes_of({8, 9})}, now);
   CHECK(doubles_of(engine.view(slice)->values) == std::vector<double>{1, 2});
+}
+
+TEST_CASE("another shape is refused also where its worker came before the first one") {
+  ShardEngine engine(sync, "s0");
+  engine.install(epoch_of(7, 2), now);
+  engine.receive(w1, 1, Init{7, slice, {DType::float64, {3}}, {}}, now);
+  engine.receive(w0, 2, Init{7, slice, spec, bytes_of({1, 2})}, now);
+  const auto out = engine.take();
+  REQUIRE(out.size() == 2);
+  const auto& refused = std::get<Answer>(out[0].message);
+  CHECK(out[0].to == "w1");
+  CHECK(refused.kind == AnswerKind::wrong_spec);
+  CHECK(refused.problem == "key 'w' is float64[2], worker w1 has float64[3]");
+  CHECK(std::get<Answer>(out[1].message).kind == AnswerKind::created);
 }
 
 TEST_CASE("a value that is being sent does not change with the next update") {

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace torch::autograd {
+struct Node;
+}
+
+namespace dpwa {
+
+// Hooks into the backward pass of some parameters, as long as it lives. The autograd engine calls
+// both functions on the thread that runs backward(). Hooks that are made later run later.
+class BackwardHooks {
+ public:
+  // `added(i)`: the gradient of parameter i is complete. `before_adding()`: something is about to
+  // be added to a gradient; may throw, which ends backward().
+  BackwardHooks(const std::vector<at::Tensor>& parameters,
+                const std::function<void(std::size_t)>& added,
+                const std::function<void()>& before_adding);
+  ~BackwardHooks();
+  BackwardHooks(const BackwardHooks&) = delete;
+  BackwardHooks& operator=(const BackwardHooks&) = delete;
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators_;
+  std::vector<std::uintptr_t> after_;
+  std::vector<unsigned> before_;
+};
+
+}  // namespace dpwa

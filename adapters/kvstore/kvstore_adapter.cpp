@@ -1,0 +1,243 @@
+#include "adapters/kvstore/kvstore_adapter.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <unordered_set>
+
+#include "adapters/backend.h"
+#include "adapters/kvstore/local_adapter.h"
+#include "dpwa/config/backends.h"
+#include "dpwa/config/open_log.h"
+#include "dpwa/config/text.h"
+#include "dpwa/log/log.h"
+
+namespace dpwa {
+namespace {
+
+// A number of 52 bits, which float64 holds exactly, for a setting and its value.
+double number_of(const std::string& what, const std::string& value) {
+  return static_cast<double>(kvstore::Key(what + "=" + value).hash() >> 12U);
+}
+
+}  // namespace
+
+KvstoreAdapter::KvstoreAdapter(const Config& config, torch::nn::Module& model)
+    : config_(config), flat_(model), buffers_(model), place_(place_in_file(config)) {
+  std::unordered_set<const void*> seen;
+  for (const auto& item : model.named_parameters()) {
+    const at::Tensor& parameter = item.value();
+    if (!parameter.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+    if (parameter.requires_grad()) {
+      trained_.push_back(parameters_.size());
+      trained_parameters_.push_back(parameter);
+    }
+    parameters_.emplace_back(item.key(), parameter);
+  }
+  used_.resize(trained_.size());
+}
+
+KvstoreAdapter::~KvstoreAdapter() {
+  leave();
+}
+
+bool KvstoreAdapter::is_running() const {
+  if (phase_ == Phase::made) throw std::logic_error("call start() before the first step");
+  return phase_ == Phase::running;
+}
+
+void KvstoreAdapter::require_same(const std::string& what, const std::string& value) {
+  if (phase_ != Phase::made) throw std::logic_error("require_same() belongs before start()");
+  settings_.emplace_back(what, value);
+}
+
+void KvstoreAdapter::start() {
+  if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");
+  flat_.check();
+  Node::Options options;
+  options.incarnation = wall_clock_us();
+  options.seed = options.incarnation;
+  node_ = std::make_unique<Node>(config_, flat_.manifest(), options);
+  node_->start(config_.kvstore.start_wait);
+  session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation);
+  phase_ = Phase::running;
+  try {
+    const std::uint64_t first = session_->join();
+    if (first != 0 && !by_servers()) {
+      throw std::runtime_error(
+          "node '" + config_.self + "' comes to a run at step " + std::to_string(first) +
+          ", which kvstore.update 'worker' does not offer: the servers have no weights of that "
+          "step; accepted: update: server");
+    }
+    make_weights();
+    if (!by_servers()) make_gradients();
+    step_ = first;
+    const kvstore::ExchangeReport pulled = take_weights(first);
+    if (pulled.stopped) throw std::runtime_error("node '" + config_.self + "' was told to stop");
+    if (pulled.left_out) rejoin();
+    compare_settings();
+    buffers_.take();
+    begin_at(step_);
+    dropped_ = false;
+    report_ = {};
+  } catch (...) {
+    leave();
+    throw;
+  }
+  hooks_ = std::make_unique<BackwardHooks>(
+      trained_parameters_, [this](std::size_t i) { fired(i); }, [] {});
+  node_->local().state = wire::NodeState::ready;
+  log(LogLevel::info, "kvstore",
+      "takes part from step " + std::to_string(step_) + " on, with " +
+          config::joined(session_->client().workers()));
+  tell_status({});
+}
+
+void KvstoreAdapter::make_weights() {
+  weights_ = std::make_unique<kvstore::StepExchange>(*session_,
+                                                     config_.kvstore.type == KvstoreType::dist_async
+                                                         ? kvstore::StepExchange::Values::with_push
+                                                         : kvstore::StepExchange::Values::by_pull);
+  for (const auto& [name, parameter] : parameters_) {
+    weights_->add(name, parameter, /*compresses=*/by_servers());
+    outs_.push_back(parameter);
+  }
+  buffers_.add_to(*weights_);
+  for (const at::Tensor& value : buffers_.outs()) outs_.push_back(value);
+  // Workers that do not step together may differ.
+  if (!merged()) settings_.clear();
+  std::vector<double> numbers = {clock_};
+  for (const auto& [what, value] : settings_) numbers.push_back(number_of(what, value));
+  own_run_ = at::empty({static_cast<std::int64_t>(numbers.size())}, at::kDouble);
+  std::ranges::copy(numbers, own_run_.mutable_data_ptr<double>());
+  run_ = own_run_.clone();
+  weights_->add("(run)", own_run_, /*compresses=*/false);
+  outs_.push_back(run_);
+  weights_->wait_created();
+}
+
+void KvstoreAdapter::make_gradients() {
+  gradients_ =
+      std::make_unique<kvstore::StepExchange>(*session_, kvstore::StepExchange::Values::by_pull);
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    gradients_->add("(gradient) " + parameters_[trained_[i]].first,
+                    at::zeros_like(trained_parameters_[i]), /*compresses=*/true);
+  }
+  gradients_->wait_created();
+}
+
+void KvstoreAdapter::compare_settings() const {
+  const double* own = own_run_.const_data_ptr<double>();
+  const double* theirs = run_.const_data_ptr<double>();
+  for (std::size_t i = 0; i < settings_.size(); ++i) {
+    if (own[i + 1] == theirs[i + 1]) continue;
+    const auto& [what, value] = settings_[i];
+    throw std::runtime_error("node '" + config_.self + "' has " + what + " " + value +
+                             ", and the run another value; accepted: the same on all nodes");
+  }
+}
+
+// Those with all pushes of steps below `clock`.
+kvstore::ExchangeReport KvstoreAdapter::take_weights(std::uint64_t clock) {
+  weights_->pull_all();
+  kvstore::ExchangeReport pulled = weights_->finish(outs_);
+  if (clock == 0 || !pulled.complete()) return pulled;
+  weights_->pull_updated(clock);
+  pulled.add(weights_->finish(outs_));
+  return pulled;
+}
+
+// The weights are those of this step.
+void KvstoreAdapter::begin_at(std::uint64_t step) {
+  step_ = step;
+  clock_ = *run_.const_data_ptr<double>() + static_cast<double>(step);
+  session_->client().at(step_, /*waiting=*/false);
+  bytes_before_ = session_->client().bytes_pushed();
+  update_place();
+}
+
+void KvstoreAdapter::update_place() {
+  const std::vector<std::string> workers = session_->client().workers();
+  const auto self = std::ranges::find(workers, config_.self);
+  seen_.insert(workers.begin(), workers.end());
+  if (self == workers.end()) return;  // about to be told
+  place_ = {static_cast<std::size_t>(self - workers.begin()), workers.size()};
+}
+
+void KvstoreAdapter::reload(const Config& fresh) {
+  open_log(fresh).use();
+  log(LogLevel::info, "config",
+      "reloaded the log settings; with backend kvstore all else needs a restart");
+}
+
+void KvstoreAdapter::set_batch_size(std::uint64_t samples) {
+  samples_ = static_cast<double>(samples);
+}
+
+Accumulation KvstoreAdapter::accumulate() {
+  if (!is_running()) return {};
+  accumulating_ = true;
+  return Accumulation([this] { accumulating_ = false; });
+}
+
+// The others do not wait for this worker from now on. What they have still to push is in the final
+// weights, which are pulled once all are done.
+bool KvstoreAdapter::take_final_weights() {
+  session_->leave();
+  if (!session_->wait_until_all_have_left()) return false;
+  try {
+    session_->join();
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::warn, "kvstore", error.what());
+    return false;
+  }
+  weights_->pull_all();
+  if (!weights_->finish(outs_).complete()) return false;
+  buffers_.take();
+  return true;
+}
+
+FinishReport KvstoreAdapter::finish() {
+  if (phase_ != Phase::running) {
+    leave();
+    return finished_;
+  }
+  update_place();
+  finished_.participants = seen_.size();
+  finished_.averaged = seen_.size() > 1;
+  finished_.enough = seen_.size() >= config_.gossip.min_nodes;
+  const bool alone = seen_.size() == 1;
+  if (by_servers() && !alone && !take_final_weights())
+    log(LogLevel::warn, "kvstore", "the final model is that of this node's last step");
+  log(LogLevel::info, "kvstore",
+      "final model of " + std::to_string(seen_.size()) + (alone ? " worker" : " workers"));
+  leave();
+  return finished_;
+}
+
+void KvstoreAdapter::leave() {
+  hooks_.reset();
+  if (session_) session_->leave();
+  session_.reset();
+  if (node_) {
+    node_->local().state = wire::NodeState::finished;
+    node_->stop();
+  }
+  if (phase_ == Phase::running) phase_ = Phase::left;
+}
+
+std::unique_ptr<Adapter> make_kvstore(const Config& config, torch::nn::Module& model) {
+  require_backend(config);
+  if (is_local(config.kvstore.type)) return std::make_unique<LocalKvstoreAdapter>(config, model);
+  if (!config.join.empty() || config.self_added)
+    throw ConfigError(config.file.string() + ": '" + config.self +
+                      "' joins, which backend kvstore does not offer; accepted: a node of the "
+                      "file, which may come at any time");
+  return std::make_unique<KvstoreAdapter>(config, model);
+}
+
+}  // namespace dpwa

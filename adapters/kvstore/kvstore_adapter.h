@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/adapter.h"
+#include "adapters/common/backward_hooks.h"
+#include "adapters/common/flat_parameters.h"
+#include "adapters/kvstore/optimizer_terms.h"
+#include "adapters/kvstore/shared_buffers.h"
+#include "adapters/kvstore/step_exchange.h"
+#include "adapters/kvstore/worker_session.h"
+#include "dpwa/config/config.h"
+#include "dpwa/config/kvstore_type.h"
+#include "dpwa/node/node.h"
+
+namespace dpwa {
+
+// A worker of the parameter server behind the adapter interface, for the types dist_*. Every
+// parameter is a key. The node itself serves only its status.
+//
+// kvstore.update: server. backward() pushes each gradient as soon as it is complete, with the
+// optimizer's name and numbers as they are then; step() pulls the new weights, and the optimizer of
+// the program never runs. Its state lies on the servers.
+//
+// kvstore.update: worker (merged types). The gradients travel in the same way and come back as
+// their mean; the optimizer runs on each worker.
+//
+// A program that needs the gradients between backward() and step() calls average_gradients() or
+// update_send(). With update: server nothing leaves in backward() from then on. Merged types then
+// have a second exchange in a step: the mean of the gradients comes first, what the program makes
+// of it goes to the servers.
+class KvstoreAdapter : public Adapter {
+ public:
+  KvstoreAdapter(const Config& config, torch::nn::Module& model);
+  ~KvstoreAdapter() override;
+
+  void start() override;
+  Place place() const override { return place_; }
+  void require_same(const std::string& what, const std::string& value) override;
+  void average_gradients() override;
+  Accumulation accumulate() override;
+  void set_batch_size(std::uint64_t samples) override;
+  // In addition to Adapter::step: the optimizer must live until the next step or the end, because
+  // the next backward pass reads its numbers. A learning rate that changes between backward() and
+  // step() counts from the next step.
+  StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  void update_send(const torch::Tensor& loss) override;
+  StepReport update_wait(const torch::Tensor& loss) override;
+  void reload(const Config& fresh) override;
+  FinishReport finish() override;
+  void leave() override;
+  ResumeState resume_state() const override { return {clock_, {}}; }
+  void restore(const ResumeState& state) override { clock_ = state.clock; }
+
+ private:
+  enum class Phase { made, running, left };
+
+  // The beginning (kvstore_adapter.cpp).
+  bool is_running() const;  // throws std::logic_error before start()
+  bool merged() const { return merges(config_.kvstore); }
+  bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
+  void make_weights();
+  void make_gradients();
+  void compare_settings() const;
+  void begin_at(std::uint64_t step);
+  void update_place();
+  kvstore::ExchangeReport take_weights(std::uint64_t clock);
+  bool take_final_weights();
+
+  // A step (kvstore_steps.cpp).
+  void fired(std::size_t index);
+  kvclient::PushTerms terms() const;
+  std::optional<at::Tensor> gradient_of(std::size_t index, kvclient::PushTerms& terms);
+  void push_gradient(std::size_t index);
+  void push_buffers();
+  void exchange_gradients();
+  void exchange_weights();
+  void settle(const kvstore::ExchangeReport& exchanged);
+  void rejoin();
+  StepReport end_step(const torch::Tensor& loss);
+  void tell_status(const torch::Tensor& loss);
+  void hold_back();
+  std::vector<at::Tensor> gradient_outs();
+
+  const Config config_;
+  FlatParameters flat_;
+  std::vector<std::pair<std::string, at::Tensor>> parameters_;  // in the order of the forward pass
+  std::vector<std::size_t> trained_;                            // of parameters_: by index of hooks
+  std::vector<at::Tensor> trained_parameters_;
+  kvstore::SharedBuffers buffers_;
+  std::vector<std::pair<std::string, std::string>> settings_;  // the same on all workers
+  std::unique_ptr<Node> node_;
+  std::unique_ptr<kvstore::StepExchange> weights_;    // parameters, buffers, run_
+  std::unique_ptr<kvstore::StepExchange> gradients_;  // null: not needed so far
+  std::vector<at::Tensor> outs_;                      // of weights_
+  at::Tensor run_;      // float64: the clock at step 0; what identifies each setting
+  at::Tensor own_run_;  // as this worker has them
+  std::unique_ptr<kvstore::WorkerSession> session_;  // ends before the tensors that it reads
+  std::unique_ptr<BackwardHooks> hooks_;
+  Phase phase_ = Phase::made;
+  FinishReport finished_;
+
+  Place place_;
+  double clock_ = 0;
+  std::uint64_t step_ = 0;  // that the servers count
+  double samples_ = 1;
+  std::set<std::string> seen_;                    // all workers whose updates the weights hold
+  torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
+  std::vector<bool> used_;                        // of trained_: it has had a gradient here
+  bool held_back_ = false;                        // update: server: nothing leaves in backward()
+
+  // Of the step under way.
+  std::optional<kvstore::OptimizerTerms> terms_;  // read by the backward pass
+  bool accumulating_ = false;
+  bool sent_ = false;       // in backward()
+  bool averaged_ = false;   // .grad holds the mean
+  bool exchanged_ = false;  // something was
+  bool dropped_ = false;    // left out: nothing more is sent
+  bool in_halves_ = false;
+  std::vector<at::Tensor> before_;  // in halves: the trained parameters before the optimizer's step
+  StepReport report_;
+  std::uint64_t bytes_before_ = 0;
+
+  std::uint64_t late_ = 0;
+  std::uint64_t not_finite_ = 0;
+  bool warned_of_change_ = false;
+  TimePoint told_{};
+};
+
+}  // namespace dpwa

@@ -1,0 +1,312 @@
+// KvstoreAdapter: its steps.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/optim/optimizer.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "adapters/kvstore/kvstore_adapter.h"
+#include "dpwa/kvstore/optimizer.h"
+#include "dpwa/log/log.h"
+
+namespace dpwa {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+using kvclient::PushTerms;
+using kvstore::ExchangeReport;
+using kvstore::OptimizerTerms;
+
+constexpr auto between_status_notes = std::chrono::milliseconds(100);
+
+// Of SGD that takes a change as it is.
+kvstore::Bytes plain_step() {
+  kvstore::OptimizerOptions options = kvstore::default_options(kvstore::OptimizerKind::sgd);
+  options.learning_rate = 1;
+  const kvstore::OptionsBytes form = kvstore::encode(options);
+  return {form.begin(), form.end()};
+}
+
+}  // namespace
+
+PushTerms KvstoreAdapter::terms() const {
+  PushTerms terms;
+  terms.step = step_;
+  terms.weight = samples_;
+  terms.merge = kvstore::Merge::mean;
+  return terms;
+}
+
+// A parameter without a gradient counts as zeros for the others that have one, because a round
+// waits for all workers; one that has never had a gradient here counts not at all, so that nothing
+// moves it. None: nothing need be pushed.
+std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTerms& terms) {
+  const at::Tensor& parameter = trained_parameters_[index];
+  const at::Tensor& gradient = parameter.grad();
+  if (gradient.defined()) {
+    used_[index] = true;
+    return gradient;
+  }
+  if (!merged()) {
+    if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
+    // Others may wait for this push: one that changes nothing.
+    auto options = kvstore::decode_options(terms.optimizer);
+    options->learning_rate = 0;
+    const kvstore::OptionsBytes form = kvstore::encode(*options);
+    terms.optimizer.assign(form.begin(), form.end());
+  } else if (!used_[index]) {
+    terms.weight = 0;
+  }
+  return at::zeros_like(parameter);
+}
+
+// Called by the autograd engine: the gradient of a parameter is complete.
+void KvstoreAdapter::fired(std::size_t index) {
+  if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
+  if (by_servers()) {
+    if (optimizer_ == nullptr) return;  // known from the first step on
+    if (!terms_) terms_ = OptimizerTerms(*optimizer_, trained_parameters_);
+    if (terms_->of(index) == nullptr) return;
+  }
+  const bool again = by_servers() ? weights_->has_pushed(trained_[index])
+                                  : gradients_->has_pushed(index) || averaged_;
+  if (again) {
+    throw std::logic_error(
+        "a second backward pass before step(): its gradients would stay on this node; accepted: "
+        "accumulate() around all but the last");
+  }
+  sent_ = true;
+  push_gradient(index);
+}
+
+// To the servers' optimizer, or to be averaged.
+void KvstoreAdapter::push_gradient(std::size_t index) {
+  PushTerms own = terms();
+  if (by_servers()) own.optimizer = *terms_->of(index);
+  const auto gradient = gradient_of(index, own);
+  if (!gradient) return;
+  if (by_servers()) {
+    weights_->push(trained_[index], *gradient, own);
+  } else {
+    gradients_->push(index, *gradient, own);
+  }
+}
+
+// Each worker's change counts in proportion, where each is an update of its own.
+void KvstoreAdapter::push_buffers() {
+  const double scale =
+      merged() ? 1 : 1 / static_cast<double>(std::max<std::size_t>(1, place_.size));
+  buffers_.push(*weights_, terms(), scale);
+}
+
+std::vector<at::Tensor> KvstoreAdapter::gradient_outs() {
+  std::vector<at::Tensor> outs;
+  for (const at::Tensor& parameter : trained_parameters_) {
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter);
+    outs.push_back(gradient);
+  }
+  return outs;
+}
+
+void KvstoreAdapter::exchange_gradients() {
+  averaged_ = exchanged_ = true;
+  if (!gradients_) make_gradients();
+  for (std::size_t i = trained_.size(); i-- > 0;) {
+    if (gradients_->has_pushed(i)) continue;
+    PushTerms own = terms();
+    const auto gradient = gradient_of(i, own);
+    gradients_->push(i, *gradient, own);
+  }
+  session_->client().at(step_, /*waiting=*/true);
+  gradients_->pull_pushed(step_);
+  if (!by_servers()) {
+    push_buffers();
+    weights_->pull_pushed(step_);
+  }
+  report_.participants = static_cast<unsigned>(session_->client().workers().size());
+  ExchangeReport exchanged = gradients_->finish(gradient_outs());
+  if (!by_servers() && !exchanged.stopped) exchanged.add(weights_->finish(outs_));
+  // What no worker has used stays without a gradient, so that optimizers skip it.
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    at::Tensor& gradient = trained_parameters_[i].mutable_grad();
+    if (!used_[i] && gradient.defined() && gradient.count_nonzero().item<std::int64_t>() == 0)
+      gradient.reset();
+  }
+  settle(exchanged);
+}
+
+// All that this step pushes to the weights has been pushed, but for the buffers.
+void KvstoreAdapter::exchange_weights() {
+  exchanged_ = true;
+  push_buffers();
+  session_->client().at(step_, /*waiting=*/true);
+  weights_->pull_pushed(step_);
+  report_.participants = static_cast<unsigned>(session_->client().workers().size());
+  settle(weights_->finish(outs_));
+}
+
+void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
+  report_.waited += exchanged.waited;
+  if (exchanged.stopped) {
+    log(LogLevel::info, "kvstore", "told to stop while it waited for the servers");
+    report_.made = false;
+    return leave();
+  }
+  if (exchanged.left_out) return rejoin();
+  if (exchanged.late) report_.outcome = Outcome::late;
+  if (exchanged.not_finite) {
+    report_.outcome = Outcome::rejected;
+    report_.refused = 1;
+  }
+}
+
+// The gradients of this step are of old weights: they are dropped.
+void KvstoreAdapter::rejoin() {
+  dropped_ = true;
+  report_.outcome = Outcome::late;
+  if (!by_servers()) {
+    leave();
+    throw std::runtime_error(
+        "node '" + config_.self +
+        "' was left out, because it was silent or hung, and cannot go on "
+        "with kvstore.update 'worker': the servers have no current weights; accepted: update: "
+        "server");
+  }
+  log(LogLevel::warn, "kvstore",
+      "left out, because this node was silent or hung: takes the current weights and goes on");
+  ExchangeReport pulled;
+  do {
+    step_ = session_->join();
+    pulled = take_weights(step_);
+    report_.waited += pulled.waited;
+  } while (pulled.left_out);
+  if (pulled.stopped) {
+    report_.made = false;
+    leave();
+  }
+}
+
+void KvstoreAdapter::hold_back() {
+  if (!by_servers()) return;
+  if (sent_) {
+    throw std::logic_error(
+        "gradients of this step have left in backward(): call average_gradients() or update_send() "
+        "in every step, or use kvstore.update: worker");
+  }
+  held_back_ = true;
+}
+
+void KvstoreAdapter::average_gradients() {
+  if (!is_running() || averaged_) return;
+  hold_back();
+  if (merged()) exchange_gradients();
+}
+
+StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
+  if (!is_running()) {
+    if (report_.made) optimizer.step();
+    return end_step(loss);
+  }
+  flat_.check();
+  optimizer_ = &optimizer;
+  if (!by_servers()) {
+    if (!averaged_) exchange_gradients();
+    if (phase_ == Phase::running) optimizer.step();
+    return end_step(loss);
+  }
+  if (in_halves_) throw std::logic_error("step() between update_send() and update_wait()");
+  OptimizerTerms now(optimizer, trained_parameters_);
+  if (terms_ && *terms_ != now && !std::exchange(warned_of_change_, true)) {
+    log(LogLevel::warn, "kvstore",
+        "the optimizer's numbers changed between backward() and step(): the change counts from the "
+        "next step");
+  }
+  if (!terms_) terms_ = std::move(now);
+  if (!dropped_ && phase_ == Phase::running) {
+    for (std::size_t i = trained_.size(); i-- > 0;) {
+      if (terms_->of(i) != nullptr && !weights_->has_pushed(trained_[i])) push_gradient(i);
+    }
+    exchange_weights();
+  }
+  return end_step(loss);
+}
+
+void KvstoreAdapter::update_send(const torch::Tensor&) {
+  if (!is_running()) return;
+  flat_.check();
+  hold_back();
+  if (merged() && !averaged_) exchange_gradients();
+  in_halves_ = true;
+  before_.clear();
+  if (!by_servers()) return;
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& parameter : trained_parameters_)
+    before_.push_back(parameter.detach().clone());
+}
+
+StepReport KvstoreAdapter::update_wait(const torch::Tensor& loss) {
+  if (!is_running() || !std::exchange(in_halves_, false)) return end_step(loss);
+  if (by_servers() && !dropped_) {
+    const at::NoGradGuard no_grad;
+    PushTerms own = terms();
+    own.optimizer = plain_step();
+    for (std::size_t i = trained_.size(); i-- > 0;) {
+      at::Tensor change = std::exchange(before_[i], {});
+      change.sub_(trained_parameters_[i].detach());
+      weights_->push(trained_[i], change, own);
+    }
+    exchange_weights();
+  }
+  return end_step(loss);
+}
+
+StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
+  StepReport report = std::exchange(report_, {});
+  const bool ran = phase_ == Phase::running;
+  if (ran && exchanged_) {
+    buffers_.take();
+    report.bytes = session_->client().bytes_pushed() - bytes_before_;
+    begin_at(dropped_ ? step_ : step_ + 1);
+  }
+  if (report.outcome == Outcome::late && late_++ % 100 == 0) {
+    log(LogLevel::warn, "kvstore",
+        std::to_string(late_) +
+            " steps of this node so far came too late: their gradients were "
+            "dropped");
+  }
+  if (report.outcome == Outcome::rejected && not_finite_++ % 100 == 0) {
+    log(LogLevel::warn, "kvstore",
+        std::to_string(not_finite_) +
+            " steps of this node so far had gradients that are not "
+            "finite: they did not count");
+  }
+  const bool counted = ran && exchanged_ && report.outcome == Outcome::skipped;
+  if (counted && merged() && report.participants > 1) report.outcome = Outcome::averaged;
+  if (counted && !merged()) report.outcome = Outcome::updated;
+  if (report.outcome != Outcome::averaged) report.participants = 1;
+  report.clock = clock_;
+  terms_.reset();
+  sent_ = averaged_ = exchanged_ = dropped_ = in_halves_ = false;
+  if (ran) tell_status(loss);
+  return report;
+}
+
+void KvstoreAdapter::tell_status(const torch::Tensor& loss) {
+  const TimePoint now = Steady::now();
+  if (now - told_ < between_status_notes || phase_ != Phase::running) return;
+  told_ = now;
+  StatusNotes& notes = node_->local().notes;
+  notes.set("clock", nlohmann::json(clock_).dump());
+  if (loss.defined() && loss.numel() == 1 && loss.is_cpu()) {
+    const double value = loss.item<double>();
+    if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
+  }
+}
+
+}  // namespace dpwa

@@ -1,0 +1,34 @@
+#include "adapters/kvstore/optimizer_terms.h"
+
+#include <torch/optim/optimizer.h>
+
+#include <unordered_map>
+
+#include "adapters/kvstore/torch_values.h"
+
+namespace dpwa::kvstore {
+
+OptimizerTerms::OptimizerTerms(const torch::optim::Optimizer& optimizer,
+                               const std::vector<at::Tensor>& parameters) {
+  for (const OptimizerOptions& options : options_of(optimizer)) {
+    const OptionsBytes form = encode(options);
+    groups_.emplace_back(form.begin(), form.end());
+  }
+  std::unordered_map<const void*, std::size_t> groups;
+  std::size_t group = 0;
+  for (const auto& each : optimizer.param_groups()) {
+    for (const at::Tensor& tensor : each.params()) groups[tensor.unsafeGetTensorImpl()] = group;
+    ++group;
+  }
+  for (const at::Tensor& parameter : parameters) {
+    const auto found = groups.find(parameter.unsafeGetTensorImpl());
+    group_of_.push_back(found == groups.end() ? std::nullopt : std::optional(found->second));
+  }
+}
+
+const Bytes* OptimizerTerms::of(std::size_t index) const {
+  const auto group = group_of_[index];
+  return group ? &groups_[*group] : nullptr;
+}
+
+}  // namespace dpwa::kvstore

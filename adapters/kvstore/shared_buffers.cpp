@@ -1,0 +1,76 @@
+#include "adapters/kvstore/shared_buffers.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "adapters/common/flat_parameters.h"
+#include "dpwa/kvstore/optimizer.h"
+
+namespace dpwa::kvstore {
+namespace {
+
+at::Tensor flattened(const std::vector<at::Tensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& tensor : tensors) parts.push_back(tensor.detach().reshape({-1}));
+  return at::cat(parts).to(at::kCPU).contiguous();
+}
+
+}  // namespace
+
+SharedBuffers::SharedBuffers(const torch::nn::Module& model) {
+  std::unordered_set<const void*> seen;
+  for (const at::Tensor& buffer : model.buffers()) {
+    if (!buffer.defined() || !buffer.is_floating_point()) continue;
+    if (!seen.insert(buffer.unsafeGetTensorImpl()).second) continue;
+    auto group = std::ranges::find_if(groups_, [&](const Group& each) {
+      return each.members.front().scalar_type() == buffer.scalar_type();
+    });
+    if (group == groups_.end()) group = groups_.emplace(groups_.end());
+    group->members.push_back(buffer);
+  }
+}
+
+void SharedBuffers::add_to(StepExchange& exchange) {
+  for (Group& group : groups_) {
+    group.value = flattened(group.members);
+    const std::string type(name_of(*to_dtype(group.value.scalar_type())));
+    group.key = exchange.add("(buffers " + type + ")", group.value, /*compresses=*/false);
+  }
+}
+
+std::vector<at::Tensor> SharedBuffers::outs() const {
+  std::vector<at::Tensor> values;
+  for (const Group& group : groups_) values.push_back(group.value);
+  return values;
+}
+
+void SharedBuffers::push(StepExchange& exchange, kvclient::PushTerms terms, double scale) const {
+  const at::NoGradGuard no_grad;
+  OptimizerOptions options = default_options(OptimizerKind::sgd);
+  options.learning_rate = scale;
+  const OptionsBytes form = encode(options);
+  terms.optimizer.assign(form.begin(), form.end());
+  for (const Group& group : groups_) {
+    at::Tensor change = flattened(group.members);
+    change.neg_().add_(group.value);
+    exchange.push(group.key, change, terms);
+  }
+}
+
+void SharedBuffers::take() {
+  const at::NoGradGuard no_grad;
+  for (Group& group : groups_) {
+    std::int64_t from = 0;
+    for (at::Tensor& member : group.members) {
+      member.copy_(group.value.narrow(0, from, member.numel()).view(member.sizes()));
+      from += member.numel();
+    }
+  }
+}
+
+}  // namespace dpwa::kvstore

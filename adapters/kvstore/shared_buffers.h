@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "adapters/kvstore/step_exchange.h"
+
+namespace dpwa::kvstore {
+
+// The floating-point buffers of a model, such as BatchNorm statistics, as values of the store: one
+// key for all of one type. A step changes them by itself, in the forward pass; what a worker
+// pushes is its change since the last step. The servers add the mean of the changes of all workers
+// (merged pushes), or each change divided by the number of workers. Integer buffers stay on the
+// node.
+class SharedBuffers {
+ public:
+  explicit SharedBuffers(const torch::nn::Module& model);
+
+  void add_to(StepExchange& exchange);
+  // What StepExchange::finish() writes for the keys of these buffers.
+  std::vector<at::Tensor> outs() const;
+  // `scale`: of the change.
+  void push(StepExchange& exchange, kvclient::PushTerms terms, double scale) const;
+  // The buffers of the model become what has come.
+  void take();
+
+ private:
+  struct Group {
+    std::vector<at::Tensor> members;
+    at::Tensor value;  // in host memory, flat: as the servers have it
+    std::size_t key = 0;
+  };
+  std::vector<Group> groups_;
+};
+
+}  // namespace dpwa::kvstore

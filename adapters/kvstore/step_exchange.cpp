@@ -1,0 +1,148 @@
+#include "adapters/kvstore/step_exchange.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "adapters/kvstore/torch_values.h"
+
+namespace dpwa::kvstore {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+constexpr std::uint64_t version_of_init = 1;  // SliceState::version before the first update
+
+// The slices of a value, one after the other.
+void copy_slices(const std::vector<SharedBytes>& slices, at::Tensor& to) {
+  const std::span<std::byte> bytes = bytes_of(to);
+  std::size_t at = 0;
+  for (const SharedBytes& slice : slices) {
+    if (at + slice->size() > bytes.size()) throw std::logic_error("a value longer than its tensor");
+    std::memcpy(bytes.data() + at, slice->data(), slice->size());
+    at += slice->size();
+  }
+  if (at != bytes.size()) throw std::logic_error("a value shorter than its tensor");
+}
+
+void write(const std::vector<SharedBytes>& slices, const at::Tensor& out) {
+  const at::NoGradGuard no_grad;
+  at::Tensor target = out.detach();
+  if (target.is_cpu() && target.is_contiguous()) return copy_slices(slices, target);
+  at::Tensor host = at::empty(target.sizes(), target.options().device(at::kCPU));
+  copy_slices(slices, host);
+  target.copy_(host);
+}
+
+bool whole(const std::vector<SharedBytes>& slices) {
+  for (const SharedBytes& slice : slices)
+    if (!slice) return false;
+  return !slices.empty();
+}
+
+}  // namespace
+
+void ExchangeReport::add(const ExchangeReport& other) {
+  stopped |= other.stopped;
+  left_out |= other.left_out;
+  late |= other.late;
+  not_finite |= other.not_finite;
+  waited += other.waited;
+}
+
+std::size_t StepExchange::add(const std::string& name, const at::Tensor& value, bool compresses) {
+  const ValueSpec spec = spec_of(value, "key '" + name + "'");
+  const at::Tensor host = dense_on(value, at::kCPU);
+  Entry& entry = entries_.emplace_back();
+  entry.name = name;
+  entry.init = session_.client().init(name, spec, const_bytes_of(host), compresses);
+  return entries_.size() - 1;
+}
+
+void StepExchange::wait_created() {
+  for (Entry& entry : entries_) {
+    if (const auto init = std::exchange(entry.init, std::nullopt))
+      session_.wait_created(*init, entry.name);
+  }
+}
+
+void StepExchange::push(std::size_t index, const at::Tensor& gradient,
+                        const kvclient::PushTerms& terms) {
+  Entry& entry = entries_[index];
+  if (entry.push) throw std::logic_error("key '" + entry.name + "' was pushed in this step");
+  entry.lent = dense_on(gradient, at::kCPU);
+  entry.step = terms.step;
+  kvclient::PushTerms own = terms;
+  own.wants_value = values_ == Values::with_push;
+  entry.push = session_.client().push(entry.name, const_bytes_of(entry.lent), std::move(own),
+                                      priority(index));
+}
+
+void StepExchange::pull_pushed(std::uint64_t step) {
+  if (values_ == Values::with_push) return;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].push)
+      entries_[i].pull = session_.client().pull(entries_[i].name, step + 1, priority(i));
+  }
+}
+
+void StepExchange::pull_all() {
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    entries_[i].pull = session_.client().pull(entries_[i].name, 0, priority(i));
+}
+
+void StepExchange::pull_updated(std::uint64_t clock) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].version > version_of_init)
+      entries_[i].pull = session_.client().pull(entries_[i].name, clock, priority(i));
+  }
+}
+
+// Returns whether the value has come.
+bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report,
+                        const at::Tensor* out) {
+  const auto outcome = session_.wait(ticket, "key '" + entry.name + "'");
+  if (!outcome) {
+    report.stopped = true;
+    return false;
+  }
+  if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
+  report.left_out |= outcome->left_out;
+  report.late |= outcome->kind == AnswerKind::late;
+  report.not_finite |= outcome->kind == AnswerKind::not_finite;
+  if (outcome->left_out || out == nullptr || !whole(outcome->values)) return false;
+  write(outcome->values, *out);
+  entry.version = outcome->version;
+  return true;
+}
+
+ExchangeReport StepExchange::finish(const std::vector<at::Tensor>& outs) {
+  const TimePoint began = Steady::now();
+  ExchangeReport report;
+  for (std::size_t i = 0; i < entries_.size() && !report.stopped; ++i) {
+    Entry& entry = entries_[i];
+    if (!entry.push && !entry.pull) continue;
+    bool came = false;
+    // The push first: `outs` may be the memory that it lends.
+    if (entry.push) {
+      came = take(*entry.push, entry, report, values_ == Values::with_push ? &outs[i] : nullptr);
+      if (report.stopped) break;
+      entry.push.reset();
+      entry.lent.reset();
+    }
+    if (const auto pull = std::exchange(entry.pull, std::nullopt))
+      came |= take(*pull, entry, report, &outs[i]);
+    // The answer to a push that was refused has no value.
+    if (!came && report.complete())
+      take(session_.client().pull(entry.name, entry.step + 1, priority(i)), entry, report,
+           &outs[i]);
+  }
+  report.waited = Steady::now() - began;
+  return report;
+}
+
+}  // namespace dpwa::kvstore

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/kvstore/worker_session.h"
+#include "dpwa/base/time.h"
+#include "dpwa/kvclient/store_client.h"
+
+namespace dpwa::kvstore {
+
+// What became of the pushes and pulls of one step.
+struct ExchangeReport {
+  bool stopped = false;     // told to stop while it waited: not all values have come
+  bool left_out = false;    // the others went on without this worker: the same
+  bool late = false;        // a push came after its round was closed, and was dropped
+  bool not_finite = false;  // a push was refused
+  Duration waited{};
+
+  bool complete() const { return !stopped && !left_out; }
+  void add(const ExchangeReport& other);
+};
+
+// Keys that are pushed and pulled step by step: the parameters of a model, or their gradients. The
+// keys come in the order in which the forward pass needs them, the same on all workers; the first
+// ones have the highest priority. Used by the training thread; ends before the session does, or
+// together with it.
+class StepExchange {
+ public:
+  enum class Values {
+    by_pull,    // asked for once all is pushed; they hold what the type of the store promises
+    with_push,  // the answer to each push brings the value, one way less: dist_async
+  };
+  StepExchange(WorkerSession& session, Values values) : session_(session), values_(values) {}
+
+  // Inits the key: the value of the first worker counts, and only the first init of a key.
+  // `compresses`: see StoreClient::init. Returns its index.
+  std::size_t add(const std::string& name, const at::Tensor& value, bool compresses);
+  // All inits are done. Throws std::runtime_error as WorkerSession::wait_created.
+  void wait_created();
+  std::size_t size() const { return entries_.size(); }
+
+  // At most once for each key and step. Keeps the memory of `gradient` until the step is finished;
+  // its content must not change before.
+  void push(std::size_t index, const at::Tensor& gradient, const kvclient::PushTerms& terms);
+  bool has_pushed(std::size_t index) const { return entries_[index].push.has_value(); }
+
+  // Asks for the values of what was pushed in this step.
+  void pull_pushed(std::uint64_t step);
+  // Asks for the values of all keys, as they are.
+  void pull_all();
+  // After that, of the keys that have ever been updated: with all pushes of steps below `clock`.
+  // The servers would wait for ever for those of a key that nobody pushes.
+  void pull_updated(std::uint64_t clock);
+  // Waits for all of it, and writes what has come to `outs`, by index. Throws std::runtime_error
+  // that names the key when a server refuses a request.
+  ExchangeReport finish(const std::vector<at::Tensor>& outs);
+
+ private:
+  struct Entry {
+    std::string name;
+    std::optional<kvclient::Ticket> init;
+    std::optional<kvclient::Ticket> push;
+    std::optional<kvclient::Ticket> pull;
+    std::uint64_t step = 0;
+    std::uint64_t version = 0;  // of the last value that came
+    at::Tensor lent;
+  };
+  int priority(std::size_t index) const { return -static_cast<int>(index); }
+  bool take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report, const at::Tensor* out);
+
+  WorkerSession& session_;
+  const Values values_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace dpwa::kvstore

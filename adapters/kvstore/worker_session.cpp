@@ -1,0 +1,145 @@
+#include "adapters/kvstore/worker_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "dpwa/base/stop_signal.h"
+#include "dpwa/config/kvstore_type.h"
+#include "dpwa/config/text.h"
+#include "dpwa/log/log.h"
+#include "dpwa/net/peer_address.h"
+#include "dpwa/security/security.h"
+
+namespace dpwa::kvstore {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+constexpr auto look_every = std::chrono::milliseconds(100);
+constexpr auto between_words = std::chrono::seconds(10);
+// After SIGTERM: for an answer that is on its way, so that the step it ends is complete.
+constexpr auto grace = std::chrono::seconds(1);
+constexpr auto leave_limit = std::chrono::milliseconds(500);
+
+kvclient::StoreClientOptions options_of(const Config& config, std::uint64_t incarnation) {
+  const KvstoreConfig& store = config.kvstore;
+  kvclient::StoreClientOptions options;
+  options.cluster = config.cluster;
+  options.self = {config.self, incarnation};
+  for (const NodeEntry& server : store.servers) {
+    options.servers.push_back(
+        {server.name, server.addresses.empty() ? std::vector{server.host} : server.addresses,
+         server.port});
+  }
+  options.engine.merged = merges(store);
+  options.engine.replicas = store.replicas > 0;
+  options.engine.beat = std::min<Duration>(options.engine.beat, store.lost_after / 8);
+  options.compression = store.compression;
+  options.security = make_security(config);
+  options.congestion_control = config.transport.congestion_control;
+  return options;
+}
+
+std::string milliseconds(Duration time) {
+  return std::to_string(time / std::chrono::milliseconds(1)) + " ms";
+}
+
+}  // namespace
+
+WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation)
+    : self_(config.self),
+      start_wait_(config.kvstore.start_wait),
+      servers_(config.kvstore.servers.size()),
+      client_(options_of(config, incarnation)) {}
+
+std::string WorkerSession::problems() const {
+  return config::joined(client_.problems());
+}
+
+bool WorkerSession::look_up(TimePoint began, const std::string& what) {
+  const TimePoint now = Steady::now();
+  if (stop_signal::received() != 0) {
+    if (!stopping_) stopping_ = now;
+    if (now - *stopping_ >= grace) return true;
+  }
+  if (now - std::max(began, told_) < between_words) return false;
+  told_ = now;
+  std::string reason = problems();
+  if (reason.empty()) {
+    std::vector<std::string> others = client_.workers();
+    std::erase(others, self_);
+    reason = "workers that take part: " + (others.empty() ? "no other" : config::joined(others));
+  }
+  log(LogLevel::warn, "kvstore", "waiting for " + what + "; " + reason);
+  return false;
+}
+
+std::uint64_t WorkerSession::join() {
+  const TimePoint began = Steady::now();
+  const TimePoint until = began + start_wait_;
+  client_.join();
+  while (true) {
+    const TimePoint now = Steady::now();
+    if (const auto first = client_.wait_joined(std::min<TimePoint>(until, now + look_every)))
+      return *first;
+    const bool stopped = look_up(began, "the servers to take this worker in");
+    if (!stopped && now < until) continue;
+    std::string reason = problems();
+    if (stopped) {
+      reason = "it was told to stop";
+    } else if (reason.empty()) {
+      reason = "the servers answer, and wait for other workers or servers (kvstore.min_workers)";
+    }
+    throw std::runtime_error("node '" + self_ + "' does not take part after " +
+                             milliseconds(now - began) + ": " + reason);
+  }
+}
+
+void WorkerSession::leave() {
+  client_.leave(Steady::now() + leave_limit);
+}
+
+std::optional<kvclient::Outcome> WorkerSession::wait(kvclient::Ticket ticket,
+                                                     const std::string& what) {
+  const TimePoint began = Steady::now();
+  while (true) {
+    if (auto outcome = client_.wait(ticket, Steady::now() + look_every)) return outcome;
+    if (look_up(began, what)) return std::nullopt;
+  }
+}
+
+void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key) {
+  const TimePoint began = Steady::now();
+  const TimePoint until = began + start_wait_;
+  while (true) {
+    if (const auto outcome = client_.wait(ticket, Steady::now() + look_every)) {
+      if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
+      return;
+    }
+    const bool stopped = look_up(began, "key '" + key + "'");
+    if (!stopped && Steady::now() < until) continue;
+    throw std::runtime_error("key '" + key + "' of node '" + self_ + "' was not made: " +
+                             (stopped ? "told to stop"
+                                      : "the first worker has not sent it within " +
+                                            milliseconds(start_wait_) +
+                                            "; all workers need the same model"));
+  }
+}
+
+bool WorkerSession::wait_until_all_have_left() {
+  const TimePoint began = Steady::now();
+  TimePoint answered = began;
+  while (!client_.workers().empty()) {
+    const TimePoint now = Steady::now();
+    if (client_.problems().size() < servers_) answered = now;
+    if (look_up(began, "the other workers to finish") || now - answered >= start_wait_)
+      return false;
+    std::this_thread::sleep_for(look_every / 10);
+  }
+  return true;
+}
+
+}  // namespace dpwa::kvstore

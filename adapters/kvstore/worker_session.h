@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dpwa/base/time.h"
+#include "dpwa/config/config.h"
+#include "dpwa/kvclient/store_client.h"
+
+namespace dpwa::kvstore {
+
+// The membership of one training process among the workers of the store, and its waits for the
+// servers. A wait ends with an answer or when the process is told to stop; it is logged from time
+// to time, with what is known of the reason. Used by the training thread.
+class WorkerSession {
+ public:
+  // Throws ConfigError when the files of the security section cannot be used.
+  WorkerSession(const Config& config, std::uint64_t incarnation);
+
+  kvclient::StoreClient& client() { return client_; }
+
+  // Takes part from the step that is returned. Throws std::runtime_error, in one line with the
+  // reason, when that takes longer than kvstore.start_wait_ms or the process is told to stop.
+  std::uint64_t join();
+  void leave();
+
+  // The outcome of a call; `what` is for the log. None: told to stop.
+  std::optional<kvclient::Outcome> wait(kvclient::Ticket ticket, const std::string& what);
+  // Of an init. Throws std::runtime_error that names the key when a server refuses it, or nobody
+  // has made it within kvstore.start_wait_ms.
+  void wait_created(kvclient::Ticket ticket, const std::string& key);
+  // Until no worker takes part; this one has left. False: told to stop, or no server has answered
+  // for kvstore.start_wait_ms.
+  bool wait_until_all_have_left();
+
+ private:
+  // Logs that it waits, when that is due. Returns true when the process was told to stop and has
+  // had time for what was about to be answered.
+  bool look_up(TimePoint began, const std::string& what);
+  std::string problems() const;
+
+  const std::string self_;
+  const Duration start_wait_;
+  const std::size_t servers_;
+  kvclient::StoreClient client_;
+  TimePoint told_{};
+  std::optional<TimePoint> stopping_;
+};
+
+}  // namespace dpwa::kvstore

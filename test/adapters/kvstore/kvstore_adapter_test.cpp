@@ -1,0 +1,317 @@
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/utils/clip_grad.h>
+
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter.h"
+#include "test/adapters/collective/training_nodes.h"
+#include "test/adapters/contract.h"
+
+// Workers of the parameter server in one process, with real servers, against a single process that
+// trains on all of their data.
+namespace dpwa {
+
+using namespace test;
+
+namespace {
+
+constexpr int steps = 200;
+constexpr std::int64_t shard = 8;
+
+BackEnd store(std::size_t nodes, std::size_t servers, const std::function<void(Config&)>& tune) {
+  return {"kvstore", nodes,
+          [tune](Config& config) {
+            config.backend = Backend::kvstore;
+            if (tune) tune(config);
+          },
+          servers, true};
+}
+
+// A learning rate that changes at every step.
+void set_rate(torch::optim::Optimizer& optimizer, int step) {
+  for (auto& group : optimizer.param_groups()) {
+    group.options().set_lr(0.05 * (1 - 0.5 * step / steps));
+  }
+}
+
+std::unique_ptr<torch::optim::Optimizer> make(const MakeOptimizer& kind, Net& net) {
+  return kind(net.parameters());
+}
+
+// Rows of step `step`, for a global batch of `rows`.
+std::int64_t row_of(int step, std::int64_t rows, std::int64_t all) {
+  return static_cast<std::int64_t>(step) * rows % (all - rows + 1);
+}
+
+Tensor one_process(const Data& data, std::int64_t batch, const MakeOptimizer& kind,
+                   double clip = 0) {
+  Net net(5);
+  const auto optimizer = make(kind, net);
+  for (int step = 0; step < steps; ++step) {
+    set_rate(*optimizer, step);
+    optimizer->zero_grad();
+    loss_of(net, data, row_of(step, batch, data.x.size(0)), batch).backward();
+    if (clip > 0) torch::nn::utils::clip_grad_norm_(net.parameters(), clip);
+    optimizer->step();
+  }
+  return flat(net);
+}
+
+// The same with a part of each batch on every node: the first one has twice as many rows.
+std::vector<Tensor> nodes_of_store(const BackEnd& back_end, const Data& data,
+                                   const MakeOptimizer& kind, double clip = 0) {
+  const auto nodes = static_cast<std::int64_t>(back_end.nodes);
+  const std::int64_t batch = (nodes + 1) * shard;
+  const auto models = models_of<Net>(static_cast<int>(nodes), 5);
+  std::vector<Tensor> ends(back_end.nodes);
+  run_nodes(back_end, [&](Participant& node) {
+    Net& net = *models[node.index];
+    const auto optimizer = make(kind, net);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    const auto index = static_cast<std::int64_t>(node.index);
+    const std::int64_t rows = index == 0 ? 2 * shard : shard;
+    adapter->set_batch_size(static_cast<std::uint64_t>(rows));
+    for (int step = 0; step < steps; ++step) {
+      set_rate(*optimizer, step);
+      optimizer->zero_grad();
+      const std::int64_t from =
+          row_of(step, batch, data.x.size(0)) + (index == 0 ? 0 : (index + 1) * shard);
+      const Tensor loss = loss_of(net, data, from, rows);
+      loss.backward();
+      if (clip > 0) {
+        adapter->average_gradients();
+        torch::nn::utils::clip_grad_norm_(net.parameters(), clip);
+      }
+      const StepReport report = adapter->step(*optimizer, loss);
+      CHECK(report.participants == (report.outcome == Outcome::averaged ? back_end.nodes : 1));
+    }
+    adapter->finish();
+    ends[node.index] = flat(net);
+  });
+  return ends;
+}
+
+void check_all_near(const std::vector<Tensor>& ends, const Tensor& expected) {
+  for (const Tensor& end : ends) {
+    CHECK(torch::equal(end, ends.front()));
+    CHECK(relative_distance(end, expected) <= 1e-5);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("dist_sync ends where one process with the global batch does") {
+  const Data data = data_of(160);
+  for (const KvstoreUpdate update : {KvstoreUpdate::server, KvstoreUpdate::worker}) {
+    for (const auto& [name, kind] : optimizers()) {
+      INFO(name << (update == KvstoreUpdate::server ? ", server" : ", worker"));
+      const Tensor expected = one_process(data, 4 * shard, kind);
+      const BackEnd back_end = store(3, 2, [&](Config& config) { config.kvstore.update = update; });
+      check_all_near(nodes_of_store(back_end, data, kind), expected);
+    }
+  }
+}
+
+TEST_CASE("clipped gradients of dist_sync are those of the global batch") {
+  const Data data = data_of(160);
+  const auto& [name, kind] = optimizers()[1];
+  const Tensor expected = one_process(data, 3 * shard, kind, 0.05);
+  for (const KvstoreUpdate update : {KvstoreUpdate::server, KvstoreUpdate::worker}) {
+    const BackEnd back_end = store(2, 1, [&](Config& config) { config.kvstore.update = update; });
+    check_all_near(nodes_of_store(back_end, data, kind, 0.05), expected);
+  }
+}
+
+TEST_CASE("dist_async and dist_ssp with one worker train as torch does") {
+  const Data data = data_of(160);
+  for (const KvstoreType type : {KvstoreType::dist_async, KvstoreType::dist_ssp}) {
+    for (const auto& [name, kind] : optimizers()) {
+      INFO(name);
+      const BackEnd back_end = store(1, 1, [&](Config& config) {
+        config.kvstore.type = type;
+        config.kvstore.staleness = type == KvstoreType::dist_ssp ? 3 : 0;
+      });
+      check_all_near(nodes_of_store(back_end, data, kind), one_process(data, 2 * shard, kind));
+    }
+  }
+}
+
+TEST_CASE("compressed gradients train, and all workers have one model") {
+  const Data data = data_of(160);
+  const auto& [name, kind] = optimizers()[0];
+  const Tensor expected = one_process(data, 3 * shard, kind);
+  for (const auto type : {kvstore::Compression::fp16, kvstore::Compression::two_bit}) {
+    const BackEnd back_end =
+        store(2, 1, [&](Config& config) { config.kvstore.compression.type = type; });
+    const auto ends = nodes_of_store(back_end, data, kind);
+    CHECK(torch::equal(ends[0], ends[1]));
+    CHECK(relative_distance(ends[0], expected) < 0.1);
+    CHECK(relative_distance(ends[0], expected) > 0);
+  }
+}
+
+TEST_CASE("a push that is not finite does not count, is reported, and the others go on") {
+  const Data data = data_of(160);
+  run_nodes(store(2, 1, {}), [&](Participant& node) {
+    Net net(5);
+    const auto optimizer = make(optimizers()[0].second, net);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    for (int step = 0; step < 3; ++step) {
+      optimizer->zero_grad();
+      Tensor loss = loss_of(net, data, 0, shard);
+      const bool broken = node.index == 1 && step == 1;
+      if (broken) loss = loss * std::numeric_limits<double>::infinity();
+      loss.backward();
+      const StepReport report = adapter->step(*optimizer, loss);
+      CHECK(report.outcome == (broken ? Outcome::rejected : Outcome::averaged));
+      CHECK(report.refused == (broken ? 1 : 0));
+      CHECK(flat(net).isfinite().all().item<bool>());
+      CHECK(report.clock == step + 1);
+    }
+    adapter->finish();
+  });
+}
+
+TEST_CASE("BatchNorm statistics are the mean over the workers") {
+  struct Normed : torch::nn::Module {
+    torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(6));
+  };
+  std::vector<Tensor> means(2);
+  std::vector<std::shared_ptr<Normed>> models = {std::make_shared<Normed>(),
+                                                 std::make_shared<Normed>()};
+  const Data data = data_of(64);
+  run_nodes(store(2, 1, {}), [&](Participant& node) {
+    Normed& model = *models[node.index];
+    torch::optim::SGD optimizer(model.parameters(), 0.1);
+    const auto adapter = make_adapter(node.config, model);
+    adapter->start();
+    const auto rows = data.x.narrow(0, static_cast<std::int64_t>(node.index) * 32, 32);
+    const Tensor loss = model.norm(rows).square().mean();
+    loss.backward();
+    adapter->step(optimizer, loss);
+    means[node.index] = model.norm->running_mean.clone();
+    adapter->finish();
+  });
+  CHECK(torch::equal(means[0], means[1]));
+  CHECK(torch::allclose(means[0], 0.1 * data.x.mean(0), 1e-4, 1e-6));
+}
+
+TEST_CASE("a worker that joins later takes the current weights and goes on with the others") {
+  const Data data = data_of(160);
+  const auto models = models_of<Net>(2, 5);
+  const auto seed = flat(*models[0]);
+  for (const KvstoreType type : {KvstoreType::dist_sync, KvstoreType::dist_async}) {
+    run_nodes(store(2, 1,
+                    [&](Config& config) {
+                      config.kvstore.type = type;
+                      config.kvstore.min_workers = 1;
+                    }),
+              [&](Participant& node) {
+                Net& net = *models[node.index];
+                const auto optimizer = make(optimizers()[0].second, net);
+                const auto adapter = make_adapter(node.config, net);
+                const auto step = [&] {
+                  optimizer->zero_grad();
+                  const Tensor loss = loss_of(net, data, 0, shard);
+                  loss.backward();
+                  return adapter->step(*optimizer, loss);
+                };
+                if (node.index == 0) {
+                  adapter->start();
+                  for (int i = 0; i < 10; ++i) CHECK(step().clock == i + 1);
+                  CHECK(adapter->place().size == 1);
+                }
+                node.wait_for_all();
+                if (node.index == 1) {
+                  adapter->start();
+                  CHECK(adapter->resume_state().clock >= 10);
+                  CHECK(relative_distance(flat(net), seed) > 1e-3);
+                }
+                while (adapter->place().size < 2) step();
+                CHECK(adapter->place().rank == node.index);
+                for (int i = 0; i < 30; ++i) step();
+                CHECK(adapter->finish().participants == 2);
+              });
+    CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
+  }
+}
+
+TEST_CASE("what does not fit is one line that names it") {
+  const auto problem_of = [](const BackEnd& back_end,
+                             const std::function<void(Participant&)>& body) {
+    std::string problem;
+    std::mutex mutex;
+    run_nodes(back_end, [&](Participant& node) {
+      try {
+        body(node);
+      } catch (const std::runtime_error& error) {
+        const std::scoped_lock lock(mutex);
+        problem = error.what();
+      }
+      node.wait_for_all();
+    });
+    return problem;
+  };
+  SUBCASE("another setting") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      Net net(5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->require_same("--seed", node.index == 0 ? "1" : "2");
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem ==
+          "node 'w2' has --seed 2, and the run another value; accepted: the same on all nodes");
+  }
+  SUBCASE("another shape") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      torch::nn::Linear layer(3, node.index == 0 ? 4 : 5);
+      const auto adapter = make_adapter(node.config, *layer);
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem == "key 'weight' is float32[4,3], worker w2 has float32[5,3]");
+  }
+  SUBCASE("no server") {
+    const auto nowhere = store(1, 0, [](Config& config) {
+      config.kvstore.start_wait = std::chrono::milliseconds(300);
+      NodeEntry server;
+      server.name = "s1";
+      server.port = 1;
+      config.kvstore.servers = {server};
+    });
+    const auto problem = problem_of(nowhere, [](Participant& node) {
+      Net net(5);
+      make_adapter(node.config, net)->start();
+    });
+    CHECK(problem.starts_with("node 'w1' does not take part after 3"));
+    CHECK(problem.find("server 's1': ") != std::string::npos);
+  }
+}
+
+TEST_CASE("a second backward pass after gradients have left is refused") {
+  const Data data = data_of(64);
+  run_nodes(store(1, 1, {}), [&](Participant& node) {
+    Net net(5);
+    const auto optimizer = make(optimizers()[0].second, net);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    loss_of(net, data, 0, shard).backward();
+    adapter->step(*optimizer, {});
+    loss_of(net, data, 0, shard).backward();
+    CHECK_THROWS_AS(loss_of(net, data, 0, shard).backward(), std::logic_error);
+    CHECK_THROWS_AS(adapter->average_gradients(), std::logic_error);
+    CHECK_NOTHROW(adapter->step(*optimizer, {}));
+  });
+}
+
+}  // namespace dpwa
