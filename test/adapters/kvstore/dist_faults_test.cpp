@@ -9,7 +9,6 @@
 #include "test/adapters/kvstore/store_cluster.h"
 #include "test/examples/temporary_directory.h"
 #include "test/process/child_process.h"
-#include "test/support/at_once.h"
 #include "test/support/eventually.h"
 
 // Workers as processes, which are killed and stopped, beside one of this process.
