@@ -1,0 +1,191 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpwa/net/free_ports.h"
+#include "test/process/cluster_run.h"
+#include "test/support/eventually.h"
+
+// Backend kvstore with processes: servers and workers that are killed, frozen and started again
+// while the others train.
+namespace dpwa {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string settings_of(const std::vector<std::uint16_t>& ports, const std::string& more) {
+  std::string servers;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    servers += (i == 0 ? "" : ", ") + ("{name: s" + std::to_string(i + 1)) +
+               ", host: 127.0.0.1, port: " + std::to_string(ports[i]) + "}";
+  }
+  return "backend: kvstore\nkvstore: {lost_after_ms: 1000, servers: [" + servers + "], " + more +
+         "}\n";
+}
+
+class Store {
+ public:
+  Store(std::size_t workers, std::size_t servers, const std::string& more)
+      : run_(workers, settings_of(net::free_ports(servers), more)) {
+    for (std::size_t i = 0; i < servers; ++i) start_server("s" + std::to_string(i + 1));
+  }
+
+  void start_server(const std::string& name) {
+    processes_.erase(name);
+    processes_.emplace(name, test::ChildProcess({DPWA_CLI, "kvserver", "--config",
+                                                 run_.file().string(), "--name", name},
+                                                run_.directory() / (name + ".log")));
+  }
+  void start(const std::string& name, int steps, int step_ms = 10) {
+    processes_.erase(name);
+    processes_.emplace(
+        name, test::ChildProcess({DPWA_COLLECTIVE_TRAINER, run_.file(), name, std::to_string(steps),
+                                  std::to_string(step_ms), "24", output(name)},
+                                 run_.directory() / (name + ".log"), {"OMP_NUM_THREADS=1"}));
+  }
+  void start_all(int steps) {
+    for (const std::string& name : run_.names()) start(name, steps);
+  }
+  test::ChildProcess& at(const std::string& name) { return processes_.at(name); }
+
+  std::vector<Json> lines(const std::string& name) const {
+    std::vector<Json> found;
+    std::ifstream file(output(name));
+    for (std::string line; std::getline(file, line) && !file.eof();)
+      found.push_back(Json::parse(line));
+    return found;
+  }
+  double clock(const std::string& name) const {
+    const auto all = lines(name);
+    return all.empty() || !all.back().contains("clock") ? 0 : all.back()["clock"].get<double>();
+  }
+  bool reaches(const std::string& name, double clock_wanted) const {
+    return test::eventually([&] { return clock(name) >= clock_wanted; }, test::run_patience);
+  }
+  std::string log(const std::string& name) const { return run_.log(name); }
+  std::string logs() const { return run_.logs() + run_.log("s1") + run_.log("s2"); }
+
+  // Every worker ends with 0 and with one model. In merged types all that were averaged had the
+  // same at every clock.
+  void check_end(const std::vector<std::string>& workers, bool merged = true) {
+    for (const std::string& name : workers) {
+      const auto code = at(name).wait(2 * test::run_patience);
+      INFO(logs());
+      REQUIRE(code == 0);
+    }
+    std::map<double, std::uint32_t> sums;
+    for (const std::string& name : workers) {
+      CHECK(lines(name).back()["sum"] == lines(workers.front()).back()["sum"]);
+      for (const Json& line : lines(name)) {
+        if (!merged || !line.contains("clock") || line["outcome"] != "averaged") continue;
+        const auto [known, is_new] = sums.emplace(line["clock"], line["sum"]);
+        CAPTURE(name);
+        CAPTURE(line.dump());
+        CHECK(known->second == line["sum"]);
+      }
+    }
+  }
+  std::size_t count(const std::string& name, const std::string& outcome) const {
+    const auto all = lines(name);
+    return static_cast<std::size_t>(std::ranges::count_if(all, [&](const Json& line) {
+      return line.contains("outcome") && line["outcome"] == outcome;
+    }));
+  }
+
+ private:
+  std::string output(const std::string& name) const { return run_.directory() / (name + ".steps"); }
+
+  test::ClusterRun run_;
+  std::map<std::string, test::ChildProcess> processes_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "dist_sync: a worker that is killed is left out, comes back and goes on with the others") {
+  Store store(3, 1, "type: dist_sync");
+  store.start_all(400);
+  REQUIRE(store.reaches("w2", 40));
+  store.at("w2").signal(SIGKILL);
+  const double then = store.clock("w1");
+  REQUIRE(store.reaches("w1", then + 50));
+  CHECK(store.log("w1").find("worker 'w2' was left out") != std::string::npos);
+  store.start("w2", 400);
+  store.check_end({"w1", "w2", "w3"});
+  CHECK(store.log("w2").find("takes part from step") != std::string::npos);
+}
+
+TEST_CASE("dist_sync: a frozen worker is left out; when it wakes it takes the current weights") {
+  Store store(3, 2, "type: dist_sync");
+  store.start_all(400);
+  REQUIRE(store.reaches("w3", 40));
+  store.at("w3").signal(SIGSTOP);
+  const double then = store.clock("w1");
+  REQUIRE(store.reaches("w1", then + 50));
+  store.at("w3").signal(SIGCONT);
+  store.check_end({"w1", "w2", "w3"});
+  CHECK(store.count("w3", "late") >= 1);
+  CHECK(store.log("w3").find("left out, because this node was silent or hung") !=
+        std::string::npos);
+}
+
+TEST_CASE("replicas: kill -9 of a server while workers train; it is filled again") {
+  for (const std::string type : {"dist_sync", "dist_async"}) {
+    CAPTURE(type);
+    Store store(2, 2, "type: " + type + ", replicas: 1");
+    store.start_all(400);
+    REQUIRE(store.reaches("w1", 60));
+    store.at("s1").signal(SIGKILL);
+    const double then = store.clock("w2");
+    REQUIRE(store.reaches("w2", then + 50));
+    store.start_server("s1");
+    store.check_end({"w1", "w2"}, type == "dist_sync");
+    CHECK(store.lines("w1").back()["participants"] == 2);
+  }
+}
+
+TEST_CASE("dist_ssp: a straggler holds the others back by the staleness, no more") {
+  Store store(2, 1, "type: dist_ssp, staleness: 5");
+  store.start("w1", 60, 40);
+  store.start("w2", 60, 0);
+  REQUIRE(store.reaches("w1", 30));
+  CHECK(store.clock("w2") <= store.clock("w1") + 7);  // its line is written after the step
+  store.check_end({"w1", "w2"}, false);
+}
+
+TEST_CASE("update: worker trains as well, and a worker that comes later is refused in words") {
+  Store store(2, 1, "type: dist_sync, update: worker");
+  store.start_all(150);
+  REQUIRE(store.reaches("w2", 40));
+  store.at("w2").signal(SIGKILL);
+  const double then = store.clock("w1");
+  REQUIRE(store.reaches("w1", then + 20));
+  store.start("w2", 150);
+  CHECK(store.at("w2").wait(test::run_patience) == 1);
+  CHECK(store.log("w2").find("kvstore.update 'worker' does not offer") != std::string::npos);
+  CHECK(store.at("w1").wait(test::run_patience) == 0);
+}
+
+TEST_CASE("SIGTERM ends a worker that waits for servers, and the others do not wait for it") {
+  Store store(2, 1, "type: dist_sync");
+  store.start_all(100000);
+  REQUIRE(store.reaches("w2", 20));
+  store.at("w2").signal(SIGTERM);
+  CHECK(store.at("w2").wait(test::run_patience) == 128 + SIGTERM);
+  const double then = store.clock("w1");
+  REQUIRE(store.reaches("w1", then + 20));
+  store.at("s1").signal(SIGKILL);
+  REQUIRE(test::eventually([&] { return store.log("w1").find("server 's1'") != std::string::npos; },
+                           test::run_patience));
+  store.at("w1").signal(SIGTERM);
+  CHECK(store.at("w1").wait(test::run_patience) == 128 + SIGTERM);
+}
+
+}  // namespace dpwa
