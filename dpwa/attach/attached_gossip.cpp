@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "dpwa/attach/protocol.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wire/messages.h"
@@ -19,6 +20,22 @@ namespace dpwa::attach {
 
 using nlohmann::json;
 using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+// Longer than a node process takes to wake and to copy a small model.
+constexpr auto spin = std::chrono::microseconds(200);
+
+// Returns when an answer is there, or after `spin`. A trainer has nothing else to do until its
+// answer comes, and on an idle processor to be woken takes as long as a small model's answer.
+void expect_soon(int socket) {
+  static const bool alone = usable_processors().size() < 2;  // the node process needs this one
+  const auto until = SteadyClock::now() + spin;
+  while (!alone && !ipc::is_readable(socket) && SteadyClock::now() < until) {
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes) {
   auto memory = MemoryFile::create(bytes, "dpwa-parameters");
@@ -94,6 +111,7 @@ AttachedGossip::Message AttachedGossip::ask(const Message& request, int descript
 }
 
 AttachedGossip::Message AttachedGossip::take_answer() {
+  expect_soon(node_.descriptor());
   const auto message = node_.receive();
   if (!message) throw gone();
   json answer = json::parse(*message, nullptr, /*allow_exceptions=*/false);
