@@ -52,7 +52,7 @@ if [[ $data != synthetic ]] && ! "$python" "$repository/scripts/prepare_svi_data
 fi
 
 folder=$(new_run_folder svi)
-port=$("$python" "$repository/scripts/free_ports.py" "$nodes")
+port=$("$python" "$repository/scripts/free_ports.py" $((nodes + 1)))  # of the nodes, and of one server
 
 # fit DATA RUN TITLE NODES SETTINGS OPTION...: one run; SETTINGS: lines of the cluster file beside its nodes.
 fit() {
@@ -77,6 +77,8 @@ for set in "${sets[@]}"; do
   fit "$set" one_process 'one process, all rows' 1 'backend: "null"'
   # Every back end that trains together. A new one is one more line here, and one in summarize_svi.py.
   fit "$set" collective 'collective' "$nodes" 'backend: collective'
+  fit "$set" kvstore 'kvstore' "$nodes" "backend: kvstore
+kvstore: {servers: [{name: s1, host: 127.0.0.1, port: $((port + nodes))}]}"
   fit "$set" gossip_parameters 'gossip in (m, log s)' "$nodes" 'backend: gossip' --exchange parameters
   fit "$set" gossip_natural 'gossip in natural parameters' "$nodes" 'backend: gossip' --exchange natural
 done

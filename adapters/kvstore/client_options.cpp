@@ -30,6 +30,7 @@ kvclient::StoreClientOptions client_options(const Config& config) {
   options.compression = config.kvstore.compression;
   options.security = make_security(config);
   options.congestion_control = config.transport.congestion_control;
+  options.same_host = config.transport.same_host;
   return options;
 }
 

@@ -55,8 +55,8 @@ void LocalKvstoreAdapter::update(torch::optim::Optimizer& optimizer) {
     LocalStore& store = stores_[group->second];
     if (fresh) store.init({{name, {parameter}}});
     if (!parameter.grad().defined()) continue;
-    store.push({{name, {parameter.grad()}}});
-    store.pull({{name, {parameter}}});
+    store.push({{name, {parameter.grad()}}}, 0)->wait();
+    store.pull({{name, {parameter}}}, 0)->wait();
   }
 }
 
@@ -70,8 +70,8 @@ void LocalKvstoreAdapter::pass_gradients() {
   }
   for (const auto& [name, parameter] : trained_) {
     if (!parameter.grad().defined()) continue;
-    stores_.front().push({{name, {parameter.grad()}}});
-    stores_.front().pull({{name, {parameter.grad()}}});
+    stores_.front().push({{name, {parameter.grad()}}}, 0)->wait();
+    stores_.front().pull({{name, {parameter.grad()}}}, 0)->wait();
   }
 }
 

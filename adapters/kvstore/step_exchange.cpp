@@ -15,6 +15,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
+constexpr std::size_t cache_line = 64;
 constexpr std::uint64_t version_of_init = 1;  // SliceState::version before the first update
 
 // The slices of a value, one after the other.
@@ -59,6 +60,8 @@ std::size_t StepExchange::add(const std::string& name, const at::Tensor& value, 
   const at::Tensor host = dense_on(value, at::kCPU);
   Entry& entry = entries_.emplace_back();
   entry.name = name;
+  entry.bytes = spec.bytes();
+  entry.compresses = compresses && session_.compresses();
   entry.init = session_.client().init(name, spec, const_bytes_of(host), compresses);
   return entries_.size() - 1;
 }
@@ -67,6 +70,24 @@ void StepExchange::wait_created() {
   for (Entry& entry : entries_) {
     if (const auto init = std::exchange(entry.init, std::nullopt))
       session_.wait_created(*init, entry.name);
+  }
+  stage();
+}
+
+void StepExchange::stage() {
+  if (!session_.client().uses_memory()) return;
+  const auto room = [](const Entry& entry) {
+    return entry.compresses ? 0 : (entry.bytes + cache_line - 1) / cache_line * cache_line;
+  };
+  std::size_t total = 0;
+  for (const Entry& entry : entries_) total += room(entry);
+  if (total == 0) return;
+  staging_ = AlignedBuffer::shared(total);
+  session_.client().share(staging_);
+  std::size_t at = 0;
+  for (Entry& entry : entries_) {
+    if (!entry.compresses) entry.staged = staging_.bytes().subspan(at, entry.bytes);
+    at += room(entry);
   }
 }
 
@@ -78,8 +99,13 @@ void StepExchange::push(std::size_t index, const at::Tensor& gradient,
   entry.step = terms.step;
   kvclient::PushTerms own = terms;
   own.wants_value = values_ == Values::with_push;
-  entry.push = session_.client().push(entry.name, const_bytes_of(entry.lent), std::move(own),
-                                      priority(index));
+  std::span<const std::byte> lent = const_bytes_of(entry.lent);
+  if (!entry.staged.empty()) {
+    std::memcpy(entry.staged.data(), lent.data(), lent.size());
+    lent = entry.staged;
+    entry.lent.reset();
+  }
+  entry.push = session_.client().push(entry.name, lent, std::move(own), priority(index));
 }
 
 void StepExchange::pull_pushed(std::uint64_t step) {

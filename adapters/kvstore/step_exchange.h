@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvclient/store_client.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::kvstore {
 
@@ -41,7 +43,9 @@ class StepExchange {
   // Inits the key: the value of the first worker counts, and only the first init of a key.
   // `compresses`: see StoreClient::init. Returns its index.
   std::size_t add(const std::string& name, const at::Tensor& value, bool compresses);
-  // All inits are done. Throws std::runtime_error as WorkerSession::wait_created.
+  // All inits are done. Throws std::runtime_error as WorkerSession::wait_created. From then on
+  // gradients are copied to memory that the servers of this host read, if there are any: one copy
+  // in the cache instead of a way over TCP.
   void wait_created();
   std::size_t size() const { return entries_.size(); }
 
@@ -70,13 +74,18 @@ class StepExchange {
     std::uint64_t step = 0;
     std::uint64_t version = 0;  // of the last value that came
     at::Tensor lent;
+    std::size_t bytes = 0;
+    bool compresses = false;
+    std::span<std::byte> staged;  // of staging_; empty: the gradient is sent from where it is
   };
+  void stage();
   int priority(std::size_t index) const { return -static_cast<int>(index); }
   bool take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report, const at::Tensor* out);
 
   WorkerSession& session_;
   const Values values_;
   std::vector<Entry> entries_;
+  AlignedBuffer staging_;
 };
 
 }  // namespace dpwa::kvstore

@@ -6,12 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/kvstore/client_options.h"
 #include "dpwa/base/stop_signal.h"
-#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/peer_address.h"
-#include "dpwa/security/security.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -25,21 +23,8 @@ constexpr auto grace = std::chrono::seconds(1);
 constexpr auto leave_limit = std::chrono::milliseconds(500);
 
 kvclient::StoreClientOptions options_of(const Config& config, std::uint64_t incarnation) {
-  const KvstoreConfig& store = config.kvstore;
-  kvclient::StoreClientOptions options;
-  options.cluster = config.cluster;
-  options.self = {config.self, incarnation};
-  for (const NodeEntry& server : store.servers) {
-    options.servers.push_back(
-        {server.name, server.addresses.empty() ? std::vector{server.host} : server.addresses,
-         server.port});
-  }
-  options.engine.merged = merges(store);
-  options.engine.replicas = store.replicas > 0;
-  options.engine.beat = std::min<Duration>(options.engine.beat, store.lost_after / 8);
-  options.compression = store.compression;
-  options.security = make_security(config);
-  options.congestion_control = config.transport.congestion_control;
+  kvclient::StoreClientOptions options = client_options(config);
+  options.self.incarnation = incarnation;
   return options;
 }
 
@@ -53,6 +38,7 @@ WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation)
     : self_(config.self),
       start_wait_(config.kvstore.start_wait),
       servers_(config.kvstore.servers.size()),
+      compresses_(config.kvstore.compression.type != Compression::none),
       client_(options_of(config, incarnation)) {}
 
 std::string WorkerSession::problems() const {

@@ -20,6 +20,7 @@ class WorkerSession {
   WorkerSession(const Config& config, std::uint64_t incarnation);
 
   kvclient::StoreClient& client() { return client_; }
+  bool compresses() const { return compresses_; }  // pushes, where a key allows it
 
   // Takes part from the step that is returned. Throws std::runtime_error, in one line with the
   // reason, when that takes longer than kvstore.start_wait_ms or the process is told to stop.
@@ -44,6 +45,7 @@ class WorkerSession {
   const std::string self_;
   const Duration start_wait_;
   const std::size_t servers_;
+  const bool compresses_;
   kvclient::StoreClient client_;
   TimePoint told_{};
   std::optional<TimePoint> stopping_;

@@ -60,6 +60,8 @@ class ServerLink {
   // No memory that target_of() named is written to after this: the connection ends where it is.
   void stop_landing();
 
+  // The server reads pushes from memory that was shared.
+  bool uses_memory() const { return exchange_ != nullptr; }
   const std::string& name() const { return server_.name; }
   // Of the last attempt; empty: connected.
   const std::string& problem() const { return problem_; }

@@ -4,11 +4,9 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 #include "dpwa/kvstore/slices.h"
-#include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/security/security.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -20,9 +18,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto between_ticks = std::chrono::milliseconds(50);
-// A frame that nobody waits for any more may take so long before its connection is closed.
-constexpr auto patience_with_writes = std::chrono::milliseconds(500);
 // Nothing of a snapshot is ever moved over these connections.
 constexpr std::size_t smallest_chunk_bytes = 4096;
 
@@ -292,6 +287,11 @@ std::size_t StoreClient::gone(Duration silent_for) const {
       gone_since_, [&](const auto& each) { return now - each.second >= silent_for; }));
 }
 
+bool StoreClient::uses_memory() const {
+  const MutexLock lock(mutex_);
+  return uses_memory_;
+}
+
 std::vector<std::string> StoreClient::workers() const {
   const MutexLock lock(mutex_);
   return workers_;
@@ -310,163 +310,6 @@ std::uint64_t StoreClient::bytes_pushed() const {
 std::uint64_t StoreClient::bytes_pulled() const {
   const MutexLock lock(mutex_);
   return bytes_pulled_;
-}
-
-// --- I/O thread
-
-void StoreClient::arrived(const kvstore::MemberId& from, std::uint64_t tag,
-                          kvstore::Message message) {
-  if (stopped_) return;
-  engine_.receive(from, tag, std::move(message), SteadyClock::now());
-  pump();
-}
-
-bool StoreClient::is_read(const kvstore::SliceId& slice, std::uint64_t step) const {
-  return std::ranges::any_of(links_, [&](const auto& link) { return link->writes(slice, step); });
-}
-
-void StoreClient::written() {
-  if (!operations_.holds_memory()) return;
-  operations_.release([this](const auto& slice, auto step) { return is_read(slice, step); });
-  pump();
-}
-
-// Servers that still read pushes from it find out, and do not count them.
-void StoreClient::take_memory_back() {
-  for (const AlignedBuffer& memory : shared_) {
-    memory.file()->begin_write();
-    memory.file()->end_write();
-  }
-}
-
-std::span<std::byte> StoreClient::target_of(const kvstore::Answer& answer) {
-  if (stopped_ || answer.epoch != engine_.epoch().number) return {};
-  const bool is_pull = answer.kind == kvstore::AnswerKind::value;
-  return operations_.target(is_pull ? Operations::Kind::pull : Operations::Kind::push, answer.slice,
-                            answer.step);
-}
-
-void StoreClient::left_out() {
-  take_memory_back();
-  for (const auto& link : links_) {
-    link->drop_requests();
-    link->stop_landing();
-  }
-  operations_.leave_out([this](const auto& slice, auto step) { return is_read(slice, step); });
-}
-
-void StoreClient::handle_events() {
-  for (auto& event : engine_.take_events()) {
-    std::visit(
-        [&](auto& content) {
-          using Content = std::decay_t<decltype(content)>;
-          if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined>) {
-            const MutexLock lock(mutex_);
-            first_step_ = content.first_step;
-          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
-            out_ = true;
-            left_out();
-            const MutexLock lock(mutex_);
-            first_step_.reset();
-          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
-            for (const auto& link : links_) link->drop(content.slice, content.step);
-            operations_.handle(content, is_read(content.slice, content.step));
-          } else {
-            if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pulled>) {
-              if (content.values) pulled_ += content.values->size();
-            }
-            operations_.handle(content);
-          }
-        },
-        event);
-  }
-}
-
-void StoreClient::pump() {
-  if (stopped_) return;
-  handle_events();
-  for (auto& message : engine_.take(SteadyClock::now())) {
-    const auto link =
-        std::ranges::find_if(links_, [&](const auto& each) { return each->name() == message.to; });
-    if (link != links_.end()) (*link)->send(message.tag, std::move(message.message));
-  }
-  auto done = operations_.take_done();
-  if (engine_.epoch().number != told_epoch_) {
-    // Another server may answer what the link of a former one is still reading.
-    for (const auto& link : links_) link->stop_landing();
-    tell_epoch();
-  }
-  const MutexLock lock(mutex_);
-  for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
-  bytes_pushed_ = pushed_;
-  bytes_pulled_ = pulled_;
-  changed_.notify_all();
-}
-
-void StoreClient::tell_epoch() {
-  const kvstore::Epoch& epoch = engine_.epoch();
-  std::vector<std::string> names;
-  for (const kvstore::WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
-  note_gone(epoch, SteadyClock::now());
-  const MutexLock lock(mutex_);
-  const auto tell = [this](const std::string& name, const char* what) {
-    if (name != options_.self.name) log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
-  };
-  if (told_epoch_ != 0) {
-    for (const std::string& name : workers_) {
-      if (std::ranges::count(names, name) == 0)
-        tell(name, "was left out: it has left, is silent or hangs");
-    }
-    for (const std::string& name : names) {
-      if (std::ranges::count(workers_, name) == 0) tell(name, "takes part from now on");
-    }
-  }
-  workers_ = std::move(names);
-  told_epoch_ = epoch.number;
-}
-
-// A worker that is in no epoch any more, and servers that are down or do not answer.
-void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
-  const MutexLock lock(mutex_);
-  const auto note = [&](const std::string& name, bool gone) DPWA_REQUIRES(mutex_) {
-    if (gone) {
-      gone_since_.try_emplace(name, now);
-    } else {
-      gone_since_.erase(name);
-    }
-  };
-  for (const std::string& name : workers_) note(name, epoch.worker(name) == nullptr);
-  for (const kvstore::WorkerEntry& worker : epoch.workers) note(worker.id.name, false);
-  for (const auto& link : links_) {
-    const auto place = epoch.server(link->name());
-    const bool down =
-        epoch.number != 0 && place && epoch.servers[*place].state == kvstore::ServerState::down;
-    note(link->name(), down || !link->problem().empty());
-  }
-}
-
-void StoreClient::tick() {
-  if (stopped_) return;
-  const TimePoint now = SteadyClock::now();
-  engine_.tick(now);
-  if (operations_.holds_memory()) {
-    for (const auto& link : links_) link->break_off(now - patience_with_writes);
-  }
-  note_gone(engine_.epoch(), now);
-  std::vector<std::string> problems;
-  for (const auto& link : links_) {
-    if (!link->problem().empty())
-      problems.push_back("server '" + link->name() + "': " + link->problem());
-  }
-  {
-    const MutexLock lock(mutex_);
-    problems_ = std::move(problems);
-  }
-  pump();
-  ticks_.expires_after(between_ticks);
-  ticks_.async_wait([this](const boost::system::error_code& cancelled) {
-    if (!cancelled) tick();
-  });
 }
 
 }  // namespace dpwa::kvclient

@@ -76,6 +76,8 @@ class StoreClient : private LinkEvents {
   // them over TCP; it is kept until the destructor. Memory that is not shared (AlignedBuffer) is
   // ignored, and so is a server that is elsewhere.
   void share(const AlignedBuffer& memory);
+  // Whether a server reads shared memory. Known once it has answered, such as to an init.
+  bool uses_memory() const;
 
   // Once for each key. Copies the values. `compresses`: pushes travel as StoreClientOptions says,
   // else as they are.
@@ -166,6 +168,7 @@ class StoreClient : private LinkEvents {
   Condition changed_;
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
+  bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
   std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);

@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "dpwa/net/free_ports.h"
 #include "test/process/cluster_run.h"
 
 // Variational inference by processes: one model whose posterior is known, under each back end.
@@ -17,16 +19,39 @@ struct BackEnd {
   std::string name;
   std::string settings;  // of the cluster file
   std::size_t most_nodes;
+  std::size_t servers = 0;  // of the parameter server
 };
 
 const BackEnd null{"null", "backend: \"null\"", 1};
 // The nodes train apart; the final average of natural parameters is exact.
 const BackEnd gossip{"gossip", "gossip: {pull_probability: 0, finish_wait_ms: 60s}", 4};
 const BackEnd collective{"collective", "backend: collective\ncollective: {start_wait_ms: 60s}", 4};
+const BackEnd kvstore{"kvstore", "backend: kvstore", 4, 2};
+
+// The section of the servers s1, s2, ... on free ports of this host.
+std::string servers_of(const BackEnd& back_end) {
+  if (back_end.servers == 0) return {};
+  std::string entries;
+  std::size_t number = 0;
+  for (const std::uint16_t port : net::free_ports(back_end.servers)) {
+    entries += (number == 0 ? "" : ", ") + ("{name: s" + std::to_string(number + 1)) +
+               ", host: 127.0.0.1, port: " + std::to_string(port) + "}";
+    ++number;
+  }
+  return "\nkvstore: {start_wait_ms: 60s, lost_after_ms: 30s, servers: [" + entries + "]}";
+}
 
 class Nodes {
  public:
-  Nodes(const BackEnd& back_end, std::size_t count) : run_(count, back_end.settings) {}
+  Nodes(const BackEnd& back_end, std::size_t count)
+      : run_(count, back_end.settings + servers_of(back_end)) {
+    for (std::size_t i = 1; i <= back_end.servers; ++i) {
+      const std::string name = "s" + std::to_string(i);
+      servers_.emplace_back(
+          std::vector<std::string>{DPWA_CLI, "kvserver", "--config", run_.file(), "--name", name},
+          run_.directory() / (name + ".log"));
+    }
+  }
 
   void start(const std::vector<std::string>& rows) {
     for (std::size_t i = 0; i < run_.names().size(); ++i) {
@@ -53,6 +78,7 @@ class Nodes {
   std::string output(const std::string& name) const { return run_.directory() / (name + ".json"); }
 
   test::ClusterRun run_;
+  std::vector<test::ChildProcess> servers_;
   std::vector<test::ChildProcess> nodes_;
 };
 
@@ -93,6 +119,10 @@ TEST_CASE("the exact posterior is found by one to four processes that gossip") {
 
 TEST_CASE("the exact posterior is found by one to four processes of backend collective") {
   find_posterior(collective);
+}
+
+TEST_CASE("the exact posterior is found by one to four workers of a parameter server") {
+  find_posterior(kvstore);
 }
 
 TEST_CASE("workers of backend collective that hold other data are refused in one line") {

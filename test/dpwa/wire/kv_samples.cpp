@@ -9,8 +9,6 @@
 namespace dpwa::wire {
 namespace {
 
-constexpr std::uint32_t id = 0x01020304;
-
 kvstore::Bytes bytes(std::size_t count) {
   kvstore::Bytes values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::byte>(i + 1);
@@ -143,7 +141,7 @@ std::vector<Sample> kv_samples() {
       {"kv_push_mapped", push_mapped},
       {"kv_answer_mapped", answer_mapped}};
   std::vector<Sample> all;
-  for (const auto& [name, message] : messages) all.push_back({name, frame_of(message, id)});
+  for (const auto& [name, message] : messages) all.push_back({name, frame_of(message, request_id)});
   return all;
 }
 

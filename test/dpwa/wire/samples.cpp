@@ -11,8 +11,6 @@
 namespace dpwa::wire {
 namespace {
 
-constexpr std::uint32_t id = 0x01020304;
-
 // Of the encoded snapshots: two dtypes that they shorten in one way each, and one that they do not.
 const Manifest& encoded_manifest() {
   static const Manifest manifest({{"w", DType::float32, BlendRule::interpolate, {1030}},
@@ -34,7 +32,7 @@ void append_chunk(std::vector<std::byte>& frame, std::span<const std::byte> payl
 
 // Head, and chunks whose payload is 0, 1, 2, ... modulo 251.
 std::vector<std::byte> snapshot_frame(const SnapshotHead& head) {
-  std::vector<std::byte> frame = encode(head, id);
+  std::vector<std::byte> frame = encode(head, request_id);
   std::vector<std::byte> payload(head.length);
   for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i % 251);
   for (std::uint64_t at = 0; at < head.length; at += head.chunk_bytes) {
@@ -63,7 +61,7 @@ std::vector<std::byte> encoded_frame(Codec codec) {
   head.length = manifest.total_bytes() - head.offset;
   const ByteRange range{head.offset, head.length};
   const auto payload_sum = payload_bytes(manifest, codec, range, head.chunk_bytes);
-  std::vector<std::byte> frame = encode(head, id, payload_sum);
+  std::vector<std::byte> frame = encode(head, request_id, payload_sum);
   for (std::uint64_t at = 0; at < head.length; at += head.chunk_bytes) {
     const ByteRange part = part_of(head, at);
     std::vector<std::byte> payload(payload_bytes(manifest, codec, part));
@@ -204,36 +202,36 @@ std::vector<Sample> samples() {
   const std::string reason =
       "tensor 3 'fc2.weight' is float32[10,128] here and float32[10,256] there";
   std::vector<Sample> all = {
-      {"hello_node", encode(sample_hello(), id)},
-      {"hello_observer", encode(observer, id)},
-      {"welcome", encode(sample_welcome(), id)},
-      {"welcome_without_offer", encode(without_offer, id)},
-      {"reject", encode(Reject{RejectCode::model, reason}, id)},
-      {"manifest_request", encode_empty(MessageType::manifest_request, id)},
-      {"manifest", encode(sample_manifest(), id)},
-      {"pull", encode(pull, id)},
-      {"pull_full", encode(full, id)},
-      {"pull_final_average", encode(last_pull, id)},
-      {"pull_int8", encode(encoded_pull, id)},
+      {"hello_node", encode(sample_hello(), request_id)},
+      {"hello_observer", encode(observer, request_id)},
+      {"welcome", encode(sample_welcome(), request_id)},
+      {"welcome_without_offer", encode(without_offer, request_id)},
+      {"reject", encode(Reject{RejectCode::model, reason}, request_id)},
+      {"manifest_request", encode_empty(MessageType::manifest_request, request_id)},
+      {"manifest", encode(sample_manifest(), request_id)},
+      {"pull", encode(pull, request_id)},
+      {"pull_full", encode(full, request_id)},
+      {"pull_final_average", encode(last_pull, request_id)},
+      {"pull_int8", encode(encoded_pull, request_id)},
       {"snapshot", snapshot_frame(sample_head())},
       {"snapshot_fp16", encoded_frame(Codec::fp16)},
       {"snapshot_bf16", encoded_frame(Codec::bf16)},
       {"snapshot_int8", encoded_frame(Codec::int8)},
       {"snapshot_final_empty", snapshot_frame(last)},
-      {"not_modified", encode_empty(MessageType::not_modified, id)},
-      {"not_ready", encode_empty(MessageType::not_ready, id)},
-      {"not_fresh", encode_empty(MessageType::not_fresh, id)},
-      {"busy", encode_empty(MessageType::busy, id)},
-      {"error", encode(Error{"range is not in the snapshot"}, id)},
-      {"status_request", encode_empty(MessageType::status_request, id)},
-      {"mapped", encode(sample_mapped(), id)},
-      {"mapped_final", encode(mapped_final, id)},
-      {"members", encode(sample_members(), id)},
-      {"release", encode(Release{true}, id)},
-      {"release_unread", encode(Release{false}, id)},
-      {"share", encode(Share{7, 32 << 20}, id)},
-      {"shared", encode(Shared{7}, id)},
-      {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, id)},
+      {"not_modified", encode_empty(MessageType::not_modified, request_id)},
+      {"not_ready", encode_empty(MessageType::not_ready, request_id)},
+      {"not_fresh", encode_empty(MessageType::not_fresh, request_id)},
+      {"busy", encode_empty(MessageType::busy, request_id)},
+      {"error", encode(Error{"range is not in the snapshot"}, request_id)},
+      {"status_request", encode_empty(MessageType::status_request, request_id)},
+      {"mapped", encode(sample_mapped(), request_id)},
+      {"mapped_final", encode(mapped_final, request_id)},
+      {"members", encode(sample_members(), request_id)},
+      {"release", encode(Release{true}, request_id)},
+      {"release_unread", encode(Release{false}, request_id)},
+      {"share", encode(Share{7, 32 << 20}, request_id)},
+      {"shared", encode(Shared{7}, request_id)},
+      {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, request_id)},
   };
   for (Sample& sample : kv_samples()) all.push_back(std::move(sample));
   return all;

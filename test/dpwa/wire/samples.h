@@ -17,6 +17,9 @@ struct Sample {
   std::string name;
   std::vector<std::byte> frame;
 };
+// Of all frames.
+inline constexpr std::uint32_t request_id = 0x01020304;
+
 std::vector<Sample> samples();
 // Of these, those of the key-value store, and their bounds.
 std::vector<Sample> kv_samples();
