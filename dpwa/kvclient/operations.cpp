@@ -84,16 +84,23 @@ void Operations::handle(const Engine::Passed& event) {
   barriers_.erase(barriers_.begin(), end);
 }
 
-// The event does not tell which request it was: the oldest of the slice.
 void Operations::handle(Engine::Failed& event) {
-  auto oldest = parts_.end();
-  for (auto each = parts_.begin(); each != parts_.end(); ++each) {
-    if (each->first.slice != event.slice) continue;
-    if (oldest == parts_.end() || each->second.front() < oldest->second.front()) oldest = each;
-  }
-  if (oldest == parts_.end()) return;
-  const Part part = oldest->first;
-  finish(part, {.kind = event.kind, .problem = std::move(event.problem)});
+  const auto kind = [&] {
+    using enum Engine::RequestKind;
+    switch (event.request) {
+      case init:
+        return Kind::init;
+      case push:
+        return Kind::push;
+      case pull:
+        return Kind::pull;
+      case state:
+        break;
+    }
+    return Kind::state;
+  }();
+  finish({kind, event.slice, event.clock},
+         {.kind = event.kind, .problem = std::move(event.problem)});
 }
 
 void Operations::leave_out(const std::function<bool(const SliceId&, std::uint64_t)>& holds) {

@@ -287,12 +287,26 @@ void WorkerEngine::drop_requests() {
   }
 }
 
+WorkerEngine::Failed WorkerEngine::failed(const Request& request, Answer& answer) {
+  Failed event{RequestKind::init, answer.slice, 0, answer.kind, std::move(answer.problem)};
+  if (const auto* push = std::get_if<Push>(&request.content)) {
+    event.request = RequestKind::push;
+    event.clock = push->step;
+  } else if (const auto* pull = std::get_if<Pull>(&request.content)) {
+    event.request = RequestKind::pull;
+    event.clock = pull->clock;
+  } else if (std::holds_alternative<StateMessage>(request.content)) {
+    event.request = RequestKind::state;
+  }
+  return event;
+}
+
 void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
   const auto found = requests_.find(tag);
   if (found == requests_.end()) return;
   if (slice_of(found->second) != answer.slice) return;
   if (is_error(answer.kind)) {
-    events_.push_back(Failed{answer.slice, answer.kind, std::move(answer.problem)});
+    events_.push_back(failed(found->second, answer));
     erase(found);
     return;
   }

@@ -104,8 +104,11 @@ class WorkerEngine {
   struct Passed {
     std::uint64_t barriers = 0;
   };
+  enum class RequestKind : std::uint8_t { init, push, pull, state };
   struct Failed {
+    RequestKind request = RequestKind::init;
     SliceId slice;
+    std::uint64_t clock = 0;  // of a pull, or the step of a push
     AnswerKind kind = AnswerKind::unknown_key;
     std::string problem;
   };
@@ -150,6 +153,7 @@ class WorkerEngine {
   void send_from(Queue& queue, TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch();
+  static Failed failed(const Request& request, Answer& answer);
   void answered(std::uint64_t tag, Answer& answer);
   void state_given(std::uint64_t tag, StateMessage& state);
   void push_answered(Requests::iterator request, Answer& answer);

@@ -122,7 +122,7 @@ TEST_CASE(
   CHECK(store.log("w2").find("takes part from step") != std::string::npos);
 }
 
-TEST_CASE("dist_sync: a frozen worker is left out; when it wakes it takes the current weights") {
+TEST_CASE("dist_sync: a frozen worker is left out, and when it wakes it takes the current weights") {
   Store store(3, 2, "type: dist_sync");
   store.start_all(400);
   REQUIRE(store.reaches("w3", 40));
@@ -136,7 +136,7 @@ TEST_CASE("dist_sync: a frozen worker is left out; when it wakes it takes the cu
         std::string::npos);
 }
 
-TEST_CASE("replicas: kill -9 of a server while workers train; it is filled again") {
+TEST_CASE("replicas: kill -9 of a server while workers train, and it is filled again") {
   for (const std::string type : {"dist_sync", "dist_async"}) {
     CAPTURE(type);
     Store store(2, 2, "type: " + type + ", replicas: 1");

@@ -226,7 +226,7 @@ TEST_CASE("a disk that takes no snapshot is named once, and training and old sna
   CHECK(training.until([&] { return servers.snapshot() > before; }));
 }
 
-TEST_CASE("a damaged snapshot is named and an older one taken; a foreign one ends the server") {
+TEST_CASE("a damaged snapshot is named and an older one taken, a foreign one ends the server") {
   ServerProcesses servers(with_snapshots());
   std::optional<OneWorker> training(std::in_place, servers.config(), 4000);
   REQUIRE(training->until([&] { return servers.snapshots("s2").size() == 2; }));

@@ -38,9 +38,9 @@ using net::Failure;
 using test::ServedNode;
 using wire::MessageType;
 
-constexpr auto get = static_cast<MessageType>(64);  // a name
-constexpr auto value = static_cast<MessageType>(65);
-constexpr auto barrier = static_cast<MessageType>(95);  // answered by itself, for all at once
+constexpr auto get = static_cast<MessageType>(100);  // a name
+constexpr auto value = static_cast<MessageType>(101);
+constexpr auto barrier = static_cast<MessageType>(102);  // answered by itself, for all at once
 constexpr std::size_t longest_name = 32;
 constexpr std::size_t longest_value = std::size_t{8} << 20;
 
@@ -252,7 +252,7 @@ TEST_CASE("a message type that no handler serves, or that is too long, ends the 
   Worker worker(keys.node.port());
   Worker::Answer answer;
   SUBCASE("no handler has it") {
-    worker.ask(answer, static_cast<MessageType>(66));
+    worker.ask(answer, static_cast<MessageType>(103));
   }
   SUBCASE("longer than its handler takes") {
     worker.ask(answer, get, std::string(longest_name + 1, 'x'));
