@@ -69,6 +69,7 @@ TEST_CASE("one node trains as torch does, with an optimizer that was made and us
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
     if (back_end.nodes != 1) return;
     const auto trains_as_torch = [&](Participant& node, const auto& make_optimizer) {
+      CAPTURE(back_end.name);
       Net model(3, device);
       Net plain(3, device);
       Circle circle(5, device);
@@ -102,9 +103,11 @@ TEST_CASE("one node trains as torch does, with an optimizer that was made and us
     };
     run_nodes(back_end, [&](Participant& node) { trains_as_torch(node, momentum_sgd); });
     run_nodes(back_end, [&](Participant& node) {
+      // eps: the gradient of a bias before BatchNorm is the noise of rounding, which Adam would
+      // make as large as any other.
       trains_as_torch(node, [](Net& model) {
         return std::make_unique<torch::optim::Adam>(model.parameters(),
-                                                    torch::optim::AdamOptions(0.01));
+                                                    torch::optim::AdamOptions(0.01).eps(1e-4));
       });
     });
   });
