@@ -105,8 +105,7 @@ void collect(const Json& value, const std::string& label, std::vector<Figure>& f
     // Raw loops, DDP and other peers are references of the same run: their figures are not compared
     // over time.
     const bool plain = key == "windows" || key == "settings" || key == "noise" || key == "raw" ||
-                       key == "checked_raw" ||
-                       key == "ddp" || key == "gloo" || key == "ps_lite" ||
+                       key == "checked_raw" || key == "ddp" || key == "gloo" || key == "ps_lite" ||
                        std::ranges::any_of(known_figures, [&](const KnownFigure& known) {
                          return known.key == key;
                        });

@@ -122,7 +122,8 @@ TEST_CASE(
   CHECK(store.log("w2").find("takes part from step") != std::string::npos);
 }
 
-TEST_CASE("dist_sync: a frozen worker is left out, and when it wakes it takes the current weights") {
+TEST_CASE(
+    "dist_sync: a frozen worker is left out, and when it wakes it takes the current weights") {
   Store store(3, 2, "type: dist_sync");
   store.start_all(400);
   REQUIRE(store.reaches("w3", 40));
