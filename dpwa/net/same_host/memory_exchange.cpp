@@ -32,12 +32,17 @@ std::span<const std::byte> MemoryExchange::bytes(std::uint32_t number, std::uint
 
 void MemoryExchange::send(Outgoing next) {
   outgoing_.push_back(std::move(next));
-  if (writing_ || !socket_.is_open()) return;
+  write_what_waits();
+}
+
+void MemoryExchange::write_what_waits() {
+  if (writing_ || outgoing_.empty() || !socket_.is_open()) return;
   writing_ = true;
   auto self = shared_from_this();
   asio::co_spawn(socket_.socket().get_executor(), write(), [self](std::exception_ptr failure) {
     self->writing_ = false;
     net::rethrow(std::move(failure));
+    self->write_what_waits();  // what was sent since write() saw that nothing is left
   });
 }
 

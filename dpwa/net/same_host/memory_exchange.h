@@ -63,6 +63,7 @@ class MemoryExchange : public std::enable_shared_from_this<MemoryExchange> {
     std::uint64_t bytes = 0;
   };
   void send(Outgoing next);
+  void write_what_waits();
   boost::asio::awaitable<void> write();
   std::string take(const net::Frame& frame);
 
