@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dpwa/net/connect.h"
+#include "dpwa/net/frame_io.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/network.h"
 
@@ -47,8 +48,9 @@ void PeerChannel::hang_up() {
 }
 
 asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
+  const std::uint32_t request_id = next_request_id_++;
   auto welcome = co_await net::open_connection(stream_, local_, address_, congestion_control_,
-                                               next_request_id_++);
+                                               request_id);
   if (welcome) {
     if (address_.name.empty()) address_.name = welcome->node;
     incarnation_ = welcome->incarnation;
