@@ -54,7 +54,7 @@ class StoreServer::Thread {
   ~Thread() { stop(); }
 
   void start(Duration patience) {
-    port_ = run_->listen(patience);
+    port_ = current()->listen(patience);
     thread_ = start_background_thread([this] { serve(); });
   }
 
