@@ -70,8 +70,8 @@ kvstore::ValueSpec read_spec(Reader& in) {
 }
 
 void write_options(Writer& out, const kvstore::Bytes& options) {
-  if (!options.empty() && !kvstore::decode_options(options)) {
-    throw std::invalid_argument("options of no optimizer");
+  if (!options.empty() && options.size() != kvstore::options_bytes) {
+    throw std::invalid_argument("options of an optimizer have 0 or 96 bytes");
   }
   out.u16(static_cast<std::uint16_t>(options.size()));
   for (const std::byte each : options) out.u8(std::to_integer<std::uint8_t>(each));
