@@ -49,8 +49,8 @@ void PeerChannel::hang_up() {
 
 asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
   const std::uint32_t request_id = next_request_id_++;
-  auto welcome = co_await net::open_connection(stream_, local_, address_, congestion_control_,
-                                               request_id);
+  auto welcome =
+      co_await net::open_connection(stream_, local_, address_, congestion_control_, request_id);
   if (welcome) {
     if (address_.name.empty()) address_.name = welcome->node;
     incarnation_ = welcome->incarnation;
