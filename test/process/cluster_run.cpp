@@ -32,6 +32,16 @@ std::string read(const std::filesystem::path& file) {
 
 }  // namespace
 
+std::string server_entries(std::size_t servers) {
+  std::string entries;
+  for (const std::uint16_t port : net::free_ports(servers)) {
+    const std::string name = "s" + std::to_string(std::ranges::count(entries, '{') + 1);
+    entries += (entries.empty() ? "" : ", ") + ("{name: " + name) +
+               ", host: 127.0.0.1, port: " + std::to_string(port) + "}";
+  }
+  return "[" + entries + "]";
+}
+
 bool holds_in_time(const std::function<bool()>& condition) {
   constexpr auto pause = std::chrono::milliseconds(10);
   const auto deadline = std::chrono::steady_clock::now() + run_patience;

@@ -21,6 +21,9 @@ inline constexpr std::chrono::seconds run_patience(120);
 // to leave the processors to the cluster.
 bool holds_in_time(const std::function<bool()>& condition);
 
+// The list of kvstore.servers: s1, s2, ... on free ports of this host.
+std::string server_entries(std::size_t servers);
+
 // A cluster of vector trainer processes w1, w2, ... on free loopback ports, in a temporary
 // directory. Without a number of steps they train until finish().
 class ClusterRun {

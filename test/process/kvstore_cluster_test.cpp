@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/net/free_ports.h"
 #include "test/process/cluster_run.h"
 #include "test/support/eventually.h"
 
@@ -20,20 +19,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string settings_of(const std::vector<std::uint16_t>& ports, const std::string& more) {
-  std::string servers;
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    servers += (i == 0 ? "" : ", ") + ("{name: s" + std::to_string(i + 1)) +
-               ", host: 127.0.0.1, port: " + std::to_string(ports[i]) + "}";
-  }
-  return "backend: kvstore\nkvstore: {lost_after_ms: 1000, servers: [" + servers + "], " + more +
-         "}\n";
+std::string settings_of(std::size_t servers, const std::string& more) {
+  return "backend: kvstore\nkvstore: {lost_after_ms: 1000, servers: " +
+         test::server_entries(servers) + ", " + more + "}\n";
 }
 
 class Store {
  public:
   Store(std::size_t workers, std::size_t servers, const std::string& more)
-      : run_(workers, settings_of(net::free_ports(servers), more)) {
+      : run_(workers, settings_of(servers, more)) {
     for (std::size_t i = 0; i < servers; ++i) start_server("s" + std::to_string(i + 1));
   }
 

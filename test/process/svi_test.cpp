@@ -2,13 +2,11 @@
 
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "dpwa/net/free_ports.h"
 #include "test/process/cluster_run.h"
 
 // Variational inference by processes: one model whose posterior is known, under each back end.
@@ -28,17 +26,10 @@ const BackEnd gossip{"gossip", "gossip: {pull_probability: 0, finish_wait_ms: 60
 const BackEnd collective{"collective", "backend: collective\ncollective: {start_wait_ms: 60s}", 4};
 const BackEnd kvstore{"kvstore", "backend: kvstore", 4, 2};
 
-// The section of the servers s1, s2, ... on free ports of this host.
 std::string servers_of(const BackEnd& back_end) {
   if (back_end.servers == 0) return {};
-  std::string entries;
-  std::size_t number = 0;
-  for (const std::uint16_t port : net::free_ports(back_end.servers)) {
-    entries += (number == 0 ? "" : ", ") + ("{name: s" + std::to_string(number + 1)) +
-               ", host: 127.0.0.1, port: " + std::to_string(port) + "}";
-    ++number;
-  }
-  return "\nkvstore: {start_wait_ms: 60s, lost_after_ms: 30s, servers: [" + entries + "]}";
+  return "\nkvstore: {start_wait_ms: 60s, lost_after_ms: 30s, servers: " +
+         test::server_entries(back_end.servers) + "}";
 }
 
 class Nodes {
