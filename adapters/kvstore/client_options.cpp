@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/config/store_settings.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::kvstore {
@@ -26,6 +27,7 @@ kvclient::StoreClientOptions client_options(const Config& config) {
   const ShardRules rules = rules_of(config);
   options.engine.merged = rules.merged;
   options.engine.replicas = rules.replicas;
+  options.engine.settings = shared_store_settings(config);
   options.engine.beat = std::min<Duration>(options.engine.beat, config.kvstore.lost_after / 8);
   options.compression = config.kvstore.compression;
   options.security = make_security(config);

@@ -69,6 +69,17 @@ Outcome DistStore::wait(Ticket ticket) {
   return *std::move(outcome);
 }
 
+bool DistStore::join_until(TimePoint until) {
+  while (!client_->wait_joined(std::min<TimePoint>(until, SteadyClock::now() + between_looks))) {
+    const auto refusal = client_->refusal();
+    if (refusal && (refusal->kind == AnswerKind::other_settings ||
+                    refusal->last - refusal->first >= 2 * config_.kvstore.lost_after))
+      throw KVStoreError("worker " + config_.self + " is not taken in: " + refusal->problem);
+    if (SteadyClock::now() >= until) return false;
+  }
+  return true;
+}
+
 void DistStore::check_takes_part() {
   forget_abandoned();
   if (left_out_ || !client_->takes_part()) take_part_again();
@@ -81,8 +92,7 @@ void DistStore::take_part_again() {
   computes(false);
   for (bool aligned = false; !aligned;) {
     client_->join();
-    while (!client_->wait_joined(SteadyClock::now() + between_looks)) {
-    }
+    join_until(TimePoint::max());
     left_out_ = false;
     aligned = true;
     for (auto& [key, value] : values_) {

@@ -53,7 +53,7 @@ DistStore::DistStore(const Config& config)
   options.engine.own_steps = true;
   client_ = std::make_unique<kvclient::StoreClient>(std::move(options));
   client_->join();
-  if (!client_->wait_joined(SteadyClock::now() + config.kvstore.start_wait)) {
+  if (!join_until(SteadyClock::now() + config.kvstore.start_wait)) {
     std::string why = "worker " + config.self +
                       ": the servers and the workers that the first step " +
                       "waits for are not there within kvstore.start_wait_ms";

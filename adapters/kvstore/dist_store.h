@@ -81,6 +81,8 @@ class DistStore : public Store {
   kvclient::Outcome wait(kvclient::Ticket ticket);
   void take_part_again();
   void check_takes_part();
+  // False: not by then. Throws KVStoreError when servers refuse this worker for good.
+  bool join_until(TimePoint until);
   // Drops the pushes that are over. Throws KVStoreError for the first that was refused.
   void reap(Value& value);
   bool look_at(PushUnderWay& push);

@@ -19,9 +19,24 @@
 namespace dpwa {
 namespace {
 
-// A number of 52 bits, which float64 holds exactly, for a setting and its value.
+// A number of 52 bits, which float64 holds exactly, for a setting and its value: below 0 for a
+// whole number, which can be told, and otherwise a digest.
 double number_of(const std::string& what, const std::string& value) {
+  constexpr std::size_t most_digits = 15;
+  const bool is_number = !value.empty() && value.size() <= most_digits &&
+                         std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
+  if (is_number) return -1 - static_cast<double>(std::stoull(value));
   return static_cast<double>(kvstore::Key(what + "=" + value).hash() >> 12U);
+}
+
+std::string value_of(double number) {
+  if (!(number < 0)) return "another value";
+  return std::to_string(static_cast<std::uint64_t>(-1 - number));
+}
+
+// Of workers that do not step together: all else may differ.
+bool is_of_data(const std::pair<std::string, std::string>& setting) {
+  return setting.first == "data" || setting.first == "--data";
 }
 
 }  // namespace
@@ -75,8 +90,9 @@ void KvstoreAdapter::start() {
     }
     make_weights();
     if (!by_servers()) make_gradients();
-    step_ = first;
-    const kvstore::ExchangeReport pulled = take_weights(first);
+    step_ = session_->first_step();
+    kvstore::ExchangeReport pulled = take_weights(step_);
+    if (step_ != first && !by_servers()) pulled.left_out = true;  // the others have gone on
     if (pulled.stopped) throw std::runtime_error("node '" + config_.self + "' was told to stop");
     if (pulled.left_out) rejoin();
     compare_settings();
@@ -108,8 +124,7 @@ void KvstoreAdapter::make_weights() {
   }
   buffers_.add_to(*weights_);
   for (const at::Tensor& value : buffers_.outs()) outs_.push_back(value);
-  // Workers that do not step together may differ.
-  if (!merged()) settings_.clear();
+  if (!merged()) std::erase_if(settings_, [](const auto& each) { return !is_of_data(each); });
   std::vector<double> numbers = {clock_};
   for (const auto& [what, value] : settings_) numbers.push_back(number_of(what, value));
   own_run_ = at::empty({static_cast<std::int64_t>(numbers.size())}, at::kDouble);
@@ -136,8 +151,15 @@ void KvstoreAdapter::compare_settings() const {
   for (std::size_t i = 0; i < settings_.size(); ++i) {
     if (own[i + 1] == theirs[i + 1]) continue;
     const auto& [what, value] = settings_[i];
-    throw std::runtime_error("node '" + config_.self + "' has " + what + " " + value +
-                             ", and the run another value; accepted: the same on all nodes");
+    const std::string words = "node '" + config_.self + "' has " + what + " " + value +
+                              ", and the run " + value_of(theirs[i + 1]);
+    if (!merged()) {
+      log(LogLevel::warn, "kvstore", words + ": its model is trained on both");
+      continue;
+    }
+    throw std::runtime_error(words +
+                             "; accepted: the same on all nodes, and as before where the servers "
+                             "go on from a snapshot");
   }
 }
 
@@ -184,11 +206,25 @@ Accumulation KvstoreAdapter::accumulate() {
   return Accumulation([this] { accumulating_ = false; });
 }
 
+// Not those that were lost on the way.
+void KvstoreAdapter::note_participants() {
+  std::set<std::string> names = {config_.self};
+  for (const std::string& name : session_->client().workers()) names.insert(name);
+  for (const std::string& name : session_->client().left()) names.insert(name);
+  std::erase_if(names,
+                [this](const auto& name) { return name != config_.self && !seen_.contains(name); });
+  finished_.participants = names.size();
+  finished_.averaged = names.size() > 1;
+  finished_.enough = names.size() >= config_.gossip.min_nodes;
+}
+
 // The others do not wait for this worker from now on. What they have still to push is in the final
 // weights, which are pulled once all are done.
 bool KvstoreAdapter::take_final_weights() {
   session_->leave();
-  if (!session_->wait_until_all_have_left()) return false;
+  const bool all_have_left = session_->wait_until_all_have_left();
+  note_participants();
+  if (!all_have_left) return false;
   try {
     session_->join();
   } catch (const std::runtime_error& error) {
@@ -207,14 +243,12 @@ FinishReport KvstoreAdapter::finish() {
     return finished_;
   }
   update_place();
-  finished_.participants = seen_.size();
-  finished_.averaged = seen_.size() > 1;
-  finished_.enough = seen_.size() >= config_.gossip.min_nodes;
-  const bool alone = seen_.size() == 1;
-  if (by_servers() && !alone && !take_final_weights())
+  note_participants();
+  if (by_servers() && seen_.size() > 1 && !take_final_weights())
     log(LogLevel::warn, "kvstore", "the final model is that of this node's last step");
+  const std::size_t count = finished_.participants;
   log(LogLevel::info, "kvstore",
-      "final model of " + std::to_string(seen_.size()) + (alone ? " worker" : " workers"));
+      "final model of " + std::to_string(count) + (count == 1 ? " worker" : " workers"));
   leave();
   return finished_;
 }

@@ -72,6 +72,7 @@ class KvstoreAdapter : public Adapter {
   void update_place();
   kvstore::ExchangeReport take_weights(std::uint64_t clock);
   bool take_final_weights();
+  void note_participants();
 
   // A step (kvstore_steps.cpp).
   void fired(std::size_t index);
@@ -110,7 +111,7 @@ class KvstoreAdapter : public Adapter {
   double clock_ = 0;
   std::uint64_t step_ = 0;  // that the servers count
   double samples_ = 1;
-  std::set<std::string> seen_;                    // all workers whose updates the weights hold
+  std::set<std::string> seen_;                    // all workers that took part with this one
   torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
   std::vector<bool> used_;                        // of trained_: it has had a gradient here
   bool held_back_ = false;                        // update: server: nothing leaves in backward()

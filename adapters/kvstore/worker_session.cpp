@@ -37,16 +37,31 @@ std::string milliseconds(Duration time) {
 WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation)
     : self_(config.self),
       start_wait_(config.kvstore.start_wait),
+      lost_after_(config.kvstore.lost_after),
       servers_(config.kvstore.servers.size()),
+      min_workers_(config.kvstore.min_workers > 0 ? config.kvstore.min_workers
+                                                  : config.nodes.size()),
       compresses_(config.kvstore.compression.type != Compression::none),
       client_(options_of(config, incarnation)) {}
 
 std::string WorkerSession::problems() const {
+  if (const auto refusal = client_.refusal()) return refusal->problem;
   return config::joined(client_.problems());
+}
+
+// A name that another process has is free once that process has been silent for long enough.
+void WorkerSession::check_refusal() const {
+  const auto refusal = client_.refusal();
+  if (!refusal) return;
+  const bool for_good = refusal->kind == AnswerKind::other_settings ||
+                        refusal->last - refusal->first >= 2 * lost_after_;
+  if (for_good)
+    throw std::runtime_error("node '" + self_ + "' is not taken in: " + refusal->problem);
 }
 
 bool WorkerSession::look_up(TimePoint began, const std::string& what) {
   const TimePoint now = Steady::now();
+  check_refusal();
   if (stop_signal::received() != 0) {
     if (!stopping_) stopping_ = now;
     if (now - *stopping_ >= grace) return true;
@@ -70,14 +85,17 @@ std::uint64_t WorkerSession::join() {
   while (true) {
     const TimePoint now = Steady::now();
     if (const auto first = client_.wait_joined(std::min<TimePoint>(until, now + look_every)))
-      return *first;
+      return first_step_ = *first;
     const bool stopped = look_up(began, "the servers to take this worker in");
     if (!stopped && now < until) continue;
     std::string reason = problems();
     if (stopped) {
       reason = "it was told to stop";
     } else if (reason.empty()) {
-      reason = "the servers answer, and wait for other workers or servers (kvstore.min_workers)";
+      reason =
+          "the servers answer, and wait for the other servers or for workers; the first step "
+          "waits for " +
+          std::to_string(min_workers_) + " (kvstore.min_workers)";
     }
     throw std::runtime_error("node '" + self_ + "' does not take part after " +
                              milliseconds(now - began) + ": " + reason);
@@ -99,11 +117,18 @@ std::optional<kvclient::Outcome> WorkerSession::wait(kvclient::Ticket ticket,
 
 void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key) {
   const TimePoint began = Steady::now();
-  const TimePoint until = began + start_wait_;
+  TimePoint until = began + start_wait_;
   while (true) {
     if (const auto outcome = client_.wait(ticket, Steady::now() + look_every)) {
       if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
       return;
+    }
+    if (!client_.takes_part()) {
+      log(LogLevel::warn, "kvstore",
+          "left out before the keys were made, because this node was silent or hung: takes part "
+          "again");
+      join();
+      until = Steady::now() + start_wait_;
     }
     const bool stopped = look_up(began, "key '" + key + "'");
     if (!stopped && Steady::now() < until) continue;

@@ -25,12 +25,14 @@ class WorkerSession {
   // Takes part from the step that is returned. Throws std::runtime_error, in one line with the
   // reason, when that takes longer than kvstore.start_wait_ms or the process is told to stop.
   std::uint64_t join();
+  // Of the last join(), also of one by wait_created().
+  std::uint64_t first_step() const { return first_step_; }
   void leave();
 
   // The outcome of a call; `what` is for the log. None: told to stop.
   std::optional<kvclient::Outcome> wait(kvclient::Ticket ticket, const std::string& what);
   // Of an init. Throws std::runtime_error that names the key when a server refuses it, or nobody
-  // has made it within kvstore.start_wait_ms.
+  // has made it within kvstore.start_wait_ms. Joins again when this worker is left out meanwhile.
   void wait_created(kvclient::Ticket ticket, const std::string& key);
   // Until no worker takes part; this one has left. False: told to stop, or no server has answered
   // for kvstore.start_wait_ms.
@@ -41,13 +43,18 @@ class WorkerSession {
   // had time for what was about to be answered.
   bool look_up(TimePoint began, const std::string& what);
   std::string problems() const;
+  // Throws std::runtime_error when servers refuse this worker for good.
+  void check_refusal() const;
 
   const std::string self_;
   const Duration start_wait_;
+  const Duration lost_after_;
   const std::size_t servers_;
+  const std::size_t min_workers_;
   const bool compresses_;
   kvclient::StoreClient client_;
   TimePoint told_{};
+  std::uint64_t first_step_ = 0;
   std::optional<TimePoint> stopping_;
 };
 

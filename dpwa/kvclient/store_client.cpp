@@ -297,6 +297,16 @@ std::vector<std::string> StoreClient::workers() const {
   return workers_;
 }
 
+std::vector<std::string> StoreClient::left() const {
+  const MutexLock lock(mutex_);
+  return left_;
+}
+
+std::optional<StoreClient::Refusal> StoreClient::refusal() const {
+  const MutexLock lock(mutex_);
+  return refusal_;
+}
+
 std::vector<std::string> StoreClient::problems() const {
   const MutexLock lock(mutex_);
   return problems_;

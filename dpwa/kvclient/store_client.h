@@ -106,12 +106,24 @@ class StoreClient : private LinkEvents {
   // Once for each ticket that is not left to the destructor; none: not over by then.
   std::optional<Outcome> wait(Ticket ticket, TimePoint until);
 
+  // Why a server does not take this worker in, and for how long it has said so; none: no server has
+  // since the last time that this worker was taken in.
+  struct Refusal {
+    kvstore::AnswerKind kind = kvstore::AnswerKind::other_settings;
+    std::string problem;
+    TimePoint first{};
+    TimePoint last{};
+  };
+  std::optional<Refusal> refusal() const;
+
   // As of now.
   bool takes_part() const;
   std::vector<std::string> workers() const;  // that take part, in the order of their names
   // Workers that were left out, servers that are down, and servers without a connection, for so
   // long.
   std::size_t gone(Duration silent_for) const;
+  // As Epoch::left.
+  std::vector<std::string> left() const;
   std::vector<std::string> problems() const;  // "server 's1': connection refused" and so on
   std::uint64_t bytes_pushed() const;
   std::uint64_t bytes_pulled() const;
@@ -171,6 +183,8 @@ class StoreClient : private LinkEvents {
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
   std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
+  std::vector<std::string> left_ DPWA_GUARDED_BY(mutex_);
+  std::optional<Refusal> refusal_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);
   std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;
   std::uint64_t bytes_pulled_ DPWA_GUARDED_BY(mutex_) = 0;

@@ -69,6 +69,7 @@ void StoreClient::handle_events() {
           if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined>) {
             const MutexLock lock(mutex_);
             first_step_ = content.first_step;
+            refusal_.reset();
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
             out_ = true;
             left_out();
@@ -77,6 +78,11 @@ void StoreClient::handle_events() {
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
             for (const auto& link : links_) link->drop(content.slice, content.step);
             operations_.handle(content, is_read(content.slice, content.step));
+          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Refused>) {
+            const TimePoint now = SteadyClock::now();
+            const MutexLock lock(mutex_);
+            const bool same = refusal_ && refusal_->kind == content.kind;
+            refusal_ = Refusal{content.kind, content.problem, same ? refusal_->first : now, now};
           } else {
             if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pulled>) {
               if (content.values) pulled_ += content.values->size();
@@ -121,14 +127,21 @@ void StoreClient::tell_epoch() {
   };
   if (told_epoch_ != 0) {
     for (const std::string& name : workers_) {
-      if (std::ranges::count(names, name) == 0)
+      if (std::ranges::count(names, name) != 0) continue;
+      if (std::ranges::count(epoch.left, name) != 0) {
+        if (name != options_.self.name)
+          log(LogLevel::info, "kvstore", "worker '" + name + "' has left");
+      } else {
         tell(name, "was left out: it has left, is silent or hangs");
+      }
     }
     for (const std::string& name : names) {
-      if (std::ranges::count(workers_, name) == 0) tell(name, "takes part from now on");
+      const bool back = std::ranges::count(left_, name) != 0;  // for the final weights
+      if (std::ranges::count(workers_, name) == 0 && !back) tell(name, "takes part from now on");
     }
   }
   workers_ = std::move(names);
+  left_ = epoch.left;
   told_epoch_ = epoch.number;
 }
 

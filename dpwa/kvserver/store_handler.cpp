@@ -62,6 +62,12 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   }
   std::shared_ptr<Connection> begun;
   if (!servers_.contains(requester.peer) && !connections_.contains(&responder)) {
+    auto why = refuse_ ? refuse_({requester.peer, requester.incarnation}) : std::nullopt;
+    if (why) {
+      co_await turn_away(responder, *std::move(why));
+      co_return false;
+    }
+    close_older(requester);
     begun = std::make_shared<Connection>(responder);
     connections_[&responder] = begun;
     if (door_ != nullptr) door_->begins(requester.peer, requester.incarnation);
@@ -71,6 +77,26 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   if (!begun) co_return true;
   co_await write(begun);
   co_return false;
+}
+
+asio::awaitable<void> StoreHandler::turn_away(Responder& responder, std::string why) {
+  kvstore::Answer answer;
+  answer.kind = kvstore::AnswerKind::name_taken;
+  answer.problem = std::move(why);
+  const kvstore::Message message(std::move(answer));
+  std::vector<std::byte> frame = wire::encode(message, 0).head;
+  co_await responder.send(std::move(frame));
+}
+
+// Such a process may have been frozen. It finds out at its next connection.
+void StoreHandler::close_older(const Requester& requester) {
+  std::vector<Responder*> older;
+  for (const auto& [of, connection] : connections_) {
+    const Requester& other = of->requester();
+    if (other.peer == requester.peer && other.incarnation < requester.incarnation)
+      older.push_back(connection->responder);
+  }
+  for (Responder* each : older) each->close();
 }
 
 asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection) {

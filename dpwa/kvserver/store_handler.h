@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,10 +26,16 @@ class StoreHandler : public RequestHandler {
  public:
   using Receive = std::function<void(const kvstore::MemberId& from, std::uint64_t tag,
                                      kvstore::Message message)>;
+  // Why this process cannot have a connection now, in one line; none: it can.
+  using Refuse = std::function<std::optional<std::string>(const kvstore::MemberId& worker)>;
   // `servers`: the names of all of them.
   // `door`: for workers of this host; null: none. Outlives this.
-  StoreHandler(std::set<std::string> servers, Receive receive, MemoryDoor* door = nullptr)
-      : servers_(std::move(servers)), receive_(std::move(receive)), door_(door) {}
+  StoreHandler(std::set<std::string> servers, Receive receive, MemoryDoor* door = nullptr,
+               Refuse refuse = nullptr)
+      : servers_(std::move(servers)),
+        receive_(std::move(receive)),
+        door_(door),
+        refuse_(std::move(refuse)) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
   bool may_wait() const override { return true; }
@@ -53,11 +60,15 @@ class StoreHandler : public RequestHandler {
   // False: the worker names memory that it has not shared.
   bool find_memory(const std::string& worker, kvstore::Message& message) const;
   void lend(const std::string& worker, Connection& connection, kvstore::Message& message) const;
+  static boost::asio::awaitable<void> turn_away(Responder& responder, std::string why);
+  // Of processes that had the name before.
+  void close_older(const Requester& requester);
   static boost::asio::awaitable<void> write(std::shared_ptr<Connection> connection);
 
   const std::set<std::string> servers_;
   const Receive receive_;
   MemoryDoor* const door_;
+  const Refuse refuse_;
   std::map<const Responder*, std::shared_ptr<Connection>> connections_;  // of workers
   std::map<std::string, std::shared_ptr<Connection>> newest_;            // by name
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dpwa/config/names.h"
+#include "dpwa/config/store_settings.h"
 #include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/server_status.h"
 #include "dpwa/kvserver/store_rules.h"
@@ -27,6 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 constexpr auto between_ticks = std::chrono::milliseconds(25);
+constexpr int ticks_to_tell = 40;  // several beats
 
 const NodeEntry& own_entry(const Config& config) {
   return *std::ranges::find(config.kvstore.servers, config.self, &NodeEntry::name);
@@ -70,6 +72,7 @@ kvstore::ServerOptions engine_options(const Config& config) {
   kvstore::ServerOptions options;
   options.shard = kvstore::rules_of(store_type(store.type), store.staleness, store.replicas > 0);
   options.snapshots = !store.snapshots.folder.empty();
+  options.settings = shared_store_settings(config);
   options.shard.memory_bytes = store.memory_bytes;
   options.watch.min_workers = store.min_workers > 0 ? store.min_workers : config.nodes.size();
   options.watch.silent_after = store.lost_after;
@@ -104,7 +107,11 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
       [this](const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) {
         receive(from, tag, std::move(message));
       },
-      door_.get());
+      door_.get(),
+      [this](const kvstore::MemberId& worker) -> std::optional<std::string> {
+        if (!engine_.is_taken(worker, SteadyClock::now())) return std::nullopt;
+        return "another process takes part as worker '" + worker.name + "'";
+      });
   handler_ = handler.get();
   server_.add(std::move(handler));
   if (!config.kvstore.snapshots.folder.empty()) {
@@ -165,6 +172,14 @@ asio::awaitable<void> StoreRun::tick() {
       end();
       co_return;
     }
+    for (const std::string& line : engine_.take_complaints()) log(LogLevel::warn, "kvserver", line);
+    // The other server hears of the settings of this one first, and ends as well.
+    if (engine_.refusal() && ++ticks_refused_ > ticks_to_tell) {
+      refused_ = true;
+      log(LogLevel::error, "kvserver", *engine_.refusal());
+      end();
+      co_return;
+    }
     if (engine_.deposed()) {
       deposed_ = true;
       end();
@@ -200,6 +215,8 @@ void StoreRun::note_changes() {
     }
     noted_ = engine_.epoch();
   }
+  if (const auto names = engine_.started_again(); !names.empty() && !std::exchange(told_, true))
+    log(LogLevel::error, "kvserver", words_for_lost(names));
   const kvstore::ShardCounts& counts = engine_.shard().counts();
   if (counts.not_finite > counted_.not_finite) {
     log(LogLevel::warn, "kvserver",

@@ -35,7 +35,8 @@ class StoreRun {
   void run();   // until its end
   void stop();  // any thread
   bool deposed() const { return deposed_; }
-  bool refused() const { return refused_; }  // its snapshots are none to start from
+  // Its snapshots are none to start from, or its settings are not those of the others.
+  bool refused() const { return refused_; }
   LocalNode& local() { return local_; }
 
  private:
@@ -61,6 +62,8 @@ class StoreRun {
   bool ended_ = false;
   bool deposed_ = false;
   bool refused_ = false;
+  int ticks_refused_ = 0;
+  bool told_ = false;  // that values are lost
 };
 
 }  // namespace dpwa::kvserver

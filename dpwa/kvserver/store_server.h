@@ -29,7 +29,8 @@ class StoreServer {
   std::optional<std::string> reload_security();
   std::uint16_t port() const;  // in use, once started
   // Any thread: it has ended because it could not begin again (1), or because its snapshots are
-  // none to start from (2), with a line in the log. 0: it has not.
+  // none to start from or its settings are not those of the others (2), with a line in the log. 0:
+  // it has not.
   int failure() const;
 
  private:

@@ -52,6 +52,9 @@ struct Epoch {
   // from: the same in all epochs until all have ended.
   std::uint64_t run = 0;
   SnapshotId from{};
+  // Workers that have left by themselves after at least one step, in the order of their names. One
+  // that comes back for the final weights stays; one that is lost does not.
+  std::vector<std::string> left{};
   bool operator==(const Epoch&) const = default;
 
   const WorkerEntry* worker(const std::string& name) const;

@@ -14,12 +14,22 @@ MemberWatch::MemberWatch(const WatchOptions& options, MemberId self, TimePoint s
 void MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
   View& view = views_[from.name];
   if (from.incarnation < view.incarnation) return;
-  if (from.incarnation > view.incarnation) view = {from.incarnation, beat, now, now};
+  if (from.incarnation > view.incarnation) {
+    if (is_taken(from, now)) return;
+    view = {from.incarnation, beat, now, now};
+  }
   const bool advanced = beat.clock > view.beat.clock;
   if (advanced || view.beat.waiting) view.since = now;
   // Beats may overtake one another.
   if (beat.clock >= view.beat.clock || beat.epoch > view.beat.epoch) view.beat = beat;
   view.heard = now;
+}
+
+// A server joins no epoch by itself, and takes the place of its former process at once.
+bool MemberWatch::is_taken(const MemberId& worker, TimePoint now) const {
+  const auto found = views_.find(worker.name);
+  if (found == views_.end() || found->second.incarnation == worker.incarnation) return false;
+  return found->second.beat.joins && alive({worker.name, found->second.incarnation}, now);
 }
 
 void MemberWatch::lost(const MemberId& member) {
@@ -216,8 +226,18 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
 
   std::erase_if(next.workers, [&](const WorkerEntry& worker) {
-    return !alive(worker.id, now) || hangs(worker, current, now) || leaves(worker, current);
+    const std::string& name = worker.id.name;
+    const bool is_lost = !alive(worker.id, now) || hangs(worker, current, now);
+    if (!is_lost && !leaves(worker, current)) return false;
+    if (is_lost) {
+      std::erase(next.left, name);
+    } else if (views_.at(name).beat.clock > worker.first_step &&
+               std::ranges::count(next.left, name) == 0) {
+      next.left.push_back(name);
+    }
+    return true;
   });
+  std::ranges::sort(next.left);
   for (const auto& [name, view] : views_) {
     const MemberId id{name, view.incarnation};
     // It has to know that it does not take part: one that was just left out may hang.
@@ -250,6 +270,25 @@ std::vector<std::string> MemberWatch::missing(const Epoch& current, TimePoint no
     }
   }
   return names;
+}
+
+std::vector<std::string> MemberWatch::started_again(const Epoch& epoch) const {
+  const auto is_new = [&](std::size_t at) {
+    const MemberId& id = epoch.servers[at].id;
+    const auto found = views_.find(id.name);
+    return found != views_.end() && found->second.incarnation > id.incarnation;
+  };
+  std::set<std::string> names;
+  for (std::size_t home = 0; epoch.number > 0 && home < epoch.servers.size(); ++home) {
+    const Holders holders = holders_of(epoch, home, options_.replicas);
+    if (!holders.primary || !is_new(*holders.primary)) continue;
+    const bool has_backup =
+        holders.backup && epoch.servers[*holders.backup].state == ServerState::up;
+    if (has_backup && !is_new(*holders.backup)) continue;
+    names.insert(epoch.servers[*holders.primary].id.name);
+    if (has_backup) names.insert(epoch.servers[*holders.backup].id.name);
+  }
+  return {names.begin(), names.end()};
 }
 
 }  // namespace dpwa::kvstore

@@ -9,6 +9,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/epoch.h"
+#include "dpwa/kvstore/shared_settings.h"
 
 namespace dpwa::kvstore {
 
@@ -45,6 +46,8 @@ struct Beat {
   // Worker that joins: it counts the steps of each key apart, and learns from the servers with
   // which step of a key to begin (Answer::step). Otherwise it begins with the step of the epoch.
   bool own_steps = false;
+  // Worker that wants to take part, and server: of its cluster file.
+  SharedSettings settings{};
   bool operator==(const Beat&) const = default;
 };
 
@@ -69,6 +72,9 @@ class MemberWatch {
   MemberWatch(const WatchOptions& options, MemberId self, TimePoint started);
 
   void heard(const MemberId& from, const Beat& beat, TimePoint now);
+  // Whether another process has the name of this worker: it takes part, or wants to, and was heard
+  // of lately. One that has just been killed counts until it has been silent for long enough.
+  bool is_taken(const MemberId& worker, TimePoint now) const;
   // Its process is known to have ended: a connection was refused, or reset.
   void lost(const MemberId& member);
   void installed(const Epoch& epoch, TimePoint now);
@@ -94,6 +100,9 @@ class MemberWatch {
   // The servers that are gone and were the only ones to have their slices: the run cannot go on
   // before they answer again.
   std::vector<std::string> missing(const Epoch& current, TimePoint now) const;
+  // The servers of this epoch that had slices which nobody has any more, because every server that
+  // had them was started again since. The run cannot go on.
+  std::vector<std::string> started_again(const Epoch& epoch) const;
   // After which this worker is held to hang, if it computes.
   Duration hung_after(const Epoch& epoch, const std::string& worker) const;
 

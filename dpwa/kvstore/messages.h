@@ -116,7 +116,13 @@ enum class AnswerKind : std::uint8_t {
   no_optimizer = 13,   // updates at each push need one
   bad_optimizer = 14,  // unknown to the server, or hyper-parameters that cannot be
   no_memory = 15,      // the value or the state of its optimizer is beyond the server's bound
+  // To a worker that wants to take part; of no slice:
+  other_settings = 16,  // SharedSettings
+  name_taken = 17,      // by another process that takes part; to be tried again
 };
+constexpr bool is_refusal(AnswerKind kind) {
+  return kind >= AnswerKind::other_settings;
+}
 constexpr bool is_error(AnswerKind kind) {
   return kind >= AnswerKind::unknown_key;
 }

@@ -38,6 +38,7 @@ Beat ServerEngine::beat() const {
   beat.stored = stored_;
   beat.over = over_;
   if (beat.epoch == 0) beat.stock = stock_;
+  beat.settings = options_.settings;
   return beat;
 }
 
@@ -100,6 +101,25 @@ void ServerEngine::take_up_epoch(TimePoint now) {
   tell_passed();
 }
 
+// Two servers that have just started both find out, and both end.
+bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
+  auto problem = difference({self().name, options_.settings}, {from.name, beat.settings});
+  if (!problem) return true;
+  if (std::exchange(refused_[from.name], from.incarnation) != from.incarnation) {
+    complaints_.push_back("'" + from.name + "' is not taken in: " + *problem);
+  }
+  if (!epoch().server(from.name)) {
+    Answer answer;
+    answer.epoch = epoch().number;
+    answer.kind = AnswerKind::other_settings;
+    answer.problem = *std::move(problem);
+    outgoing_.push_back({from.name, 0, std::move(answer)});
+  } else if (!member_) {
+    refusal_ = std::move(problem);
+  }
+  return false;
+}
+
 void ServerEngine::tell_passed() {
   for (const auto& [worker, count] : barriers_.take_passed(epoch())) {
     outgoing_.push_back({worker, 0, Barrier{epoch().number, count, false}});
@@ -113,6 +133,7 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Beat>) {
+          if (!agrees(from, content)) return;
           watch_.heard(from, content, now);
           shard_.announce_snapshot(content.snapshot);
           if (epoch().worker(from.name) != nullptr) {

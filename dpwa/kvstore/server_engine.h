@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dpwa/base/time.h"
@@ -20,6 +23,7 @@ struct ServerOptions {
   Duration retry = std::chrono::milliseconds(500);  // of a proposal without a majority
   // The first epoch waits for set_stock() of all servers, and for load() of what start() says.
   bool snapshots = false;
+  SharedSettings settings{};  // of the cluster file
 };
 
 // The decisions of one server of the store: members, epochs and slices. Messages in, messages out.
@@ -44,6 +48,14 @@ class ServerEngine {
   void lost(const MemberId& member) { watch_.lost(member); }
   std::vector<Outgoing> take();
   bool deposed() const { return deposed_; }
+  // The other servers have other settings: one line; this server ends.
+  const std::optional<std::string>& refusal() const { return refusal_; }
+  // Lines for the log: who is not taken in because its settings are others, once for each process.
+  std::vector<std::string> take_complaints() { return std::exchange(complaints_, {}); }
+  // As MemberWatch::is_taken().
+  bool is_taken(const MemberId& worker, TimePoint now) const {
+    return watch_.is_taken(worker, now);
+  }
 
   // Begins a snapshot (ShardEngine) on all servers; any of them may. Returns its number.
   std::uint32_t begin_snapshot() {
@@ -69,6 +81,10 @@ class ServerEngine {
   const Epoch& epoch() const { return epochs_.installed(); }
   const MemberId& self() const { return epochs_.self(); }
   const ShardEngine& shard() const { return shard_; }
+  // As MemberWatch::started_again(), while this server takes part in no epoch.
+  std::vector<std::string> started_again() const {
+    return member_ ? std::vector<std::string>() : watch_.started_again(epoch());
+  }
   // Servers that are gone and were the only ones to have their slices.
   std::vector<std::string> missing(TimePoint now) const { return watch_.missing(epoch(), now); }
 
@@ -76,6 +92,7 @@ class ServerEngine {
   Beat beat() const;
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
+  bool agrees(const MemberId& from, const Beat& beat);
   void tell_passed();  // the workers whose barrier is passed
 
   const ServerOptions options_;
@@ -90,6 +107,9 @@ class ServerEngine {
   Barriers barriers_;
   bool member_ = false;  // of some epoch
   bool deposed_ = false;
+  std::optional<std::string> refusal_;
+  std::map<std::string, std::uint64_t> refused_;  // incarnations, by name
+  std::vector<std::string> complaints_;
   TimePoint beaten_ = TimePoint::min();
   std::vector<Outgoing> outgoing_;
 };

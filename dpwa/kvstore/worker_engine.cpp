@@ -222,6 +222,7 @@ void WorkerEngine::tick(TimePoint now) {
   beaten_ = now;
   Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, past_snapshot(), {}};
   beat.own_steps = options_.own_steps;
+  if (joins_ && !takes_part_) beat.settings = options_.settings;
   if (steps_.size() >= steps_to_learn_from) {
     const auto longest = std::ranges::max(steps_);
     beat.longest_step_us = static_cast<std::uint64_t>(longest / std::chrono::microseconds(1)) + 1;
@@ -238,6 +239,10 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Answer>) {
+          if (is_refusal(content.kind)) {
+            events_.push_back(Refused{content.kind, std::move(content.problem)});
+            return;
+          }
           snapshot_ = std::max(snapshot_, content.snapshot);
           // Of an earlier epoch: the request has been sent again.
           if (content.epoch == epochs_.installed().number) return answered(tag, content);

@@ -24,6 +24,7 @@ struct WorkerOptions {
   // Each key has steps of its own, and the events Created and Pulled tell with which one to begin.
   // Otherwise all keys begin with the step that Joined names.
   bool own_steps = false;
+  SharedSettings settings{};  // of the cluster file; stated while it wants to take part
   Duration beat = std::chrono::milliseconds(250);
   // After which an INIT or PUSH without an answer is sent again. A PULL waits for others for as
   // long as it takes: it is asked again, too.
@@ -112,7 +113,13 @@ class WorkerEngine {
     AnswerKind kind = AnswerKind::unknown_key;
     std::string problem;
   };
-  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed>;
+  // A server does not take this worker in: `kind` is_refusal(), `problem` one line.
+  struct Refused {
+    AnswerKind kind = AnswerKind::other_settings;
+    std::string problem;
+  };
+  using Event =
+      std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed, Refused>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
   // Every push that states an earlier snapshot than this one is acknowledged, and no more follow.

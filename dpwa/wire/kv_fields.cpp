@@ -137,6 +137,9 @@ void write(Writer& out, const kvstore::Epoch& epoch) {
   }
   out.u64(epoch.run);
   write(out, epoch.from);
+  require_count(epoch.left.size(), max_kv_workers, "workers that have left");
+  out.u16(static_cast<std::uint16_t>(epoch.left.size()));
+  for (const std::string& worker : epoch.left) out.text(worker, 1, max_name_bytes, "name");
 }
 
 kvstore::Epoch read_epoch(Reader& in) {
@@ -161,6 +164,10 @@ kvstore::Epoch read_epoch(Reader& in) {
   }
   epoch.run = in.u64();
   epoch.from = read_snapshot_id(in);
+  const std::size_t left = in.u16();
+  in.require(left <= max_kv_workers, Fault::bad_value, "too many workers that have left");
+  for (std::size_t i = 0; i < left && !in.failed(); ++i)
+    epoch.left.push_back(in.text(1, max_name_bytes, "name"));
   return epoch;
 }
 

@@ -37,7 +37,8 @@ kvstore::SnapshotId read_snapshot_id(Reader& in);
 
 //   epoch    u64 number; u16 number of servers, at most 256, and for each: name, u64 incarnation,
 //            u8 state: 1 down, 2 filling, 3 up; u16 number of workers, at most 4,096, and for each:
-//            name, u64 incarnation, u64 first step; u64 run; disk: that the run began with
+//            name, u64 incarnation, u64 first step; u64 run; disk: that the run began with; u16
+//            number of workers that have left, at most 4,096, and for each: name
 void write(Writer& out, const kvstore::Epoch& epoch);
 kvstore::Epoch read_epoch(Reader& in);
 

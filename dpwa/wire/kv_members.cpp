@@ -1,4 +1,5 @@
 #include <stdexcept>
+#include <utility>
 
 #include "dpwa/wire/kv_fields.h"
 
@@ -8,7 +9,8 @@ namespace dpwa::wire {
 //               each key; u64 longest step in µs; u32 snapshot; u16 number of filled servers, at
 //               most 256; for each its place, u16; u32 stored; u32 over; u8 1: the rest is known;
 //               u8 1: had a complete one; u8 1: loaded; disk: that was loaded; u16 number held, at
-//               most 64; for each: disk
+//               most 64; for each: disk; u8 number of settings, at most 16; for each: u16 length +
+//               name, u16 length + value
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
   const kvstore::Stock& stock = message.stock;
@@ -31,6 +33,14 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   write(out, stock.loaded.value_or(kvstore::SnapshotId{}));
   out.u16(static_cast<std::uint16_t>(stock.held.size()));
   for (const kvstore::SnapshotId& id : stock.held) write(out, id);
+  if (message.settings.size() > kvstore::max_shared_settings) {
+    throw std::invalid_argument("too many settings");
+  }
+  out.u8(static_cast<std::uint8_t>(message.settings.size()));
+  for (const auto& [setting, value] : message.settings) {
+    out.text(setting, 1, kvstore::max_setting_bytes, "setting");
+    out.text(value, 0, kvstore::max_setting_value_bytes, "value of a setting");
+  }
 }
 
 // KV_BALLOT     u64 base; u64 ballot
@@ -112,6 +122,13 @@ kvstore::Beat read_beat(Reader& in) {
   beat.stored = in.u32();
   beat.over = in.u32();
   beat.stock = read_stock(in);
+  const std::size_t settings = in.u8();
+  in.require(settings <= kvstore::max_shared_settings, Fault::bad_value, "too many settings");
+  for (std::size_t i = 0; i < settings && !in.failed(); ++i) {
+    std::string setting = in.text(1, kvstore::max_setting_bytes, "setting");
+    std::string value = in.text(0, kvstore::max_setting_value_bytes, "value of a setting");
+    beat.settings.emplace_back(std::move(setting), std::move(value));
+  }
   return beat;
 }
 

@@ -138,7 +138,7 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
       kvstore::Answer answer;
       answer.epoch = epoch;
       answer.slice = slice;
-      answer.kind = in.choice(kvstore::AnswerKind::created, kvstore::AnswerKind::no_memory,
+      answer.kind = in.choice(kvstore::AnswerKind::created, kvstore::AnswerKind::name_taken,
                               "kind of an answer");
       answer.step = in.u64();
       answer.version = in.u64();

@@ -6,13 +6,18 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "adapters/adapter.h"
+#include "adapters/kvstore/worker_session.h"
+#include "dpwa/base/time.h"
 #include "test/adapters/collective/training_nodes.h"
 #include "test/adapters/contract.h"
+#include "test/support/eventually.h"
+#include "test/support/log_file.h"
 
 // Workers of the parameter server in one process, with real servers, against a single process that
 // trains on all of their data.
@@ -245,6 +250,41 @@ TEST_CASE("a worker that joins later takes the current weights and goes on with 
   }
 }
 
+TEST_CASE("a worker that leaves before its first step is no participant") {
+  const Data data = data_of(64);
+  run_nodes(store(3, 1, {}), [&](Participant& node) {
+    Net net(5);
+    const auto optimizer = make(optimizers()[0].second, net);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    node.wait_for_all();
+    if (node.index == 2) return adapter->leave();
+    for (int step = 0; step < 20; ++step) {
+      optimizer->zero_grad();
+      loss_of(net, data, 0, shard).backward();
+      adapter->step(*optimizer, {});
+    }
+    const FinishReport finished = adapter->finish();
+    CHECK(finished.participants == 2);
+    CHECK(finished.averaged);
+  });
+}
+
+TEST_CASE("a worker that is left out before its keys are made joins again") {
+  run_nodes(store(1, 1, {}), [](Participant& node) {
+    kvstore::WorkerSession session(node.config, wall_clock_us());
+    session.join();
+    session.client().leave(std::chrono::steady_clock::now() + patience);
+    REQUIRE(!session.client().takes_part());
+    const std::vector<float> values{1, 2};
+    const auto ticket = session.client().init(kvstore::Key("w"), {DType::float32, {2}},
+                                              std::as_bytes(std::span(values)));
+    CHECK_NOTHROW(session.wait_created(ticket, "w"));
+    CHECK(session.client().takes_part());
+    session.leave();
+  });
+}
+
 TEST_CASE("what does not fit is one line that names it") {
   const auto problem_of = [](const BackEnd& back_end,
                              const std::function<void(Participant&)>& body) {
@@ -270,7 +310,34 @@ TEST_CASE("what does not fit is one line that names it") {
       node.wait_for_all();
     });
     CHECK(problem ==
-          "node 'w2' has --seed 2, and the run another value; accepted: the same on all nodes");
+          "node 'w2' has --seed 2, and the run 1; accepted: the same on all nodes, and as before "
+          "where the servers go on from a snapshot");
+  }
+  SUBCASE("another setting that is no number") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      Net net(5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->require_same("--split", node.index == 0 ? "iid" : "sorted");
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem.starts_with("node 'w2' has --split sorted, and the run another value; "));
+  }
+  SUBCASE("other data of workers that do not step together is a warning") {
+    const LogFile log;
+    const auto apart =
+        store(2, 1, [](Config& config) { config.kvstore.type = KvstoreType::dist_async; });
+    const auto problem = problem_of(apart, [](Participant& node) {
+      Net net(5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->require_same("--data", node.index == 0 ? "mnist" : "synthetic");
+      adapter->require_same("--batch-size", node.index == 0 ? "32" : "64");
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem.empty());
+    CHECK(log.count("node 'w2' has --data synthetic, and the run another value") == 1);
+    CHECK(log.count("--batch-size") == 0);
   }
   SUBCASE("another shape") {
     const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
@@ -280,6 +347,16 @@ TEST_CASE("what does not fit is one line that names it") {
       node.wait_for_all();
     });
     CHECK(problem == "key 'weight' is float32[4,3], worker w2 has float32[5,3]");
+  }
+  SUBCASE("too few workers") {
+    const auto alone = store(
+        2, 1, [](Config& config) { config.kvstore.start_wait = std::chrono::milliseconds(300); });
+    const auto problem = problem_of(alone, [](Participant& node) {
+      if (node.index == 1) return;
+      Net net(5);
+      make_adapter(node.config, net)->start();
+    });
+    CHECK(problem.find("the first step waits for 2 (kvstore.min_workers)") != std::string::npos);
   }
   SUBCASE("no server") {
     const auto nowhere = store(1, 0, [](Config& config) {

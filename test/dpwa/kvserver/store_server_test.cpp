@@ -50,6 +50,22 @@ TEST_CASE("a worker that inits, pushes and pulls a key gets the value after its 
   CHECK(status["workers"][0]["name"] == "w1");
 }
 
+TEST_CASE("a second process with the name of a worker waits until the first one has ended") {
+  const Config config = test::store_config(1);
+  const Servers servers(config);
+  const kvstore::Key key(1);
+  auto first = std::make_unique<test::StoreWorker>(config, "w1");
+  REQUIRE(first->joined());
+  REQUIRE(first->init(key, {0}));
+  test::StoreWorker second(config, "w1");
+  CHECK(second.refusal() == "another process takes part as worker 'w1'");
+  for (std::uint64_t step = 0; step < 20; ++step) CHECK(first->push(key, step, {1}, 1));
+  CHECK(first->pull(key, 20) == std::vector<float>{-20});
+  CHECK(!first->left_out());
+  first.reset();
+  CHECK(second.joined());
+}
+
 TEST_CASE("a large key lies on two servers, with a replica of each part on the other") {
   Config config = test::store_config(2);
   config.kvstore.replicas = 1;

@@ -177,6 +177,11 @@ std::string StoreWorker::problem() {
   return failed ? failed->problem : "none";
 }
 
+std::string StoreWorker::refusal() {
+  const auto refused = wait_for<WorkerEngine::Refused>([](const auto&) { return true; });
+  return refused ? refused->problem : "none";
+}
+
 bool StoreWorker::init(const kvstore::Key& key, const std::vector<float>& values) {
   elements_[key] = values.size();
   call([&](WorkerEngine& engine) {

@@ -36,6 +36,8 @@ class StoreWorker {
   std::vector<float> pull(const kvstore::Key& key, std::uint64_t clock);
   // Of the last request that a server refused.
   std::string problem();
+  // Why a server does not take it in.
+  std::string refusal();
 
   // Any thread: runs on that of the engine.
   void call(std::function<void(kvstore::WorkerEngine&)> action);

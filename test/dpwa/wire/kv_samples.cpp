@@ -29,7 +29,8 @@ kvstore::Epoch epoch() {
            {{"s3", 1}, kvstore::ServerState::down}},
           {{{"w1", 3}, 0}, {{"w2", 0x1112131415161718}, 42}},
           0x0102030405060000,
-          {0x2122232425262728, 12}};
+          {0x2122232425262728, 12},
+          {"w0", "w3"}};
 }
 
 std::vector<std::byte> frame_of(const kvstore::Message& message, std::uint32_t request_id) {
@@ -74,6 +75,10 @@ std::vector<Sample> kv_samples() {
   refused.kind = kvstore::AnswerKind::unknown_key;
   refused.problem = "key -5, worker w1: no such key was initialised";
 
+  kvstore::Answer taken;
+  taken.kind = kvstore::AnswerKind::name_taken;
+  taken.problem = "another process takes part as worker 'w1'";
+
   kvstore::Push push_mapped = plain;
   push_mapped.place = {3, 0x0102030405, 4'000'000, 6};
   kvstore::Answer answer_mapped = value;
@@ -107,6 +112,7 @@ std::vector<Sample> kv_samples() {
 
   kvstore::Beat own_steps{5, 42, false, true, 12345, 6, {}};
   own_steps.own_steps = true;
+  own_steps.settings = {{"kvstore.type", "dist_sync"}, {"kvstore.update", "server"}};
   kvstore::Beat start;
   start.stock = {true, true, {{7, 3}, {8, 4}}, kvstore::SnapshotId{8, 4}};
 
@@ -119,6 +125,7 @@ std::vector<Sample> kv_samples() {
       {"kv_pull", kvstore::Pull{5, weight, 42, kvstore::any_version}},
       {"kv_answer_value", value},
       {"kv_answer_refused", refused},
+      {"kv_answer_name_taken", taken},
       {"kv_forward", forward},
       {"kv_sync", kvstore::Sync{5, number, 43, 4}},
       {"kv_copy", copy},

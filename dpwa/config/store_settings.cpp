@@ -1,0 +1,24 @@
+#include "dpwa/config/store_settings.h"
+
+#include <string>
+#include <vector>
+
+#include "dpwa/config/names.h"
+
+namespace dpwa {
+
+kvstore::SharedSettings shared_store_settings(const Config& config) {
+  const KvstoreConfig& store = config.kvstore;
+  std::vector<std::string> servers;
+  for (const NodeEntry& server : store.servers) servers.push_back(server.name);
+  return {
+      {"kvstore.type", std::string(config::name_in(config::kvstore_type_words, store.type))},
+      {"kvstore.staleness", std::to_string(store.staleness)},
+      {"kvstore.update", std::string(config::name_in(config::kvstore_update_words, store.update))},
+      {"kvstore.replicas", std::to_string(store.replicas)},
+      // Slices lie by the order of the servers.
+      {"kvstore.servers", kvstore::setting_of(servers)},
+  };
+}
+
+}  // namespace dpwa
