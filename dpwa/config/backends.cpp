@@ -70,6 +70,12 @@ void require_store(const Config& config) {
     fail_at_key(config, "kvstore.servers", "missing; accepted: a list of {name, host, port}");
   if (config.nodes.empty())
     fail_at_key(config, "nodes", "missing; accepted: the workers of backend kvstore");
+  if (store.min_workers > config.nodes.size()) {
+    const std::string nodes = std::to_string(config.nodes.size());
+    fail_at_key(config, "kvstore.min_workers",
+                std::to_string(store.min_workers) + " workers, and nodes lists " + nodes +
+                    "; accepted: 0 to " + nodes);
+  }
 }
 
 }  // namespace

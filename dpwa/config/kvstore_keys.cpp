@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -52,17 +53,37 @@ Format<double> threshold() {
           [above_0](const Field& field) {
             if (field.is_scalar() && field.text() == word) return 0.0;
             const double value = above_0.read(field);
-            if (value <= 0) {
+            if (kvstore::compression_problem({kvstore::Compression::two_bit, value}) || value == 0)
               field.fail(shown(field.text()) +
-                         " is out of range; accepted: auto, or a number "
-                         "above 0");
-            }
+                         " is out of range; accepted: auto, or a number above 0 that fp32 holds");
             return value;
           },
       .print = [above_0](const double& value) { return value == 0 ? word : above_0.print(value); },
-      .accepted = "`auto`, or a number above 0",
-      .bounds = {"auto", "0.001"},
-      .beyond = {"0", "-1", "large"}};
+      .accepted = "`auto`, or a number above 0 that fp32 holds",
+      .bounds = {"auto", "1.2e-38", "3.4e38"},
+      .beyond = {"0", "-1", "large", "1e-320", "1e100"}};
+}
+
+// A process has to be heard of some times within it. Its clock ticks every 50 ms.
+constexpr Duration least_silence = std::chrono::milliseconds(200);
+Format<Duration> silence() {
+  Format<Duration> format = duration_above_0();
+  format.read = [read = format.read](const Field& field) {
+    const Duration time = read(field);
+    if (time < least_silence)
+      field.fail(shown(field.text()) + " is out of range; accepted: a time of at least 200 ms");
+    return time;
+  };
+  format.accepted = "a time of at least 200 ms";
+  format.bounds.front() = "200";
+  format.beyond.insert(format.beyond.end(), {"199", "1us"});
+  return format;
+}
+
+void check_compression(const Section& section, const Config& config) {
+  const kvstore::CompressionOptions& compression = config.kvstore.compression;
+  if (compression.threshold != 0 && compression.type != kvstore::Compression::two_bit)
+    section.need("threshold", "auto").fail("is only for type 2bit; accepted: auto, or that type");
 }
 
 void check_kvstore(const Section& section, const Config& config) {
@@ -131,7 +152,7 @@ KeySection kvstore_keys() {
                      "its port",
                      {.reference = "the longest wait at the start: of a worker for the servers and "
                                    "the other workers, and of a server for its port"}),
-              in.key("lost_after_ms", &KvstoreConfig::lost_after, duration_above_0(),
+              in.key("lost_after_ms", &KvstoreConfig::lost_after, silence(),
                      "a worker or server that is silent for this long is left out",
                      {.reference = "a worker or server that is silent for this long is left out of "
                                    "the following steps. A worker that computes for very long is "
@@ -163,10 +184,12 @@ KeySection kvstore_snapshots_keys() {
 
 KeySection kvstore_compression_keys() {
   const In in(&Config::kvstore, &KvstoreConfig::compression);
-  return {.path = "kvstore.compression",
-          .layout = Layout::flow,
-          .accepted = "{type: none | fp16 | 2bit}",
-          .keys = {
+  return {
+      .path = "kvstore.compression",
+      .layout = Layout::flow,
+      .accepted = "{type: none | fp16 | 2bit}",
+      .keys =
+          {
               in.key("type", &kvstore::CompressionOptions::type, choice(kvstore_compression_words),
                      "none | fp16 | 2bit: format of pushed gradients",
                      {.reference = "format of gradients on their way to a server. What a gradient "
@@ -175,7 +198,8 @@ KeySection kvstore_compression_keys() {
                      "of 2bit; auto = 2 x the root mean square of each gradient",
                      {.reference = "of `2bit`: every element is sent as −t, 0 or +t. `auto`: t is "
                                    "twice the root mean square of each gradient"}),
-          }};
+          },
+      .check = check_compression};
 }
 
 }  // namespace dpwa::config

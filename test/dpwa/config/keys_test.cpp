@@ -26,6 +26,7 @@ const std::map<std::string, std::string> companions = {
     {"gossip.firewall.quarantine_ms", "quarantine_max_ms: 24h"},
     {"gossip.firewall.quarantine_max_ms", "quarantine_ms: 0.000001"},
     {"kvstore.staleness", "type: dist_ssp"},
+    {"kvstore.compression.threshold", "type: 2bit"},
     {"security.mode=psk", "key_file: k"},
     {"security.mode=mtls", "ca: a, cert: c, key: k"},
     {"security.key_file", "mode: psk"},
@@ -205,6 +206,13 @@ TEST_CASE("a setting that a back end or this build does not offer is refused at 
   if (backend_info(Backend::kvstore).absent.empty()) {
     const std::string servers = "{servers: [{name: s1, port: 24100}]";
     CHECK(error("backend: kvstore\nkvstore: " + servers + "}\n") == "none");
+    CHECK(error("backend: kvstore\nkvstore: " + servers + ", min_workers: 2}\n") ==
+          "c.yaml:3: kvstore.min_workers: 2 workers, and nodes lists 1; accepted: 0 to 1");
+    CHECK(error("backend: kvstore\nkvstore: " + servers + ", min_workers: 1}\n") == "none");
+    CHECK(error("backend: kvstore\nkvstore: " + servers +
+                ", compression: {type: fp16, threshold: 0.1}}\n") ==
+          "c.yaml:3: kvstore.compression.threshold: is only for type 2bit; accepted: auto, or that "
+          "type");
     CHECK(error("backend: kvstore\nkvstore:\n  type: dist_async\n") ==
           "c.yaml:3: kvstore.servers: missing; accepted: a list of {name, host, port}");
     CHECK(error("backend: kvstore\nkvstore: " + servers + "}\ngossip:\n  daemon: true\n") ==
