@@ -21,10 +21,9 @@ std::string millions(const Json& document, const char* key) {
   return text;
 }
 
-// The names of servers that are gone and were the only ones to have their slices.
-std::string missing_in(const Json& document) {
+std::string names_in(const Json& document, const char* key) {
   std::string names;
-  const auto found = document.find("missing");
+  const auto found = document.find(key);
   if (found == document.end() || !found->is_array()) return names;
   for (const Json& name : *found) {
     if (!name.is_string()) continue;
@@ -32,6 +31,14 @@ std::string missing_in(const Json& document) {
     names += to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
   }
   return names;
+}
+
+// For servers that are gone and were the only ones to have their slices.
+std::string vain_wait_of(const Json& document) {
+  if (const std::string names = names_in(document, "lost"); !names.empty())
+    return "cannot go on, because the values of " + names + " are lost";
+  const std::string names = names_in(document, "missing");
+  return names.empty() ? "" : "waits for " + names;
 }
 
 // Null: the server writes none.
@@ -67,7 +74,7 @@ std::string notes_on(const Json& document) {
       note(field_text(*snapshot, "failures") + " snapshots not written");
     }
   }
-  if (const std::string names = missing_in(document); !names.empty()) note("waits for " + names);
+  if (const std::string what = vain_wait_of(document); !what.empty()) note(what);
   return text;
 }
 
@@ -97,13 +104,15 @@ std::vector<std::string> server_problems(std::span<const NodeStatus> servers) {
   std::vector<std::string> problems;
   for (const NodeStatus& server : servers) {
     std::string problem = absence_of(server);
-    if (problem.empty() && raw_text(server.document, "state") != "up") {
+    if (problem.empty() && names_in(server.document, "lost").empty() &&
+        raw_text(server.document, "state") != "up") {
       problem = "is " + field_text(server.document, "state");
     }
-    if (problem.empty()) {
-      const std::string names = missing_in(server.document);
-      if (!names.empty()) problem = "waits for " + names;
-    }
+    if (problem.empty()) problem = vain_wait_of(server.document);
+    const Json* snapshot = status_of_snapshots(server.document);
+    if (problem.empty() && snapshot != nullptr && snapshot->contains("failing") &&
+        snapshot->at("failing") == true)
+      problem = "the last part of a snapshot was not written";
     if (!problem.empty()) problems.push_back("server " + server.name + ": " + problem);
   }
   return problems;

@@ -41,12 +41,16 @@ std::string server_status(const LocalNode& local, const kvstore::ServerEngine& e
   status["duplicates"] = counts.duplicates;
   status["not_finite"] = counts.not_finite;
   status["without_replica"] = shard.without_replica();
-  status["missing"] = engine.missing(now);
+  // What was lost is not waited for.
+  status["lost"] = engine.started_again();
+  status["missing"] =
+      engine.started_again().empty() ? engine.missing(now) : std::vector<std::string>();
   if (snapshots) {
     status["snapshot"] = {{"number", snapshots->number},
                           {"age_s", snapshots->age_s},
                           {"started_from", snapshots->started_from},
-                          {"failures", snapshots->failures}};
+                          {"failures", snapshots->failures},
+                          {"failing", snapshots->failing}};
   }
   status["servers"] = nlohmann::ordered_json::array();
   for (const kvstore::ServerEntry& server : epoch.servers) {

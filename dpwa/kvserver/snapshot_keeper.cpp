@@ -195,6 +195,7 @@ void SnapshotKeeper::write(std::uint32_t number) {
     const auto problem = folder_.write(head, part, stop_);
     return [this, number = head.id.number, problem] {
       engine_.snapshot_over(number, !problem);
+      status_.failing = problem.has_value();
       if (!problem) {
         stored_[number] = SteadyClock::now();
         return;

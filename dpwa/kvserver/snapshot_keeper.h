@@ -27,6 +27,7 @@ struct SnapshotStatus {
   double age_s = 0;                // since it was written
   std::uint32_t started_from = 0;  // 0: the servers began empty
   std::uint64_t failures = 0;      // parts that could not be written
+  bool failing = false;            // nor could the last one
 };
 
 // The snapshots of one server: starts its engine from the newest one that all servers have, and

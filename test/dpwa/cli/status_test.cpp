@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "dpwa/cli/server_status_table.h"
 #include "dpwa/cli/text_table.h"
 #include "dpwa/net/free_ports.h"
 #include "dpwa/node/node.h"
@@ -42,6 +43,21 @@ class ClusterFile {
 };
 
 }  // namespace
+
+TEST_CASE(
+    "a server whose last part of a snapshot was not written is a problem, a former one none") {
+  cli::NodeStatus server;
+  server.name = "s1";
+  server.document = cli::Json::parse(
+      R"({"node": "s1", "state": "up", "snapshot": {"failures": 7, "failing": true}})");
+  const auto problems = [&] { return cli::server_problems(std::vector{server}); };
+  CHECK(problems() ==
+        std::vector<std::string>{"server s1: the last part of a snapshot was not written"});
+  for (const char* value : {"false", "\"true\"", "1"}) {
+    server.document["snapshot"]["failing"] = cli::Json::parse(value);
+    CHECK(problems().empty());
+  }
+}
 
 TEST_CASE(
     "status asks with the key of the file, and says why a node with another does not answer") {
