@@ -31,6 +31,8 @@ class MetricsWriter {
   void step(double seconds, std::uint64_t step, double loss, double step_ms,
             const StepReport& report, TimePoint now);
   void evaluation(double seconds, std::uint64_t step, double accuracy, double loss);
+  // Continues after the last complete line of the old file, as `append`. Before the first line.
+  void keep_old_lines() { fresh_ = false; }
   void flush();
   // Flushes for the last time: false when lines were lost, which is logged.
   [[nodiscard]] bool close();

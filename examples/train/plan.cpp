@@ -144,16 +144,16 @@ std::string data_words(const TrainOptions& options, const Config& config,
 }
 
 std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
-                                        const RunPosition& position) {
+                                        const RunPosition& position, const std::string& what) {
   const RunLength length = run_length(options, identity);
   if (position.step < length.steps && position.cursor.value_or(position.samples) < length.samples)
     return std::nullopt;
   const std::string at = std::to_string(position.step);
   if (options.steps != 0)
-    return "the checkpoint is at step " + at + ", so --steps " + std::to_string(options.steps) +
+    return what + " is at step " + at + ", so --steps " + std::to_string(options.steps) +
            " trains nothing more; --steps above " + at + " would";
-  return "the checkpoint is at step " + at + ", where --epochs " +
-         config::number_text(options.epochs) + " has ended (step " +
+  return what + " is at step " + at + ", where --epochs " + config::number_text(options.epochs) +
+         " has ended (step " +
          std::to_string(
              steps_of(length, options.batch_size, identity.shares_data ? identity.nodes : 1)) +
          "), so nothing more is trained; a larger --epochs would";

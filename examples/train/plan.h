@@ -61,9 +61,10 @@ std::string data_words(const TrainOptions& options, const Config& config,
                        const RunIdentity& identity, std::size_t samples);
 
 // The reason why a run resumed at `position` would train nothing, and how to continue; none: it
-// trains.
+// trains. `what` is at that position.
 std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
-                                        const RunPosition& position);
+                                        const RunPosition& position,
+                                        const std::string& what = "the checkpoint");
 
 // One independent stream for this node; nodes on the same shard by choice have streams of their
 // own.

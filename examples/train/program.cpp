@@ -296,9 +296,13 @@ void Program::catch_up() {
     position_.step = step;
     position_.samples = std::min(length_.samples, step * options_.batch_size);
   }
-  if (position_.step != step_before)
-    log(LogLevel::info, "train",
-        "continues at step " + std::to_string(position_.step) + ", where the others are");
+  if (position_.step == step_before) return;
+  log(LogLevel::info, "train",
+      "continues at step " + std::to_string(position_.step) + ", where the others are");
+  // An earlier life of this node may have written the lines before.
+  if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
+  if (const auto why = nothing_left(options_, identity_, position_, "the run"))
+    log(LogLevel::warn, "train", *why);
 }
 
 int Program::run() {

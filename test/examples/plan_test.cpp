@@ -121,6 +121,8 @@ TEST_CASE("a resumed run that is at its end already says so, and what would trai
   options.steps = 300;
   CHECK(nothing_left(options, identity, far) ==
         "the checkpoint is at step 500" + expected + "500 would");
+  CHECK(nothing_left(options, identity, far, "the run") ==
+        "the run is at step 500" + expected + "500 would");
 }
 
 TEST_CASE("nodes that step together share the data, unless the split or a shard says otherwise") {
