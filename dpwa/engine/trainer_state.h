@@ -22,7 +22,7 @@ struct TrainerOptions {
   bool of_file = true;          // the cluster file names this node
   bool by_delta = true;         // delta blend; false: lerp
   double pull_probability = 1;  // of beginning a pull at a step
-  bool spread_pulls = true;     // pulls begin at a random moment of the step: no step waits for one
+  bool spread_pulls = true;     // pulls begin at any moment of the step: no step waits for one
   Duration start_wait{};        // see LineageWatch::yields_to
   std::size_t max_members = 4096;
   // For each block of the model: its share of the exchanged bytes.
@@ -115,6 +115,7 @@ class TrainerState {
   std::uint64_t lineage_ = 0;
   unsigned next_block_;
   StepInterval step_interval_;
+  PullMoment pull_moment_;
   std::optional<PeerId> adopt_from_;  // the next pull takes this peer's weights in full
   LineageWatch lineages_;
 
