@@ -58,10 +58,13 @@ Progress TrainerState::publish() {
 }
 
 // A pull that is spread over the step compares an own snapshot that is at most a usual step old. An
-// older one of a peer that was descheduled, evaluates or has ended would hold the mean back.
+// older one of a peer that was descheduled, evaluates or has ended would hold the mean back. Where
+// nodes share a core, their network threads run later than asked, so that nothing would be fresh
+// for a step of less than a millisecond.
 std::optional<Duration> TrainerState::fresh_for() const {
   const Duration step = step_interval_.get();
-  return spread_pulls_ && step > Duration::zero() ? std::optional(step) : std::nullopt;
+  if (!spread_pulls_ || step == Duration::zero()) return std::nullopt;
+  return std::max(step, least_fresh_for);
 }
 
 PullPlan TrainerState::plan_pull(Random& random) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -76,6 +77,7 @@ class TrainerState {
   Progress publish();  // of the snapshot to copy now; advances the clock
   // For how long a published snapshot is as young as the own one of a pull can be; none: for ever.
   std::optional<Duration> fresh_for() const;
+  static constexpr Duration least_fresh_for = std::chrono::milliseconds(3);
   bool wants_pull(Random& random) const { return random.bernoulli(pull_probability_); }
   PullPlan plan_pull(Random& random);
   void began(const PullPlan& plan);
