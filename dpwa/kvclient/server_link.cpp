@@ -19,6 +19,7 @@
 #include "dpwa/snapshot/memory_file.h"
 #include "dpwa/snapshot/reused_memory.h"
 #include "dpwa/wire/kv_messages.h"
+#include "dpwa/wire/kv_routes.h"
 
 namespace dpwa::kvclient {
 
@@ -32,19 +33,6 @@ constexpr Duration write_limit = std::chrono::seconds(10);
 constexpr Duration first_back_off = std::chrono::milliseconds(50);
 constexpr Duration longest_back_off = std::chrono::seconds(1);
 constexpr std::uint32_t hello_id = 1;
-
-// What a server sends to a worker.
-const std::vector<wire::TypeBound>& accepted() {
-  static const std::vector<wire::TypeBound> bounds = [] {
-    using enum wire::MessageType;
-    std::vector<wire::TypeBound> result;
-    for (const auto type : {kv_answer, kv_answer_mapped, kv_ballot, kv_proposal, kv_epoch,
-                            kv_ask_epoch, kv_state, kv_barrier})
-      result.push_back({type, wire::max_kv_body_bytes(type)});
-    return result;
-  }();
-  return bounds;
-}
 
 bool is_request(const kvstore::Message& message) {
   return std::holds_alternative<kvstore::Init>(message) ||
@@ -172,7 +160,7 @@ asio::awaitable<void> ServerLink::run() {
 }
 
 asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId server) {
-  const std::span<const wire::TypeBound> bounds = accepted();
+  const std::span<const wire::TypeBound> bounds = wire::kv_types(wire::KvRoute::server_to_worker);
   const net::OnExit over([this] { landing_ = {}; });
   const net::PayloadTarget target = [this](wire::MessageType type, std::span<const std::byte> head,
                                            std::uint64_t bytes) {

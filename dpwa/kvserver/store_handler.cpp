@@ -7,35 +7,18 @@
 #include "dpwa/kvserver/limits.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/wire/kv_messages.h"
+#include "dpwa/wire/kv_routes.h"
 
 namespace dpwa::kvserver {
 
 namespace asio = boost::asio;
 using wire::MessageType;
 
-namespace {
-
-constexpr std::initializer_list<MessageType> of_workers{
-    MessageType::kv_init,  MessageType::kv_push,   MessageType::kv_push_mapped,
-    MessageType::kv_pull,  MessageType::kv_beat,   MessageType::kv_promise,
-    MessageType::kv_vote,  MessageType::kv_epoch,  MessageType::kv_ask_epoch,
-    MessageType::kv_state, MessageType::kv_barrier};
-constexpr std::initializer_list<MessageType> of_servers{
-    MessageType::kv_forward, MessageType::kv_sync,    MessageType::kv_copy,
-    MessageType::kv_stored,  MessageType::kv_want,    MessageType::kv_beat,
-    MessageType::kv_ballot,  MessageType::kv_promise, MessageType::kv_proposal,
-    MessageType::kv_vote,    MessageType::kv_epoch,   MessageType::kv_ask_epoch};
-
-}  // namespace
-
 std::vector<wire::TypeBound> StoreHandler::requests(const Requester& requester) const {
-  std::vector<wire::TypeBound> bounds;
-  if (requester.peer.empty()) return bounds;
-  for (const MessageType type : servers_.contains(requester.peer) ? of_servers : of_workers) {
-    bounds.push_back({type, wire::max_kv_body_bytes(type)});
-  }
-  if (door_ != nullptr) bounds.push_back({MessageType::kv_read, wire::kv_read_bytes});
-  return bounds;
+  if (requester.peer.empty()) return {};
+  const bool is_server = servers_.contains(requester.peer);
+  return wire::kv_types(is_server ? wire::KvRoute::server_to_server
+                                  : wire::KvRoute::worker_to_server);
 }
 
 asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
