@@ -108,6 +108,8 @@ class EpochEngine {
   bool counts(const MemberId& from) const;
   void begin_ballot(TimePoint now);
   bool ask_for_votes(TimePoint now);
+  // Whether it can be an epoch of these servers at all; one that cannot is ignored.
+  bool fits(const Epoch& epoch) const;
   bool install(const Epoch& epoch);
   void send(const std::string& to, EpochMessage message);
   void send_to_members(const Epoch& epoch, const EpochMessage& message);

@@ -49,6 +49,8 @@ Duration MemberWatch::hung_after(const Epoch& epoch, const std::string& worker) 
   std::uint64_t longest = 0;
   for (const WorkerEntry& each : epoch.workers) longest = std::max(longest, step_of(each.id.name));
   const double limit = static_cast<double>(longest) * 1e3 * options_.hung_factor;
+  constexpr Duration most = std::chrono::hours(24);  // whatever a worker says of its steps
+  if (limit >= static_cast<double>(most.count())) return most;
   return std::max(options_.hung_min, Duration(static_cast<Duration::rep>(limit)));
 }
 

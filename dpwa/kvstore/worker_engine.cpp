@@ -57,6 +57,7 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
       part.values.assign(bytes.begin(), bytes.end());
     }
     homes_[part.slice] = cuts[index].server;
+    sizes_[part.slice] = cuts[index].elements.count * size;
     add(std::move(part));
   }
 }
@@ -113,6 +114,11 @@ void WorkerEngine::tell_barrier(bool waits) {
 const SliceId& WorkerEngine::slice_of(const Request& request) {
   return std::visit([](const auto& content) -> const SliceId& { return content.slice; },
                     request.content);
+}
+
+std::optional<std::size_t> WorkerEngine::bytes_of(const SliceId& slice) const {
+  const auto size = sizes_.find(slice);
+  return size == sizes_.end() ? std::nullopt : std::optional(size->second);
 }
 
 std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const {
@@ -316,6 +322,7 @@ void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
     case AnswerKind::not_member:
       return;  // is sent again with the next epoch, or after a while
     case AnswerKind::created:
+      if (!std::holds_alternative<Init>(found->second.content)) return;
       events_.push_back(Created{answer.slice, answer.step});
       erase(found);
       return;

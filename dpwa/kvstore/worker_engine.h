@@ -120,6 +120,8 @@ class WorkerEngine {
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
   std::size_t outstanding() const { return requests_.size(); }
+  // The value of a slice, in bytes; none: this worker has not initialised it.
+  std::optional<std::size_t> bytes_of(const SliceId& slice) const;
 
  private:
   enum class State : std::uint8_t {
@@ -183,6 +185,7 @@ class WorkerEngine {
   std::array<Queue, 2> queues_;                             // those in state queued; pulls: 1
   std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
   std::map<SliceId, std::uint32_t> homes_;
+  std::map<SliceId, std::size_t> sizes_;
   std::map<Key, ValueSpec> keys_;
   TimePoint beaten_ = TimePoint::min();
   std::vector<Outgoing> outgoing_;
