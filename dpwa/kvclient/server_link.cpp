@@ -178,7 +178,8 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       failed(frame.error().detail);
       co_return;
     }
-    auto message = landing_.empty()
+    const bool landed = !landing_.empty();
+    auto message = !landed
                        ? wire::decode_kv(frame->header.type, frame->body, std::move(frame->payload))
                        : wire::decode_landed(frame->body, landing_);
     landing_ = {};
@@ -186,9 +187,9 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       failed(message.error().detail);
       co_return;
     }
-    auto* answer = std::get_if<kvstore::Answer>(&*message);
-    if (answer != nullptr && answer->place) {
-      std::string why = take_values(*answer);
+    if (auto* answer = std::get_if<kvstore::Answer>(&*message)) {
+      std::string why = wrong_length(*answer, landed);
+      if (why.empty() && answer->place) why = take_values(*answer);
       if (!why.empty()) {
         failed(std::move(why));
         co_return;
@@ -234,6 +235,19 @@ void ServerLink::open_door(const std::string& offer_text) {
 void ServerLink::close_door() {
   if (exchange_) exchange_->close();
   exchange_.reset();
+}
+
+std::string ServerLink::wrong_length(const kvstore::Answer& answer, bool landed) const {
+  const auto expected = events_.bytes_of(answer.slice);
+  if (landed || !expected) return {};
+  const bool has_values = answer.values || answer.place;
+  if (!has_values && answer.kind != kvstore::AnswerKind::value) return {};
+  std::uint64_t bytes = answer.values ? answer.values->size() : 0;
+  if (answer.place) bytes = answer.place->bytes;
+  if (bytes == *expected) return {};
+  return "sent a value of " + std::to_string(bytes) + " bytes for slice " +
+         std::to_string(answer.slice.index) + " of key " + answer.slice.key.text() +
+         ", which has " + std::to_string(*expected);
 }
 
 std::string ServerLink::take_values(kvstore::Answer& answer) {

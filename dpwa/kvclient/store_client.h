@@ -125,6 +125,9 @@ class StoreClient : private LinkEvents {
   };
   void arrived(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) override;
   std::span<std::byte> target_of(const kvstore::Answer& answer) override;
+  std::optional<std::size_t> bytes_of(const kvstore::SliceId& slice) const override {
+    return engine_.bytes_of(slice);
+  }
   void written() override;
   // The parts of `into` by slice; none if it is empty.
   static std::vector<std::span<std::byte>> cut(const kvstore::Key& key, const Held& held,

@@ -27,10 +27,7 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
     const auto number = wire::decode_kv_read(request.body);
     if (!number) responder.protocol_error(number.error().detail);
     const auto reader = connections_.find(&responder);
-    if (number && reader != connections_.end()) {
-      auto& lent = reader->second->lent;
-      lent.erase(lent.begin(), lent.upper_bound(*number));
-    }
+    if (number && reader != connections_.end()) take_back(*reader->second, *number);
     co_return number.has_value();
   }
   auto message = wire::decode_kv(request.header.type, request.body, std::move(request.payload));
@@ -102,13 +99,22 @@ bool StoreHandler::find_memory(const std::string& worker, kvstore::Message& mess
   return true;
 }
 
+void StoreHandler::take_back(Connection& connection, std::uint64_t number) {
+  auto& lent = connection.lent;
+  const auto end = lent.upper_bound(number);
+  for (auto each = lent.begin(); each != end; ++each) connection.lent_bytes -= each->second->size();
+  lent.erase(lent.begin(), end);
+}
+
 void StoreHandler::lend(const std::string& worker, Connection& connection,
                         kvstore::Message& message) const {
   auto* answer = std::get_if<kvstore::Answer>(&message);
   if (door_ == nullptr || answer == nullptr || !answer->values) return;
+  if (connection.lent_bytes + answer->values->size() > most_lent_to_worker) return;
   answer->place = door_->place_for(worker, *answer->values);
   if (!answer->place) return;
   answer->place->mark = ++connection.answers_mapped;
+  connection.lent_bytes += answer->values->size();
   connection.lent[answer->place->mark] = std::exchange(answer->values, nullptr);
 }
 

@@ -4,7 +4,7 @@
 
 #include "dpwa/kvserver/store_server.h"
 #include "dpwa/security/key_file.h"
-#include "dpwa/wire/kv_messages.h"
+#include "test/dpwa/kvserver/raw_store.h"
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
@@ -18,27 +18,9 @@ namespace {
 
 using StoreKey = kvstore::Key;  // security has a Key as well
 
-using wire::MessageType;
+using test::bytes_of;
+using test::introduce_as;
 using RawBytes = std::vector<std::byte>;
-
-RawBytes bytes_of(const kvstore::Message& message, std::uint32_t request_id = 1) {
-  const wire::KvFrame frame = wire::encode(message, request_id);
-  RawBytes bytes = frame.head;
-  for (const auto& part : frame.payload) bytes.insert(bytes.end(), part.begin(), part.end());
-  return bytes;
-}
-
-bool introduce_as(test::RawSocket& socket, const std::string& name) {
-  wire::Hello hello;
-  hello.capabilities = wire::capability(wire::Codec::raw);
-  hello.cluster = "test";
-  hello.node = name;
-  hello.incarnation = 3;
-  hello.fingerprint = Manifest{}.fingerprint();
-  if (!socket.send(wire::encode(hello, 1))) return false;
-  const auto frame = socket.read_frame();
-  return frame && frame->header.type == MessageType::welcome;
-}
 
 kvstore::Push some_push() {
   kvstore::Push push;
