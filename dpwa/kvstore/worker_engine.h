@@ -77,7 +77,15 @@ class WorkerEngine {
     std::uint64_t first_step = 0;
   };
   // The others went on without this worker, which was silent or hung. All requests were dropped.
-  struct LeftOut {};
+  struct LeftOut {
+    // Not 0: the servers were started again, and a new run has begun with this snapshot.
+    std::uint32_t snapshot = 0;
+  };
+  // These servers were started again and have no snapshot that the run could go on from: values and
+  // states of the optimizer are lost. Nothing is sent or taken after it.
+  struct RunOver {
+    std::vector<std::string> servers;
+  };
   struct Created {
     SliceId slice;
     std::uint64_t next_step = 0;  // of the slice, for this worker: Answer::step
@@ -112,7 +120,8 @@ class WorkerEngine {
     AnswerKind kind = AnswerKind::unknown_key;
     std::string problem;
   };
-  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed>;
+  using Event =
+      std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed, RunOver>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
   // Every push that states an earlier snapshot than this one is acknowledged, and no more follow.
@@ -154,7 +163,9 @@ class WorkerEngine {
   bool has_to_wait(std::uint64_t tag, const Request& request) const;
   void send_from(Queue& queue, TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
-  void take_up_epoch();
+  void take_up_epoch(bool new_run);
+  // The servers that an epoch of another run says to be started again, without a snapshot.
+  std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
   static Failed failed(const Request& request, Answer& answer);
   void answered(std::uint64_t tag, Answer& answer);
   void state_given(std::uint64_t tag, StateMessage& state);
@@ -167,6 +178,7 @@ class WorkerEngine {
   const WorkerOptions options_;
   EpochEngine epochs_;
   bool takes_part_ = false;
+  bool over_ = false;
   std::uint64_t first_step_ = 0;
   bool joins_ = false;
   std::uint64_t clock_ = 0;

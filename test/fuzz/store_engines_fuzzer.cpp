@@ -126,7 +126,8 @@ void follow(kvstore::WorkerEngine& engine, kvclient::Operations& operations) {
         [&](auto& content) {
           using Content = std::decay_t<decltype(content)>;
           const auto holds = [](const auto&, auto) { return false; };
-          if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined>) {
+          if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined> ||
+                        std::is_same_v<Content, kvstore::WorkerEngine::RunOver>) {
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
             operations.leave_out(holds);
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
