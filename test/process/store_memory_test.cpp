@@ -76,6 +76,7 @@ TEST_CASE("training in memory ends with the bits of training over TCP, and leave
     CAPTURE(same_host);
     Config config = store_of(2);
     config.transport.same_host = same_host;
+    config.kvstore.lost_after = seconds(20);  // none is to be left out on a loaded machine
     ServerProcesses servers(config);
     StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", 60);
     trainers.start(0);

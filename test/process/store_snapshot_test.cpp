@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using kvstore::Key;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using test::holds_in_time;
 using test::ServerProcesses;
 using Trainers = test::StoreTrainers;
@@ -97,10 +98,12 @@ TEST_CASE("a run that is killed as a whole and started again ends as one that wa
   Config config = with_snapshots(type);
   config.kvstore.min_workers = static_cast<std::uint32_t>(workers.size());
   config.kvstore.replicas = replicas;
+  config.kvstore.lost_after = seconds(20);  // none is to be left out on a loaded machine
   std::string expected;
   {
     Config without = test::store_config(2, type);
     without.kvstore.min_workers = config.kvstore.min_workers;
+    without.kvstore.lost_after = config.kvstore.lost_after;
     const ServerProcesses servers(without);
     Trainers whole(servers, workers, optimizer, steps);
     whole.start(0);
