@@ -173,13 +173,14 @@ void KvstoreAdapter::rejoin() {
   if (!by_servers()) {
     leave();
     throw std::runtime_error(
-        "node '" + config_.self +
-        "' was left out, because it was silent or hung, and cannot go on "
+        "node '" + config_.self + "' was left out, because " + session_->client().why_left_out() +
+        ", and cannot go on "
         "with kvstore.update 'worker': the servers have no current weights; accepted: update: "
         "server");
   }
   log(LogLevel::warn, "kvstore",
-      "left out, because this node was silent or hung: takes the current weights and goes on");
+      "left out, because " + session_->client().why_left_out() +
+          ": takes the current weights and goes on");
   ExchangeReport pulled;
   do {
     step_ = session_->join();

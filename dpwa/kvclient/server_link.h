@@ -30,6 +30,8 @@ class LinkEvents {
                        kvstore::Message message) = 0;
   // Where the values of this answer are to land; empty: nowhere yet.
   virtual std::span<std::byte> target_of(const kvstore::Answer& answer) = 0;
+  // Of the value of this slice; none: it is unknown here.
+  virtual std::optional<std::size_t> bytes_of(const kvstore::SliceId& slice) const = 0;
   virtual void written() = 0;  // a frame, or it never will be: see ServerLink::writes()
 
  protected:
@@ -77,6 +79,9 @@ class ServerLink {
   boost::asio::awaitable<bool> write_one(net::Stream& stream);
   void open_door(const std::string& offer);
   void close_door();
+  // What is wrong with the length of the values of this answer; empty: nothing. `landed`: they have
+  // been read to their place already.
+  std::string wrong_length(const kvstore::Answer& answer, bool landed) const;
   // Why the values of this answer cannot be read; empty: they have been.
   std::string take_values(kvstore::Answer& answer);
   // The same push without its values, where the server can read them; none otherwise.

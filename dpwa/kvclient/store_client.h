@@ -66,7 +66,9 @@ class StoreClient : private LinkEvents {
 
   // Wants to take part. Again after an outcome with left_out.
   void join();
-  // The first step to take part in; none: the servers have not taken this worker in by then.
+  // The first step to take part in; none: the servers have not taken this worker in by then. Throws
+  // std::runtime_error, in one line, once the run is over: servers were started again and have lost
+  // what it would go on from.
   std::optional<std::uint64_t> wait_joined(TimePoint until);
   // Takes part no longer, so that the others do not wait for this worker. Calls under way end as
   // left out. Returns when the servers know, or at `until`. join() undoes it.
@@ -103,8 +105,12 @@ class StoreClient : private LinkEvents {
   // As WorkerEngine::at.
   void at(std::uint64_t clock, bool waiting);
 
-  // Once for each ticket that is not left to the destructor; none: not over by then.
+  // Once for each ticket that is not left to the destructor; none: not over by then. Throws as
+  // wait_joined() does.
   std::optional<Outcome> wait(Ticket ticket, TimePoint until);
+
+  // Why this worker was left out the last time: "this node was silent or hung" and so on.
+  std::string why_left_out() const;
 
   // As of now.
   bool takes_part() const;
@@ -125,6 +131,9 @@ class StoreClient : private LinkEvents {
   };
   void arrived(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) override;
   std::span<std::byte> target_of(const kvstore::Answer& answer) override;
+  std::optional<std::size_t> bytes_of(const kvstore::SliceId& slice) const override {
+    return engine_.bytes_of(slice);
+  }
   void written() override;
   // The parts of `into` by slice; none if it is empty.
   static std::vector<std::span<std::byte>> cut(const kvstore::Key& key, const Held& held,
@@ -133,6 +142,8 @@ class StoreClient : private LinkEvents {
   void pump();
   void handle_events();
   void left_out();
+  void run_over(const kvstore::WorkerEngine::RunOver& event);
+  void throw_if_over() const DPWA_REQUIRES(mutex_);
   void take_memory_back();
   void tell_epoch();
   void note_gone(const kvstore::Epoch& epoch, TimePoint now);
@@ -169,6 +180,8 @@ class StoreClient : private LinkEvents {
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
+  std::string over_ DPWA_GUARDED_BY(mutex_);  // why the run cannot go on; empty: it can
+  std::string why_left_out_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);

@@ -61,6 +61,20 @@ void StoreClient::left_out() {
   operations_.leave_out([this](const auto& slice, auto step) { return is_read(slice, step); });
 }
 
+void StoreClient::run_over(const kvstore::WorkerEngine::RunOver& event) {
+  left_out();
+  std::string names;
+  for (const std::string& server : event.servers)
+    names += (names.empty() ? "'" : ", '") + server + "'";
+  const MutexLock lock(mutex_);
+  first_step_.reset();
+  workers_.clear();
+  over_ = "worker '" + options_.self.name + "' cannot go on: server " + names +
+          " was started again, and its values and the state of the optimizer are lost; end all "
+          "workers and servers and start them again: they go on from the last snapshot of the "
+          "servers (kvstore.snapshots) or, without one, from the weights of the first worker";
+}
+
 void StoreClient::handle_events() {
   for (auto& event : engine_.take_events()) {
     std::visit(
@@ -74,6 +88,12 @@ void StoreClient::handle_events() {
             left_out();
             const MutexLock lock(mutex_);
             first_step_.reset();
+            why_left_out_ = content.snapshot == 0
+                                ? "this node was silent or hung"
+                                : "the servers were started again, from their snapshot " +
+                                      std::to_string(content.snapshot);
+          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::RunOver>) {
+            run_over(content);
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
             for (const auto& link : links_) link->drop(content.slice, content.step);
             operations_.handle(content, is_read(content.slice, content.step));

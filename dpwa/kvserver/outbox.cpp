@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/kvserver/limits.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvserver {
@@ -39,7 +40,7 @@ std::vector<boost::asio::const_buffer> Outbox::Item::buffers() const {
 }
 
 void Outbox::add(kvstore::Message message, std::uint64_t tag) {
-  const std::size_t bytes = bytes_of(message);
+  const std::size_t bytes = bytes_of(message) + message_bytes;
   bytes_ += bytes;
   const wire::MessageType type = wire::type_of(message);
   const bool urgent = type >= wire::MessageType::kv_beat && type != wire::MessageType::kv_state;

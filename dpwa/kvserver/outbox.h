@@ -26,7 +26,7 @@ class Outbox {
 
   void add(kvstore::Message message, std::uint64_t tag);
   bool empty() const { return urgent_.empty() && other_.empty(); }
-  std::size_t bytes() const { return bytes_; }  // of the values that wait
+  std::size_t bytes() const { return bytes_; }  // of all that wait
   // The next one, encoded; null: none. A message that cannot be encoded is left out: a defect, and
   // the engines would send it again for ever.
   std::unique_ptr<Item> next();

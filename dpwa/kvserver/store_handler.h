@@ -48,11 +48,14 @@ class StoreHandler : public RequestHandler {
     bool ended = false;
     // Values that the worker reads where they are, by number of the answer; until it has read them.
     std::map<std::uint64_t, kvstore::SharedBytes> lent;
+    std::size_t lent_bytes = 0;
     std::uint64_t answers_mapped = 0;
   };
   // False: the worker names memory that it has not shared.
   bool find_memory(const std::string& worker, kvstore::Message& message) const;
   void lend(const std::string& worker, Connection& connection, kvstore::Message& message) const;
+  // The worker has read the values of all answers up to this number.
+  static void take_back(Connection& connection, std::uint64_t number);
   static boost::asio::awaitable<void> write(std::shared_ptr<Connection> connection);
 
   const std::set<std::string> servers_;

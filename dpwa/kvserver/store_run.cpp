@@ -194,6 +194,11 @@ void StoreRun::deliver() {
 
 // Lines for the log: who left and came, and pushes that did not count.
 void StoreRun::note_changes() {
+  if (engine_.ended().number != 0 && !std::exchange(told_of_ended_run_, true)) {
+    log(LogLevel::warn, "kvserver",
+        "workers of a run are there whose values a former process of this server took with it: "
+        "they go on from the newest snapshot of all servers, or end if there is none");
+  }
   if (engine_.epoch().number != noted_.number) {
     for (const std::string& line : words_for_change(noted_, engine_.epoch())) {
       log(LogLevel::info, "kvserver", line);

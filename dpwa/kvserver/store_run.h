@@ -58,6 +58,7 @@ class StoreRun {
   boost::asio::steady_timer timer_;
   kvstore::Epoch noted_;  // the epoch that the log knows
   kvstore::ShardCounts counted_;
+  bool told_of_ended_run_ = false;
   bool ended_ = false;
   bool deposed_ = false;
   bool refused_ = false;

@@ -1,6 +1,7 @@
 #include "dpwa/kvstore/epoch_engine.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace dpwa::kvstore {
 namespace {
@@ -99,7 +100,7 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
   }
   if (message.ballot != proposer_->ballot || proposer_->promised) return false;
   if (!proposer_->add(from)) return false;
-  if (message.accepted_ballot > proposer_->highest_accepted) {
+  if (message.accepted_ballot > proposer_->highest_accepted && fits(message.accepted)) {
     proposer_->highest_accepted = message.accepted_ballot;
     proposer_->next = message.accepted;
   }
@@ -115,7 +116,9 @@ bool EpochEngine::ask_for_votes(TimePoint now) {
 }
 
 bool EpochEngine::handle(const MemberId& from, const Proposal& message, TimePoint now) {
-  if (!at_base(from, message.base) || message.ballot < promised_) return false;
+  if (!at_base(from, message.base) || message.ballot < promised_ || !fits(message.epoch)) {
+    return false;
+  }
   promised_ = accepted_ballot_ = message.ballot;
   accepted_ = message.epoch;
   const Vote vote{message.base, message.ballot};
@@ -145,8 +148,21 @@ bool EpochEngine::handle(const MemberId& from, const AskEpoch&, TimePoint) {
   return false;
 }
 
+// All servers of the file in its order, and workers in the order of their names, each once. Places
+// of servers are counted with that in mind.
+bool EpochEngine::fits(const Epoch& epoch) const {
+  const auto name = [](const auto& entry) -> const std::string& { return entry.id.name; };
+  const bool same_servers = std::ranges::equal(epoch.servers, installed_.servers, {}, name, name);
+  const bool in_order = std::ranges::adjacent_find(epoch.workers, std::greater_equal<>(), name) ==
+                        epoch.workers.end();
+  return same_servers && in_order &&
+         std::ranges::none_of(epoch.workers, [&](const WorkerEntry& worker) {
+           return epoch.server(worker.id.name).has_value();
+         });
+}
+
 bool EpochEngine::install(const Epoch& epoch) {
-  if (epoch.number <= installed_.number) return false;
+  if (epoch.number <= installed_.number || !fits(epoch)) return false;
   installed_ = epoch;
   promised_ = accepted_ballot_ = 0;
   accepted_ = {};

@@ -71,6 +71,8 @@ class EpochEngine {
   // while a proposal of this member is under way.
   void propose(Epoch next, TimePoint now);
   bool proposing() const { return proposer_.has_value(); }
+  // Whether it can be an epoch of these servers at all; one that cannot is ignored.
+  bool fits(const Epoch& epoch) const;
 
   // Returns true when an epoch has been installed.
   bool receive(const MemberId& from, const EpochMessage& message, TimePoint now);

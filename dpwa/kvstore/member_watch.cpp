@@ -49,6 +49,8 @@ Duration MemberWatch::hung_after(const Epoch& epoch, const std::string& worker) 
   std::uint64_t longest = 0;
   for (const WorkerEntry& each : epoch.workers) longest = std::max(longest, step_of(each.id.name));
   const double limit = static_cast<double>(longest) * 1e3 * options_.hung_factor;
+  constexpr Duration most = std::chrono::hours(24);  // whatever a worker says of its steps
+  if (limit >= static_cast<double>(most.count())) return most;
   return std::max(options_.hung_min, Duration(static_cast<Duration::rep>(limit)));
 }
 
@@ -141,6 +143,24 @@ std::uint32_t MemberWatch::over_everywhere(const Epoch& current, const Beat& own
   return number;
 }
 
+void MemberWatch::follow(const Epoch& lost, TimePoint now) {
+  if (lost_.number == 0) lost_since_ = now;
+  lost_ = lost;
+}
+
+bool MemberWatch::others_are_in(const Epoch& epoch, TimePoint now) const {
+  return std::ranges::any_of(epoch.servers, [&](const ServerEntry& server) {
+    if (server.id.name == self_.name || !alive(server.id, now)) return false;
+    return views_.at(server.id.name).beat.epoch > 0;
+  });
+}
+
+std::size_t MemberWatch::workers_to_begin(TimePoint now) const {
+  if (lost_.number == 0) return options_.min_workers;
+  const std::size_t before = std::max<std::size_t>(1, lost_.workers.size());
+  return now - lost_since_ < options_.silent_after ? before : 1;
+}
+
 // Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
 // before all of them ended, because incarnations grow.
 std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& own,
@@ -153,10 +173,11 @@ std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& 
     server = {{server.id.name, views_.at(server.id.name).incarnation}, ServerState::up};
     next.number = std::max(next.number, server.id.incarnation);
   }
+  next.number = std::max(next.number, lost_.number + 1);  // a clock that was set back
   next.run = next.number;
   next.from = *own.stock.loaded;
   change_workers(next, current, own, now);
-  if (next.workers.size() < options_.min_workers) return std::nullopt;
+  if (next.workers.size() < workers_to_begin(now)) return std::nullopt;
   return next;
 }
 
@@ -221,7 +242,8 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   for (const auto& [name, view] : views_) {
     const MemberId id{name, view.incarnation};
     // It has to know that it does not take part: one that was just left out may hang.
-    const bool joins = view.beat.joins && view.beat.epoch == current.number;
+    const bool of_lost = current.number == 0 && view.beat.epoch <= lost_.number;
+    const bool joins = view.beat.joins && (view.beat.epoch == current.number || of_lost);
     if (!joins || next.server(name) || !alive(id, now)) continue;
     if (next.worker(name) != nullptr || current.has(id)) continue;
     next.workers.push_back({id, view.beat.own_steps ? 0 : first_step});

@@ -91,6 +91,13 @@ class MemberWatch {
   std::uint32_t stored_everywhere(const Epoch& current, const Beat& own) const;
   std::uint32_t over_everywhere(const Epoch& current, const Beat& own) const;
 
+  // Before the first epoch: that one follows this epoch of a run that the servers have lost, with
+  // the workers that are still in it. It begins once as many are heard of, or after `silent_after`
+  // with those that are. Number 0: it follows none.
+  void follow(const Epoch& lost, TimePoint now);
+  // Whether another server is still in this epoch.
+  bool others_are_in(const Epoch& epoch, TimePoint now) const;
+
   // The servers that are gone and were the only ones to have their slices: the run cannot go on
   // before they answer again.
   std::vector<std::string> missing(const Epoch& current, TimePoint now) const;
@@ -115,12 +122,16 @@ class MemberWatch {
   std::optional<Epoch> first_epoch(const Epoch& current, const Beat& own, TimePoint now) const;
   bool can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const;
   bool is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const;
+  // How many workers have to be there for the first epoch.
+  std::size_t workers_to_begin(TimePoint now) const;
   void change_servers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
   void change_workers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
 
   const WatchOptions options_;
   const MemberId self_;
   std::map<std::string, View> views_;
+  Epoch lost_;  // number 0: none
+  TimePoint lost_since_{};
 };
 
 }  // namespace dpwa::kvstore

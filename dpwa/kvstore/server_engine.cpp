@@ -100,6 +100,29 @@ void ServerEngine::take_up_epoch(TimePoint now) {
   tell_passed();
 }
 
+bool ServerEngine::has_lost_values_of(const Epoch& epoch) const {
+  if (member_ || options_.shard.replicas || epoch.number <= this->epoch().number ||
+      !epochs_.fits(epoch))
+    return false;
+  const ServerEntry& entry = epoch.servers[*epoch.server(self().name)];
+  return entry.state == ServerState::up && entry.id.incarnation != self().incarnation;
+}
+
+// The old epoch is not installed: this server is before its first one.
+void ServerEngine::end_run(const MemberId& from, const Epoch& last, TimePoint now) {
+  if (last.number > ended_.number) ended_ = last;
+  const bool has_snapshot = !stock_.held.empty() || (stock_.loaded && stock_.loaded->number > 0);
+  const bool goes_on = has_snapshot && !watch_.others_are_in(ended_, now);
+  watch_.follow(goes_on ? ended_ : Epoch{}, now);
+  if (!stock_.listed || goes_on || last.server(from.name)) return;
+  // An epoch of another run without a snapshot: WorkerEngine::RunOver.
+  Epoch over;
+  over.number = over.run = ended_.number + 1;
+  over.servers = epoch().servers;
+  over.servers[*epoch().server(self().name)] = {self(), ServerState::up};
+  outgoing_.push_back({from.name, 0, EpochNews{std::move(over)}});
+}
+
 void ServerEngine::tell_passed() {
   for (const auto& [worker, count] : barriers_.take_passed(epoch())) {
     outgoing_.push_back({worker, 0, Barrier{epoch().number, count, false}});
@@ -119,8 +142,10 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
             shard_.passed_snapshot(from, content.snapshot);
           }
           epochs_.compare(from.name, content.epoch);
-        } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, EpochNews,
-                                       AskEpoch>) {
+        } else if constexpr (std::is_same_v<Content, EpochNews>) {
+          if (has_lost_values_of(content.epoch)) return end_run(from, content.epoch, now);
+          if (epochs_.receive(from, content, now)) take_up_epoch(now);
+        } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, AskEpoch>) {
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (std::is_same_v<Content, Barrier>) {
           epochs_.compare(from.name, content.epoch);

@@ -66,6 +66,12 @@ class ServerEngine {
   void load(const SnapshotId& from, std::vector<ShardEngine::Captured> slices);
   bool loaded() const { return stock_.loaded.has_value(); }
 
+  // The run whose workers are still there, and in which a former process of this server had values
+  // that nobody else has; number 0: none. A new run begins with the newest snapshot of all servers.
+  // Where there is none, or another server is still in the old run, the workers are told that it is
+  // over.
+  const Epoch& ended() const { return ended_; }
+
   const Epoch& epoch() const { return epochs_.installed(); }
   const MemberId& self() const { return epochs_.self(); }
   const ShardEngine& shard() const { return shard_; }
@@ -76,6 +82,8 @@ class ServerEngine {
   Beat beat() const;
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
+  bool has_lost_values_of(const Epoch& epoch) const;
+  void end_run(const MemberId& from, const Epoch& last, TimePoint now);
   void tell_passed();  // the workers whose barrier is passed
 
   const ServerOptions options_;
@@ -90,6 +98,7 @@ class ServerEngine {
   Barriers barriers_;
   bool member_ = false;  // of some epoch
   bool deposed_ = false;
+  Epoch ended_;
   TimePoint beaten_ = TimePoint::min();
   std::vector<Outgoing> outgoing_;
 };

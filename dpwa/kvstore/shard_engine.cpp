@@ -98,6 +98,13 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   continue_sync(now);
 }
 
+std::size_t ShardEngine::waiting_inits(const std::string& worker) const {
+  return static_cast<std::size_t>(std::ranges::count_if(inits_, [&](const auto& each) {
+    return std::ranges::any_of(each.second,
+                               [&](const auto& init) { return init.waiter.worker == worker; });
+  }));
+}
+
 void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message, TimePoint now) {
   const SliceId& id = message.slice;
   if (const auto kind = obstacle(from, message.epoch)) return refuse(from.name, tag, id, *kind, 0);
@@ -106,13 +113,13 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
     return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
                   "key " + id.key.text() + " of worker " + from.name + " " + *problem);
   }
-  const auto cuts = cut_into_slices(id.key, message.spec.elements(),
-                                    static_cast<std::uint32_t>(epoch_.servers.size()));
-  if (id.index >= cuts.size()) {
+  const auto found_slice = slice_at(id.key, message.spec.elements(),
+                                    static_cast<std::uint32_t>(epoch_.servers.size()), id.index);
+  if (!found_slice) {
     return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
                   "key " + id.key.text() + " has no slice " + std::to_string(id.index));
   }
-  const Slice& slice = cuts[id.index];
+  const Slice& slice = *found_slice;
   if (!is_primary(slice.server)) return refuse(from.name, tag, id, AnswerKind::not_primary, 0);
 
   const Waiter waiter{from.name, tag, AnswerKind::created, 0, false};
@@ -124,9 +131,14 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   if (const auto found = slices_.find(id); found != slices_.end()) {
     Held& held = found->second;
     if (held.spec != message.spec) return refuse_spec(held.spec, waiter, message.spec);
-    if (held.pending.empty()) return answer(*found, waiter);
-    held.pending.back().waiters.push_back(waiter);
-    return;
+    return answer_once_stored(*found, waiter);
+  }
+  if (!inits_.contains(id) && waiting_inits(from.name) >= most_waiting_inits) {
+    return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
+                  "key " + id.key.text() + ", worker " + from.name + ": " +
+                      std::to_string(most_waiting_inits) +
+                      " of its keys wait for the values of worker " +
+                      epoch_.workers.front().id.name);
   }
   auto& waiting = inits_[id];
   std::erase_if(waiting, [&](const auto& each) { return each.waiter.worker == from.name; });

@@ -56,6 +56,8 @@ struct ShardCounts {
 // one push and its window of pulls under way; further ones are refused.
 inline constexpr std::size_t most_open_rounds = 16;
 inline constexpr std::size_t most_waiting_pulls = 64;
+// Of one worker: keys without a value that it has initialised, and the first worker has not.
+inline constexpr std::size_t most_waiting_inits = 1024;
 
 // The slices of one server: which pushes count, when a round closes, what a pull waits for, and
 // what the replica has to store first. A push is acknowledged, and a pull sees it as done, after
@@ -208,6 +210,7 @@ class ShardEngine {
   std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch) const;
   // Why the server cannot hold so much more; none: it can.
   std::optional<std::string> shortage(std::uint64_t more_bytes) const;
+  std::size_t waiting_inits(const std::string& worker) const;
   bool is_primary(std::uint32_t home) const;
   std::optional<std::size_t> backup_of(std::uint32_t home) const;
   void refuse(const std::string& to, std::uint64_t tag, const SliceId& slice, AnswerKind kind,
@@ -216,7 +219,9 @@ class ShardEngine {
   void send(const std::string& to, std::uint64_t tag, Message message);
 
   // --- rounds and updates (shard_rounds.cpp)
-  // A push that has been counted: answered once the last update before now is acknowledged.
+  // Answered once the last update before now is acknowledged.
+  void answer_once_stored(Entry& entry, const Waiter& waiter);
+  // A push that has been counted.
   void answer_duplicate(Entry& entry, const Waiter& waiter);
   void push_merged(Entry& entry, const MemberId& from, std::uint64_t tag, Push message,
                    TimePoint now);

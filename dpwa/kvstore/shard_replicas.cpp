@@ -114,6 +114,8 @@ void ShardEngine::receive(const MemberId& from, Forward message, TimePoint) {
                     message.version <= found->second.version + 1;
   if (!fits) return send(from.name, 0, Want{epoch_.number, message.slice});
   Held& held = found->second;
+  const std::size_t bytes = held.elements * size_of(computed_in(held.spec.dtype));
+  if (!message.gradient.empty() && message.gradient.size() != bytes) return;
   if (message.version == held.version + 1) apply(held, message);
   send(from.name, 0, Stored{epoch_.number, message.slice, held.version});
 }
@@ -133,10 +135,11 @@ void ShardEngine::receive(const MemberId& from, const Sync& message, TimePoint) 
 }
 
 void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
-  const auto cuts = cut_into_slices(message.slice.key, message.spec.elements(),
-                                    static_cast<std::uint32_t>(epoch_.servers.size()));
-  if (message.slice.index >= cuts.size()) return;
-  const Slice& slice = cuts[message.slice.index];
+  const auto found =
+      slice_at(message.slice.key, message.spec.elements(),
+               static_cast<std::uint32_t>(epoch_.servers.size()), message.slice.index);
+  if (!found) return;
+  const Slice& slice = *found;
   if (!from_primary(from, message.epoch, slice.server)) return;
   const SliceId id = message.slice;
   const ValueSpec spec = message.spec;

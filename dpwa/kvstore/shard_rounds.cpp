@@ -43,11 +43,22 @@ std::uint64_t ShardEngine::next_of(const std::map<std::string, Advance>& clocks,
   return found != clocks.end() && found->second.worker == worker ? found->second.next : 0;
 }
 
-void ShardEngine::answer_duplicate(Entry& entry, const Waiter& waiter) {
-  ++counts_.duplicates;
+void ShardEngine::answer_once_stored(Entry& entry, const Waiter& waiter) {
   auto& pending = entry.second.pending;
   if (pending.empty()) return answer(entry, waiter);
+  // Sent again while it waits, so it has one answer: the list stays short.
+  for (Pending& each : pending) {
+    std::erase_if(each.waiters, [&](const Waiter& other) {
+      return other.worker == waiter.worker && other.kind == waiter.kind &&
+             other.step == waiter.step;
+    });
+  }
   pending.back().waiters.push_back(waiter);
+}
+
+void ShardEngine::answer_duplicate(Entry& entry, const Waiter& waiter) {
+  ++counts_.duplicates;
+  answer_once_stored(entry, waiter);
 }
 
 void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t tag, Push message,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <stdexcept>
 
 #include "dpwa/kvstore/shard_engine.h"
 
@@ -81,8 +82,9 @@ void ShardEngine::end_capture(Entry& entry) {
 
 void ShardEngine::restore(const SliceId& slice, const ValueSpec& spec, std::uint32_t servers,
                           SliceState state) {
-  const auto cuts = cut_into_slices(slice.key, spec.elements(), servers);
-  const Slice& cut = cuts.at(slice.index);
+  const auto found = slice_at(slice.key, spec.elements(), servers, slice.index);
+  if (!found) throw std::out_of_range("key " + slice.key.text() + " has no such slice");
+  const Slice& cut = *found;
   Held& held = slices_[slice];
   static_cast<SliceState&>(held) = std::move(state);
   held.spec = spec;

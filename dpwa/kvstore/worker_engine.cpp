@@ -57,6 +57,7 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
       part.values.assign(bytes.begin(), bytes.end());
     }
     homes_[part.slice] = cuts[index].server;
+    sizes_[part.slice] = cuts[index].elements.count * size;
     add(std::move(part));
   }
 }
@@ -113,6 +114,11 @@ void WorkerEngine::tell_barrier(bool waits) {
 const SliceId& WorkerEngine::slice_of(const Request& request) {
   return std::visit([](const auto& content) -> const SliceId& { return content.slice; },
                     request.content);
+}
+
+std::optional<std::size_t> WorkerEngine::bytes_of(const SliceId& slice) const {
+  const auto size = sizes_.find(slice);
+  return size == sizes_.end() ? std::nullopt : std::optional(size->second);
 }
 
 std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const {
@@ -202,6 +208,7 @@ void WorkerEngine::send_from(Queue& queue, TimePoint now) {
 }
 
 std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
+  if (over_) return {};
   if (takes_part_) {
     for (Queue& queue : queues_) send_from(queue, now);
   }
@@ -213,6 +220,7 @@ std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
 }
 
 void WorkerEngine::tick(TimePoint now) {
+  if (over_) return;
   for (auto& [tag, request] : requests_) {
     if (request.state == State::sent && now - request.sent >= options_.resend) {
       change(tag, request, State::queued);
@@ -234,6 +242,7 @@ void WorkerEngine::tick(TimePoint now) {
 
 void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message message,
                            TimePoint now) {
+  if (over_) return;
   std::visit(
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
@@ -250,29 +259,60 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           if (content.epoch != epochs_.installed().number || content.count <= passed_) return;
           passed_ = content.count;
           events_.push_back(Passed{passed_});
+        } else if constexpr (std::is_same_v<Content, EpochNews>) {
+          if (auto lost = lost_servers(content.epoch)) {
+            over_ = true;
+            takes_part_ = false;
+            events_.push_back(RunOver{*std::move(lost)});
+            return;
+          }
+          const std::uint64_t run = epochs_.installed().run;
+          const bool first = epochs_.installed().number == 0;
+          if (epochs_.receive(from, content, now))
+            take_up_epoch(!first && epochs_.installed().run != run);
         } else if constexpr (std::is_constructible_v<EpochMessage, Content>) {
-          if (epochs_.receive(from, content, now)) take_up_epoch();
+          if (epochs_.receive(from, content, now)) take_up_epoch(false);
         }
       },
       message);
 }
 
-void WorkerEngine::take_up_epoch() {
+// Of keys that this worker has: what it goes on with would not be what it had.
+std::optional<std::vector<std::string>> WorkerEngine::lost_servers(const Epoch& epoch) const {
+  const Epoch& own = epochs_.installed();
+  if (own.number == 0 || epoch.number <= own.number || epoch.run == own.run ||
+      epoch.from.number != 0 || keys_.empty() || !epochs_.fits(epoch))
+    return std::nullopt;
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < own.servers.size(); ++at) {
+    const ServerEntry& server = epoch.servers[at];
+    if (server.state == ServerState::up && server.id != own.servers[at].id)
+      names.push_back(server.id.name);
+  }
+  return names;
+}
+
+void WorkerEngine::take_up_epoch(bool new_run) {
   const WorkerEntry* entry = epochs_.installed().worker(epochs_.self().name);
   const bool member = entry != nullptr && entry->id == epochs_.self();
+  if (new_run) {
+    // Snapshots are counted on from the one that it begins with.
+    snapshot_ = step_snapshot_ = epochs_.installed().from.number;
+    pushed_steps_ = 0;
+  }
   if (!member && takes_part_) {
     takes_part_ = false;
     joins_ = false;
     drop_requests();
-    events_.push_back(LeftOut{});
+    events_.push_back(LeftOut{new_run ? epochs_.installed().from.number : 0});
   }
   if (member && !takes_part_) {
     takes_part_ = true;
     events_.push_back(Joined{entry->first_step});
-  } else if (member && entry->first_step != first_step_) {
+  } else if (member && (new_run || entry->first_step != first_step_)) {
     // Left out and taken in again, without having heard of it.
     drop_requests();
-    events_.push_back(LeftOut{});
+    events_.push_back(LeftOut{new_run ? epochs_.installed().from.number : 0});
     events_.push_back(Joined{entry->first_step});
   }
   if (member) first_step_ = entry->first_step;
@@ -316,6 +356,7 @@ void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
     case AnswerKind::not_member:
       return;  // is sent again with the next epoch, or after a while
     case AnswerKind::created:
+      if (!std::holds_alternative<Init>(found->second.content)) return;
       events_.push_back(Created{answer.slice, answer.step});
       erase(found);
       return;

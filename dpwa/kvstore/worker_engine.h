@@ -77,7 +77,15 @@ class WorkerEngine {
     std::uint64_t first_step = 0;
   };
   // The others went on without this worker, which was silent or hung. All requests were dropped.
-  struct LeftOut {};
+  struct LeftOut {
+    // Not 0: the servers were started again, and a new run has begun with this snapshot.
+    std::uint32_t snapshot = 0;
+  };
+  // These servers were started again and have no snapshot that the run could go on from: values and
+  // states of the optimizer are lost. Nothing is sent or taken after it.
+  struct RunOver {
+    std::vector<std::string> servers;
+  };
   struct Created {
     SliceId slice;
     std::uint64_t next_step = 0;  // of the slice, for this worker: Answer::step
@@ -112,7 +120,8 @@ class WorkerEngine {
     AnswerKind kind = AnswerKind::unknown_key;
     std::string problem;
   };
-  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed>;
+  using Event =
+      std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed, RunOver>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
   // Every push that states an earlier snapshot than this one is acknowledged, and no more follow.
@@ -120,6 +129,8 @@ class WorkerEngine {
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
   std::size_t outstanding() const { return requests_.size(); }
+  // The value of a slice, in bytes; none: this worker has not initialised it.
+  std::optional<std::size_t> bytes_of(const SliceId& slice) const;
 
  private:
   enum class State : std::uint8_t {
@@ -152,7 +163,9 @@ class WorkerEngine {
   bool has_to_wait(std::uint64_t tag, const Request& request) const;
   void send_from(Queue& queue, TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
-  void take_up_epoch();
+  void take_up_epoch(bool new_run);
+  // The servers that an epoch of another run says to be started again, without a snapshot.
+  std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
   static Failed failed(const Request& request, Answer& answer);
   void answered(std::uint64_t tag, Answer& answer);
   void state_given(std::uint64_t tag, StateMessage& state);
@@ -165,6 +178,7 @@ class WorkerEngine {
   const WorkerOptions options_;
   EpochEngine epochs_;
   bool takes_part_ = false;
+  bool over_ = false;
   std::uint64_t first_step_ = 0;
   bool joins_ = false;
   std::uint64_t clock_ = 0;
@@ -183,6 +197,7 @@ class WorkerEngine {
   std::array<Queue, 2> queues_;                             // those in state queued; pulls: 1
   std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
   std::map<SliceId, std::uint32_t> homes_;
+  std::map<SliceId, std::size_t> sizes_;
   std::map<Key, ValueSpec> keys_;
   TimePoint beaten_ = TimePoint::min();
   std::vector<Outgoing> outgoing_;
