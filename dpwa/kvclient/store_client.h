@@ -108,7 +108,8 @@ class StoreClient : private LinkEvents {
 
   // As of now.
   bool takes_part() const;
-  std::vector<std::string> workers() const;  // that take part, in the order of their names
+  std::vector<kvstore::WorkerEntry> members() const;  // that take part, in the order of names
+  std::vector<std::string> workers() const;           // their names
   // Workers that were left out, servers that are down, and servers without a connection, for so
   // long.
   std::size_t gone(Duration silent_for) const;
@@ -169,7 +170,7 @@ class StoreClient : private LinkEvents {
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
-  std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
+  std::vector<kvstore::WorkerEntry> workers_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);
   std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;
