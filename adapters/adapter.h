@@ -99,6 +99,11 @@ class Adapter {
   // unless a peer is ahead.
   virtual ResumeState resume_state() const = 0;
   virtual void restore(const ResumeState& state) = 0;
+  // For checkpoints, between two steps and before resume_state(): brings to `optimizer` its state,
+  // where the back end runs it elsewhere. False when that could not be had, which is logged: then
+  // `optimizer` has no state. After restore() the first step() takes the state of its optimizer to
+  // where it belongs. No effect when the optimizer runs on the node.
+  virtual bool take_optimizer_state(torch::optim::Optimizer& /*optimizer*/) { return true; }
 };
 
 // The back end that the configuration names, on the device and dtypes of `model`. Throws

@@ -64,24 +64,26 @@ void KvstoreAdapter::start() {
   node_ = std::make_unique<Node>(config_, flat_.manifest(), options);
   node_->start(config_.kvstore.start_wait);
   session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation);
+  self_ = {config_.self, options.incarnation};
   phase_ = Phase::running;
   try {
-    const std::uint64_t first = session_->join();
-    if (first != 0 && !by_servers()) {
-      throw std::runtime_error(
-          "node '" + config_.self + "' comes to a run at step " + std::to_string(first) +
-          ", which kvstore.update 'worker' does not offer: the servers have no weights of that "
-          "step; accepted: update: server");
-    }
+    step_ = session_->join();
     make_weights();
-    if (!by_servers()) make_gradients();
-    step_ = first;
-    const kvstore::ExchangeReport pulled = take_weights(first);
+    if (!by_servers()) {
+      make_gradients();
+      make_note();
+      session_->on_look([this] { look_for_newcomers(); });
+    }
+    const kvstore::ExchangeReport pulled =
+        by_servers() ? take_weights(step_) : take_from_workers(/*has_own=*/false);
     if (pulled.stopped) throw std::runtime_error("node '" + config_.self + "' was told to stop");
     if (pulled.left_out) rejoin();
     compare_settings();
     buffers_.take();
     begin_at(step_);
+    places_restored_ =
+        restored_ && by_servers() && step_ == 0 && place_.rank == 0 && weights_->untouched();
+    has_weights_ = true;
     dropped_ = false;
     report_ = {};
   } catch (...) {
@@ -95,6 +97,11 @@ void KvstoreAdapter::start() {
       "takes part from step " + std::to_string(step_) + " on, with " +
           config::joined(session_->client().workers()));
   tell_status({});
+}
+
+void KvstoreAdapter::restore(const ResumeState& state) {
+  clock_ = state.clock;
+  restored_ = true;
 }
 
 void KvstoreAdapter::make_weights() {

@@ -135,8 +135,12 @@ void KvstoreAdapter::exchange_gradients() {
   // What no worker has used stays without a gradient, so that optimizers skip it.
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     at::Tensor& gradient = trained_parameters_[i].mutable_grad();
-    if (!used_[i] && gradient.defined() && gradient.count_nonzero().item<std::int64_t>() == 0)
+    if (used_[i] || !gradient.defined()) continue;
+    if (gradient.count_nonzero().item<std::int64_t>() == 0) {
       gradient.reset();
+    } else {
+      used_[i] = true;  // by another worker
+    }
   }
   settle(exchanged);
 }
@@ -170,23 +174,29 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
 void KvstoreAdapter::rejoin() {
   dropped_ = true;
   report_.outcome = Outcome::late;
-  if (!by_servers()) {
+  // The program may be about to call its optimizer.
+  if (!by_servers() && by_halves_) {
     leave();
-    throw std::runtime_error(
-        "node '" + config_.self + "' was left out, because " + session_->client().why_left_out() +
-        ", and cannot go on "
-        "with kvstore.update 'worker': the servers have no current weights; accepted: update: "
-        "server");
+    throw std::runtime_error("node '" + config_.self + "' was left out, because " +
+                             session_->client().why_left_out() +
+                             ", and cannot go on with kvstore.update 'worker' and update_send(); "
+                             "accepted: step()");
   }
   log(LogLevel::warn, "kvstore",
       "left out, because " + session_->client().why_left_out() +
           ": takes the current weights and goes on");
   ExchangeReport pulled;
-  do {
-    step_ = session_->join();
-    pulled = take_weights(step_);
-    report_.waited += pulled.waited;
-  } while (pulled.left_out);
+  try {
+    do {
+      const std::uint64_t first = session_->join();
+      if (by_servers()) step_ = first;
+      pulled = by_servers() ? take_weights(first) : take_from_workers(has_weights_);
+      report_.waited += pulled.waited;
+    } while (pulled.left_out);
+  } catch (...) {
+    leave();
+    throw;
+  }
   if (pulled.stopped) {
     report_.made = false;
     leave();
@@ -217,8 +227,13 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
   flat_.check();
   optimizer_ = &optimizer;
   if (!by_servers()) {
+    give_to(optimizer);
     if (!averaged_) exchange_gradients();
-    if (phase_ == Phase::running) optimizer.step();
+    if (phase_ == Phase::running && dropped_) {
+      give_to(optimizer);
+    } else if (phase_ == Phase::running) {
+      optimizer.step();
+    }
     return end_step(loss);
   }
   if (in_halves_) throw std::logic_error("step() between update_send() and update_wait()");
@@ -229,6 +244,7 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
         "next step");
   }
   if (!terms_) terms_ = std::move(now);
+  if (std::exchange(places_restored_, false)) place_restored(optimizer);
   if (!dropped_ && phase_ == Phase::running) {
     for (std::size_t i = trained_.size(); i-- > 0;) {
       if (terms_->of(i) != nullptr && !weights_->has_pushed(trained_[i])) push_gradient(i);
@@ -242,6 +258,13 @@ void KvstoreAdapter::update_send(const torch::Tensor&) {
   if (!is_running()) return;
   flat_.check();
   hold_back();
+  by_halves_ = true;
+  if (!given_.empty()) {
+    leave();
+    throw std::runtime_error("node '" + config_.self +
+                             "' has come to a run with kvstore.update 'worker', where "
+                             "update_send() cannot give the optimizer its state; accepted: step()");
+  }
   if (merged() && !averaged_) exchange_gradients();
   in_halves_ = true;
   before_.clear();

@@ -61,6 +61,11 @@ class StepExchange {
   // After that, of the keys that have ever been updated: with all pushes of steps below `clock`.
   // The servers would wait for ever for those of a key that nobody pushes.
   void pull_updated(std::uint64_t clock);
+  // The highest step with which this worker has to go on pushing one of the keys, if `report` is
+  // complete after it.
+  std::uint64_t next_step(ExchangeReport& report);
+  // Of the values that have come, none was ever updated.
+  bool untouched() const;
   // Waits for all of it, and writes what has come to `outs`, by index. Throws std::runtime_error
   // that names the key when a server refuses a request.
   ExchangeReport finish(const std::vector<at::Tensor>& outs);

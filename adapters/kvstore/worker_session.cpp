@@ -93,8 +93,26 @@ std::optional<kvclient::Outcome> WorkerSession::wait(kvclient::Ticket ticket,
   const TimePoint began = Steady::now();
   while (true) {
     if (auto outcome = client_.wait(ticket, Steady::now() + look_every)) return outcome;
+    look();
     if (look_up(began, what)) return std::nullopt;
   }
+}
+
+void WorkerSession::look() {
+  if (!on_look_ || looking_) return;
+  looking_ = true;
+  try {
+    on_look_();
+  } catch (...) {
+    looking_ = false;
+    throw;
+  }
+  looking_ = false;
+}
+
+bool WorkerSession::pause(TimePoint began, const std::string& what) {
+  std::this_thread::sleep_for(look_every / 10);
+  return !look_up(began, what);
 }
 
 void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key) {

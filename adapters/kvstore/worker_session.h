@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
@@ -29,6 +31,11 @@ class WorkerSession {
 
   // The outcome of a call; `what` is for the log. None: told to stop.
   std::optional<kvclient::Outcome> wait(kvclient::Ticket ticket, const std::string& what);
+  // Called in each wait() that is not over soon, some times a second; it may wait itself.
+  void on_look(std::function<void()> look) { on_look_ = std::move(look); }
+  // Between two questions about something that is to come; `began`: the first. Logged as waits are.
+  // False: told to stop.
+  bool pause(TimePoint began, const std::string& what);
   // Of an init. Throws std::runtime_error that names the key when a server refuses it, or nobody
   // has made it within kvstore.start_wait_ms.
   void wait_created(kvclient::Ticket ticket, const std::string& key);
@@ -41,6 +48,7 @@ class WorkerSession {
   // had time for what was about to be answered.
   bool look_up(TimePoint began, const std::string& what);
   std::string problems() const;
+  void look();
 
   const std::string self_;
   const Duration start_wait_;
@@ -49,6 +57,8 @@ class WorkerSession {
   kvclient::StoreClient client_;
   TimePoint told_{};
   std::optional<TimePoint> stopping_;
+  std::function<void()> on_look_;
+  bool looking_ = false;
 };
 
 }  // namespace dpwa::kvstore

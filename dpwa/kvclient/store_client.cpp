@@ -305,9 +305,16 @@ bool StoreClient::uses_memory() const {
   return uses_memory_;
 }
 
-std::vector<std::string> StoreClient::workers() const {
+std::vector<kvstore::WorkerEntry> StoreClient::members() const {
   const MutexLock lock(mutex_);
   return workers_;
+}
+
+std::vector<std::string> StoreClient::workers() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> names;
+  for (const kvstore::WorkerEntry& worker : workers_) names.push_back(worker.id.name);
+  return names;
 }
 
 std::vector<std::string> StoreClient::problems() const {

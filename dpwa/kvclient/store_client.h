@@ -114,7 +114,8 @@ class StoreClient : private LinkEvents {
 
   // As of now.
   bool takes_part() const;
-  std::vector<std::string> workers() const;  // that take part, in the order of their names
+  std::vector<kvstore::WorkerEntry> members() const;  // that take part, in the order of names
+  std::vector<std::string> workers() const;           // their names
   // Workers that were left out, servers that are down, and servers without a connection, for so
   // long.
   std::size_t gone(Duration silent_for) const;
@@ -182,7 +183,7 @@ class StoreClient : private LinkEvents {
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
   std::string over_ DPWA_GUARDED_BY(mutex_);  // why the run cannot go on; empty: it can
   std::string why_left_out_ DPWA_GUARDED_BY(mutex_);
-  std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
+  std::vector<kvstore::WorkerEntry> workers_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);
   std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;

@@ -132,23 +132,25 @@ void StoreClient::pump() {
 
 void StoreClient::tell_epoch() {
   const kvstore::Epoch& epoch = engine_.epoch();
-  std::vector<std::string> names;
-  for (const kvstore::WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
   note_gone(epoch, SteadyClock::now());
   const MutexLock lock(mutex_);
   const auto tell = [this](const std::string& name, const char* what) {
     if (name != options_.self.name) log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
   };
   if (told_epoch_ != 0) {
-    for (const std::string& name : workers_) {
-      if (std::ranges::count(names, name) == 0)
-        tell(name, "was left out: it has left, is silent or hangs");
+    for (const kvstore::WorkerEntry& worker : workers_) {
+      if (epoch.worker(worker.id.name) == nullptr)
+        tell(worker.id.name, "was left out: it has left, is silent or hangs");
     }
-    for (const std::string& name : names) {
-      if (std::ranges::count(workers_, name) == 0) tell(name, "takes part from now on");
+    const auto known = [this](const std::string& name) DPWA_REQUIRES(mutex_) {
+      return std::ranges::any_of(workers_,
+                                 [&](const auto& worker) { return worker.id.name == name; });
+    };
+    for (const kvstore::WorkerEntry& worker : epoch.workers) {
+      if (!known(worker.id.name)) tell(worker.id.name, "takes part from now on");
     }
   }
-  workers_ = std::move(names);
+  workers_ = epoch.workers;
   told_epoch_ = epoch.number;
 }
 
@@ -162,7 +164,8 @@ void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
       gone_since_.erase(name);
     }
   };
-  for (const std::string& name : workers_) note(name, epoch.worker(name) == nullptr);
+  for (const kvstore::WorkerEntry& worker : workers_)
+    note(worker.id.name, epoch.worker(worker.id.name) == nullptr);
   for (const kvstore::WorkerEntry& worker : epoch.workers) note(worker.id.name, false);
   for (const auto& link : links_) {
     const auto place = epoch.server(link->name());

@@ -205,6 +205,7 @@ void Program::take_reload() {
 bool Program::save(const RunPosition& position) {
   if (!checkpoints_) return true;
   try {
+    adapter_->take_optimizer_state(*optimizer_);
     const RunState state{identity_, position, adapter_->resume_state()};
     checkpoints_->save(position.step, pack_checkpoint(state, *model_, *optimizer_));
     return true;

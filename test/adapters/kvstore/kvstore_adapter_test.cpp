@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "adapters/adapter.h"
-#include "test/adapters/collective/training_nodes.h"
-#include "test/adapters/contract.h"
+#include "test/adapters/kvstore/store_nodes.h"
 
 // Workers of the parameter server in one process, with real servers, against a single process that
 // trains on all of their data.
@@ -23,31 +22,12 @@ using namespace test;
 namespace {
 
 constexpr int steps = 200;
-constexpr std::int64_t shard = 8;
-
-BackEnd store(std::size_t nodes, std::size_t servers, const std::function<void(Config&)>& tune) {
-  return {"kvstore", nodes,
-          [tune](Config& config) {
-            config.backend = Backend::kvstore;
-            if (tune) tune(config);
-          },
-          servers, true};
-}
 
 // A learning rate that changes at every step.
 void set_rate(torch::optim::Optimizer& optimizer, int step) {
   for (auto& group : optimizer.param_groups()) {
     group.options().set_lr(0.05 * (1 - 0.5 * step / steps));
   }
-}
-
-std::unique_ptr<torch::optim::Optimizer> make(const MakeOptimizer& kind, Net& net) {
-  return kind(net.parameters());
-}
-
-// Rows of step `step`, for a global batch of `rows`.
-std::int64_t row_of(int step, std::int64_t rows, std::int64_t all) {
-  return static_cast<std::int64_t>(step) * rows % (all - rows + 1);
 }
 
 Tensor one_process(const Data& data, std::int64_t batch, const MakeOptimizer& kind,

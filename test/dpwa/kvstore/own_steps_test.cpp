@@ -162,9 +162,23 @@ TEST_CASE("the state of an optimizer is given to a worker, and placed by one") {
   const auto refused = std::get<Answer>(server.ask(w1, 6, place));
   CHECK(refused.kind == AnswerKind::wrong_spec);
   CHECK(refused.problem ==
-        "key 'w', worker w1: a state of 15 bytes, where that of momentum has 16");
+        "key 'w', worker w1: a state of 15 bytes, where that of momentum has 16, and with the "
+        "value 32");
   place.optimizer = {};
   CHECK(std::get<Answer>(server.ask(w1, 7, place)).kind == AnswerKind::bad_optimizer);
+}
+
+TEST_CASE("a value is placed with the state, and who reads the one before keeps it") {
+  using Kind = StateMessage::Kind;
+  Server server(rules_of(StoreType::dist_sync));
+  const SharedBytes before = server.pull(w0).values;
+  const StateMessage place{7, slice, Kind::place, momentum(), 5, bytes_of({10, 20, 3, 4})};
+  CHECK(std::get<Answer>(server.ask(w1, 3, place)).kind == AnswerKind::counted);
+  CHECK(doubles_of(*server.pull(w0).values) == std::vector<double>{3, 4});
+  CHECK(doubles_of(*before) == std::vector<double>{0, 0});
+  const auto given = std::get<StateMessage>(server.ask(w0, 4, {}));
+  CHECK(given.steps == 5);
+  CHECK(doubles_of(given.state) == std::vector<double>{10, 20});
 }
 
 TEST_CASE("a state that was placed is acknowledged after the replica has it") {
@@ -203,7 +217,7 @@ TEST_CASE("a state that was placed is acknowledged after the replica has it") {
   first->receive(w0, 1, Init{7, here, spec, bytes_of({0, 0})}, now);
   exchange();
   REQUIRE(answers.size() == 1);
-  StateMessage place{7, here, StateMessage::Kind::place, momentum(), 5, bytes_of({10, 20})};
+  StateMessage place{7, here, StateMessage::Kind::place, momentum(), 5, bytes_of({10, 20, 3, 4})};
   first->receive(w0, 2, place, now);
   CHECK(answers.size() == 1);
   exchange();
@@ -218,6 +232,7 @@ TEST_CASE("a state that was placed is acknowledged after the replica has it") {
   REQUIRE(all.size() == 1);
   CHECK(std::get<StateMessage>(all[0].message).state == bytes_of({10, 20}));
   CHECK(std::get<StateMessage>(all[0].message).steps == 5);
+  CHECK(doubles_of(second->view(here)->values) == std::vector<double>{3, 4});
 }
 
 }  // namespace
