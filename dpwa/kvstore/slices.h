@@ -39,9 +39,4 @@ struct Slice {
 // At least one slice: a value without elements has an empty one.
 std::vector<Slice> cut_into_slices(const Key& key, std::uint64_t elements, std::uint32_t servers);
 
-// The server that has the replica of the slices of `server`.
-constexpr std::uint32_t replica_of(std::uint32_t server, std::uint32_t servers) {
-  return (server + 1) % servers;
-}
-
 }  // namespace dpwa::kvstore
