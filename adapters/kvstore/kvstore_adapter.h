@@ -17,7 +17,6 @@
 #include "adapters/kvstore/step_exchange.h"
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/kvstore_type.h"
 #include "dpwa/kvstore/handover.h"
 #include "dpwa/node/node.h"
 
@@ -67,7 +66,7 @@ class KvstoreAdapter : public Adapter {
 
   // The beginning (kvstore_adapter.cpp).
   bool is_running() const;  // throws std::logic_error before start()
-  bool merged() const { return merges(config_.kvstore); }
+  bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
   void make_weights();
   void make_gradients();

@@ -3,7 +3,6 @@
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
-#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/nodes.h"
 #include "dpwa/config/text.h"
 #include "dpwa/kvstore/compression.h"
@@ -67,7 +66,8 @@ Format<double> threshold() {
 
 void check_kvstore(const Section& section, const Config& config) {
   const KvstoreConfig& store = config.kvstore;
-  if (!is_local(store.type) && !merges(store) && store.update == KvstoreUpdate::worker) {
+  if (!is_local(store.type) && !merges(store.type, store.staleness) &&
+      store.update == KvstoreUpdate::worker) {
     section.need("update", "server")
         .fail(std::string("type ") + name_in(kvstore_type_words, store.type) +
               " makes an update at each push, which only servers can do; accepted: server, or type "

@@ -61,7 +61,6 @@ class TrainerState {
   // The weights are replaced by others.
   void replace(double clock, std::uint64_t lineage);
   void restore(double clock, std::uint64_t lineage);  // before the start; others are heard anew
-  void set_clock(double clock) { clock_ = clock; }
   double clock() const { return clock_; }
   std::uint64_t lineage() const { return lineage_; }
   Progress progress() const;  // but for version, loss and time

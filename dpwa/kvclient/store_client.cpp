@@ -327,9 +327,4 @@ std::uint64_t StoreClient::bytes_pushed() const {
   return bytes_pushed_;
 }
 
-std::uint64_t StoreClient::bytes_pulled() const {
-  const MutexLock lock(mutex_);
-  return bytes_pulled_;
-}
-
 }  // namespace dpwa::kvclient

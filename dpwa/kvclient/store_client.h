@@ -121,7 +121,6 @@ class StoreClient : private LinkEvents {
   std::size_t gone(Duration silent_for) const;
   std::vector<std::string> problems() const;  // "server 's1': connection refused" and so on
   std::uint64_t bytes_pushed() const;
-  std::uint64_t bytes_pulled() const;
 
  private:
   struct Held {
@@ -174,7 +173,6 @@ class StoreClient : private LinkEvents {
   bool stopped_ = false;
   std::uint64_t told_epoch_ = 0;
   std::uint64_t pushed_ = 0;
-  std::uint64_t pulled_ = 0;
 
   mutable Mutex mutex_;
   Condition changed_;
@@ -187,7 +185,6 @@ class StoreClient : private LinkEvents {
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);
   std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;
-  std::uint64_t bytes_pulled_ DPWA_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace dpwa::kvclient

@@ -98,9 +98,6 @@ void StoreClient::handle_events() {
             for (const auto& link : links_) link->drop(content.slice, content.step);
             operations_.handle(content, is_read(content.slice, content.step));
           } else {
-            if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pulled>) {
-              if (content.values) pulled_ += content.values->size();
-            }
             operations_.handle(content);
           }
         },
@@ -126,7 +123,6 @@ void StoreClient::pump() {
   for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
   uses_memory_ = std::ranges::any_of(links_, [](const auto& link) { return link->uses_memory(); });
   bytes_pushed_ = pushed_;
-  bytes_pulled_ = pulled_;
   changed_.notify_all();
 }
 

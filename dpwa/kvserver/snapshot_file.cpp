@@ -10,13 +10,13 @@
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/config/names.h"
 #include "dpwa/wire/kv_messages.h"
 
 namespace dpwa::kvserver {
 namespace {
 
 namespace endian = boost::endian;
-using kvstore::StoreType;
 
 constexpr std::string_view magic = "dpwa-kvs";
 constexpr std::uint32_t version = 1;
@@ -31,20 +31,8 @@ unsigned char* at(std::vector<std::byte>& bytes, std::size_t offset) {
   return reinterpret_cast<unsigned char*>(bytes.data() + offset);
 }
 
-std::uint8_t number_of(StoreType type) {
+std::uint8_t number_of(KvstoreType type) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(type) + 1);
-}
-
-const char* word_of(StoreType type) {
-  switch (type) {
-    case StoreType::dist_sync:
-      return "dist_sync";
-    case StoreType::dist_async:
-      return "dist_async";
-    case StoreType::dist_ssp:
-      return "dist_ssp";
-  }
-  return "";
 }
 
 // Appends `count` bytes of the source; the error says why there are none.
@@ -142,13 +130,13 @@ SnapshotResult<SnapshotHead> read_head(SnapshotSource& source) {
   const char* names = reinterpret_cast<const char*>(at(bytes, fixed_bytes));
   head.cluster.assign(names, cluster);
   head.server.assign(names + cluster, server);
-  const bool known = type >= number_of(StoreType::dist_sync) &&
-                     type <= number_of(StoreType::dist_ssp) && merged <= 1 &&
+  const bool known = type >= number_of(KvstoreType::dist_sync) &&
+                     type <= number_of(KvstoreType::dist_ssp) && merged <= 1 &&
                      head.place < head.servers && head.id.number > 0 &&
                      endian::load_little_u16(at(bytes, 38)) == 0 && is_plain_text(head.cluster) &&
                      is_plain_text(head.server);
   if (!known) return "has a head that no server writes";
-  head.type = static_cast<StoreType>(type - 1);
+  head.type = static_cast<KvstoreType>(type - 1);
   return head;
 }
 
@@ -190,7 +178,9 @@ std::optional<std::string> foreign(const SnapshotHead& found, const SnapshotHead
   if (found.server != own.server) {
     return differs("server", "'" + found.server + "'", "'" + own.server + "'");
   }
-  if (found.type != own.type) return differs("type", word_of(found.type), word_of(own.type));
+  const auto& words = config::kvstore_type_words;
+  if (found.type != own.type)
+    return differs("type", name_in(words, found.type), name_in(words, own.type));
   if (found.merged != own.merged) {
     return std::string("is of dist_ssp with ") +
            (found.merged ? "staleness 0, not above it" : "a staleness above 0, not 0");

@@ -39,7 +39,7 @@ namespace dpwa::kvserver {
 // Nothing follows. Another layout of COPY is another version of this format.
 struct SnapshotHead {
   kvstore::SnapshotId id;
-  kvstore::StoreType type = kvstore::StoreType::dist_sync;
+  KvstoreType type = KvstoreType::dist_sync;
   bool merged = true;
   std::uint16_t servers = 1;
   std::uint16_t place = 0;

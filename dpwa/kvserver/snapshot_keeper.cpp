@@ -5,8 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "dpwa/kvserver/store_rules.h"
-
 namespace dpwa::kvserver {
 
 using kvstore::SnapshotId;
@@ -34,7 +32,7 @@ SnapshotHead snapshot_head_of(const Config& config) {
   const auto& servers = config.kvstore.servers;
   const auto self = std::ranges::find(servers, config.self, &NodeEntry::name);
   SnapshotHead head;
-  head.type = store_type(config.kvstore.type);
+  head.type = config.kvstore.type;
   head.merged = kvstore::rules_of(head.type, config.kvstore.staleness).merged;
   head.servers = static_cast<std::uint16_t>(servers.size());
   head.place = static_cast<std::uint16_t>(self - servers.begin());

@@ -11,7 +11,6 @@
 #include "dpwa/config/names.h"
 #include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/server_status.h"
-#include "dpwa/kvserver/store_rules.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/io_thread.h"
@@ -68,7 +67,7 @@ ServerOptions options_for(const Config& config) {
 kvstore::ServerOptions engine_options(const Config& config) {
   const KvstoreConfig& store = config.kvstore;
   kvstore::ServerOptions options;
-  options.shard = kvstore::rules_of(store_type(store.type), store.staleness, store.replicas > 0);
+  options.shard = kvstore::rules_of(store.type, store.staleness, store.replicas > 0);
   options.snapshots = !store.snapshots.folder.empty();
   options.shard.memory_bytes = store.memory_bytes;
   options.watch.min_workers = store.min_workers > 0 ? store.min_workers : config.nodes.size();

@@ -31,14 +31,9 @@ Config checked(Config config, const std::string& name) {
     fail_at_key(config, "kvstore.servers",
                 "no server is named '" + name + "'; accepted: a name of kvstore.servers");
   }
-  switch (config.kvstore.type) {
-    case KvstoreType::dist_sync:
-    case KvstoreType::dist_async:
-    case KvstoreType::dist_ssp:
-      break;
-    default:
-      fail_at_key(config, "kvstore.type",
-                  "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
+  if (is_local(config.kvstore.type)) {
+    fail_at_key(config, "kvstore.type",
+                "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
   }
   check_host(config);
   if (config.kvstore.memory_bytes == 0) config.kvstore.memory_bytes = default_memory();

@@ -14,6 +14,7 @@
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/kvstore/slice_state.h"
 #include "dpwa/kvstore/slices.h"
+#include "dpwa/kvstore/store_type.h"
 
 namespace dpwa::kvstore {
 
@@ -41,9 +42,8 @@ struct ShardRules {
   std::uint64_t memory_bytes = 0;
 };
 
-enum class StoreType : std::uint8_t { dist_sync, dist_async, dist_ssp };
-// `staleness`: of dist_ssp; of the others it is given by the type.
-ShardRules rules_of(StoreType type, std::uint64_t staleness = 0, bool replicas = false);
+// The rules of one of the types dist_*. `staleness`: of dist_ssp; the other types imply theirs.
+ShardRules rules_of(KvstoreType type, std::uint64_t staleness = 0, bool replicas = false);
 
 struct ShardCounts {
   std::uint64_t updates = 0;

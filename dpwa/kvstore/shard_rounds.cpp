@@ -27,13 +27,13 @@ bool is_finite(DType dtype, std::span<const std::byte> values) {
 
 }  // namespace
 
-ShardRules rules_of(StoreType type, std::uint64_t staleness, bool replicas) {
+ShardRules rules_of(KvstoreType type, std::uint64_t staleness, bool replicas) {
   ShardRules rules;
   rules.replicas = replicas;
-  rules.staleness = type == StoreType::dist_async  ? unbounded_staleness
-                    : type == StoreType::dist_sync ? 0
-                                                   : staleness;
-  rules.merged = rules.staleness == 0;
+  rules.staleness = type == KvstoreType::dist_async  ? unbounded_staleness
+                    : type == KvstoreType::dist_sync ? 0
+                                                     : staleness;
+  rules.merged = merges(type, staleness);
   return rules;
 }
 

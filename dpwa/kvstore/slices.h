@@ -43,9 +43,4 @@ std::vector<Slice> cut_into_slices(const Key& key, std::uint64_t elements, std::
 std::optional<Slice> slice_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
                               std::uint32_t index);
 
-// The server that has the replica of the slices of `server`.
-constexpr std::uint32_t replica_of(std::uint32_t server, std::uint32_t servers) {
-  return (server + 1) % servers;
-}
-
 }  // namespace dpwa::kvstore

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,7 +21,6 @@
 #include "adapters/inference/natural_exchange.h"
 #include "adapters/inference/split_data.h"
 #include "adapters/launch/launched_config.h"
-#include "dpwa/base/plain_text.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
@@ -31,13 +29,13 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "dpwa/security/security.h"
 #include "examples/svi/network.h"
 #include "examples/svi/options.h"
 #include "examples/svi/result.h"
 #include "examples/svi/table.h"
 #include "examples/train/errors.h"
 #include "examples/train/files.h"
+#include "examples/train/main.h"
 
 namespace dpwa::svi {
 namespace {
@@ -264,34 +262,7 @@ int run_program(const SviOptions& options) {
 }  // namespace
 }  // namespace dpwa::svi
 
-namespace {
-
-[[gnu::section(".preinit_array"),
-  gnu::used]] void (*const before_constructors)() = dpwa::stop_signal::hold_reload;
-
-int fail(const std::exception& error, int exit_code) {
-  std::fprintf(stderr, "dpwa-svi: %s\n", dpwa::one_line(error).c_str());
-  return exit_code;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  try {
-    const auto parsed = dpwa::svi::parse_options(argc, argv);
-    if (!parsed.run) {
-      std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
-      return parsed.exit_code;
-    }
-    dpwa::forbid_core_dumps();
-    return dpwa::svi::run_program(parsed.options);
-  } catch (const dpwa::train::UsageError& error) {
-    return fail(error, 2);
-  } catch (const dpwa::ConfigError& error) {
-    return fail(error, 2);
-  } catch (const std::invalid_argument& error) {
-    return fail(error, 2);
-  } catch (const std::exception& error) {
-    return fail(error, 1);
-  }
+  return dpwa::train::run_main(
+      "dpwa-svi", [&] { return dpwa::svi::parse_options(argc, argv); }, dpwa::svi::run_program);
 }

@@ -1,14 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "dpwa/net/free_ports.h"
-#include "test/examples/process.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/child_process.h"
+#include "test/support/temporary_directory.h"
 
 // dpwa-svi as processes.
 namespace dpwa {
@@ -36,7 +35,7 @@ struct Svi {
   }
   // One node to its end: the exit code. What it says is in output().
   int run(const std::vector<std::string>& more) const {
-    return test::Process(command("w1", more), dir / "output").wait();
+    return test::start_afresh(command("w1", more), dir / "output").wait().value_or(-1);
   }
   std::string output() const { return test::read_text(dir / "output"); }
   json result(const std::string& name) const {
@@ -62,12 +61,12 @@ TEST_CASE_FIXTURE(Svi, "dpwa-svi fits the synthetic curve, and its intervals are
 
 TEST_CASE_FIXTURE(Svi, "two nodes of dpwa-svi that gossip end with one posterior") {
   write_cluster(2, "gossip: {finish_wait_ms: 60s}");
-  std::vector<std::unique_ptr<test::Process>> nodes;
+  std::vector<test::ChildProcess> nodes;
   for (const char* const name : {"w1", "w2"})
-    nodes.push_back(std::make_unique<test::Process>(
+    nodes.emplace_back(
         command(name, {"--data", "synthetic", "--run-dir", dir / "run", "--steps", "300"}),
-        dir / name));
-  for (auto& node : nodes) CHECK(node->wait() == 0);
+        dir / name);
+  for (auto& node : nodes) CHECK(node.wait() == 0);
   INFO(test::read_text(dir / "w1"));
   CHECK(result("w1")["final"] == result("w2")["final"]);
   CHECK(result("w1")["rows"] == 120);
@@ -76,8 +75,8 @@ TEST_CASE_FIXTURE(Svi, "two nodes of dpwa-svi that gossip end with one posterior
 
 TEST_CASE_FIXTURE(Svi, "workers of dpwa-svi with models of other shapes say so in one line") {
   write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
-  test::Process w1(command("w1", {"--data", "synthetic", "--hidden", "4"}), dir / "w1");
-  test::Process w2(command("w2", {"--data", "synthetic", "--hidden", "8"}), dir / "w2");
+  test::ChildProcess w1(command("w1", {"--data", "synthetic", "--hidden", "4"}), dir / "w1");
+  test::ChildProcess w2(command("w2", {"--data", "synthetic", "--hidden", "8"}), dir / "w2");
   CHECK(w1.wait() == 1);
   CHECK(w2.wait() == 1);
   // The first to hear of the other's model ends; the other one may then find nobody.

@@ -94,7 +94,7 @@ void lend(kvstore::Message& message) {
 void at_server(Records records, bool at_each_push, bool replicas) {
   const std::array<MemberId, 5> members{{{"w1", 3}, {"w2", 4}, {"s2", 9}, {"w1", 2}, {"w3", 1}}};
   kvstore::ServerOptions options;
-  const auto type = at_each_push ? kvstore::StoreType::dist_async : kvstore::StoreType::dist_sync;
+  const auto type = at_each_push ? KvstoreType::dist_async : KvstoreType::dist_sync;
   options.shard = kvstore::rules_of(type, 0, replicas);
   options.shard.memory_bytes = 1 << 20;
   TimePoint now{};

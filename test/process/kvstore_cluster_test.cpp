@@ -33,9 +33,7 @@ class Store {
 
   void start_server(const std::string& name) {
     processes_.erase(name);
-    processes_.emplace(name, test::ChildProcess({DPWA_CLI, "kvserver", "--config",
-                                                 run_.file().string(), "--name", name},
-                                                run_.directory() / (name + ".log")));
+    processes_.emplace(name, test::start_server(run_.file(), name));
   }
   void start(const std::string& name, int steps, int step_ms = 10) {
     processes_.erase(name);

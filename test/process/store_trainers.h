@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "test/process/child_process.h"
 #include "test/process/server_processes.h"
+#include "test/support/child_process.h"
 
 namespace dpwa::test {
 

@@ -115,7 +115,7 @@ TEST_CASE("a snapshot of another cluster, server, type or number of servers is n
   other.cluster = "prod";
   CHECK(foreign(other, own) == "is of cluster 'prod', not 'test'");
   other = own;
-  other.type = kvstore::StoreType::dist_async;
+  other.type = KvstoreType::dist_async;
   CHECK(foreign(other, own) == "is of type dist_async, not dist_sync");
   other = own;
   other.servers = 3;

@@ -35,7 +35,7 @@ Epoch whole_epoch() {
 
 ServerEngine server_with(bool replicas) {
   ServerOptions options;
-  options.shard = rules_of(StoreType::dist_sync, 0, replicas);
+  options.shard = rules_of(KvstoreType::dist_sync, 0, replicas);
   ServerEngine engine(options, {"s1", 7}, {"s1", "s2"}, start);
   engine.receive(s2, 0, EpochNews{whole_epoch()}, start);
   engine.take();

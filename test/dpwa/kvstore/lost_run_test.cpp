@@ -42,7 +42,7 @@ struct Returned {
       : engine(options(replicas), {"s1", 1000}, servers, start) {}
   static ServerOptions options(bool replicas) {
     ServerOptions options;
-    options.shard = rules_of(StoreType::dist_sync, 0, replicas);
+    options.shard = rules_of(KvstoreType::dist_sync, 0, replicas);
     options.snapshots = true;
     options.watch.min_workers = 4;  // of the file: two of them had never come
     options.watch.silent_after = milliseconds(1000);
