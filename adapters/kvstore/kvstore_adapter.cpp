@@ -19,7 +19,7 @@
 namespace dpwa {
 namespace {
 
-// A number of 52 bits, which float64 holds exactly, for a setting and its value.
+// A hash of a setting and its value: 52 bits, which float64 holds exactly.
 double number_of(const std::string& what, const std::string& value) {
   return static_cast<double>(kvstore::Key(what + "=" + value).hash() >> 12U);
 }
@@ -171,7 +171,7 @@ void KvstoreAdapter::update_place() {
   const std::vector<std::string> workers = session_->client().workers();
   const auto self = std::ranges::find(workers, config_.self);
   seen_.insert(workers.begin(), workers.end());
-  if (self == workers.end()) return;  // about to be told
+  if (self == workers.end()) return;  // this worker is about to be told
   place_ = {static_cast<std::size_t>(self - workers.begin()), workers.size()};
 }
 
@@ -191,8 +191,8 @@ Accumulation KvstoreAdapter::accumulate() {
   return Accumulation([this] { accumulating_ = false; });
 }
 
-// The others do not wait for this worker from now on. What they have still to push is in the final
-// weights, which are pulled once all are done.
+// From now on the others do not wait for this worker. The final weights are pulled once all are
+// done, so they include the last pushes of the others.
 bool KvstoreAdapter::take_final_weights() {
   session_->leave();
   if (!session_->wait_until_all_have_left()) return false;

@@ -118,12 +118,12 @@ class KvstoreAdapter : public Adapter {
   kvstore::SharedBuffers buffers_;
   std::vector<std::pair<std::string, std::string>> settings_;  // the same on all workers
   std::unique_ptr<Node> node_;
-  std::unique_ptr<kvstore::StepExchange> weights_;    // parameters, buffers, run_
+  std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers, run_
   std::unique_ptr<kvstore::StepExchange> gradients_;  // null: not needed so far
   std::vector<at::Tensor> outs_;                      // of weights_
-  at::Tensor run_;      // float64: the clock at step 0; what identifies each setting
-  at::Tensor own_run_;  // as this worker has them
-  std::unique_ptr<kvstore::WorkerSession> session_;  // ends before the tensors that it reads
+  at::Tensor run_;      // float64: the clock at step 0, then a hash of each setting
+  at::Tensor own_run_;  // the values of this worker
+  std::unique_ptr<kvstore::WorkerSession> session_;  // destroyed before the tensors that it reads
   std::unique_ptr<BackwardHooks> hooks_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
@@ -131,9 +131,9 @@ class KvstoreAdapter : public Adapter {
   kvstore::MemberId self_;
   Place place_;
   double clock_ = 0;
-  std::uint64_t step_ = 0;  // that the servers count
+  std::uint64_t step_ = 0;  // the step by the count of the servers
   double samples_ = 1;
-  std::set<std::string> seen_;                    // all workers whose updates the weights hold
+  std::set<std::string> seen_;                    // all workers whose updates are in the weights
   torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
   std::vector<bool> used_;                        // of trained_: it has had a gradient here
   bool held_back_ = false;                        // update: server: nothing leaves in backward()
@@ -149,7 +149,7 @@ class KvstoreAdapter : public Adapter {
   bool accumulating_ = false;
   bool sent_ = false;       // in backward()
   bool averaged_ = false;   // .grad holds the mean
-  bool exchanged_ = false;  // something was
+  bool exchanged_ = false;  // something was exchanged
   bool dropped_ = false;    // left out: nothing more is sent
   bool in_halves_ = false;
   std::vector<at::Tensor> before_;  // in halves: the trained parameters before the optimizer's step

@@ -1,4 +1,4 @@
-// KvstoreAdapter: its steps.
+// The steps of KvstoreAdapter.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/zeros_like.h>
@@ -24,7 +24,7 @@ using kvstore::OptimizerTerms;
 
 constexpr auto between_status_notes = std::chrono::milliseconds(100);
 
-// Of SGD that takes a change as it is.
+// The options of an SGD that adds a change unscaled.
 kvstore::Bytes plain_step() {
   kvstore::OptimizerOptions options = kvstore::default_options(kvstore::OptimizerKind::sgd);
   options.learning_rate = 1;
@@ -54,7 +54,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
   }
   if (!merged()) {
     if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
-    // Others may wait for this push: one that changes nothing.
+    // Pushes without an effect, because others may wait for this push.
     auto options = kvstore::decode_options(terms.optimizer);
     options->learning_rate = 0;
     const kvstore::OptionsBytes form = kvstore::encode(*options);
@@ -69,7 +69,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
   if (by_servers()) {
-    if (optimizer_ == nullptr) return;  // known from the first step on
+    if (optimizer_ == nullptr) return;  // the optimizer is known from the first step on
     if (!terms_) terms_ = OptimizerTerms(*optimizer_, trained_parameters_);
     if (terms_->of(index) == nullptr) return;
   }
@@ -84,7 +84,7 @@ void KvstoreAdapter::fired(std::size_t index) {
   push_gradient(index);
 }
 
-// To the servers' optimizer, or to be averaged.
+// Sent to the servers' optimizer, or to be averaged.
 void KvstoreAdapter::push_gradient(std::size_t index) {
   PushTerms own = terms();
   if (by_servers()) own.optimizer = *terms_->of(index);
@@ -132,7 +132,7 @@ void KvstoreAdapter::exchange_gradients() {
   report_.participants = static_cast<unsigned>(session_->client().workers().size());
   ExchangeReport exchanged = gradients_->finish(gradient_outs());
   if (!by_servers() && !exchanged.stopped) exchanged.add(weights_->finish(outs_));
-  // What no worker has used stays without a gradient, so that optimizers skip it.
+  // A parameter that no worker has used stays without a gradient, so that optimizers skip it.
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     at::Tensor& gradient = trained_parameters_[i].mutable_grad();
     if (used_[i] || !gradient.defined()) continue;
@@ -145,7 +145,7 @@ void KvstoreAdapter::exchange_gradients() {
   settle(exchanged);
 }
 
-// All that this step pushes to the weights has been pushed, but for the buffers.
+// All pushes of this step to the weights have been made, except those of the buffers.
 void KvstoreAdapter::exchange_weights() {
   exchanged_ = true;
   push_buffers();
@@ -170,7 +170,7 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
   }
 }
 
-// The gradients of this step are of old weights: they are dropped.
+// The gradients of this step belong to old weights and are dropped.
 void KvstoreAdapter::rejoin() {
   dropped_ = true;
   report_.outcome = Outcome::late;

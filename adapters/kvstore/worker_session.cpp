@@ -18,7 +18,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
 constexpr auto between_words = std::chrono::seconds(10);
-// After SIGTERM: for an answer that is on its way, so that the step it ends is complete.
+// The time after SIGTERM for an answer that is on its way, so that its step is completed.
 constexpr auto grace = std::chrono::seconds(1);
 constexpr auto leave_limit = std::chrono::milliseconds(500);
 

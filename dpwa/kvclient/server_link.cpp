@@ -206,7 +206,8 @@ void ServerLink::share(const AlignedBuffer& memory) {
   if (exchange_) exchange_->share(number, *memory.file(), memory.bytes().size());
 }
 
-// The server tells no one else the name of the socket; the kernel vouches for its user.
+// The server tells only its workers the name of the socket, and the kernel states the user at the
+// other end.
 void ServerLink::open_door(const std::string& offer_text) {
   read_ = told_ = 0;
   const auto offer = same_host_ ? same_host::parse_offer(offer_text) : std::nullopt;
@@ -258,7 +259,7 @@ std::string ServerLink::take_values(kvstore::Answer& answer) {
   const auto target = events_.target_of(answer);
   if (target.size() == source.size()) {
     std::memcpy(target.data(), source.data(), source.size());
-    answer.values = std::make_shared<kvstore::Bytes>();  // they have landed
+    answer.values = std::make_shared<kvstore::Bytes>();  // they are in their target already
   } else {
     answer.values = std::make_shared<kvstore::Bytes>(copy_of(source));
   }

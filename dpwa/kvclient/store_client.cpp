@@ -18,7 +18,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// Nothing of a snapshot is ever moved over these connections.
+// No model snapshot is sent over these connections.
 constexpr std::size_t smallest_chunk_bytes = 4096;
 
 std::vector<std::string> names_of(const std::vector<PeerAddress>& servers) {

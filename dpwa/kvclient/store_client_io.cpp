@@ -1,4 +1,4 @@
-// StoreClient: what runs on its I/O thread.
+// The part of StoreClient that runs on its I/O thread.
 #include <algorithm>
 #include <chrono>
 #include <type_traits>
@@ -15,7 +15,7 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 constexpr auto between_ticks = std::chrono::milliseconds(50);
-// A frame that nobody waits for any more may take so long before its connection is closed.
+// How long a frame that is no longer needed may take before its connection is closed.
 constexpr auto patience_with_writes = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -37,7 +37,7 @@ void StoreClient::written() {
   pump();
 }
 
-// Servers that still read pushes from it find out, and do not count them.
+// Servers that still read pushes from this memory notice the change and do not count them.
 void StoreClient::take_memory_back() {
   for (const AlignedBuffer& memory : shared_) {
     memory.file()->begin_write();
@@ -115,7 +115,7 @@ void StoreClient::pump() {
   }
   auto done = operations_.take_done();
   if (engine_.epoch().number != told_epoch_) {
-    // Another server may answer what the link of a former one is still reading.
+    // Another server may send an answer that the link of an earlier one is still reading.
     for (const auto& link : links_) link->stop_landing();
     tell_epoch();
   }
@@ -150,7 +150,7 @@ void StoreClient::tell_epoch() {
   told_epoch_ = epoch.number;
 }
 
-// A worker that is in no epoch any more, and servers that are down or do not answer.
+// Workers that are in no epoch any more, and servers that are down or do not answer.
 void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
   const MutexLock lock(mutex_);
   const auto note = [&](const std::string& name, bool gone) DPWA_REQUIRES(mutex_) {

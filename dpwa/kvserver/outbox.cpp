@@ -16,7 +16,7 @@ std::size_t length_of(const kvstore::SharedBytes& bytes) {
   return bytes ? bytes->size() : 0;
 }
 
-// Of the values that the message holds.
+// The bytes of the values in the message.
 std::size_t bytes_of(const kvstore::Message& message) {
   return std::visit(
       [](const auto& content) -> std::size_t {

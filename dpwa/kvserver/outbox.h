@@ -12,9 +12,9 @@
 
 namespace dpwa::kvserver {
 
-// The messages that wait to be written to one connection. Beats and messages on epochs go before
-// those with values: a member that sends many values over a slow line must not seem silent. The
-// engines bear messages that overtake one another. One thread.
+// The messages that wait to be written to one connection. Beats and messages about epochs leave
+// before messages with values, so that a member that sends many values over a slow line does not
+// seem silent. The engines accept messages in another order. One thread.
 class Outbox {
  public:
   // A frame and the memory that it views.

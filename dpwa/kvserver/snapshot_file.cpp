@@ -24,7 +24,7 @@ constexpr std::size_t fixed_bytes = 56;
 constexpr std::size_t crc_bytes = 4;
 constexpr std::size_t max_name = 255;
 
-// What is written first and looked at first: magic and version.
+// Magic and version, which are checked before the rest is read.
 constexpr std::size_t start_bytes = 12;
 
 unsigned char* at(std::vector<std::byte>& bytes, std::size_t offset) {
@@ -35,7 +35,7 @@ std::uint8_t number_of(KvstoreType type) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(type) + 1);
 }
 
-// Appends `count` bytes of the source; the error says why there are none.
+// Appends `count` bytes of the source; the error says why that failed.
 std::optional<std::string> append(SnapshotSource& source, std::vector<std::byte>& bytes,
                                   std::uint64_t count) {
   if (count > source.left) return "is cut off";
@@ -135,7 +135,7 @@ SnapshotResult<SnapshotHead> read_head(SnapshotSource& source) {
                      head.place < head.servers && head.id.number > 0 &&
                      endian::load_little_u16(at(bytes, 38)) == 0 && is_plain_text(head.cluster) &&
                      is_plain_text(head.server);
-  if (!known) return "has a head that no server writes";
+  if (!known) return "has an invalid head";
   head.type = static_cast<KvstoreType>(type - 1);
   return head;
 }

@@ -79,7 +79,7 @@ void StoreHandler::connection_closed(const Responder& responder) {
   const std::shared_ptr<Connection> connection = found->second;
   connections_.erase(found);
   std::erase_if(newest_, [&](const auto& entry) { return entry.second == connection; });
-  // What was lent may change from now on.
+  // The lent memory may change from now on.
   const std::string& worker = responder.requester().peer;
   if (door_ != nullptr && !newest_.contains(worker)) door_->take_back(worker);
   connection->lent.clear();

@@ -37,7 +37,7 @@ std::vector<std::string> server_names(const Config& config) {
   return names;
 }
 
-// All who may call: the workers, and the other servers.
+// All processes that may call: the workers and the other servers.
 std::vector<std::string> callers(const Config& config) {
   std::vector<std::string> names;
   for (const NodeEntry& node : config.nodes) names.push_back(node.name);
@@ -58,8 +58,8 @@ ServerOptions options_for(const Config& config) {
   static_cast<ServingOptions&>(options) = config.transport;
   options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
   options.port = self.port;
-  options.same_host = false;  // there are no snapshots to be read
-  // The window of a worker bounds its requests; a key of some bytes may come very often.
+  options.same_host = false;  // there are no model snapshots to read
+  // The window of a worker already bounds its requests, and a small key may be pushed very often.
   options.max_requests_per_second = 0;
   return options;
 }
@@ -191,7 +191,7 @@ void StoreRun::deliver() {
   }
 }
 
-// Lines for the log: who left and came, and pushes that did not count.
+// Logs which workers and servers left or came, and pushes that did not count.
 void StoreRun::note_changes() {
   if (engine_.ended().number != 0 && !std::exchange(told_of_ended_run_, true)) {
     log(LogLevel::warn, "kvserver",

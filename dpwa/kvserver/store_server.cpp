@@ -72,7 +72,7 @@ class StoreServer::Thread {
   int failure() const { return failure_; }
 
  private:
-  // Incarnations grow, also when the clock stands still.
+  // Incarnations grow even when the clock stands still.
   std::shared_ptr<StoreRun> begin() {
     incarnation_ = std::max(incarnation_ + 1, wall_clock_us());
     return std::make_shared<StoreRun>(config_, incarnation_);
@@ -98,7 +98,7 @@ class StoreServer::Thread {
 
   bool begin_again() {
     log(LogLevel::warn, "kvserver",
-        "the others have gone on without this server, which was silent: it begins again, empty");
+        "the other servers went on without this one because it was silent: it begins again, empty");
     {
       const MutexLock lock(mutex_);
       run_.reset();  // closes the port

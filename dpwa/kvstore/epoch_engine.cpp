@@ -6,7 +6,8 @@
 namespace dpwa::kvstore {
 namespace {
 
-constexpr unsigned proposer_bits = 16;  // of a ballot: the place of the proposer; above, its round
+// The low bits of a ballot: the place of the proposer. The others: its round.
+constexpr unsigned proposer_bits = 16;
 
 }  // namespace
 
@@ -28,7 +29,7 @@ void EpochEngine::send(const std::string& to, EpochMessage message) {
   outgoing_.push_back({to, std::move(message)});
 }
 
-// To all but this one.
+// To all members but this one.
 void EpochEngine::send_to_members(const Epoch& epoch, const EpochMessage& message) {
   for (const ServerEntry& server : epoch.servers) {
     const bool member = epoch.number == 0 || server.state != ServerState::down;
@@ -49,7 +50,7 @@ bool EpochEngine::at_base(const MemberId& from, std::uint64_t base) {
   return base == installed_.number;
 }
 
-// Before the first epoch any incarnation of a server counts: all of them have to agree anyway.
+// Before the first epoch any incarnation of a server counts, because all servers have to agree.
 bool EpochEngine::counts(const MemberId& from) const {
   if (installed_.number == 0) return installed_.server(from.name).has_value();
   return installed_.has(from);

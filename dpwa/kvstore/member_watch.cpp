@@ -74,7 +74,8 @@ bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint
   });
 }
 
-// A beat of the epoch in which it takes part: an older one is from before it joined.
+// Only a beat of the epoch in which the worker takes part counts: an older one is from before it
+// joined.
 bool MemberWatch::leaves(const WorkerEntry& worker, const Epoch& epoch) const {
   const View& view = views_.at(worker.id.name);
   return view.incarnation == worker.id.incarnation && view.beat.epoch == epoch.number &&
@@ -95,7 +96,7 @@ const Beat& MemberWatch::beat_of(const ServerEntry& server, const Beat& own) con
   return found == views_.end() ? none : found->second.beat;
 }
 
-// Whether all servers of the file are there, without an epoch and with their stock.
+// Whether all servers of the file have been heard of, without an epoch and with their stock.
 bool MemberWatch::at_start(const Epoch& current, const Beat& own, TimePoint now) const {
   if (current.number != 0) return false;
   return std::ranges::all_of(current.servers, [&](const ServerEntry& server) {
@@ -181,7 +182,7 @@ std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& 
   return next;
 }
 
-// Whether the slices that workers find at this server are elsewhere, too.
+// Whether another server also has the slices that workers find at this one.
 bool MemberWatch::can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const {
   for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
     const Holders holders = holders_of(epoch, home, options_.replicas);
@@ -193,7 +194,7 @@ bool MemberWatch::can_spare(const Epoch& epoch, std::size_t server, TimePoint no
   return true;
 }
 
-// Whether all servers that have something for it say so, in this very epoch.
+// Whether all servers that have copies for it say in this epoch that it has stored them.
 bool MemberWatch::is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const {
   for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
     const Holders holders = holders_of(epoch, home, options_.replicas);
@@ -202,7 +203,7 @@ bool MemberWatch::is_filled(const Epoch& epoch, std::size_t server, const Beat& 
     const Beat& beat = holder == self_ ? own : views_.at(holder.name).beat;
     if (beat.epoch != epoch.number || std::ranges::count(beat.filled, server) == 0) return false;
   }
-  // Slices of its own that nobody has cannot be filled in.
+  // The server cannot be filled with slices that no server has.
   return holders_of(epoch, server, options_.replicas).backup == server;
 }
 
@@ -232,7 +233,7 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   std::uint64_t clock = own.clock;
   for (const auto& [name, view] : views_) clock = std::max(clock, view.beat.clock);
   for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
-  // Those that train finish the step that they are at. All that begin together begin with 0, or
+  // Workers that train finish their current step. Workers that begin together begin with step 0, or
   // where the servers' snapshot ends.
   const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
 

@@ -52,7 +52,7 @@ void ServerEngine::set_stock(std::vector<SnapshotId> held, bool had_complete) {
   stock_.listed = true;
   stock_.had_complete = had_complete;
   stock_.held = std::move(held);
-  beaten_ = TimePoint::min();  // the others wait for it
+  beaten_ = TimePoint::min();  // sends a beat at once: the others wait for it
 }
 
 void ServerEngine::load(const SnapshotId& from, std::vector<ShardEngine::Captured> slices) {
@@ -68,7 +68,7 @@ void ServerEngine::load(const SnapshotId& from, std::vector<ShardEngine::Capture
   beaten_ = TimePoint::min();
 }
 
-// What was loaded belongs to this epoch, or to none.
+// Loaded slices are used in this epoch or never.
 void ServerEngine::take_up_loaded() {
   auto slices = std::exchange(loaded_, {});
   const bool first = epoch().number == epoch().run;
@@ -88,7 +88,7 @@ void ServerEngine::take_up_loaded() {
 
 void ServerEngine::take_up_epoch(TimePoint now) {
   if (!epoch().has(self())) {
-    // One that has just started learns of the others first, and is taken in later.
+    // A server that has just started first learns of the others, and is taken in later.
     deposed_ = member_;
     return;
   }
@@ -174,7 +174,7 @@ void ServerEngine::tick(TimePoint now) {
   if (epochs_.proposing()) return;
   const std::uint64_t before = epoch().number;
   if (auto next = watch_.successor(epoch(), beat(), now)) epochs_.propose(*std::move(next), now);
-  if (epoch().number != before) take_up_epoch(now);  // this server alone is the majority
+  if (epoch().number != before) take_up_epoch(now);  // this server alone was the majority
 }
 
 std::vector<Outgoing> ServerEngine::take() {

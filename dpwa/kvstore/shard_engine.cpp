@@ -45,7 +45,7 @@ std::optional<std::size_t> ShardEngine::backup_of(std::uint32_t home) const {
   return holders_of(epoch_, home, rules_.replicas).backup;
 }
 
-// Why the request of a worker cannot be looked at.
+// Why a request of a worker is refused before it is looked at.
 std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint64_t epoch) const {
   if (epoch != epoch_.number || epoch == 0) return AnswerKind::other_epoch;
   const WorkerEntry* worker = epoch_.worker(from.name);
@@ -76,7 +76,7 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
       held.snapshots.clear();
       continue;
     }
-    // What the last epoch left open counts as stored once the new backup has it.
+    // Updates that the last epoch left open count as stored once the new backup has them.
     const std::uint64_t round_before =
         held.primary ? acknowledged_clock(held, held.round) : std::uint64_t{0};
     held.pending.clear();
@@ -240,7 +240,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& m
                                                 from.name + ": no such key was initialised");
   }
   if (!is_primary(found->second.home)) return refused(AnswerKind::not_primary);
-  // Sent again: the earlier one was lost, or is still waiting.
+  // A request that was sent again: the earlier one was lost, or still waits.
   std::erase_if(found->second.pulls,
                 [&](const PullWaiter& pull) { return pull.worker == from && pull.tag == tag; });
   const auto waiting = std::ranges::count(found->second.pulls, from, &PullWaiter::worker);

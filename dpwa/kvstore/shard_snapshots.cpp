@@ -19,7 +19,7 @@ void ShardEngine::passed_snapshot(const MemberId& worker, std::uint32_t number) 
   capture_untouched();
 }
 
-// Whether this worker will push nothing more of before this snapshot.
+// Whether this worker has no more pushes from before this snapshot.
 bool ShardEngine::is_past(const Held& held, const MemberId& worker, std::uint32_t number) const {
   const auto told = passed_.find(worker);
   if (told != passed_.end() && told->second >= number) return true;
@@ -27,8 +27,8 @@ bool ShardEngine::is_past(const Held& held, const MemberId& worker, std::uint32_
   return pushed != held.snapshots.end() && pushed->second >= number;
 }
 
-// Slices that no push from after the snapshot has changed are as the snapshot needs them once all
-// workers are past it, and captures under way are complete.
+// Once all workers are past the snapshot, slices that no later push has changed are in the state
+// that the snapshot needs, and captures under way are complete.
 void ShardEngine::capture_untouched() {
   if (snapshot_ == 0 || epoch_.number == 0) return;
   const bool all_past = std::ranges::all_of(epoch_.workers, [&](const WorkerEntry& worker) {
@@ -47,13 +47,14 @@ void ShardEngine::capture_untouched() {
   }
 }
 
-// Before an update that belongs after snapshot `number`. An older one that is not complete ends.
+// Called before an update that does not belong to snapshot `number`. An older capture that is not
+// complete ends.
 void ShardEngine::begin_capture(Held& held, std::uint32_t number) {
   held.capture = Capture{number, static_cast<const SliceState&>(held)};
 }
 
-// An update was made. One of a push from before the snapshot belongs to it, too, although others
-// were faster.
+// Called after an update. An update by a push from before the snapshot belongs to the snapshot,
+// even if later pushes of faster workers came first.
 void ShardEngine::capture(Entry& entry, const Forward& change) {
   auto& [id, held] = entry;
   if (!rules_.merged) {
@@ -67,8 +68,8 @@ void ShardEngine::capture(Entry& entry, const Forward& change) {
   end_capture(entry);
 }
 
-// It is complete when no worker will push for a step before it. Rounds are closed in their order,
-// so with merged pushes that is at once.
+// A capture is complete when no worker has more pushes from before the snapshot. Rounds close in
+// order, so with merged pushes it is complete at once.
 void ShardEngine::end_capture(Entry& entry) {
   auto& [id, held] = entry;
   if (!held.capture) return;

@@ -31,7 +31,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   }
 
   Waiter waiter{from.name, tag, AnswerKind::counted, 0, false};
-  // Sent again: it was placed, and there may have been updates since.
+  // A message that was sent again: the state was placed, and there may have been updates since.
   if (held.placed == std::pair(from, tag)) return answer_duplicate(*found, waiter);
   const auto options = decode_options(message.optimizer);
   if (!options) {

@@ -20,7 +20,7 @@ WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
 
 void WorkerEngine::join() {
   joins_ = true;
-  beaten_ = TimePoint::min();  // at the next tick
+  beaten_ = TimePoint::min();  // sends a beat at the next tick
 }
 
 void WorkerEngine::leave() {
@@ -29,7 +29,7 @@ void WorkerEngine::leave() {
 }
 
 void WorkerEngine::at(std::uint64_t clock, bool waiting, TimePoint now) {
-  // A loop may wait several times in a step.
+  // The training loop may wait several times in a step.
   if (!waiting_) computed_ += now - computes_since_;
   computes_since_ = now;
   if (clock > clock_ && computed_ > Duration::zero()) {
@@ -69,7 +69,7 @@ void WorkerEngine::push(Push push, int priority) {
   }
   push.snapshot = step_snapshot_;
   if (options_.merged) {
-    // A push before it may only wait for the end of its round: find out when that is.
+    // An earlier push may only wait for the end of its round: asks when the round ends.
     const auto line = lines_.find(push.slice);
     const bool before = line != lines_.end() && std::ranges::any_of(line->second, [&](auto tag) {
                           return std::holds_alternative<Push>(requests_.at(tag).content);
@@ -158,15 +158,15 @@ void WorkerEngine::change(std::uint64_t tag, Request& request, State state) {
 
 void WorkerEngine::erase(Requests::iterator request) {
   const auto& [tag, content] = *request;
-  change(tag, request->second, State::received);  // neither queued nor under way
+  change(tag, request->second, State::received);  // so it is neither queued nor under way
   const auto line = lines_.find(slice_of(content));
   std::erase(line->second, tag);
   if (line->second.empty()) lines_.erase(line);
   requests_.erase(request);
 }
 
-// Whether a push that was asked for before has to be answered first: one under way at a time, and
-// a worker reads what it wrote. A pull of merged values waits for its own pushes anyway.
+// Whether an earlier push has to be answered first: one push is under way at a time, and a worker
+// reads what it wrote. A pull of merged values waits for the pushes of its worker anyway.
 bool WorkerEngine::has_to_wait(std::uint64_t tag, const Request& request) const {
   const Pull* pull = std::get_if<Pull>(&request.content);
   if (std::holds_alternative<Init>(request.content) || (pull != nullptr && options_.merged)) {
@@ -189,13 +189,13 @@ void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& 
        std::visit([](const auto& content) -> Message { return content; }, request.content)});
 }
 
-// Until the windows of all servers are full.
+// Sends until the windows of all servers are full.
 void WorkerEngine::send_from(Queue& queue, TimePoint now) {
   std::set<std::string> full;
   const std::size_t servers = epochs_.installed().servers.size();
   for (auto next = queue.begin(); next != queue.end() && full.size() < servers;) {
     const std::uint64_t tag = next->second;
-    ++next;  // sending takes it from the queue
+    ++next;  // sending removes it from the queue
     Request& request = requests_.at(tag);
     const auto server = primary_of(slice_of(request));
     if (!server || full.contains(*server)) continue;
@@ -248,14 +248,14 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Answer>) {
           snapshot_ = std::max(snapshot_, content.snapshot);
-          // Of an earlier epoch: the request has been sent again.
+          // An answer of an earlier epoch: the request has been sent again.
           if (content.epoch == epochs_.installed().number) return answered(tag, content);
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, StateMessage>) {
           if (content.epoch == epochs_.installed().number) state_given(tag, content);
         } else if constexpr (std::is_same_v<Content, Barrier>) {
           epochs_.compare(from.name, content.epoch);
-          // In another epoch there may be workers that have not come to it.
+          // Another epoch may have workers that have not reached the barrier.
           if (content.epoch != epochs_.installed().number || content.count <= passed_) return;
           passed_ = content.count;
           events_.push_back(Passed{passed_});
@@ -319,7 +319,7 @@ void WorkerEngine::take_up_epoch(bool new_run) {
   for (auto& [tag, request] : requests_) change(tag, request, State::queued);
 }
 
-// Those for an INIT stay: the key has to be there in any case.
+// Requests of kind INIT stay: the key has to exist in any case.
 void WorkerEngine::drop_requests() {
   for (auto each = requests_.begin(); each != requests_.end();) {
     const auto request = each++;
@@ -386,7 +386,7 @@ void WorkerEngine::push_answered(Requests::iterator request, Answer& answer) {
   if (push == nullptr) return;
   const bool not_finite = answer.kind == AnswerKind::not_finite;
   if (answer.kind == AnswerKind::received || (not_finite && options_.merged)) {
-    // A new primary has to hear of it again, or it waits for this worker.
+    // A new primary has to receive the push again, or it would wait for this worker.
     const bool first = request->second.state != State::received;
     change(request->first, request->second, State::received);
     if (not_finite) request->second.so_far = AnswerKind::not_finite;
@@ -409,7 +409,8 @@ void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
   const std::vector<std::uint64_t> line = lines_.at(answer.slice);
   erase(request);
   if (!options_.merged) return;
-  // All steps below its clock are acknowledged, also if the answer to the push is still to come.
+  // All steps below the clock of the pull are acknowledged, even if the answer to the push has not
+  // arrived.
   for (const std::uint64_t tag : line) {
     const auto found = requests_.find(tag);
     const Push* push =

@@ -146,7 +146,7 @@ TEST_CASE("a worker takes part with the key of the cluster, and not with another
   server.start();
   {
     const test::StoreWorker intruder(wrong, "w1");
-    CHECK(test::eventually([&] { return log.has("server 's1' is not reached"); }));
+    CHECK(test::eventually([&] { return log.has("cannot reach server 's1'"); }));
   }
   test::StoreWorker worker(config, "w1");
   REQUIRE(worker.joined());
