@@ -97,9 +97,9 @@ Distance distance_after(bool pulls, bool natural) {
     natural ? exchange.start() : adapter->start();
     const auto shard = split_data({regression.x, regression.y}, adapter->place());
     const Elbo elbo = Elbo::averaged(adapter->place(), shard[0].size(0));
-    torch::optim::SGD optimizer(q.parameters(), torch::optim::SGDOptions(0.01));
+    torch::optim::SGD optimizer(q.parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
     node.wait_for_all();
-    for (int i = 0; i < 800; ++i) {
+    for (int i = 0; i < 2000; ++i) {
       optimizer.zero_grad();
       const auto loss = elbo.loss(test::LinearRegression::terms(q, shard[0], shard[1]));
       loss.backward();
