@@ -248,6 +248,19 @@ TEST_CASE("a blend takes effect in natural form, and is refused when it leaves n
   CHECK(model.q->variance().item<double>() == doctest::Approx(1.0 / 6));
 }
 
+TEST_CASE("without a network a node has all rows, whatever the file lists") {
+  Config config;
+  config.backend = Backend::null;
+  config.self = "w2";
+  for (const char* const name : {"w1", "w2", "w3", "w4"}) config.nodes.emplace_back().name = name;
+  Model model;
+  const auto adapter = make_adapter(config, model);
+  adapter->start();
+  CHECK(adapter->place().rank == 0);
+  CHECK(adapter->place().size == 1);
+  CHECK(split_data(NormalMean().y, adapter->place()).size(0) == 8);
+}
+
 TEST_CASE("a model without a posterior has nothing to exchange in natural form") {
   torch::nn::Module nothing;
   Model model;
