@@ -261,6 +261,21 @@ TEST_CASE("without a network a node has all rows, whatever the file lists") {
   CHECK(split_data(NormalMean().y, adapter->place()).size(0) == 8);
 }
 
+TEST_CASE("a mark keeps what the adapter was restored to, and belongs before the start") {
+  run_nodes({"gossip", 1, [](Config&) {}}, [](Participant& node) {
+    Model model;
+    const auto adapter = make_adapter(node.config, model);
+    adapter->restore({7, {}});
+    adapter->mark_model("data", "8 rows");
+    CHECK(adapter->resume_state().clock == 7);
+    CHECK_THROWS_AS(adapter->mark_model("data", "9 rows"), std::invalid_argument);
+    adapter->start();
+    CHECK(adapter->resume_state().clock == 7);
+    CHECK_THROWS_AS(adapter->mark_model("form", "usual"), std::logic_error);
+    adapter->finish();
+  });
+}
+
 TEST_CASE("a model without a posterior has nothing to exchange in natural form") {
   torch::nn::Module nothing;
   Model model;
