@@ -78,7 +78,7 @@ fit() {
 }
 
 for set in "${sets[@]}"; do
-  heading "variational inference: $set, $nodes nodes, $posterior, seed $seed"
+  heading "variational inference: $set, $nodes $([[ $nodes == 1 ]] && echo node || echo nodes), $posterior, seed $seed"
   fit "$set" one_process 'one process, all rows' 1 'backend: "null"'
   # Every back end that trains together. A new one is one more line here, and one in summarize_svi.py.
   fit "$set" collective 'collective' "$nodes" 'backend: collective'

@@ -120,6 +120,9 @@ class Summary(Scratch):
         self.assertIn("| collective ", lines[5])
         self.assertIn("| gossip, natural parameters ", lines[6])
         self.assertIn("one process, all rows", printed.getvalue())
+        self.assertIn("Rows of gossip differ from run to run", printed.getvalue())
+        self.assertIn("Rows of gossip differ from run to run", text)
+        self.assertIn("seconds: of training", text)
         self.assertTrue((self.folder / "engel.png").stat().st_size > 1000)
 
 
