@@ -155,12 +155,14 @@ TEST_CASE_FIXTURE(Svi, "minibatches and shares of the rows leave the posterior a
     more.push_back(dir / "run");
     for (const auto& node : start(std::vector(nodes, more)))
       REQUIRE_MESSAGE(node->wait() == 0, test::read_text(dir / "w1"));
-    CHECK(result("w1")["workers"] == nodes);
+    const json found = result("w1");
+    CHECK(found["workers"] == nodes);
     double sum = 0;
-    for (const double sd : result("w1")["curve"]["model_sd"]) sum += sd;
+    for (const double sd : found["curve"]["model_sd"]) sum += sd;
     return sum;
   };
   const double one = width(1, {});
+  REQUIRE(one > 0);
   // K forgotten: 1.4 times as wide; N / b forgotten: 2.8 times.
   CHECK(width(2, {}) == doctest::Approx(one).epsilon(0.15));
   CHECK(width(1, {"--batch-size", "30"}) == doctest::Approx(one).epsilon(0.2));
