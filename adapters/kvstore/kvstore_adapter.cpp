@@ -170,8 +170,9 @@ void KvstoreAdapter::begin_at(std::uint64_t step) {
 void KvstoreAdapter::update_place() {
   const std::vector<std::string> workers = session_->client().workers();
   const auto self = std::ranges::find(workers, config_.self);
-  seen_.insert(workers.begin(), workers.end());
-  if (self == workers.end()) return;  // this worker is about to be told
+  seen_.insert(config_.self);
+  if (step_ > 0) seen_.insert(workers.begin(), workers.end());  // before, some may yet be refused
+  if (self == workers.end()) return;                            // about to be told
   place_ = {static_cast<std::size_t>(self - workers.begin()), workers.size()};
 }
 

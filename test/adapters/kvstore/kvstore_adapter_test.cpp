@@ -248,6 +248,12 @@ TEST_CASE("what does not fit is one line that names it") {
       adapter->require_same("--seed", node.index == 0 ? "1" : "2");
       adapter->start();
       node.wait_for_all();
+      torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1));
+      const Data data = data_of(4);
+      const auto loss = loss_of(net, data, 0, 4);
+      loss.backward();
+      adapter->step(optimizer, loss);
+      CHECK(adapter->finish().participants == 1);  // not the one that was refused
     });
     CHECK(problem ==
           "node 'w2' has --seed 2, and the run another value; accepted: the same on all nodes");
