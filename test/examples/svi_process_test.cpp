@@ -138,6 +138,12 @@ TEST_CASE_FIXTURE(Svi, "dpwa-svi says how far it is, and that a batch takes all 
   CHECK_FALSE(has(output(), "step 2 of 100"));
 }
 
+TEST_CASE_FIXTURE(Svi, "dpwa-svi warns when the final average lacks the rows of a node") {
+  write_cluster(2, "gossip: {start_wait_ms: 300, finish_wait_ms: 300}\nlog: {level: warn}");
+  REQUIRE(run({"--data", "synthetic", "--steps", "5", "--run-dir", dir / "run"}) == 0);
+  CHECK(has(output(), "the final average is over 1 of 2 nodes: it lacks the rows of the others"));
+}
+
 TEST_CASE_FIXTURE(Svi, "a full covariance fits as a mean-field one does") {
   write_cluster(1, "backend: \"null\"");
   REQUIRE_MESSAGE(
