@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Starts every node of a cluster file that belongs to this host: one process per node, pinned to its cores
 # with as many threads, and with its own log. Waits for them. Ctrl-C or SIGTERM stops all of them gracefully.
-# With backend kvstore it starts the servers of this host first, and ends them after the last node.
+# With backend kvstore it starts the servers of this host first, and ends them after the last node. When one of them
+# cannot start, it ends the nodes.
 #
 # usage: scripts/run.sh CLUSTER.yaml [--only NODE]... [--run-dir DIR] [--detach [--wait SECONDS]]
 #                       [-- TRAINER ARGUMENTS]
@@ -17,7 +18,7 @@
 #
 # Environment: DPWA_TRAIN and DPWA_CLI name other binaries than those of build/release/bin, or of the bin
 # folder of an installed dpwa.
-# Exit code 0: every node succeeded (--detach: takes part); 1: one failed; 2: wrong usage or configuration:
+# Exit code 0: every node succeeded (--detach: takes part); 1: one, or a server, failed; 2: wrong usage or configuration:
 # nothing was started, or every node that failed ended with 2; 130/143: stopped by SIGINT/SIGTERM.
 set -euo pipefail
 # shellcheck source=lib/common.sh
@@ -233,8 +234,8 @@ for argument in "${arguments[@]}"; do
   [[ ${argument%%=*} != --threads ]] || given_threads=yes
 done
 
-declare -A node_of=() server_of=()  # by pid
-failures=0 usage_failures=0 stopped=0
+declare -A node_of=() server_of=() server_log_from=()  # by pid
+failures=0 usage_failures=0 stopped=0 failed_servers=() nodes_are_vain=no
 signal=''
 # bash writes a line of its own for every node that a signal ends, unless that signal has a trap.
 # shellcheck disable=SC2173  # bash goes by its own table: SIGKILL is no exception
@@ -269,6 +270,11 @@ while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
   for pid in "${!server_of[@]}"; do
     process_start "$pid" >/dev/null || note_server_end "$pid"
   done
+  if [[ $nodes_are_vain == yes && $stopping == no ]] && ((${#node_of[@]} > 0)); then
+    stopping=yes
+    warn "ends the nodes: not all servers have started"
+    stop_nodes "$state" "$grace" "${names[@]}" || true
+  fi
   for pid in "${!node_of[@]}"; do
     process_start "$pid" >/dev/null || note_end "$pid"
   done
@@ -292,6 +298,8 @@ fi
 if ((failures > 0)); then
   code=1
   ((usage_failures < failures)) || code=2
+  ((${#failed_servers[@]} == 0)) || fail "server(s) failed: ${failed_servers[*]}"
+  failures=$((failures - ${#failed_servers[@]}))
   die "$failures of ${#names[@]} node(s) failed; $run_dir" "$code"
 fi
 ok "all ${#names[@]} node(s) succeeded; $run_dir"

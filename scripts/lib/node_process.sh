@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154  # names are shared between the files
 # Starts one node or server of run.sh and reports how it ended. Uses its settings, and fills node_of and server_of,
-# the names of the running ones by pid, and the counters failures, usage_failures (those with code 2) and stopped.
+# the names of the running ones by pid, the counters failures, usage_failures (those with code 2) and stopped, and
+# failed_servers, the names of those that have ended by themselves.
 
 # how_it_ended CODE: describes the end of a process with exit code CODE.
 how_it_ended() {
@@ -32,21 +33,25 @@ set_pin() {
 
 # start_server NAME CORES: starts and records one server of backend kvstore.
 start_server() {
-  local name=$1 cores=$2 pin
+  local name=$1 cores=$2 pin log_before
   set_pin "$name"
+  log_before=$(stat -c %s "$run_dir/$name.log" 2>/dev/null || echo 0)
   (
     trap '' HUP  # as for a node
     exec setsid "${pin[@]}" "$cli" kvserver --config "$cluster" --name "$name" {lock}>&- \
       </dev/null >>"$run_dir/$name.log" 2>&1
   ) &
   server_of[$!]=$name
+  server_log_from[$!]=$((log_before + 1))
   record_process "$state" "$name" $!
   say "$name: server, pid $!, ${cores:+cores $cores, }log $run_dir/$name.log"
 }
 
-# note_server_end PID: reports how the server with process id PID ended. It should not, before it is told to.
+# note_server_end PID: reports how the server with process id PID ended. It should not, before it is told to. One that
+# gives up by itself is a failure of the run, and nodes_are_vain is set to yes when it has never served: the nodes would
+# wait for it, or find a server of another run at its address. One that a signal ends may have replicas.
 note_server_end() {
-  local name=${server_of[$1]} code=0
+  local name=${server_of[$1]} code=0 from=${server_log_from[$1]}
   wait "$1" || code=$?
   unset "server_of[$1]"
   if ((code == 130 || code == 143)); then
@@ -55,10 +60,11 @@ note_server_end() {
   fi
   warn "$name: server: $(how_it_ended "$code") after $SECONDS s; the end of $run_dir/$name.log:"
   tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' >&2
-  if ((code == 2 || ${#names[@]} == 0)); then
-    failures=$((failures + 1))
-    ((code != 2)) || usage_failures=$((usage_failures + 1))
-  fi
+  ((code < 128 || ${#names[@]} == 0)) || return 0
+  failures=$((failures + 1))
+  ((code != 2)) || usage_failures=$((usage_failures + 1))
+  failed_servers+=("$name")
+  if ((code == 2)) || ! tail -c "+$from" "$run_dir/$name.log" | grep -q 'listens on port'; then nodes_are_vain=yes; fi
 }
 
 # start_node NAME CORES: starts and records one node; CORES may be empty.

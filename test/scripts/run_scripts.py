@@ -14,7 +14,8 @@ from scripts_path import SCRIPTS
 
 # `dpwa config nodes FILE --local`: the file of these tests is that command's output; with `--servers`, the file
 # `servers` of FOLDER. `dpwa config check FILE` and `dpwa status --config FILE --json`: what the test and the
-# trainers below have put into FOLDER. `dpwa kvserver --config FILE --name NAME` lives until it is told to end.
+# trainers below have put into FOLDER. `dpwa kvserver --config FILE --name NAME` lives until it is told to end,
+# unless there is FOLDER/fail-NAME, with its exit code, or FOLDER/lose-NAME.
 FAKE_CLI = r"""#!/bin/bash
 folder=$(dirname "$0")
 case "$1 $2" in
@@ -26,7 +27,9 @@ case "$1 $2" in
   "kvserver --config")
     trap 'exit 143' TERM
     exec 3<> <(:)
-    echo "server $5"
+    [[ ! -e $folder/fail-$5 ]] || { echo "bind: Address already in use"; exit "$(<"$folder/fail-$5")"; }
+    echo "listens on port 3 as $5"
+    [[ ! -e $folder/lose-$5 ]] || kill -9 $$
     read -r -u 3 ;;
   "status --config")
     echo asked >>"$folder/asked"

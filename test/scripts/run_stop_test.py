@@ -122,6 +122,29 @@ class RunStop(Scripts):
         self.assertEqual(order, sorted(order))
         self.assertIn("run: 1 server(s) and 2 node(s)", done.stderr)
 
+    def test_a_server_that_cannot_start_ends_the_nodes_and_fails_the_run(self) -> None:
+        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\ns2\t127.0.0.1\t4\t-\tlocal\n")
+        for code in (1, 2):
+            self.write("fail-s2", str(code))
+            done = self.start()
+            self.assertEqual(done.returncode, code, done.stderr)
+            for line in ("s2: server: exit code", "Address already in use", "ends the nodes", "w1: ended by SIGTERM",
+                         "s1: server stopped", "server(s) failed: s2"):
+                self.assertIn(line, done.stderr)
+
+    def test_a_server_that_gives_up_once_the_nodes_are_done_fails_the_run(self) -> None:
+        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\n")
+        self.write("fail-s1", "1")
+        done = self.start("--", "--at-once")
+        self.assertEqual(done.returncode, 1, done.stderr)
+
+    def test_nodes_go_on_without_a_server_that_is_killed(self) -> None:
+        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\ns2\t127.0.0.1\t4\t-\tlocal\n")
+        self.write("lose-s2", "")
+        done = self.start("--", "--at-once")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("s2: server: ended by signal 9", done.stderr)
+
     def test_one_server_is_started_alone(self) -> None:
         self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\n")
         self.assertEqual(self.start("--only", "s1", "--detach", "--wait", "0").returncode, 0)
