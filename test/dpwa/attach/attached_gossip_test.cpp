@@ -236,7 +236,7 @@ using nlohmann::json;
 TEST_CASE("another version of the attach protocol is told in one line") {
   CHECK(version_problem({{"version", protocol_version}}, "the trainer").empty());
   CHECK(version_problem(json::object(), "the trainer") ==
-        "the trainer speaks version 1 of the attach protocol, this process version 2; run the same "
+        "the trainer speaks version 1 of the attach protocol, this process version 3; run the same "
         "release of dpwa on both sides");
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("marks that differ are named with the values of both nodes") {
         "tensor 0 'w' is float32[3,3] on 'w1' and float32[3,4] on 'w2'");
 }
 
-TEST_CASE("long values differ by their hash; a mark is given once, to a model with tensors") {
+TEST_CASE("long values differ by their hash, and a mark is given once, to a model with tensors") {
   const std::string value(1000, 'x');
   const Manifest a = with_mark(plain, {"data", value + "a"});
   const Manifest b = with_mark(plain, {"data", value + "b"});
