@@ -21,7 +21,6 @@ import argparse
 import json
 import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -32,20 +31,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 from lib.metrics import read_metrics, read_results  # noqa: E402
+from lib.ports import free_ports  # noqa: E402
 
 LIMIT = 300.0  # seconds of a run
 COLUMNS = {"rate": "clock / steps", "averaged": "averaged model", "nodes": "mean of the nodes",
            "worst": "worst node", "to_target": "s to target"}  # fmt: skip
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 Process = subprocess.Popen[bytes]
