@@ -50,11 +50,12 @@ SnapshotResult<kvstore::ShardEngine::Captured> slice_of(wire::Decoded<kvstore::M
                                                         const SnapshotHead& head) {
   if (!message) return "is damaged: " + message.error().detail;
   kvstore::Copy& copy = std::get<kvstore::Copy>(*message);
-  const auto cuts = kvstore::cut_into_slices(copy.slice.key, copy.spec.elements(), head.servers);
-  const bool here = copy.slice.index < cuts.size() && cuts[copy.slice.index].server == head.place;
-  if (!here) return "has a slice of another server, of key " + copy.slice.key.text();
+  const auto place =
+      kvstore::slice_at(copy.slice.key, copy.spec.elements(), head.servers, copy.slice.index);
+  if (!place || place->server != head.place)
+    return "has a slice of another server, of key " + copy.slice.key.text();
   kvstore::ShardEngine::Captured slice{head.id.number, copy.slice, copy.spec, {}};
-  auto state = kvstore::state_of(std::move(copy), cuts[slice.slice.index].elements.count);
+  auto state = kvstore::state_of(std::move(copy), place->elements.count);
   if (!state) return "has values or an optimizer that do not fit key " + slice.slice.key.text();
   slice.state = *std::move(state);
   return slice;
