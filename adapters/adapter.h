@@ -58,13 +58,22 @@ class Adapter {
   // State of the program that is the same on all nodes when they step together, such as the
   // position in their common data: a small tensor in host memory. The program advances it before
   // step(), and a node that joins later takes it over together with the weights. Call it before
-  // start(). No effect when nodes do not step together.
+  // start(). No effect when nodes do not step together. Share what a learning-rate schedule
+  // follows: nodes that have trained apart (collective.on_lost_rank) meet with different counts.
   virtual void share(const torch::Tensor& /*state*/) {}
 
   // A setting that must be the same on all nodes when they step together, such as {"--seed", "1"}.
   // If it differs, start() throws on all of them and names the nodes and their values. Call it
   // before start(). No effect when nodes do not step together.
   virtual void require_same(const std::string& /*what*/, const std::string& /*value*/) {}
+
+  // What the numbers of the model mean or were made from, where models that differ in it must not
+  // be mixed, such as {"data", "float32[60, 3], checksum 1f2e3d4c"}. In addition to require_same(),
+  // gossip compares it: a peer that states another value, or none, is refused like one with a model
+  // of another shape, with both values in the line. Call it before start().
+  virtual void mark_model(const std::string& what, const std::string& value) {
+    require_same(what, value);
+  }
 
   // One optimizer step, with the work of the back end before and after it. `loss` is the local
   // training loss, a scalar tensor (undefined: unknown). Reading it never synchronises the GPU of
@@ -99,6 +108,11 @@ class Adapter {
   // unless a peer is ahead.
   virtual ResumeState resume_state() const = 0;
   virtual void restore(const ResumeState& state) = 0;
+  // For checkpoints, between two steps and before resume_state(): brings to `optimizer` its state,
+  // where the back end runs it elsewhere. False when that could not be had, which is logged: then
+  // `optimizer` has no state. After restore() the first step() takes the state of its optimizer to
+  // where it belongs. No effect when the optimizer runs on the node.
+  virtual bool take_optimizer_state(torch::optim::Optimizer& /*optimizer*/) { return true; }
 };
 
 // The back end that the configuration names, on the device and dtypes of `model`. Throws

@@ -61,8 +61,10 @@ install(FILES ${PROJECT_BINARY_DIR}/dpwaConfig.cmake ${PROJECT_BINARY_DIR}/dpwaC
 set(share ${CMAKE_INSTALL_DATADIR}/dpwa)
 install(DIRECTORY docs samples DESTINATION ${share})
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION ${share})
-install(PROGRAMS scripts/prepare_data.sh scripts/prepare_data.py scripts/run.sh scripts/stop.sh
+install(PROGRAMS scripts/prepare_data.sh scripts/prepare_data.py scripts/prepare_svi_data.py scripts/run.sh
+                 scripts/stop.sh
         DESTINATION ${share}/scripts)
+install(FILES scripts/requirements-svi.txt DESTINATION ${share}/scripts)
 install(FILES scripts/lib/common.sh scripts/lib/download.py scripts/lib/image_files.py scripts/lib/node_process.sh
               scripts/lib/node_states.py scripts/lib/piped_file.sh scripts/lib/processes.sh scripts/lib/readiness.sh
         DESTINATION ${share}/scripts/lib)

@@ -50,7 +50,8 @@ options=(--mode "$mode" --bench "$bench")
 build_mpi_peer() {
   command -v mpicxx >/dev/null && command -v mpirun >/dev/null || return 1
   run_logged 'building the Open MPI peer' bench-mpi \
-    mpicxx -O3 -march=native -std=c++20 -o "$run_dir/mpi_sendrecv" "$repository/bench/peers/mpi_sendrecv.cpp"
+    mpicxx -O3 -march=native -std=c++20 -I "$repository" -o "$run_dir/mpi_sendrecv" \
+    "$repository/bench/peers/mpi_sendrecv.cpp"
 }
 
 heading 'peers'
@@ -68,7 +69,7 @@ fi
 if [[ -z $ps_lite ]]; then
   say 'ps-lite: not named, left out (scripts/bench.sh --ps-lite DIR)'
 elif run_logged 'building the ps-lite peer' bench-ps-lite \
-  c++ -std=c++17 -O3 -march=native -I "$ps_lite/include" -o "$run_dir/ps_lite_push_pull" \
+  c++ -std=c++17 -O3 -march=native -I "$repository" -I "$ps_lite/include" -o "$run_dir/ps_lite_push_pull" \
   "$repository/bench/peers/ps_lite_push_pull.cpp" "$ps_lite/lib/libps.a" -lzmq -lprotobuf-lite -lpthread; then
   options+=(--ps-lite "$run_dir/ps_lite_push_pull")
 else

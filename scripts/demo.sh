@@ -64,18 +64,7 @@ servers=0
 port=$("$python" "$repository/scripts/free_ports.py" $((nodes + servers)))
 "$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" --backend "$backend" -o "$run_dir/cluster.yaml" >/dev/null
 
-# When this script ends, it ends the processes that it started: run.sh stops its nodes on a signal.
-end_everything() {
-  local code=$? children
-  trap '' INT TERM HUP
-  mapfile -t children < <(jobs -p)
-  ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
-  wait
-  exit "$code"
-}
-trap end_everything EXIT
-trap 'warn "interrupted; what there is: $run_dir"; exit 130' INT
-trap 'warn "ended; what there is: $run_dir"; exit 143' TERM HUP
+end_jobs_at_exit "$run_dir"
 
 # train_cluster: the run of the cluster with its live view.
 train_cluster() {

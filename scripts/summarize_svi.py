@@ -30,7 +30,11 @@ RUNS = {
     "gossip_parameters": "gossip, (m, log s)",
     "gossip_natural": "gossip, natural parameters",
 }
-HEAD = ("run", "nodes", "log likelihood", "RMSE", "in 50 %", "in 80 %", "in 95 %", "s")
+HEAD = ("run", "nodes", "log likelihood", "RMSE", "in 50 %", "in 80 %", "in 95 %", "seconds")
+NOTES = (
+    "log likelihood, RMSE, in 50 / 80 / 95 %: of the rows to test; seconds: of training, the slowest node.",
+    "Rows of gossip differ from run to run, as what the nodes blend depends on timing: compare several runs.",
+)
 
 
 def runs_of(folder: Path) -> dict[str, list[Record]]:
@@ -103,7 +107,9 @@ def summarize(folder: Path) -> str:
             draw(runs, title, folder / f"{data.name}.png")
     if not parts:
         raise FileNotFoundError(f"{folder} holds no results of dpwa-svi")
-    return "\n".join(parts)
+    notes = NOTES if any("gossip" in part for part in parts) else NOTES[:1]
+    print("\n".join(notes))
+    return "\n".join([*parts, *(f"{note}\n" for note in notes)])
 
 
 def main() -> int:

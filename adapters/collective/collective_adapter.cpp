@@ -184,7 +184,7 @@ void CollectiveAdapter::take(const collective::StepTally& tally) {
   if (tally.first_stopping >= 0 && !std::exchange(stopping_, true))
     log(LogLevel::info, "collective",
         "'" + cohort_->name_of(tally.first_stopping) +
-            "' was told to stop: all end after the next step");
+            "' was told to stop: all nodes end after the next step");
   if (tally.first_at_work >= 0) last_at_work_ = tally.first_at_work;
   if (size > 1) report_.outcome = Outcome::averaged;
   report_.participants = static_cast<unsigned>(size - tally.joined);

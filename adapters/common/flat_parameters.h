@@ -9,6 +9,7 @@
 
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/mark.h"
 #include "interpolation/kernels/dtype.h"
 
 namespace dpwa {
@@ -33,6 +34,7 @@ class FlatParameters {
       const BufferAllocator& allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); });
 
   const Manifest& manifest() const { return manifest_; }
+  void mark(const Mark& mark) { manifest_ = with_mark(manifest_, mark); }
   at::Device device() const { return memory_.device(); }
   const at::Tensor& memory() const { return memory_; }  // uint8[total_bytes]
   // A region of the manifest in its own dtype. The module's tensors are views of the regions, each

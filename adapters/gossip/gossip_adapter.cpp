@@ -35,6 +35,10 @@ std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
 GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
     : config_(std::move(config)),
       flat_(model, [this](std::size_t bytes) { return allocate(bytes); }) {
+  make_session();
+}
+
+void GossipAdapter::make_session() {
   if (!config_.gossip.daemon) {
     parameters_ = make_parameters(flat_);
     gossip_ = std::make_unique<Gossip>(config_, *parameters_);
@@ -46,6 +50,15 @@ GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
                     "; accepted: false, or a model in host memory (device cpu)");
   }
   gossip_ = std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
+}
+
+// Nothing has used the session yet: it is made again.
+void GossipAdapter::mark_model(const std::string& what, const std::string& value) {
+  if (phase_ != Phase::made) throw std::logic_error("mark_model() belongs before start()");
+  flat_.mark({what, value});
+  gossip_.reset();
+  make_session();
+  if (restored_) gossip_->restore(*restored_);
 }
 
 AlignedBuffer GossipAdapter::allocate(std::size_t bytes) {
@@ -126,7 +139,8 @@ void GossipAdapter::restore(const ResumeState& state) {
     const auto found = state.own.find(name);
     return found == state.own.end() ? 0 : found->second;
   };
-  gossip_->restore({state.clock, own(lineage), own(incarnation)});
+  restored_ = {state.clock, own(lineage), own(incarnation)};
+  gossip_->restore(*restored_);
 }
 
 std::unique_ptr<Adapter> make_gossip(const Config& config, torch::nn::Module& model) {

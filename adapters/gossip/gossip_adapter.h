@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "adapters/adapter.h"
 #include "adapters/common/flat_parameters.h"
@@ -20,6 +22,7 @@ class GossipAdapter : public Adapter {
 
   void start() override;
   Place place() const override { return place_in_file(config_); }
+  void mark_model(const std::string& what, const std::string& value) override;
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
@@ -35,6 +38,7 @@ class GossipAdapter : public Adapter {
   enum class Phase { made, running, left };
 
   AlignedBuffer allocate(std::size_t bytes);  // of host memory for the parameters
+  void make_session();                        // over the parameters, with their marks
   bool is_running() const;                    // throws std::logic_error before start()
 
   const Config config_;
@@ -42,6 +46,7 @@ class GossipAdapter : public Adapter {
   FlatParameters flat_;
   std::unique_ptr<Parameters> parameters_;  // null where it is not
   std::unique_ptr<GossipSession> gossip_;
+  std::optional<GossipState> restored_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
   torch::Tensor sent_loss_;  // to update_send, until update_wait

@@ -4,7 +4,8 @@
 
 namespace dpwa {
 
-// Log densities, one for each element of the arguments, which are broadcast. What LibTorch has as a
+// Log densities, one for each element of the arguments, which are broadcast to the shape of one of
+// them: other shapes throw std::invalid_argument, such as [N, 1] with [N]. What LibTorch has as a
 // loss is taken from there.
 
 // Of `x` under a normal distribution with that mean and log standard deviation.

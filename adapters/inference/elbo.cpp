@@ -2,10 +2,22 @@
 
 #include <torch/types.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
 namespace dpwa {
+namespace {
+
+// One value for each row tells how many there are.
+void check_rows(const at::Tensor& term, const std::string& name, std::int64_t batch_rows) {
+  if (!term.defined() || term.dim() != 1 || term.numel() == 1 || term.numel() == batch_rows) return;
+  throw std::invalid_argument("Elbo: " + name + " has values for " + std::to_string(term.numel()) +
+                              " rows, the batch is said to have " + std::to_string(batch_rows) +
+                              "; accepted: loss(terms, rows of the batch)");
+}
+
+}  // namespace
 
 Elbo::Elbo(double shard_scale, double kl_scale, std::int64_t rows)
     : shard_scale_(shard_scale), kl_scale_(kl_scale), rows_(rows) {
@@ -23,7 +35,7 @@ Elbo Elbo::summed(const Place& place, std::int64_t rows) {
 }
 
 Elbo Elbo::weighted(double weight, std::int64_t rows) {
-  if (!(weight > 0 && weight <= 1))
+  if (!(weight > 0 && weight <= 1 && std::isfinite(1 / weight)))
     throw std::invalid_argument("Elbo: the weight of a worker is above 0 and at most 1, not " +
                                 std::to_string(weight));
   return {1 / weight, 1, rows};
@@ -42,9 +54,12 @@ at::Tensor Elbo::loss(const ElboTerms& terms, std::int64_t batch_rows) const {
   at::Tensor sum;
   const auto add = [&sum](const at::Tensor& term, double scale) {
     if (!term.defined()) return;
-    const at::Tensor scaled = term.sum() * scale;
+    const bool short_type = term.scalar_type() == at::kHalf || term.scalar_type() == at::kBFloat16;
+    const at::Tensor scaled = (short_type ? term.sum(at::kFloat) : term.sum()) * scale;
     sum = sum.defined() ? sum + scaled : scaled;
   };
+  check_rows(terms.nll, "nll", batch_rows);
+  check_rows(terms.local_kl, "local_kl", batch_rows);
   add(terms.nll, of_rows);
   add(terms.local_kl, of_rows);
   add(terms.global_kl, kl_scale_);

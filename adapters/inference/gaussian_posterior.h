@@ -31,24 +31,28 @@ class GaussianPosterior : public torch::nn::Module {
   // Of each row of z[..., D].
   virtual at::Tensor log_density(const at::Tensor& z) const = 0;
 
-  // Independent draws by the reparameterisation mean + L ε, as rows [draws, D]. The noise is that
-  // of `generator`, or of the default one. Workers should draw different noise: seed by rank.
+  // At least one independent draw by the reparameterisation mean + L ε, as rows [draws, D]. The
+  // noise is that of `generator`, or of the default one. Workers should draw different noise: seed
+  // by rank.
   at::Tensor draw(std::int64_t draws,
                   const std::optional<at::Generator>& generator = std::nullopt) const;
 
-  // KL(q ‖ N(mean, sd²)), a scalar in closed form. `mean` and `sd` of the prior may be one value
-  // or D.
+  // KL(q ‖ N(mean, sd²)), a scalar in closed form. `mean` and `sd` of the prior are one value or D;
+  // throws std::invalid_argument for other shapes, and in host memory for values of no normal
+  // distribution.
   at::Tensor kl_to_normal(const at::Tensor& mean, const at::Tensor& sd) const;
   at::Tensor kl_to_normal(double mean, double sd) const;
 
   // Without gradients. set_natural() returns false and changes nothing when `from` is no Gaussian:
-  // not finite, or a precision that is not positive definite.
+  // not finite, or a precision that is not positive definite; or when its numbers do not determine
+  // one, as of values so correlated that the digits of their type do not suffice.
   virtual NaturalParameters natural() const = 0;
   virtual bool set_natural(const NaturalParameters& from) = 0;
 
  protected:
   // Throws std::invalid_argument when `mean` is no vector of at least one finite number.
   GaussianPosterior(const at::Tensor& mean, const at::Tensor& scale);
+  void check_values(const at::Tensor& z) const;  // throws std::invalid_argument: not [..., D]
 
   virtual at::Tensor spread(const at::Tensor& noise) const = 0;  // L ε of each row
 
@@ -73,10 +77,12 @@ class MeanFieldGaussian : public GaussianPosterior {
   at::Tensor spread(const at::Tensor& noise) const override;
 };
 
-// Any covariance S = L Lᵀ. scale: [D, D]; L has its part below the diagonal, and on the diagonal
-// the exponentials of its diagonal. The part above is not used.
+// Any covariance S = L Lᵀ, with L = diag(exp(s)) (I + U / √D). scale: [D, D] has s on its diagonal
+// and U below it; the part above is not used. So a step of Adam, which moves every number by about
+// the learning rate, moves a row of L by that part of its length, however small the deviations are.
 class FullGaussian : public GaussianPosterior {
  public:
+  // In float32 or float64.
   explicit FullGaussian(const at::Tensor& mean, double sd = 0.1);
 
   at::Tensor factor() const;  // L
@@ -89,6 +95,7 @@ class FullGaussian : public GaussianPosterior {
 
  private:
   at::Tensor spread(const at::Tensor& noise) const override;
+  double unit() const;  // of what stands below the diagonal
 };
 
 }  // namespace dpwa

@@ -59,6 +59,7 @@ NaturalExchange::NaturalExchange(const Config& config, Adapter& adapter, torch::
   if (posteriors_.empty())
     throw std::invalid_argument(
         "the model has no Gaussian posterior, so it has no natural parameters to exchange");
+  adapter_.mark_model(mark, "natural parameters");
 }
 
 void NaturalExchange::start() {

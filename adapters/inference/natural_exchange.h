@@ -16,7 +16,8 @@ namespace dpwa {
 // GaussianPosterior of the model is in its natural form (S⁻¹ m, S⁻¹) whenever the adapter reads or
 // blends the parameters, so every snapshot that a peer sees has that form: those of the start, of
 // each step and of the final average. The optimizer sees the usual form. Everything else in the
-// model travels as it is. All nodes of a run use it, or none.
+// model travels as it is. All nodes of a run use it, or none: it marks the model, so that nodes of
+// different forms refuse each other.
 //
 // With gossip.pull_probability: 0 and nodes that have converged on K · NLL_k + KL, the final
 // average is exact for FullGaussian posteriors of linear Gaussian models. With pulls, blends are
@@ -26,7 +27,11 @@ namespace dpwa {
 // must outlive it. The training thread.
 class NaturalExchange {
  public:
-  // Throws std::invalid_argument under gossip when the model has no GaussianPosterior.
+  // The mark (Adapter::mark_model), for programs that also run without it.
+  static constexpr const char* mark = "what gossip averages";
+
+  // Before adapter.start(). Throws std::invalid_argument under gossip when the model has no
+  // GaussianPosterior.
   NaturalExchange(const Config& config, Adapter& adapter, torch::nn::Module& model);
 
   void start();

@@ -2,19 +2,25 @@
 
 #include <torch/types.h>
 
+#include <cstdio>
+#include <span>
 #include <stdexcept>
 
+#include "adapters/inference/shapes.h"
+#include "dpwa/base/checksum.h"
 #include "dpwa/parallel/shares.h"
 
 namespace dpwa {
-namespace {
 
 std::string words_of_shape(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "nothing";
   std::string words = std::string(c10::getDtypeNames(tensor.scalar_type()).first) + "[";
   for (std::int64_t axis = 0; axis < tensor.dim(); ++axis)
     words += (axis == 0 ? "" : ", ") + std::to_string(tensor.size(axis));
   return words + "]";
 }
+
+namespace {
 
 [[noreturn]] void refuse(std::size_t index, const std::string& why) {
   throw std::invalid_argument("split_data: tensor " + std::to_string(index) + " of the data " +
@@ -27,12 +33,13 @@ std::string rows_words(std::int64_t rows) {
 
 void check(std::size_t index, const at::Tensor& tensor, const Place& place) {
   if (!tensor.defined() || tensor.dim() == 0) refuse(index, "has no rows: it needs an axis 0");
+  if (tensor.is_sparse()) refuse(index, "is sparse; accepted: dense");
   const auto workers = static_cast<std::int64_t>(place.size);
   if (tensor.size(0) < workers) {
     refuse(index, "has " + rows_words(tensor.size(0)) + " for " + std::to_string(workers) +
                       " workers, so a worker would have none; accepted: at least one row for each");
   }
-  if (!tensor.is_floating_point()) return;
+  if (!tensor.is_floating_point() && !tensor.is_complex()) return;
   const at::Tensor bad = torch::isfinite(tensor.reshape({tensor.size(0), -1})).all(1).logical_not();
   if (!bad.any().item<bool>()) return;
   refuse(index, "is not finite in " + rows_words(bad.sum().item<std::int64_t>()) +
@@ -45,6 +52,11 @@ void check(std::size_t index, const at::Tensor& tensor, const Place& place) {
 
 std::vector<at::Tensor> split_data(const std::vector<at::Tensor>& data, const Place& place) {
   if (data.empty()) throw std::invalid_argument("split_data: there is no data: the list is empty");
+  if (place.rank >= place.size) {
+    throw std::invalid_argument("split_data: rank " + std::to_string(place.rank) + " of " +
+                                std::to_string(place.size) +
+                                " workers; accepted: a rank below their number");
+  }
   std::vector<at::Tensor> parts;
   for (std::size_t i = 0; i < data.size(); ++i) {
     check(i, data[i], place);
@@ -69,6 +81,18 @@ std::string words_of_shapes(const std::vector<at::Tensor>& data) {
   for (const at::Tensor& tensor : data)
     words += (words.empty() ? "" : ", ") + words_of_shape(tensor);
   return words;
+}
+
+std::string words_of_data(const std::vector<at::Tensor>& data) {
+  std::string sums;
+  for (const at::Tensor& tensor : data) {
+    const at::Tensor values = tensor.cpu().contiguous();
+    const auto* bytes = static_cast<const std::byte*>(values.const_data_ptr());
+    sums += std::to_string(crc32c(std::span(bytes, values.nbytes()))) + ' ';
+  }
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", crc32c(std::as_bytes(std::span(sums))));
+  return words_of_shapes(data) + ", checksum " + text;
 }
 
 }  // namespace dpwa

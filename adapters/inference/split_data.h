@@ -20,8 +20,11 @@ at::Tensor split_data(const at::Tensor& data, const Place& place);
 // The same rows of each tensor. Throws as well when the numbers of rows differ.
 std::vector<at::Tensor> split_data(const std::vector<at::Tensor>& data, const Place& place);
 
-// Types and shapes in one line, "float32[235, 1], float32[235]", for
-// Adapter::require_same("data", words_of_shapes(data)): workers with other data are then refused.
+// Types and shapes in one line, "float32[235, 1], float32[235]".
 std::string words_of_shapes(const std::vector<at::Tensor>& data);
+
+// The same with a checksum over all values, for Adapter::mark_model("data", words_of_data(data)):
+// under every back end, workers with other data are then refused. Reads all of it, once.
+std::string words_of_data(const std::vector<at::Tensor>& data);
 
 }  // namespace dpwa

@@ -10,10 +10,7 @@
 namespace dpwa::kvstore {
 
 ShardRules rules_of(const Config& config) {
-  const auto type = config.kvstore.type == KvstoreType::dist_async ? StoreType::dist_async
-                    : config.kvstore.type == KvstoreType::dist_ssp ? StoreType::dist_ssp
-                                                                   : StoreType::dist_sync;
-  return rules_of(type, config.kvstore.staleness, config.kvstore.replicas > 0);
+  return rules_of(config.kvstore.type, config.kvstore.staleness, config.kvstore.replicas > 0);
 }
 
 kvclient::StoreClientOptions client_options(const Config& config) {

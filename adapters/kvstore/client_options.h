@@ -9,8 +9,8 @@ namespace dpwa::kvstore {
 // How the servers of this file make updates of pushes. `kvstore.type` is one of the types dist_*.
 ShardRules rules_of(const Config& config);
 
-// Of the worker `config.self`, as a new incarnation. Throws ConfigError when the files of the
-// security section cannot be used.
+// The options of the worker `config.self`, as a new incarnation. Throws ConfigError when the files
+// of the security section cannot be used.
 kvclient::StoreClientOptions client_options(const Config& config);
 
 }  // namespace dpwa::kvstore

@@ -18,7 +18,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// After which a call that waits looks whether this worker still takes part.
+// How often a call that waits checks whether this worker still takes part.
 constexpr auto between_looks = std::chrono::milliseconds(100);
 
 // A value begins with version 1, before the first update.
@@ -85,7 +85,7 @@ void DistStore::check_takes_part() {
   if (left_out_ || !client_->takes_part()) take_part_again();
 }
 
-// The others have gone on: so do the steps of this worker, from where they are.
+// The others have gone on. The steps of this worker continue from theirs.
 void DistStore::take_part_again() {
   log(LogLevel::warn, "kvstore",
       "worker '" + config_.self + "' was left out, and takes part again with the current values");
@@ -104,7 +104,7 @@ void DistStore::take_part_again() {
       if (!outcome) abandoned_.push_back(ticket);
       aligned = outcome && !outcome->left_out;
       if (!aligned) break;
-      if (is_error(outcome->kind)) continue;  // told by the next push or pull of the key
+      if (is_error(outcome->kind)) continue;  // the next push or pull of the key reports it
       value.next_step = outcome->next_step;
       clock_ = std::max(clock_, value.next_step);
     }
@@ -134,7 +134,7 @@ void DistStore::end(PushUnderWay& push, Outcome outcome) {
             " did not count: " + why);
   }
   Value& value = values_.at(push.key);
-  // A push that was refused is no step.
+  // A refused push does not count as a step.
   if (refused && value.next_step == push.step + 1) value.next_step = push.step;
   push.outcome = std::move(outcome);
   push.memory.reset();
@@ -193,7 +193,7 @@ std::uint64_t DistStore::pull_one(const KeyedTensors& out, int priority,
       if (outcome) break;
       if (!client_->takes_part()) take_part_again();
       try {
-        reap(value);  // it waits in vain for a push that was refused
+        reap(value);  // it would wait for ever for a push that was refused
       } catch (const KVStoreError&) {
         give_up();
         computes(true);

@@ -19,7 +19,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// Of one key. More of them are held in memory until the servers have acknowledged them.
+// The most pushes of one key under way. Each is held in memory until the servers have acknowledged
+// it.
 constexpr std::size_t most_pushes_under_way = 2;
 
 void check_file(const Config& config) {
@@ -29,7 +30,7 @@ void check_file(const Config& config) {
     throw ConfigError("nodes: no node is named '" + config.self + "'");
 }
 
-// The sum of what the devices push, in the type of the value: in memory of its own.
+// The sum of the pushes of the devices, in the type of the value and in new memory.
 at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
   const at::ScalarType type = tensors[0].scalar_type();
@@ -88,7 +89,7 @@ int DistStore::num_dead_node(std::chrono::milliseconds silent_for) const {
 
 void DistStore::barrier() {
   check_takes_part();
-  // Where pulls wait for nobody, what was pushed before a barrier is seen after it.
+  // Needed for types whose pulls wait for nobody: a pull after a barrier sees the pushes before it.
   if (!rules_.merged) finish_pushes();
   wait(client_->barrier());
 }
@@ -188,9 +189,10 @@ at::Tensor DistStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids,
 }
 
 void DistStore::set_updater(Updater) {
-  throw KVStoreError("type " + std::string(type()) +
-                     " runs no updater of a program: code does not travel. Use set_optimizer, or "
-                     "pull the sums and update them here (kvstore.type dist_sync)");
+  throw KVStoreError(
+      "type " + std::string(type()) +
+      " cannot run an updater of a program: no code is sent to servers. Use set_optimizer, or "
+      "pull the sums and update them here (kvstore.type dist_sync)");
 }
 
 void DistStore::set_optimizer(const OptimizerOptions& options) {

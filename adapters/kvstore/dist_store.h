@@ -24,10 +24,10 @@ namespace dpwa::kvstore {
 struct PushUnderWay {
   Key key;
   std::uint64_t step = 0;
-  at::Tensor memory;  // that is sent; the caller's tensor is free at once
+  at::Tensor memory;  // the memory that is sent; the caller's tensor is free at once
   bool wants_value = false;
   kvclient::Ticket ticket = 0;
-  bool confirmed = false;  // it was asked when its round is closed
+  bool confirmed = false;  // the end of its round was asked for
   std::optional<kvclient::Outcome> outcome;
 };
 
@@ -35,9 +35,9 @@ struct PushUnderWay {
 // tensors, and returns; each push of a key is the next step of this worker for that key. A pull
 // waits for the pushes that the type asks for, those of this worker among them.
 //
-// When the others have gone on without this worker, because it was silent or hung, it takes part
-// again with the next call: what it had pushed in the meantime does not count, and its steps go on
-// with those of the others.
+// When the others have gone on without this worker because it was silent or hung, it takes part
+// again with the next call. Its pushes in the meantime do not count, and its steps continue from
+// those of the others.
 class DistStore : public Store {
  public:
   // Throws KVStoreError when the servers and kvstore.min_workers workers are not there within
@@ -46,7 +46,8 @@ class DistStore : public Store {
   ~DistStore() override;
 
   std::string_view type() const override;
-  // Place and number of those that take part now, in the order of their names.
+  // The rank of this worker and the number of workers that take part now, in the order of their
+  // names.
   int rank() const override;
   int num_workers() const override;
   int num_dead_node(std::chrono::milliseconds silent_for) const override;
@@ -87,7 +88,7 @@ class DistStore : public Store {
   void reap(Value& value);
   bool look_at(PushUnderWay& push);
   void end(PushUnderWay& push, kvclient::Outcome outcome);
-  void confirm(PushUnderWay& push);  // asks for the end of its round
+  void confirm(PushUnderWay& push);  // asks when its round ends
   void finish(const std::shared_ptr<PushUnderWay>& push);
   void finish_pushes();
   void forget_abandoned();
@@ -107,10 +108,10 @@ class DistStore : public Store {
   Bytes encoded_optimizer_;
   std::uint64_t clock_ = 0;  // the highest step of a key
   std::uint64_t dropped_ = 0;
-  bool left_out_ = false;  // and it has not taken part again
+  bool left_out_ = false;  // and not taken part again since
   mutable int rank_ = 0;   // the last known one
   std::vector<kvclient::Ticket> abandoned_;
-  std::unique_ptr<kvclient::StoreClient> client_;  // the first to end: it reads what is lent
+  std::unique_ptr<kvclient::StoreClient> client_;  // destroyed first: it reads lent memory
 };
 
 // The value of a key, from the slices of an outcome, into each of the tensors. False: a slice is

@@ -106,7 +106,7 @@ std::vector<KeyedTensors> with_keys_once(const std::vector<KeyedTensors>& values
 
 at::Tensor rows_of(const at::Tensor& value, const at::Tensor& row_ids) {
   const at::Tensor sorted = std::get<0>(at::unique_dim(row_ids.to(value.device(), at::kLong), 0));
-  // Sorted and each once: nothing is left to check or to add up.
+  // The rows are sorted and unique: nothing is left to check or to add up.
   return at::_sparse_coo_tensor_unsafe(sorted.unsqueeze(0), value.index_select(0, sorted),
                                        value.sizes(), value.scalar_type(), at::kSparse,
                                        value.device(), {}, /*is_coalesced=*/true);

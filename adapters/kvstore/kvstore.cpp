@@ -31,15 +31,9 @@ KVStore::TensorLists one_each(const KVStore::Tensors& tensors) {
 }
 
 std::unique_ptr<kvstore::Store> store_of(const Config& config) {
-  switch (config.kvstore.type) {
-    case KvstoreType::local_update_cpu:
-    case KvstoreType::local_allreduce_cpu:
-    case KvstoreType::local_allreduce_device:
-      return std::make_unique<kvstore::LocalStore>(
-          kvstore::local_type(config::name_in(config::kvstore_type_words, config.kvstore.type)));
-    default:
-      return std::make_unique<kvstore::DistStore>(config);
-  }
+  if (!is_local(config.kvstore.type)) return std::make_unique<kvstore::DistStore>(config);
+  return std::make_unique<kvstore::LocalStore>(
+      kvstore::local_type(config::name_in(config::kvstore_type_words, config.kvstore.type)));
 }
 
 }  // namespace

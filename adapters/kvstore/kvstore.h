@@ -102,7 +102,7 @@ class KVStore {
   KVStore(KVStore&&) noexcept;
   KVStore& operator=(KVStore&&) noexcept;
 
-  // The name in the first place of a line of the table above.
+  // The type, by the first name of its line in the table above.
   std::string_view type() const;
   // Of the workers that take part now, in the order of their names: both change when one is left
   // out or joins.

@@ -20,7 +20,7 @@ namespace dpwa {
 namespace {
 
 // A number of 52 bits, which float64 holds exactly, for a setting and its value: below 0 for a
-// whole number, which can be told, and otherwise a digest.
+// whole number, which can be told, and otherwise a hash.
 double number_of(const std::string& what, const std::string& value) {
   constexpr std::size_t most_digits = 15;
   const bool is_number = !value.empty() && value.size() <= most_digits &&
@@ -79,25 +79,27 @@ void KvstoreAdapter::start() {
   node_ = std::make_unique<Node>(config_, flat_.manifest(), options);
   node_->start(config_.kvstore.start_wait);
   session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation);
+  self_ = {config_.self, options.incarnation};
   phase_ = Phase::running;
   try {
-    const std::uint64_t first = session_->join();
-    if (first != 0 && !by_servers()) {
-      throw std::runtime_error(
-          "node '" + config_.self + "' comes to a run at step " + std::to_string(first) +
-          ", which kvstore.update 'worker' does not offer: the servers have no weights of that "
-          "step; accepted: update: server");
-    }
+    step_ = session_->join();
     make_weights();
-    if (!by_servers()) make_gradients();
+    if (!by_servers()) {
+      make_gradients();
+      make_note();
+      session_->on_look([this] { look_for_newcomers(); });
+    }
     step_ = session_->first_step();
-    kvstore::ExchangeReport pulled = take_weights(step_);
-    if (step_ != first && !by_servers()) pulled.left_out = true;  // the others have gone on
+    const kvstore::ExchangeReport pulled =
+        by_servers() ? take_weights(step_) : take_from_workers(/*has_own=*/false);
     if (pulled.stopped) throw std::runtime_error("node '" + config_.self + "' was told to stop");
     if (pulled.left_out) rejoin();
     compare_settings();
     buffers_.take();
     begin_at(step_);
+    places_restored_ =
+        restored_ && by_servers() && step_ == 0 && place_.rank == 0 && weights_->untouched();
+    has_weights_ = true;
     dropped_ = false;
     report_ = {};
   } catch (...) {
@@ -111,6 +113,11 @@ void KvstoreAdapter::start() {
       "takes part from step " + std::to_string(step_) + " on, with " +
           config::joined(session_->client().workers()));
   tell_status({});
+}
+
+void KvstoreAdapter::restore(const ResumeState& state) {
+  clock_ = state.clock;
+  restored_ = true;
 }
 
 void KvstoreAdapter::make_weights() {
@@ -185,8 +192,9 @@ void KvstoreAdapter::begin_at(std::uint64_t step) {
 void KvstoreAdapter::update_place() {
   const std::vector<std::string> workers = session_->client().workers();
   const auto self = std::ranges::find(workers, config_.self);
-  seen_.insert(workers.begin(), workers.end());
-  if (self == workers.end()) return;  // about to be told
+  seen_.insert(config_.self);
+  if (step_ > 0) seen_.insert(workers.begin(), workers.end());  // before, some may yet be refused
+  if (self == workers.end()) return;                            // about to be told
   place_ = {static_cast<std::size_t>(self - workers.begin()), workers.size()};
 }
 
@@ -218,8 +226,8 @@ void KvstoreAdapter::note_participants() {
   finished_.enough = names.size() >= config_.gossip.min_nodes;
 }
 
-// The others do not wait for this worker from now on. What they have still to push is in the final
-// weights, which are pulled once all are done.
+// From now on the others do not wait for this worker. The final weights are pulled once all are
+// done, so they include the last pushes of the others.
 bool KvstoreAdapter::take_final_weights() {
   session_->leave();
   const bool all_have_left = session_->wait_until_all_have_left();

@@ -11,12 +11,13 @@
 #include "adapters/adapter.h"
 #include "adapters/common/backward_hooks.h"
 #include "adapters/common/flat_parameters.h"
+#include "adapters/kvstore/key_states.h"
 #include "adapters/kvstore/optimizer_terms.h"
 #include "adapters/kvstore/shared_buffers.h"
 #include "adapters/kvstore/step_exchange.h"
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/kvstore_type.h"
+#include "dpwa/kvstore/handover.h"
 #include "dpwa/node/node.h"
 
 namespace dpwa {
@@ -29,7 +30,8 @@ namespace dpwa {
 // the program never runs. Its state lies on the servers.
 //
 // kvstore.update: worker (merged types). The gradients travel in the same way and come back as
-// their mean; the optimizer runs on each worker.
+// their mean; the optimizer runs on each worker. One that comes later takes weights and optimizer's
+// state from another worker, by way of the servers (dpwa/kvstore/handover.h).
 //
 // A program that needs the gradients between backward() and step() calls average_gradients() or
 // update_send(). With update: server nothing leaves in backward() from then on. Merged types then
@@ -47,8 +49,8 @@ class KvstoreAdapter : public Adapter {
   Accumulation accumulate() override;
   void set_batch_size(std::uint64_t samples) override;
   // In addition to Adapter::step: the optimizer must live until the next step or the end, because
-  // the next backward pass reads its numbers. A learning rate that changes between backward() and
-  // step() counts from the next step.
+  // the next backward pass reads its numbers, or other workers need its state. A learning rate that
+  // changes between backward() and step() counts from the next step.
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
@@ -56,14 +58,15 @@ class KvstoreAdapter : public Adapter {
   FinishReport finish() override;
   void leave() override;
   ResumeState resume_state() const override { return {clock_, {}}; }
-  void restore(const ResumeState& state) override { clock_ = state.clock; }
+  void restore(const ResumeState& state) override;
+  bool take_optimizer_state(torch::optim::Optimizer& optimizer) override;
 
  private:
   enum class Phase { made, running, left };
 
   // The beginning (kvstore_adapter.cpp).
   bool is_running() const;  // throws std::logic_error before start()
-  bool merged() const { return merges(config_.kvstore); }
+  bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
   void make_weights();
   void make_gradients();
@@ -73,6 +76,25 @@ class KvstoreAdapter : public Adapter {
   kvstore::ExchangeReport take_weights(std::uint64_t clock);
   bool take_final_weights();
   void note_participants();
+
+  // The state of the optimizer, for others (kvstore_states.cpp).
+  kvstore::KeyShape shape_of(std::size_t parameter) const;
+  std::optional<kvstore::KeyState> own_state(const torch::optim::Optimizer& optimizer,
+                                             const kvstore::OptimizerTerms& terms,
+                                             std::size_t index) const;
+  kvclient::Outcome answer_to(kvclient::Ticket ticket, const std::string& what,
+                              kvstore::ExchangeReport& report);
+  void wait_placed(const std::vector<kvclient::Ticket>& tickets, kvstore::ExchangeReport& report);
+  std::vector<std::optional<kvstore::KeyState>> states_of_servers(kvstore::ExchangeReport& report);
+  void make_note();
+  kvstore::HandoverNote read_note(kvstore::ExchangeReport& report);
+  void write_note(const kvstore::HandoverNote& note, kvstore::ExchangeReport& report);
+  void look_for_newcomers();
+  void give_weights(kvstore::ExchangeReport& report);
+  bool take_given(const kvstore::HandoverNote& note, kvstore::ExchangeReport& report);
+  kvstore::ExchangeReport take_from_workers(bool has_own);
+  void give_to(torch::optim::Optimizer& optimizer);
+  void place_restored(const torch::optim::Optimizer& optimizer);
 
   // A step (kvstore_steps.cpp).
   void fired(std::size_t index);
@@ -97,31 +119,38 @@ class KvstoreAdapter : public Adapter {
   kvstore::SharedBuffers buffers_;
   std::vector<std::pair<std::string, std::string>> settings_;  // the same on all workers
   std::unique_ptr<Node> node_;
-  std::unique_ptr<kvstore::StepExchange> weights_;    // parameters, buffers, run_
+  std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers, run_
   std::unique_ptr<kvstore::StepExchange> gradients_;  // null: not needed so far
   std::vector<at::Tensor> outs_;                      // of weights_
-  at::Tensor run_;      // float64: the clock at step 0; what identifies each setting
-  at::Tensor own_run_;  // as this worker has them
-  std::unique_ptr<kvstore::WorkerSession> session_;  // ends before the tensors that it reads
+  at::Tensor run_;      // float64: the clock at step 0, then a hash of each setting
+  at::Tensor own_run_;  // the values of this worker
+  std::unique_ptr<kvstore::WorkerSession> session_;  // destroyed before the tensors that it reads
   std::unique_ptr<BackwardHooks> hooks_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
 
+  kvstore::MemberId self_;
   Place place_;
   double clock_ = 0;
-  std::uint64_t step_ = 0;  // that the servers count
+  std::uint64_t step_ = 0;  // the step by the count of the servers
   double samples_ = 1;
-  std::set<std::string> seen_;                    // all workers that took part with this one
+  std::set<std::string> seen_;                    // all workers whose updates are in the weights
   torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
   std::vector<bool> used_;                        // of trained_: it has had a gradient here
   bool held_back_ = false;                        // update: server: nothing leaves in backward()
+  bool by_halves_ = false;                        // update_send() was called
+  bool has_weights_ = false;                      // of the run
+  // update: worker: by trained_, from another worker, for an optimizer that is not known yet.
+  std::vector<std::optional<kvstore::KeyState>> given_;
+  bool restored_ = false;         // from a checkpoint
+  bool places_restored_ = false;  // update: server: in the first step
 
   // Of the step under way.
   std::optional<kvstore::OptimizerTerms> terms_;  // read by the backward pass
   bool accumulating_ = false;
   bool sent_ = false;       // in backward()
   bool averaged_ = false;   // .grad holds the mean
-  bool exchanged_ = false;  // something was
+  bool exchanged_ = false;  // something was exchanged
   bool dropped_ = false;    // left out: nothing more is sent
   bool in_halves_ = false;
   std::vector<at::Tensor> before_;  // in halves: the trained parameters before the optimizer's step

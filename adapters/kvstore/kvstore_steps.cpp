@@ -1,4 +1,4 @@
-// KvstoreAdapter: its steps.
+// The steps of KvstoreAdapter.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/zeros_like.h>
@@ -24,7 +24,7 @@ using kvstore::OptimizerTerms;
 
 constexpr auto between_status_notes = std::chrono::milliseconds(100);
 
-// Of SGD that takes a change as it is.
+// The options of an SGD that adds a change unscaled.
 kvstore::Bytes plain_step() {
   kvstore::OptimizerOptions options = kvstore::default_options(kvstore::OptimizerKind::sgd);
   options.learning_rate = 1;
@@ -54,7 +54,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
   }
   if (!merged()) {
     if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
-    // Others may wait for this push: one that changes nothing.
+    // Pushes without an effect, because others may wait for this push.
     auto options = kvstore::decode_options(terms.optimizer);
     options->learning_rate = 0;
     const kvstore::OptionsBytes form = kvstore::encode(*options);
@@ -69,7 +69,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
   if (by_servers()) {
-    if (optimizer_ == nullptr) return;  // known from the first step on
+    if (optimizer_ == nullptr) return;  // the optimizer is known from the first step on
     if (!terms_) terms_ = OptimizerTerms(*optimizer_, trained_parameters_);
     if (terms_->of(index) == nullptr) return;
   }
@@ -84,7 +84,7 @@ void KvstoreAdapter::fired(std::size_t index) {
   push_gradient(index);
 }
 
-// To the servers' optimizer, or to be averaged.
+// Sent to the servers' optimizer, or to be averaged.
 void KvstoreAdapter::push_gradient(std::size_t index) {
   PushTerms own = terms();
   if (by_servers()) own.optimizer = *terms_->of(index);
@@ -132,16 +132,20 @@ void KvstoreAdapter::exchange_gradients() {
   report_.participants = static_cast<unsigned>(session_->client().workers().size());
   ExchangeReport exchanged = gradients_->finish(gradient_outs());
   if (!by_servers() && !exchanged.stopped) exchanged.add(weights_->finish(outs_));
-  // What no worker has used stays without a gradient, so that optimizers skip it.
+  // A parameter that no worker has used stays without a gradient, so that optimizers skip it.
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     at::Tensor& gradient = trained_parameters_[i].mutable_grad();
-    if (!used_[i] && gradient.defined() && gradient.count_nonzero().item<std::int64_t>() == 0)
+    if (used_[i] || !gradient.defined()) continue;
+    if (gradient.count_nonzero().item<std::int64_t>() == 0) {
       gradient.reset();
+    } else {
+      used_[i] = true;  // by another worker
+    }
   }
   settle(exchanged);
 }
 
-// All that this step pushes to the weights has been pushed, but for the buffers.
+// All pushes of this step to the weights have been made, except those of the buffers.
 void KvstoreAdapter::exchange_weights() {
   exchanged_ = true;
   push_buffers();
@@ -166,26 +170,33 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
   }
 }
 
-// The gradients of this step are of old weights: they are dropped.
+// The gradients of this step belong to old weights and are dropped.
 void KvstoreAdapter::rejoin() {
   dropped_ = true;
   report_.outcome = Outcome::late;
-  if (!by_servers()) {
+  // The program may be about to call its optimizer.
+  if (!by_servers() && by_halves_) {
     leave();
-    throw std::runtime_error(
-        "node '" + config_.self +
-        "' was left out, because it was silent or hung, and cannot go on "
-        "with kvstore.update 'worker': the servers have no current weights; accepted: update: "
-        "server");
+    throw std::runtime_error("node '" + config_.self + "' was left out, because " +
+                             session_->client().why_left_out() +
+                             ", and cannot go on with kvstore.update 'worker' and update_send(); "
+                             "accepted: step()");
   }
   log(LogLevel::warn, "kvstore",
-      "left out, because this node was silent or hung: takes the current weights and goes on");
+      "left out, because " + session_->client().why_left_out() +
+          ": takes the current weights and goes on");
   ExchangeReport pulled;
-  do {
-    step_ = session_->join();
-    pulled = take_weights(step_);
-    report_.waited += pulled.waited;
-  } while (pulled.left_out);
+  try {
+    do {
+      const std::uint64_t first = session_->join();
+      if (by_servers()) step_ = first;
+      pulled = by_servers() ? take_weights(first) : take_from_workers(has_weights_);
+      report_.waited += pulled.waited;
+    } while (pulled.left_out);
+  } catch (...) {
+    leave();
+    throw;
+  }
   if (pulled.stopped) {
     report_.made = false;
     leave();
@@ -216,8 +227,13 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
   flat_.check();
   optimizer_ = &optimizer;
   if (!by_servers()) {
+    give_to(optimizer);
     if (!averaged_) exchange_gradients();
-    if (phase_ == Phase::running) optimizer.step();
+    if (phase_ == Phase::running && dropped_) {
+      give_to(optimizer);
+    } else if (phase_ == Phase::running) {
+      optimizer.step();
+    }
     return end_step(loss);
   }
   if (in_halves_) throw std::logic_error("step() between update_send() and update_wait()");
@@ -228,6 +244,7 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
         "next step");
   }
   if (!terms_) terms_ = std::move(now);
+  if (std::exchange(places_restored_, false)) place_restored(optimizer);
   if (!dropped_ && phase_ == Phase::running) {
     for (std::size_t i = trained_.size(); i-- > 0;) {
       if (terms_->of(i) != nullptr && !weights_->has_pushed(trained_[i])) push_gradient(i);
@@ -241,6 +258,13 @@ void KvstoreAdapter::update_send(const torch::Tensor&) {
   if (!is_running()) return;
   flat_.check();
   hold_back();
+  by_halves_ = true;
+  if (!given_.empty()) {
+    leave();
+    throw std::runtime_error("node '" + config_.self +
+                             "' has come to a run with kvstore.update 'worker', where "
+                             "update_send() cannot give the optimizer its state; accepted: step()");
+  }
   if (merged() && !averaged_) exchange_gradients();
   in_halves_ = true;
   before_.clear();

@@ -98,7 +98,7 @@ void LocalKvstoreAdapter::update_send(const torch::Tensor&) {
 }
 
 StepReport LocalKvstoreAdapter::update_wait(const torch::Tensor&) {
-  if (in_store()) stores_.clear();  // the program has stepped: its weights are newer
+  if (in_store()) stores_.clear();  // the program has made the step: its weights are newer
   return end_step();
 }
 

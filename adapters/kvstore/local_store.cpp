@@ -19,7 +19,7 @@ constexpr std::pair<LocalType, std::string_view> local_names[] = {
     {LocalType::local_allreduce_device, "device"},
 };
 
-// What was done at once.
+// The handle of a call that was done at once.
 class DoneCall : public Call {
  public:
   explicit DoneCall(Versions versions) : versions_(std::move(versions)) {}
@@ -117,7 +117,7 @@ void LocalStore::merge_in_host_memory(const Key& key, Value& value,
     merge.compressors.push_back(compression_.type == Compression::none ? nullptr
                                                                        : &value.compressors[i]);
   }
-  at::Tensor host = value.stored.cpu();  // itself where it is in host memory
+  at::Tensor host = value.stored.cpu();  // the same tensor if it is in host memory
   if (updater_) {
     const at::ScalarType wide = dtype == DType::float64 ? at::kDouble : at::kFloat;
     at::Tensor sum = at::empty(host.sizes(), host.options().dtype(wide));

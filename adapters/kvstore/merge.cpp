@@ -7,7 +7,7 @@
 namespace dpwa::kvstore {
 namespace {
 
-// Adds up the range in `sum`, which has room for it.
+// Adds up the range into `sum`, which is large enough.
 void sum_range(const Gradients& merge, std::size_t index, std::span<std::byte> sum) {
   const ItemRange range = range_at(merge.elements, index);
   const std::size_t size = size_of(merge.dtype);
@@ -19,7 +19,7 @@ void sum_range(const Gradients& merge, std::size_t index, std::span<std::byte> s
     if (!merge.compressors[i]) continue;
     Compressor& compressor = merge.compressors[i]->at(index);
     compressed[i].resize(compressor.bytes());
-    // One that is not finite is seen as it is, as in a program without a store.
+    // Values that are not finite are kept, as in a program without a store.
     if (compressor.compress(gradient, compressed[i]))
       contributions.back() = {compressor.type(), compressed[i]};
   }

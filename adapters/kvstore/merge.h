@@ -25,7 +25,7 @@ struct Gradients {
   DType dtype;
   std::uint64_t elements;
   std::vector<std::span<const std::byte>> gradients;
-  std::vector<std::vector<Compressor>*> compressors;  // by gradient; null: as it is
+  std::vector<std::vector<Compressor>*> compressors;  // by gradient; null: not compressed
 };
 
 // sum = Σ gradients, in elements of computed_in(dtype).

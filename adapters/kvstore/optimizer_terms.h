@@ -14,8 +14,8 @@ class Optimizer;
 
 namespace dpwa::kvstore {
 
-// The optimizer of a program as the servers get it with every push: name and numbers of the group
-// that each parameter is in.
+// The optimizer of a program in the form that the servers receive with every push: the name, and
+// the numbers of the group of the parameter.
 class OptimizerTerms {
  public:
   OptimizerTerms() = default;
@@ -23,7 +23,7 @@ class OptimizerTerms {
   OptimizerTerms(const torch::optim::Optimizer& optimizer,
                  const std::vector<at::Tensor>& parameters);
 
-  // Of the parameter with this index; null: the optimizer does not have it.
+  // The options of the parameter with this index; null when the optimizer does not have it.
   const Bytes* of(std::size_t index) const;
   bool operator==(const OptimizerTerms&) const = default;
 

@@ -25,13 +25,13 @@ class SharedBuffers {
   std::vector<at::Tensor> outs() const;
   // `scale`: of the change.
   void push(StepExchange& exchange, kvclient::PushTerms terms, double scale) const;
-  // The buffers of the model become what has come.
+  // Copies the received values to the buffers of the model.
   void take();
 
  private:
   struct Group {
     std::vector<at::Tensor> members;
-    at::Tensor value;  // in host memory, flat: as the servers have it
+    at::Tensor value;  // in host memory, flat; the value on the servers
     std::size_t key = 0;
   };
   std::vector<Group> groups_;

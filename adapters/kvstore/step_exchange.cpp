@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -126,6 +127,27 @@ void StepExchange::pull_updated(std::uint64_t clock) {
     if (entries_[i].version > version_of_init)
       entries_[i].pull = session_.client().pull(entries_[i].name, clock, priority(i));
   }
+}
+
+std::uint64_t StepExchange::next_step(ExchangeReport& report) {
+  std::vector<kvclient::Ticket> tickets;
+  for (const Entry& entry : entries_)
+    tickets.push_back(session_.client().pull(entry.name, 0, 0, any_version));
+  std::uint64_t highest = 0;
+  for (std::size_t i = 0; i < entries_.size() && !report.stopped; ++i) {
+    const auto outcome = session_.wait(tickets[i], "key '" + entries_[i].name + "'");
+    report.stopped |= !outcome;
+    if (!outcome) break;
+    if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
+    report.left_out |= outcome->left_out;
+    highest = std::max(highest, outcome->next_step);
+  }
+  return highest;
+}
+
+bool StepExchange::untouched() const {
+  return std::ranges::all_of(entries_,
+                             [](const Entry& entry) { return entry.version <= version_of_init; });
 }
 
 // Returns whether the value has come.

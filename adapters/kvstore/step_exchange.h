@@ -16,10 +16,10 @@
 
 namespace dpwa::kvstore {
 
-// What became of the pushes and pulls of one step.
+// The outcome of the pushes and pulls of one step.
 struct ExchangeReport {
-  bool stopped = false;     // told to stop while it waited: not all values have come
-  bool left_out = false;    // the others went on without this worker: the same
+  bool stopped = false;     // told to stop while it waited; not all values have arrived
+  bool left_out = false;    // the others went on without this worker; not all values have arrived
   bool late = false;        // a push came after its round was closed, and was dropped
   bool not_finite = false;  // a push was refused
   Duration waited{};
@@ -35,8 +35,8 @@ struct ExchangeReport {
 class StepExchange {
  public:
   enum class Values {
-    by_pull,    // asked for once all is pushed; they hold what the type of the store promises
-    with_push,  // the answer to each push brings the value, one way less: dist_async
+    by_pull,    // by a pull after all pushes; they hold what the type of the store promises
+    with_push,  // the answer to each push has the value, which saves a message: dist_async
   };
   StepExchange(WorkerSession& session, Values values) : session_(session), values_(values) {}
 
@@ -61,6 +61,11 @@ class StepExchange {
   // After that, of the keys that have ever been updated: with all pushes of steps below `clock`.
   // The servers would wait for ever for those of a key that nobody pushes.
   void pull_updated(std::uint64_t clock);
+  // The highest step with which this worker has to go on pushing one of the keys, if `report` is
+  // complete after it.
+  std::uint64_t next_step(ExchangeReport& report);
+  // Of the values that have come, none was ever updated.
+  bool untouched() const;
   // Waits for all of it, and writes what has come to `outs`, by index. Throws std::runtime_error
   // that names the key when a server refuses a request.
   ExchangeReport finish(const std::vector<at::Tensor>& outs);
@@ -72,7 +77,7 @@ class StepExchange {
     std::optional<kvclient::Ticket> push;
     std::optional<kvclient::Ticket> pull;
     std::uint64_t step = 0;
-    std::uint64_t version = 0;  // of the last value that came
+    std::uint64_t version = 0;  // of the last value that arrived
     at::Tensor lent;
     std::size_t bytes = 0;
     bool compresses = false;

@@ -36,13 +36,13 @@ class Call {
   virtual ~Call() = default;
   // Whether wait() returns at once.
   virtual bool done() = 0;
-  // Until it is over: a push is acknowledged, the tensors of a pull are filled. The versions of its
-  // keys. Throws KVStoreError when it was refused.
+  // Waits until a push is acknowledged, or the tensors of a pull are filled. Returns the versions
+  // of its keys. Throws KVStoreError when the push or pull was refused.
   virtual Versions wait() = 0;
 };
 
-// What KVStore does, for one type of store. A call that throws KVStoreError has changed nothing.
-// One thread at a time.
+// The operations of KVStore, for one type of store. A call that throws KVStoreError has changed
+// nothing. One thread at a time.
 class Store {
  public:
   virtual ~Store() = default;
@@ -61,7 +61,7 @@ class Store {
   virtual std::unique_ptr<Call> push(const std::vector<KeyedTensors>& values, int priority) = 0;
   // Copies the stored value of each key to its tensors.
   virtual std::unique_ptr<Call> pull(const std::vector<KeyedTensors>& outs, int priority) = 0;
-  // Neither, where one of them does not fit.
+  // Does neither when one of them does not fit.
   virtual std::unique_ptr<Call> pushpull(const std::vector<KeyedTensors>& values,
                                          const std::vector<KeyedTensors>& outs, int priority) = 0;
   // The rows `row_ids` (integers of one dimension; repeated ones once) of the value of `key`: a
@@ -72,12 +72,12 @@ class Store {
   // States stay as long as the kind of optimizer does, so that a learning rate may change at any
   // step.
   virtual void set_optimizer(const OptimizerOptions& options) = 0;
-  // Of gradients pushed from now on; residuals of before are dropped.
+  // The compression of gradients pushed from now on. Earlier residuals are dropped.
   virtual void set_compression(const CompressionOptions& options) = 0;
 
   // Throws KVStoreError without an optimizer.
   virtual SavedStates states() = 0;
-  // Without an optimizer, that of the states is set. Throws KVStoreError for another kind of
+  // Sets the optimizer of the states when there is none. Throws KVStoreError for another kind of
   // optimizer and for unknown keys.
   virtual void load(const SavedStates& states) = 0;
 };

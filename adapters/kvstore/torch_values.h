@@ -17,7 +17,7 @@ class Optimizer;
 
 namespace dpwa {
 
-// What a store refuses: the call has changed nothing, and the store goes on.
+// A call that the store refuses. The call has changed nothing, and the store can be used further.
 class KVStoreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -31,8 +31,8 @@ namespace dpwa::kvstore {
 // 'w'", for an undefined tensor and for one that no store holds.
 ValueSpec spec_of(const at::Tensor& tensor, const std::string& what);
 
-// The same values, dense, contiguous, on `device` and without gradient: the tensor itself where it
-// is all that. The rows of a sparse tensor are summed in fp32, or in fp64 for fp64.
+// The same values, dense, contiguous, on `device` and without gradient; the tensor itself if it is
+// all that. The rows of a sparse tensor are summed in fp32, or in fp64 for fp64.
 at::Tensor dense_on(const at::Tensor& tensor, at::Device device);
 
 // The memory of a dense contiguous tensor in host memory.

@@ -18,7 +18,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
 constexpr auto between_words = std::chrono::seconds(10);
-// After SIGTERM: for an answer that is on its way, so that the step it ends is complete.
+// The time after SIGTERM for an answer that is on its way, so that its step is completed.
 constexpr auto grace = std::chrono::seconds(1);
 constexpr auto leave_limit = std::chrono::milliseconds(500);
 
@@ -111,8 +111,26 @@ std::optional<kvclient::Outcome> WorkerSession::wait(kvclient::Ticket ticket,
   const TimePoint began = Steady::now();
   while (true) {
     if (auto outcome = client_.wait(ticket, Steady::now() + look_every)) return outcome;
+    look();
     if (look_up(began, what)) return std::nullopt;
   }
+}
+
+void WorkerSession::look() {
+  if (!on_look_ || looking_) return;
+  looking_ = true;
+  try {
+    on_look_();
+  } catch (...) {
+    looking_ = false;
+    throw;
+  }
+  looking_ = false;
+}
+
+bool WorkerSession::pause(TimePoint began, const std::string& what) {
+  std::this_thread::sleep_for(look_every / 10);
+  return !look_up(began, what);
 }
 
 void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key) {

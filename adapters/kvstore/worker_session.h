@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
@@ -22,29 +24,36 @@ class WorkerSession {
   kvclient::StoreClient& client() { return client_; }
   bool compresses() const { return compresses_; }  // pushes, where a key allows it
 
-  // Takes part from the step that is returned. Throws std::runtime_error, in one line with the
-  // reason, when that takes longer than kvstore.start_wait_ms or the process is told to stop.
+  // Joins. Returns the first step in which this worker takes part. Throws std::runtime_error, in
+  // one line with the reason, when that takes longer than kvstore.start_wait_ms or the process is
+  // told to stop.
   std::uint64_t join();
   // Of the last join(), also of one by wait_created().
   std::uint64_t first_step() const { return first_step_; }
   void leave();
 
-  // The outcome of a call; `what` is for the log. None: told to stop.
+  // The outcome of a call; `what` is for the log. None when the process was told to stop.
   std::optional<kvclient::Outcome> wait(kvclient::Ticket ticket, const std::string& what);
+  // Called in each wait() that is not over soon, some times a second; it may wait itself.
+  void on_look(std::function<void()> look) { on_look_ = std::move(look); }
+  // Between two questions about something that is to come; `began`: the first. Logged as waits are.
+  // False: told to stop.
+  bool pause(TimePoint began, const std::string& what);
   // Of an init. Throws std::runtime_error that names the key when a server refuses it, or nobody
   // has made it within kvstore.start_wait_ms. Joins again when this worker is left out meanwhile.
   void wait_created(kvclient::Ticket ticket, const std::string& key);
-  // Until no worker takes part; this one has left. False: told to stop, or no server has answered
-  // for kvstore.start_wait_ms.
+  // Waits until no worker takes part; this one has left. False when the process was told to stop,
+  // or when no server has answered for kvstore.start_wait_ms.
   bool wait_until_all_have_left();
 
  private:
-  // Logs that it waits, when that is due. Returns true when the process was told to stop and has
-  // had time for what was about to be answered.
+  // Logs from time to time that it waits. Returns true when the process was told to stop and
+  // answers under way have had time to arrive.
   bool look_up(TimePoint began, const std::string& what);
   std::string problems() const;
   // Throws std::runtime_error when servers refuse this worker for good.
   void check_refusal() const;
+  void look();
 
   const std::string self_;
   const Duration start_wait_;
@@ -56,6 +65,8 @@ class WorkerSession {
   TimePoint told_{};
   std::uint64_t first_step_ = 0;
   std::optional<TimePoint> stopping_;
+  std::function<void()> on_look_;
+  bool looking_ = false;
 };
 
 }  // namespace dpwa::kvstore

@@ -20,10 +20,11 @@ namespace {
 
 // What tells one measurement from another, in the order of a label.
 constexpr std::array identities = {
-    "kind",    "name",      "model",      "bytes",       "nodes",          "pulling_nodes",
-    "mode",    "transport", "encoding",   "security",    "checksum",       "blend",
-    "dtype",   "threads",   "parameters", "tensors",     "pulls_per_node", "workers",
-    "servers", "type",      "optimizer",  "compression", "ping_pong",
+    "kind",          "name",           "model",     "bytes",    "nodes",
+    "pulling_nodes", "mode",           "transport", "encoding", "security",
+    "checksum",      "blend",          "dtype",     "threads",  "parameters",
+    "tensors",       "pulls_per_node", "workers",   "servers",  "type",
+    "optimizer",     "compression",    "ping_pong", "keys",     "replicas",
 };
 
 // A figure at the end of a path of keys, and which way is better.

@@ -26,7 +26,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -38,21 +37,14 @@ from typing import Any
 
 from gaps import Step, first_averaged, longest_gap, origin, went_on
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from lib.ports import free_ports  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CALM, BEFORE_RESTART, AFTERWARDS = 3.0, 3.0, 14.0  # seconds
 START_LIMIT = 90.0
 WARM = 25  # steps that do not count
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 @dataclass

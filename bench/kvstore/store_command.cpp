@@ -169,12 +169,20 @@ void add_kvstore_command(CLI::App& parent, CommandContext& context) {
   StoreSettings& settings = options->settings;
   CLI::App* command = parent.add_subcommand(
       "kvstore", "Workers that push to the servers of a store, and take the value that comes back");
-  add_size_option(*command, "--bytes", settings.bytes, "Size of the float32 value");
+  add_size_option(*command, "--bytes", settings.bytes, "Size of the float32 value, or of all");
   command->add_option("--workers", settings.workers, "Workers, each a process")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command->add_option("--servers", settings.servers, "Servers, each a process")
       ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      ->add_option("--keys", settings.keys,
+                   "Parts of the value that are keys of their own, and grow in equal steps")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  command->add_option("--replicas", settings.replicas, "kvstore.replicas")
+      ->check(CLI::Range(0, 1))
       ->capture_default_str();
   command->add_option("--type", settings.type, "kvstore.type")
       ->check(CLI::IsMember({"dist_sync", "dist_async"}))

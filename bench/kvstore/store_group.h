@@ -11,11 +11,15 @@
 
 namespace dpwa::bench {
 
-// One way in which workers and servers of a store exchange the value of one float32 key.
+// One way in which workers and servers of a store exchange float32 values.
 struct StoreSettings {
-  std::uint64_t bytes = 100'000'000;  // of the value, a multiple of 4
+  std::uint64_t bytes = 100'000'000;  // of all values, a multiple of 4
+  // So many, which grow in equal steps: the last one is about twice as large as they are on
+  // average. Each has a push and a pull of its own, as the parameters of a model have.
+  std::size_t keys = 1;
   std::size_t workers = 1;
   std::size_t servers = 1;
+  std::size_t replicas = 0;
   std::string type = "dist_sync";
   std::string transport = "tcp";     // tcp, same_host
   std::string optimizer = "none";    // none: the merged value replaces the stored one
@@ -24,6 +28,9 @@ struct StoreSettings {
 
   std::size_t processes() const { return workers + servers; }
 };
+
+// Elements of each key.
+std::vector<std::size_t> elements_of_keys(const StoreSettings& settings);
 
 // What is wrong with them; empty: nothing.
 std::string problem_of(const StoreSettings& settings);

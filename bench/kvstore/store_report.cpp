@@ -51,8 +51,10 @@ double per_push(const Series& store, const std::function<double(const GroupWindo
 }  // namespace
 
 std::string title_of(const StoreSettings& settings) {
-  return "kvstore " + size_text(settings.bytes) + ", " + counted(settings.workers, "worker") +
-         ", " + counted(settings.servers, "server") + ", " + settings.type + ", " +
+  return "kvstore " + size_text(settings.bytes) +
+         (settings.keys == 1 ? std::string() : " in " + std::to_string(settings.keys) + " keys") +
+         ", " + counted(settings.workers, "worker") + ", " + counted(settings.servers, "server") +
+         (settings.replicas == 0 ? std::string() : " with replicas") + ", " + settings.type + ", " +
          settings.transport +
          (settings.optimizer == "none" ? std::string() : ", " + settings.optimizer) +
          (settings.compression == "none" ? std::string() : ", " + settings.compression) +
@@ -70,6 +72,9 @@ Json store_document(const StoreSettings& settings, const StoreMeasured& measured
                    {"optimizer", settings.optimizer},
                    {"compression", settings.compression},
                    {"ping_pong", settings.ping_pong}};
+  // Known by the same settings as documents that have neither.
+  if (settings.keys != 1) document["keys"] = settings.keys;
+  if (settings.replicas != 0) document["replicas"] = settings.replicas;
   document.update(figures_of(store, measured.reports));
   document["windows"] = windows_of(store);
   const double exchanged =

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ kvclient::StoreClientOptions options_of(const Config& config) {
   for (const NodeEntry& server : config.kvstore.servers)
     options.servers.push_back({server.name, {server.host}, server.port});
   options.engine.merged = config.kvstore.type == KvstoreType::dist_sync;
+  options.engine.replicas = config.kvstore.replicas > 0;
   options.compression = config.kvstore.compression;
   options.security = make_security(config);
   options.same_host = config.transport.same_host;
@@ -42,14 +44,22 @@ kvstore::Bytes optimizer_of(const std::string& name) {
   return {encoded.begin(), encoded.end()};
 }
 
-// A worker as training has it: pushes one gradient, and takes the value that comes back into its
-// parameters. Job: {"config": FILE, "name", "bytes", "optimizer"}
+std::size_t bytes_of(const Json& job) {
+  std::size_t elements = 0;
+  for (const Json& each : job.at("elements")) elements += each.get<std::size_t>();
+  return elements * sizeof(float);
+}
+
+// A worker as training has it: pushes gradients, and takes the values that come back into its
+// parameters. One gradient comes back with the answer to its push; of several, the last is pushed
+// first and the first value is asked for first, as adapters/kvstore does it.
+// Job: {"config": FILE, "name", "elements": [N, ...], "optimizer"}
 class StoreWorker : public Worker {
  public:
   explicit StoreWorker(const Json& job)
       : config_(load_config(job.at("config").get<std::string>(), job.at("name"))),
         optimizer_(optimizer_of(job.at("optimizer"))),
-        gradient_(AlignedBuffer::shared(job.at("bytes").get<std::size_t>())),
+        gradient_(AlignedBuffer::shared(bytes_of(job))),
         parameters_(gradient_.bytes().size()),
         client_(options_of(config_)) {
     open_log(config_).use();
@@ -60,8 +70,18 @@ class StoreWorker : public Worker {
     const auto first = client_.wait_joined(SteadyClock::now() + store_patience);
     if (!first) throw std::runtime_error("the servers have not taken the worker in");
     step_ = *first;
-    const kvstore::ValueSpec spec{DType::float32, {gradient_.bytes().size() / sizeof(float)}};
-    outcome_of(client_.init(key_, spec, parameters_.bytes()));
+    std::size_t from = 0;
+    std::vector<kvclient::Ticket> inits;
+    for (const Json& each : job.at("elements")) {
+      const std::size_t bytes = each.get<std::size_t>() * sizeof(float);
+      const kvstore::Key key = static_cast<std::int64_t>(keys_.size());
+      keys_.push_back(
+          {gradient_.bytes().subspan(from, bytes), parameters_.bytes().subspan(from, bytes)});
+      const kvstore::ValueSpec spec{DType::float32, {bytes / sizeof(float)}};
+      inits.push_back(client_.init(key, spec, keys_.back().parameter));
+      from += bytes;
+    }
+    for (const auto ticket : inits) outcome_of(ticket);
     client_.at(step_, true);
   }
 
@@ -71,8 +91,8 @@ class StoreWorker : public Worker {
     if (!outcome) throw std::runtime_error("the store did not answer in time");
     if (outcome->left_out) throw std::runtime_error("the worker was left out");
     if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
-    if (outcome->kind != kvstore::AnswerKind::counted &&
-        outcome->kind != kvstore::AnswerKind::created)
+    if (outcome->kind == kvstore::AnswerKind::late ||
+        outcome->kind == kvstore::AnswerKind::not_finite)
       throw std::runtime_error("a push did not count");
     return std::move(*outcome);
   }
@@ -80,16 +100,25 @@ class StoreWorker : public Worker {
   void pull_once(Window& window) override {
     const std::uint64_t pushed = client_.bytes_pushed();
     const auto begun = SteadyClock::now();
-    kvclient::PushTerms terms;
-    terms.step = step_++;
-    terms.merge = kvstore::Merge::mean;
-    terms.wants_value = true;
-    terms.into = parameters_.bytes();
-    terms.optimizer = optimizer_;
-    const auto ticket = client_.push(key_, gradient_.bytes(), std::move(terms));
+    std::vector<kvclient::Ticket> tickets;
+    const bool apart = keys_.size() > 1;
+    for (std::size_t i = keys_.size(); i-- > 0;) {
+      kvclient::PushTerms terms;
+      terms.step = step_;
+      terms.merge = kvstore::Merge::mean;
+      terms.wants_value = !apart;
+      if (!apart) terms.into = keys_[i].parameter;
+      terms.optimizer = optimizer_;
+      tickets.push_back(client_.push(key_of(i), keys_[i].gradient, std::move(terms), -int(i)));
+    }
+    ++step_;
     client_.at(step_, true);
-    for (const auto& part : outcome_of(ticket).values) {
-      if (!part) throw std::runtime_error("a value did not come");
+    for (std::size_t i = 0; apart && i < keys_.size(); ++i)
+      tickets.push_back(client_.pull(key_of(i), step_, -int(i), 0, keys_[i].parameter));
+    for (const auto ticket : tickets) {
+      for (const auto& part : outcome_of(ticket).values) {
+        if (!part && !apart) throw std::runtime_error("a value did not come");
+      }
     }
     const auto end = SteadyClock::now();
     ++window.pulls;
@@ -98,11 +127,17 @@ class StoreWorker : public Worker {
     window.latency_us.push_back(std::chrono::duration<double, std::micro>(end - begun).count());
   }
 
+  struct Value {
+    std::span<std::byte> gradient;
+    std::span<std::byte> parameter;
+  };
+  static kvstore::Key key_of(std::size_t index) { return static_cast<std::int64_t>(index); }
+
   const Config config_;
-  const kvstore::Key key_ = 0;
   const kvstore::Bytes optimizer_;
   AlignedBuffer gradient_;
   AlignedBuffer parameters_;
+  std::vector<Value> keys_;
   kvclient::StoreClient client_;
   std::uint64_t step_ = 0;
 };

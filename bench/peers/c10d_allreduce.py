@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import sys
 import tempfile
@@ -21,13 +20,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
+from serving import processor_seconds
 
 WINDOWS = 5
-
-
-def processor_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 def average(vector: torch.Tensor, nodes: int) -> None:

@@ -9,20 +9,14 @@ as bench/kvstore/store_peers.h says: a job, then commands, one JSON document a l
 
 from __future__ import annotations
 
-import json
 import os
-import resource
 import sys
 import time
 from typing import Any
 
 import torch
 import torch.distributed as dist
-
-
-def processor_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+from serving import processor_seconds, serve
 
 
 class Rank:
@@ -42,6 +36,9 @@ class Rank:
         self.gradient.div_(self.ranks)
         self.optimizer.step()
 
+    def ready(self) -> dict[str, Any]:
+        return {"name": f"c10d Gloo, torch {torch.__version__.partition('+')[0]}"}
+
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         times = []
         for index in range(command["count"] + 1):  # the first brings the ranks together
@@ -53,25 +50,5 @@ class Rank:
         return {"times_us": times, "cpu_s": processor_seconds()}
 
 
-def send(document: dict[str, Any]) -> None:
-    print(json.dumps(document), flush=True)
-
-
-def main() -> int:
-    rank: Rank | None = None
-    try:
-        for line in sys.stdin:
-            document = json.loads(line)
-            if rank is None:
-                rank = Rank(document)
-                send({"ready": True, "name": f"c10d Gloo, torch {torch.__version__.partition('+')[0]}"})
-            else:
-                send(rank.answer(document))
-    except Exception as error:  # whatever it is, the one that measures is to hear it
-        send({"error": f"c10d Gloo: {error}"})
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(Rank, "c10d Gloo"))

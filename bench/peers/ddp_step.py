@@ -10,15 +10,14 @@ job, then commands, one JSON document a line, until the input ends. The same mod
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import resource
 import sys
 import time
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from serving import processor_seconds, serve
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
@@ -67,11 +66,6 @@ class ResNet18(nn.Module):
         return self.scores(x.mean((2, 3)))
 
 
-def processor_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
 class Node:
     def __init__(self, job: dict[str, Any]) -> None:
         torch.set_num_threads(job["threads"])
@@ -96,6 +90,9 @@ class Node:
         self.optimizer.step()
         return loss
 
+    def ready(self) -> dict[str, Any]:
+        return {"parameters": self.parameters, "torch": torch.__version__.partition("+")[0]}
+
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         communicate = command["communicate"]
         for group in self.optimizer.param_groups:
@@ -108,25 +105,5 @@ class Node:
         return {"times_us": times, "cpu_s": processor_seconds(), "loss": loss.item()}
 
 
-def send(document: dict[str, Any]) -> None:
-    print(json.dumps(document), flush=True)
-
-
-def main() -> int:
-    node: Node | None = None
-    try:
-        for line in sys.stdin:
-            document = json.loads(line)
-            if node is None:
-                node = Node(document)
-                send({"ready": True, "parameters": node.parameters, "torch": torch.__version__.partition("+")[0]})
-            else:
-                send(node.answer(document))
-    except Exception as error:  # whatever it is, the one that measures is to hear it
-        send({"error": f"DistributedDataParallel: {error}"})
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(Node, "DistributedDataParallel"))

@@ -4,8 +4,6 @@
 // Rank 0 prints one JSON document. gb_per_s: bytes of vectors received and blended, all ranks
 // together, per second.
 #include <mpi.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,29 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "bench/peers/process.h"
+
 namespace {
 
+using dpwa::bench::make_vector;
+using dpwa::bench::processor_seconds;
+
 constexpr int windows = 5;
-
-double processor_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-// On huge pages and touched, as dpwa's buffers are.
-std::span<float> make_vector(std::size_t count) {
-  constexpr std::size_t alignment = std::size_t{2} << 20;
-  const std::size_t bytes = (count * sizeof(float) + alignment - 1) / alignment * alignment;
-  auto* memory = static_cast<float*>(std::aligned_alloc(alignment, bytes));
-  if (memory == nullptr) MPI_Abort(MPI_COMM_WORLD, 1);
-  madvise(memory, bytes, MADV_HUGEPAGE);
-  std::fill_n(memory, count, 0.1F);
-  return {memory, count};
-}
 
 struct Ring {
   int before;
@@ -75,8 +58,11 @@ int main(int argc, char** argv) {
   }
   const std::size_t bytes = std::strtoull(argv[2], nullptr, 10);
   const double seconds = std::strtod(argv[3], nullptr);
-  const Ring ring{(rank + nodes - 1) % nodes, (rank + 1) % nodes, make_vector(bytes / 4),
-                  make_vector(bytes / 4)};
+  const std::size_t elements = bytes / sizeof(float);
+  const Ring ring{(rank + nodes - 1) % nodes,
+                  (rank + 1) % nodes,
+                  {make_vector(elements), elements},
+                  {make_vector(elements), elements}};
   ring.average();
   double took = -MPI_Wtime();
   for (int i = 0; i < 2; ++i) ring.average();

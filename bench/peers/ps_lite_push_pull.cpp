@@ -1,14 +1,14 @@
 // Pushes and pulls of one float32 value by ps-lite (https://github.com/dmlc/ps-lite), for
-// comparison with dpwa. It is not built with dpwa: where ps-lite is installed below PREFIX,
-//   c++ -std=c++17 -O3 -march=native -I PREFIX/include -o ps_lite_push_pull ps_lite_push_pull.cpp
-//       PREFIX/lib/libps.a -lzmq -lprotobuf-lite -lpthread
+// comparison with dpwa. It is not built with dpwa. Where ps-lite is installed below PREFIX, in the
+// root of this repository:
+//   c++ -std=c++17 -O3 -march=native -I . -I PREFIX/include -o ps_lite_push_pull
+//       bench/peers/ps_lite_push_pull.cpp PREFIX/lib/libps.a -lzmq -lprotobuf-lite -lpthread
 //   ps_lite_push_pull PORT WORKERS SERVERS BYTES < COMMANDS
 // It starts scheduler, servers and workers as processes, and speaks as bench/kvstore/store_peers.h
 // says. A server keeps what the last push brought, and answers with it without a copy.
 #include <ps/ps.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,28 +23,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/peers/process.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using dpwa::bench::processor_seconds;
 
-double processor_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-// On huge pages and touched, as dpwa's buffers are.
 ps::SArray<float> make_vector(std::size_t count) {
-  constexpr std::size_t alignment = std::size_t{2} << 20;
-  const std::size_t bytes = (count * sizeof(float) + alignment - 1) / alignment * alignment;
-  auto* memory = static_cast<float*>(std::aligned_alloc(alignment, bytes));
-  if (memory == nullptr) std::abort();
-  madvise(memory, bytes, MADV_HUGEPAGE);
-  std::fill_n(memory, count, 0.1F);
-  return {memory, count, [](float*) {}};
+  return {dpwa::bench::make_vector(count), count, [](float*) {}};
 }
 
 // The processes share a page: what each has used of the processors.

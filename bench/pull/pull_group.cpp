@@ -1,11 +1,7 @@
 #include "bench/pull/pull_group.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <fstream>
-#include <system_error>
 
 #include "dpwa/config/config.h"
 #include "dpwa/net/free_ports.h"
@@ -13,13 +9,6 @@
 
 namespace dpwa::bench {
 namespace {
-
-std::filesystem::path new_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "dpwa-bench-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw std::system_error(errno, std::generic_category(), "cannot make a folder for " + name);
-  return name;
-}
 
 // "FILE:LINE: problem" -> "problem": nobody has seen the file.
 std::string without_place(const std::string& message, const std::string& file) {
@@ -62,25 +51,18 @@ std::string cluster_file_text(const NodeSettings& settings,
   return text;
 }
 
-ClusterFile::ClusterFile(const NodeSettings& settings, const std::vector<std::uint16_t>& ports)
-    : folder_(new_folder()) {
+ClusterFile::ClusterFile(const NodeSettings& settings, const std::vector<std::uint16_t>& ports) {
   try {
     NodeSettings complete = settings;
     if (settings.security == "psk" && settings.key_file.empty()) {
-      complete.key_file = (folder_ / "cluster.key").string();
+      complete.key_file = folder_.path() + "/cluster.key";
       create_private_file(complete.key_file, key_file_text({new_key()}));
     }
     std::ofstream(path()) << cluster_file_text(complete, ports);
     chunk_bytes_ = load_config(path(), node_name(0)).transport.chunk_bytes;
   } catch (const ConfigError& error) {
-    std::filesystem::remove_all(folder_);
     throw ConfigError(without_place(error.what(), path()));
   }
-}
-
-ClusterFile::~ClusterFile() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 PullGroup::PullGroup(const Topology& topology, const NodeSettings& settings, bool blend) {

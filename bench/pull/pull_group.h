@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "bench/scratch_folder.h"
 #include "bench/worker/group.h"
 
 namespace dpwa::bench {
@@ -31,15 +31,12 @@ class ClusterFile {
  public:
   // Throws ConfigError, without the name of the file, when the settings are not accepted.
   ClusterFile(const NodeSettings& settings, const std::vector<std::uint16_t>& ports);
-  ~ClusterFile();
-  ClusterFile(const ClusterFile&) = delete;
-  ClusterFile& operator=(const ClusterFile&) = delete;
 
-  std::string path() const { return (folder_ / "cluster.yaml").string(); }
+  std::string path() const { return folder_.path() + "/cluster.yaml"; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }  // in force
 
  private:
-  const std::filesystem::path folder_;
+  const ScratchFolder folder_;
   std::uint32_t chunk_bytes_ = 0;
 };
 

@@ -1,6 +1,5 @@
 #include <chrono>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -9,6 +8,7 @@
 
 #include "bench/quantity.h"
 #include "bench/worker/worker.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/net/local_node.h"
@@ -53,11 +53,11 @@ class Publisher {
   bool publish();
 
  private:
-  Progress next_progress();
+  Progress next_progress() DPWA_REQUIRES(mutex_);
 
   LocalNode& local_;
-  std::mutex mutex_;
-  std::uint64_t version_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  std::uint64_t version_ DPWA_GUARDED_BY(mutex_) = 0;
 };
 
 Publisher::Publisher(LocalNode& local, std::uint64_t seed) : local_(local) {
@@ -68,11 +68,12 @@ Publisher::Publisher(LocalNode& local, std::uint64_t seed) : local_(local) {
     const auto source = writers.front().bytes();
     std::memcpy(writers[i].bytes().data(), source.data(), source.size());
   }
+  const MutexLock lock(mutex_);
   local_.store.publish(std::move(writers.front()), next_progress());
 }
 
 bool Publisher::publish() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto writer = local_.store.begin();
   if (!writer) return false;
   local_.store.publish(std::move(*writer), next_progress());

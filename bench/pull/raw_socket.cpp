@@ -135,10 +135,8 @@ RawServer::RawServer(std::uint16_t port, std::vector<std::span<const std::byte>>
 RawServer::~RawServer() {
   listener_.shut_down();
   accepting_.join();
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& connection : connections_) connection->shut_down();
-  }
+  const MutexLock lock(mutex_);  // no thread of a connection takes it
+  for (const auto& connection : connections_) connection->shut_down();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -146,7 +144,7 @@ void RawServer::accept_connections() {
   while (true) {
     const auto connection = std::make_shared<const RawSocket>(listener_.accept());
     if (!connection->valid()) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     connections_.push_back(connection);
     threads_.emplace_back([this, connection] { serve(*connection); });
   }

@@ -4,11 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "dpwa/base/threads.h"
 
 namespace dpwa::bench {
 
@@ -68,10 +69,10 @@ class RawServer {
   const bool checked_;
   std::atomic<std::size_t> next_ = 0;
   const RawSocket listener_;
-  std::mutex mutex_;
-  std::vector<std::thread> threads_;  // guarded by mutex_
-  // Guarded by mutex_. Kept to the end, so that no descriptor of theirs becomes another's.
-  std::vector<std::shared_ptr<const RawSocket>> connections_;
+  Mutex mutex_;
+  std::vector<std::thread> threads_ DPWA_GUARDED_BY(mutex_);
+  // Kept to the end, so that no descriptor of theirs becomes another's.
+  std::vector<std::shared_ptr<const RawSocket>> connections_ DPWA_GUARDED_BY(mutex_);
   std::thread accepting_;
 };
 

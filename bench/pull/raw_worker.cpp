@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,6 +16,7 @@
 #include "bench/worker/worker.h"
 #include "dpwa/base/checksum.h"
 #include "dpwa/base/random.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
 #include "interpolation/kernels/kernels.h"
@@ -75,18 +74,19 @@ class HelpingThread {
 
   void run_once() {
     set(State::asked);
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return state_ == State::idle; });
+    MutexLock lock(mutex_);
+    while (state_ != State::idle) changed_.wait(lock);
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
  private:
   enum class State { idle, asked, ended };
 
-  void set(State state) {
+  void set(State state, std::exception_ptr failure = nullptr) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       state_ = state;
+      failure_ = std::move(failure);
     }
     changed_.notify_all();
   }
@@ -94,24 +94,25 @@ class HelpingThread {
   void run() {
     while (true) {
       {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return state_ != State::idle; });
+        MutexLock lock(mutex_);
+        while (state_ == State::idle) changed_.wait(lock);
         if (state_ == State::ended) return;
       }
+      std::exception_ptr failure;
       try {
         work_();
       } catch (...) {
-        failure_ = std::current_exception();
+        failure = std::current_exception();
       }
-      set(State::idle);
+      set(State::idle, std::move(failure));
     }
   }
 
   const std::function<void()> work_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  State state_ = State::idle;   // guarded by mutex_
-  std::exception_ptr failure_;  // of the work that has ended
+  Mutex mutex_;
+  Condition changed_;
+  State state_ DPWA_GUARDED_BY(mutex_) = State::idle;
+  std::exception_ptr failure_ DPWA_GUARDED_BY(mutex_);  // of the work that has ended
   std::thread thread_;
 };
 

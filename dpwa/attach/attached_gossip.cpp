@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "dpwa/attach/protocol.h"
-#include "dpwa/base/threads.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/log/log.h"
 #include "dpwa/wire/messages.h"
@@ -23,17 +22,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// Longer than a node process takes to wake and to copy a small model.
-constexpr auto spin = std::chrono::microseconds(200);
-
-// Returns when an answer is there, or after `spin`. A trainer has nothing else to do until its
-// answer comes, and on an idle processor to be woken takes as long as a small model's answer.
-void expect_soon(int socket) {
-  static const bool alone = usable_processors().size() < 2;  // the node process needs this one
-  const auto until = SteadyClock::now() + spin;
-  while (!alone && !ipc::is_readable(socket) && SteadyClock::now() < until) {
-  }
-}
+// How long to poll for an answer before sleeping: longer than a node process takes to wake and to
+// copy a small model. A trainer has nothing else to do until its answer comes.
+constexpr auto answer_within = std::chrono::microseconds(200);
 
 }  // namespace
 
@@ -111,7 +102,7 @@ AttachedGossip::Message AttachedGossip::ask(const Message& request, int descript
 }
 
 AttachedGossip::Message AttachedGossip::take_answer() {
-  expect_soon(node_.descriptor());
+  ipc::expect_soon(node_.descriptor(), answer_within);
   const auto message = node_.receive();
   if (!message) throw gone();
   json answer = json::parse(*message, nullptr, /*allow_exceptions=*/false);
@@ -126,10 +117,14 @@ std::runtime_error AttachedGossip::gone() const {
 }
 
 void AttachedGossip::update_send(const std::function<double()>& loss) {
-  ask({{{"do", "send"}, {"loss", number(loss())}}});
+  ended_.reset();
+  const auto answer = ask({{{"do", "send"}, {"loss", number(loss())}}});
+  if (const auto report = answer.text.find("report"); report != answer.text.end())
+    ended_ = step_report_in(*report);
 }
 
 StepReport AttachedGossip::update_wait(const std::function<double()>& loss) {
+  if (ended_) return *std::exchange(ended_, std::nullopt);
   json request{{"do", "wait"}, {"loss", nullptr}};
   if (loss) request["loss"] = number(loss());
   return step_report_in(ask({request}).text.at("report"));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "dpwa/gossip/gossip_session.h"
@@ -16,8 +17,8 @@ std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes);
 
 // Gossip averaging of a trainer whose network side is a node process (`dpwa node`) of the same user
 // on the same host. Both share the memory of the parameters, so a step copies no more than with
-// Gossip; it costs two round trips over a Unix socket. Every call but leave() throws
-// std::runtime_error when the node process refuses it or has ended.
+// Gossip; it costs one round trip over a Unix socket, and another one unless the first has blended.
+// Every call but leave() throws std::runtime_error when the node process refuses it or has ended.
 class AttachedGossip : public GossipSession {
  public:
   // `parameters` come from allocate_parameters() and have the layout of `manifest`. `threads` may
@@ -48,6 +49,7 @@ class AttachedGossip : public GossipSession {
   ipc::MessageSocket node_;  // closed when there is no connection
   GossipState state_;
   bool resumed_ = false;
+  std::optional<StepReport> ended_;  // of this step, if update_wait() has nothing left to ask for
 };
 
 }  // namespace dpwa::attach

@@ -28,6 +28,9 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 constexpr auto introduction = std::chrono::seconds(5);  // for the first messages of a caller
+// How long to poll for the "wait" of a step, after the answer to its "send", before sleeping. The
+// optimizer of a small model takes less; to be woken would take longer than to answer.
+constexpr auto wait_within = std::chrono::microseconds(200);
 
 std::string text_of(const json& reply) {
   return reply.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
@@ -53,7 +56,10 @@ void NodeService::run() {
   while (!signals_.stop()) {
     stay_visible();
     std::vector<int> sockets{listener.get()};
-    if (trainer_.is_open()) sockets.push_back(trainer_.descriptor());
+    if (trainer_.is_open()) {
+      sockets.push_back(trainer_.descriptor());
+      if (sent_at_ && waits_soon_) ipc::expect_soon(trainer_.descriptor(), wait_within);
+    }
     ipc::wait_for_any(sockets, ipc::look_every);
     if (signals_.take_reload()) reload_.begin();
     reload_.poll([this](Config fresh) { take_up(std::move(fresh)); });
@@ -121,6 +127,8 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
 void NodeService::serve() {
   const auto message = trainer_.receive(nullptr, signals_.stop);
   if (!message) return trainer_is_gone();
+  if (const auto sent_at = std::exchange(sent_at_, std::nullopt))
+    waits_soon_ = SteadyClock::now() - *sent_at < wait_within;
   json reply;
   try {
     reply = answer(json::parse(*message));
@@ -146,6 +154,11 @@ json NodeService::answer(const json& request) {
   } else if (wanted == "send") {
     const double loss = number_in(request.at("loss"));
     gossip_->update_send([loss] { return loss; });
+    if (gossip_->has_blended()) {
+      reply["report"] = to_json(gossip_->update_wait());
+    } else {
+      sent_at_ = SteadyClock::now();
+    }
   } else if (wanted == "wait") {
     const json& told = request.at("loss");
     const auto loss = [&told] { return number_in(told); };
@@ -235,6 +248,7 @@ void NodeService::leave() {
 void NodeService::trainer_is_gone() {
   trainer_.close();
   next_.reset();
+  sent_at_.reset();
   if (gossip_ == nullptr) return;
   LocalNode& local = gossip_->node().local();
   local.stale = true;

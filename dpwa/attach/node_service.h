@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -74,6 +75,8 @@ class NodeService {
   ipc::MessageSocket trainer_;
   std::string trainer_name_;  // "process 123"
   std::optional<Model> next_;
+  std::optional<std::chrono::steady_clock::time_point> sent_at_;  // of a step without its "wait"
+  bool waits_soon_ = false;  // the last "wait" came so soon that it pays to poll for the next
   GossipState state_;
   std::optional<std::uint64_t> trainer_seed_;  // gossip.seed of the last trainer that started
 

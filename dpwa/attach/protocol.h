@@ -18,11 +18,13 @@
 //                                          ←   {"state": ...}
 //   {"do": "start"}, {"do": "send"}, ...   →   one at a time
 //                                          ←   {"state": ..., what was asked for}
+// A step is "send", then "wait", which has the "report" of the step. The answer to a "send" that
+// has blended has it already, and no "wait" follows.
 namespace dpwa::attach {
 
 // The version of this protocol, which must be the same at both ends. Version 1 did not send its
 // number.
-inline constexpr int protocol_version = 2;
+inline constexpr int protocol_version = 3;
 // One line that names both versions when they differ, else empty. `message` is the first message of
 // the other end.
 std::string version_problem(const nlohmann::json& message, const std::string& other_end);

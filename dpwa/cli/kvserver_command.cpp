@@ -43,7 +43,7 @@ void run_kvserver(const KvserverOptions& options, CommandContext& context) {
     // The one thing of the file that a running server takes up.
     const std::optional<std::string> problem = server.reload_security();
     log(problem ? LogLevel::error : LogLevel::info, "kvserver",
-        problem ? "not reloaded: " + *problem : "has read the files of its security section");
+        problem ? "not reloaded: " + *problem : "reloaded: the files of the security section");
   }
   server.stop();
   log(LogLevel::info, "kvserver", "ended");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"

@@ -11,6 +11,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/compression.h"
+#include "dpwa/kvstore/store_type.h"
 #include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/options.h"
 #include "interpolation/interpolation.h"
@@ -79,15 +80,6 @@ struct CollectiveConfig {
   Minority minority = Minority::stop;  // of a part without the majority of the last group
 };
 
-// local_*: the devices of one process. dist_*: workers and servers (kvstore/shard_engine.h).
-enum class KvstoreType {
-  local_update_cpu,
-  local_allreduce_cpu,
-  local_allreduce_device,
-  dist_sync,
-  dist_async,
-  dist_ssp
-};
 enum class KvstoreUpdate { server, worker };
 
 // Of the servers, on their disks.

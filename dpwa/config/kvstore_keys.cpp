@@ -4,7 +4,6 @@
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
-#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/nodes.h"
 #include "dpwa/config/text.h"
 #include "dpwa/kvstore/compression.h"
@@ -20,8 +19,7 @@ Key servers_key() {
   key.accepted = "a list, at least one entry";
   key.reference =
       "the servers, with the keys of [nodes](#nodes); required for the types `dist_*`. The order "
-      "is "
-      "the same in all files of a cluster";
+      "must be the same in all files of a cluster";
   key.sample = "[{name: s1, host: 127.0.0.1, port: 24100}]";
   key.bounds = {"[{name: s1, host: 127.0.0.1, port: 1}]", "[{name: s1, host: a, port: 65535}]"};
   key.beyond = {"[]", "s1"};
@@ -88,7 +86,8 @@ void check_compression(const Section& section, const Config& config) {
 
 void check_kvstore(const Section& section, const Config& config) {
   const KvstoreConfig& store = config.kvstore;
-  if (!is_local(store.type) && !merges(store) && store.update == KvstoreUpdate::worker) {
+  if (!is_local(store.type) && !merges(store.type, store.staleness) &&
+      store.update == KvstoreUpdate::worker) {
     section.need("update", "server")
         .fail(std::string("type ") + name_in(kvstore_type_words, store.type) +
               " makes an update at each push, which only servers can do; accepted: server, or type "
@@ -124,7 +123,7 @@ KeySection kvstore_keys() {
                           "with bounded `staleness`. The `local_*` types are for the devices of "
                           "one process ([KVSTORE.md](KVSTORE.md))"}),
               in.key("staleness", &KvstoreConfig::staleness, steps,
-                     "of dist_ssp: steps that a worker may be ahead of the slowest one",
+                     "dist_ssp: steps that a worker may be ahead of the slowest one",
                      {.reference = "for `dist_ssp`: the number of steps that a worker may be ahead "
                                    "of the slowest one; 0 is `dist_sync`"}),
               in.key("update", &KvstoreConfig::update, choice(kvstore_update_words),
@@ -138,18 +137,18 @@ KeySection kvstore_keys() {
                                    "acknowledged update is lost with a server"}),
               in.key("memory_bytes", &KvstoreConfig::memory_bytes,
                      size(0, std::int64_t{1} << 50, "a size"),
-                     "of one server: values, optimizer state, sums, replicas; 0 = 3/4 of the "
-                     "machine's",
+                     "limit of a server: values, optimizer state, sums, replicas; 0 = 3/4 of "
+                     "the machine's",
                      {.reference = "the memory that one server may take for values, the state of "
                                    "the optimizer, sums and replicas; a key beyond it is refused. "
                                    "0 = three quarters of the memory of its machine"}),
               in.key("min_workers", &KvstoreConfig::min_workers, whole(0, 4096, "a count"),
-                     "that the first step waits for; 0 = all nodes of the file",
+                     "workers that the first step waits for; 0 = all nodes of the file",
                      {.reference = "the number of workers that the first step waits for; 0 = all "
                                    "nodes of the file"}),
               in.key("start_wait_ms", &KvstoreConfig::start_wait, duration_above_0(),
-                     "longest wait at the start: of workers for the first step, of a server for "
-                     "its port",
+                     "longest wait at the start: workers for the first step, a server for its "
+                     "port",
                      {.reference = "the longest wait at the start: of a worker for the servers and "
                                    "the other workers, and of a server for its port"}),
               in.key("lost_after_ms", &KvstoreConfig::lost_after, silence(),
@@ -164,22 +163,23 @@ KeySection kvstore_keys() {
 
 KeySection kvstore_snapshots_keys() {
   const In in(&Config::kvstore, &KvstoreConfig::snapshots);
-  return {.path = "kvstore.snapshots",
-          .accepted = "{folder: PATH, every_ms: 300000, keep: 2}",
-          .keys = {
-              in.key("folder", &KvstoreSnapshots::folder, secret_path(),
-                     "of the servers' snapshots; none = they write none",
-                     {.reference = "the folder in which each server writes its part of a snapshot, "
-                                   "relative to the cluster file; `{name}` stands for the server. "
-                                   "None = no snapshots ([KVSTORE.md](KVSTORE.md#snapshots))",
-                      .sample = "snapshots"}),
-              in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
-                     "from the beginning of one snapshot to that of the next",
-                     {.reference = "from the beginning of one snapshot to that of the next"}),
-              in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
-                     "snapshots that stay on the disk",
-                     {.reference = "the number of snapshots that stay on the disk, the newest"}),
-          }};
+  return {
+      .path = "kvstore.snapshots",
+      .accepted = "{folder: PATH, every_ms: 300000, keep: 2}",
+      .keys = {
+          in.key("folder", &KvstoreSnapshots::folder, secret_path(),
+                 "folder of the servers' snapshots; none = no snapshots",
+                 {.reference = "the folder in which each server writes its part of a snapshot, "
+                               "relative to the cluster file; `{name}` stands for the server. "
+                               "None = no snapshots ([KVSTORE.md](KVSTORE.md#snapshots))",
+                  .sample = "snapshots"}),
+          in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
+                 "time from the beginning of one snapshot to that of the next",
+                 {.reference = "the time from the beginning of one snapshot to that of the next"}),
+          in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
+                 "number of snapshots that stay on the disk",
+                 {.reference = "the number of snapshots that stay on the disk, the newest"}),
+      }};
 }
 
 KeySection kvstore_compression_keys() {
@@ -192,11 +192,12 @@ KeySection kvstore_compression_keys() {
           {
               in.key("type", &kvstore::CompressionOptions::type, choice(kvstore_compression_words),
                      "none | fp16 | 2bit: format of pushed gradients",
-                     {.reference = "format of gradients on their way to a server. What a gradient "
-                                   "loses is added to the next one"}),
+                     {.reference =
+                          "the format of gradients on the way to a server. What the format loses "
+                          "of a gradient is added to the next one"}),
               in.key("threshold", &kvstore::CompressionOptions::threshold, threshold(),
-                     "of 2bit; auto = 2 x the root mean square of each gradient",
-                     {.reference = "of `2bit`: every element is sent as −t, 0 or +t. `auto`: t is "
+                     "2bit: the threshold; auto = 2 x the root mean square of each gradient",
+                     {.reference = "for `2bit`: every element is sent as −t, 0 or +t. `auto`: t is "
                                    "twice the root mean square of each gradient"}),
           },
       .check = check_compression};

@@ -10,6 +10,7 @@
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/keys.h"
+#include "dpwa/config/resolve.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {
@@ -127,6 +128,7 @@ void reload_or_keep(const std::function<void()>& reload) noexcept {
 }
 
 BackgroundReload::~BackgroundReload() {
+  stop_.request_stop();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -138,6 +140,7 @@ void BackgroundReload::begin() noexcept {
   reload_or_keep([this] {
     thread_ = start_background_thread([this] {
       try {
+        const config::GivesUp gives_up(stop_.get_token());
         fresh_ = load_();
       } catch (...) {
         failure_ = std::current_exception();

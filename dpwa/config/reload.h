@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -43,7 +44,7 @@ class BackgroundReload {
  public:
   // `load` runs on the other thread, and throws ConfigError.
   explicit BackgroundReload(std::function<Config()> load) : load_(std::move(load)) {}
-  ~BackgroundReload();  // waits for a load under way
+  ~BackgroundReload();  // ends a load under way, without waiting for a name server
   BackgroundReload(const BackgroundReload&) = delete;
   BackgroundReload& operator=(const BackgroundReload&) = delete;
 
@@ -55,6 +56,7 @@ class BackgroundReload {
 
  private:
   const std::function<Config()> load_;
+  std::stop_source stop_;
   std::thread thread_;
   std::atomic<bool> over_{false};  // that thread is at its end: the members below may be read
   Config fresh_;

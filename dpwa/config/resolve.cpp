@@ -5,8 +5,11 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
+#include "dpwa/base/threads.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {
@@ -24,25 +27,32 @@ ip::address plain(const std::string& text) {
   return address;
 }
 
-Resolved ask(const std::string& host) {
-  boost::asio::io_context context;
-  ip::tcp::resolver resolver(context);
-  boost::system::error_code error;
-  const auto results = resolver.resolve(host, "", error);
-  Resolved resolved;
-  if (error) {
-    resolved.error = error.message();
-    return resolved;
-  }
-  std::vector<std::string> of_ipv6;  // last
-  for (const auto& entry : results) {
-    const auto address = plain(entry.endpoint().address().to_string());
-    std::vector<std::string>& alike = address.is_v6() ? of_ipv6 : resolved.addresses;
-    const std::string text = address.to_string();
-    if (std::ranges::find(alike, text) == alike.end()) alike.push_back(text);
-  }
-  resolved.addresses.insert(resolved.addresses.end(), of_ipv6.begin(), of_ipv6.end());
-  return resolved;
+thread_local std::optional<std::stop_token> gives_up_at;
+
+// What the asking thread has found. It holds a share of this, so that it may be left alone.
+struct Question {
+  Mutex mutex;
+  Condition changed;
+  std::optional<Resolved> answer DPWA_GUARDED_BY(mutex);
+};
+
+Resolved ask_until(const std::stop_token& stop, const std::string& host,
+                   const std::function<Resolved(const std::string& host)>& ask) {
+  const auto question = std::make_shared<Question>();
+  start_background_thread([question, host, ask] {
+    Resolved answer = ask(host);
+    const MutexLock lock(question->mutex);
+    question->answer = std::move(answer);
+    question->changed.notify_all();
+  }).detach();
+  const std::stop_callback wake(stop, [&question] {
+    const MutexLock lock(question->mutex);
+    question->changed.notify_all();
+  });
+  MutexLock lock(question->mutex);
+  while (!question->answer && !stop.stop_requested()) question->changed.wait(lock);
+  if (!question->answer) throw ConfigError("gave up resolving " + shown(host));
+  return *question->answer;
 }
 
 const std::vector<std::string>& resolved(Resolver& resolver, const std::string& host,
@@ -95,9 +105,39 @@ class Endpoints {
 
 }  // namespace
 
+Resolved ask_system(const std::string& host) {
+  boost::asio::io_context context;
+  ip::tcp::resolver resolver(context);
+  boost::system::error_code error;
+  const auto results = resolver.resolve(host, "", error);
+  Resolved resolved;
+  if (error) {
+    resolved.error = error.message();
+    return resolved;
+  }
+  std::vector<std::string> of_ipv6;  // last
+  for (const auto& entry : results) {
+    const auto address = plain(entry.endpoint().address().to_string());
+    std::vector<std::string>& alike = address.is_v6() ? of_ipv6 : resolved.addresses;
+    const std::string text = address.to_string();
+    if (std::ranges::find(alike, text) == alike.end()) alike.push_back(text);
+  }
+  resolved.addresses.insert(resolved.addresses.end(), of_ipv6.begin(), of_ipv6.end());
+  return resolved;
+}
+
 const Resolved& Resolver::resolve(const std::string& host) {
   const auto found = known_.find(host);
-  return found != known_.end() ? found->second : known_.emplace(host, ask(host)).first->second;
+  if (found != known_.end()) return found->second;
+  Resolved resolved = gives_up_at ? ask_until(*gives_up_at, host, ask_) : ask_(host);
+  return known_.emplace(host, std::move(resolved)).first->second;
+}
+
+GivesUp::GivesUp(std::stop_token stop) {
+  gives_up_at = std::move(stop);
+}
+GivesUp::~GivesUp() {
+  gives_up_at.reset();
 }
 
 bool is_loopback(const std::string& address) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dpwa/config/config.h"
@@ -14,14 +17,34 @@ struct Resolved {
   std::string error;                   // why, when there are none
 };
 
-// Host names to addresses by the system's resolver (blocking), each name asked once. IPv4 comes
-// first because "localhost" names ::1 also on machines that have no IPv6 to listen on.
+// The addresses of a host by the system's resolver, which blocks: for ten seconds and more while a
+// name server does not answer. IPv4 comes first because "localhost" names ::1 also on machines that
+// have no IPv6 to listen on.
+Resolved ask_system(const std::string& host);
+
+// Host names to addresses, each name asked once.
 class Resolver {
  public:
+  // `ask` is for tests; it may outlive this object, see GivesUp.
+  explicit Resolver(std::function<Resolved(const std::string& host)> ask = ask_system)
+      : ask_(std::move(ask)) {}
+
   const Resolved& resolve(const std::string& host);
 
  private:
+  const std::function<Resolved(const std::string& host)> ask_;
   std::map<std::string, Resolved> known_;
+};
+
+// While an object of this class lives, resolve() on its thread asks on another thread. When `stop`
+// is requested, resolve() throws ConfigError at once and leaves that thread alone, so that a
+// process that ends need not wait for a name server.
+class GivesUp {
+ public:
+  explicit GivesUp(std::stop_token stop);
+  ~GivesUp();
+  GivesUp(const GivesUp&) = delete;
+  GivesUp& operator=(const GivesUp&) = delete;
 };
 
 bool is_loopback(const std::string& address);

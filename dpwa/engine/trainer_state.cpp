@@ -26,6 +26,7 @@ TrainerState::TrainerState(TrainerOptions options, GuardedInterpolation interpol
       start_wait_(options_.start_wait),
       interpolation_(std::move(interpolation)),
       next_block_(static_cast<unsigned>(random.next() % options_.block_shares.size())),
+      pull_moment_(random),
       lineages_(options_.of_file, options_.max_members) {}
 
 void TrainerState::reload(double pull_probability, bool spread_pulls, Duration start_wait) {
@@ -57,10 +58,13 @@ Progress TrainerState::publish() {
 }
 
 // A pull that is spread over the step compares an own snapshot that is at most a usual step old. An
-// older one of a peer that was descheduled, evaluates or has ended would hold the mean back.
+// older one of a peer that was descheduled, evaluates or has ended would hold the mean back. Where
+// nodes share a core, their network threads run later than asked, so that nothing would be fresh
+// for a step of less than a millisecond.
 std::optional<Duration> TrainerState::fresh_for() const {
   const Duration step = step_interval_.get();
-  return spread_pulls_ && step > Duration::zero() ? std::optional(step) : std::nullopt;
+  if (!spread_pulls_ || step == Duration::zero()) return std::nullopt;
+  return std::max(step, least_fresh_for);
 }
 
 PullPlan TrainerState::plan_pull(Random& random) {
@@ -68,11 +72,11 @@ PullPlan TrainerState::plan_pull(Random& random) {
   // A pull compares the latest snapshot of the peer with our own latest when it is answered. Asked
   // right after a publish, ours would always be fresh and the peer's on average half a step old:
   // every delta would hold the mean back, 0.81 of the nominal learning rate at p = 1, f = 1/2.
-  // Asked at a random moment of the step, both have the same age on average, whatever the nodes'
+  // Asked at any moment of the step alike, both have the same age on average, whatever the nodes'
   // pace.
   if (spread_pulls_) {
     const auto step = static_cast<double>(step_interval_.get().count());
-    plan.delay = Duration(static_cast<Duration::rep>(random.uniform(0, 1) * step));
+    plan.delay = Duration(static_cast<Duration::rep>(pull_moment_.next(random) * step));
   }
   if (adopt_from_) {
     plan = {std::exchange(adopt_from_, std::nullopt), std::nullopt, Duration::zero()};

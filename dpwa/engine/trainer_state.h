@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,7 +23,7 @@ struct TrainerOptions {
   bool of_file = true;          // the cluster file names this node
   bool by_delta = true;         // delta blend; false: lerp
   double pull_probability = 1;  // of beginning a pull at a step
-  bool spread_pulls = true;     // pulls begin at a random moment of the step: no step waits for one
+  bool spread_pulls = true;     // pulls begin at any moment of the step: no step waits for one
   Duration start_wait{};        // see LineageWatch::yields_to
   std::size_t max_members = 4096;
   // For each block of the model: its share of the exchanged bytes.
@@ -60,7 +61,6 @@ class TrainerState {
   // The weights are replaced by others.
   void replace(double clock, std::uint64_t lineage);
   void restore(double clock, std::uint64_t lineage);  // before the start; others are heard anew
-  void set_clock(double clock) { clock_ = clock; }
   double clock() const { return clock_; }
   std::uint64_t lineage() const { return lineage_; }
   Progress progress() const;  // but for version, loss and time
@@ -76,6 +76,7 @@ class TrainerState {
   Progress publish();  // of the snapshot to copy now; advances the clock
   // For how long a published snapshot is as young as the own one of a pull can be; none: for ever.
   std::optional<Duration> fresh_for() const;
+  static constexpr Duration least_fresh_for = std::chrono::milliseconds(3);
   bool wants_pull(Random& random) const { return random.bernoulli(pull_probability_); }
   PullPlan plan_pull(Random& random);
   void began(const PullPlan& plan);
@@ -115,6 +116,7 @@ class TrainerState {
   std::uint64_t lineage_ = 0;
   unsigned next_block_;
   StepInterval step_interval_;
+  PullMoment pull_moment_;
   std::optional<PeerId> adopt_from_;  // the next pull takes this peer's weights in full
   LineageWatch lineages_;
 

@@ -49,6 +49,8 @@ class Gossip : public GossipSession {
   void start_after(Duration waited);  // how long the trainer has already waited for this process
   void update_send(const std::function<double()>& loss) override;
   StepReport update_wait(const std::function<double()>& loss = {}) override;
+  // After update_send(): this step has its blend, so that update_wait() will only report.
+  bool has_blended() const { return state_.blended(); }
   void reload(const Config& fresh) override;
   FinishReport finish() override;
   void leave() override;

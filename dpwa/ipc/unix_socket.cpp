@@ -12,9 +12,11 @@
 #include <cstring>
 #include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "dpwa/base/file_descriptor.h"
+#include "dpwa/base/threads.h"
 
 namespace dpwa::ipc {
 namespace {
@@ -246,6 +248,13 @@ void wait_for_any(const std::vector<int>& sockets, std::chrono::milliseconds pat
 bool is_readable(int socket) {
   pollfd look{socket, POLLIN, 0};
   return ::poll(&look, 1, 0) > 0;
+}
+
+void expect_soon(int socket, std::chrono::microseconds patience) {
+  static const bool alone = usable_processors().size() < 2;
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!alone && !is_readable(socket) && std::chrono::steady_clock::now() < until)
+    std::this_thread::yield();
 }
 
 }  // namespace dpwa::ipc

@@ -111,5 +111,9 @@ class MessageSocket {
 // Waits until one of `sockets` is readable, a signal arrives or `patience` is over.
 void wait_for_any(const std::vector<int>& sockets, std::chrono::milliseconds patience);
 bool is_readable(int socket);
+// Asks again and again, without sleeping, until `socket` is readable or `patience` is over: to be
+// woken on an idle processor takes tens of microseconds. A process with one processor, which the
+// other end needs, does not ask at all.
+void expect_soon(int socket, std::chrono::microseconds patience);
 
 }  // namespace dpwa::ipc

@@ -12,7 +12,7 @@ namespace {
 
 // What stands for values that have landed elsewhere; none if they do not fit there.
 kvstore::SharedBytes land(std::span<std::byte> target, std::span<const std::byte> values) {
-  if (values.empty()) return std::make_shared<kvstore::Bytes>();  // they were there already
+  if (values.empty()) return std::make_shared<kvstore::Bytes>();  // the values were there already
   if (values.size() != target.size()) return nullptr;
   if (!values.empty()) std::memcpy(target.data(), values.data(), values.size());
   return std::make_shared<kvstore::Bytes>();

@@ -18,18 +18,18 @@ using Ticket = std::uint64_t;
 
 // How a call ended.
 struct Outcome {
-  // It was not done: the others went on without this worker.
+  // The call was not done, because the others went on without this worker.
   bool left_out = false;
-  // Of the slices: the worst. counted < late < not_finite < errors.
+  // The worst of the slices: counted < late < not_finite < errors.
   kvstore::AnswerKind kind = kvstore::AnswerKind::counted;
   std::string problem;        // one line, if is_error(kind)
-  std::uint64_t version = 0;  // the lowest of the slices
-  // Of a pull, or a push that wanted them: the values by slice; in order they are the value of the
-  // key. A null one did not come: the push was refused, and a pull gives the value. Where the call
-  // named memory for them they are there, and the others are empty.
+  std::uint64_t version = 0;  // the lowest version of the slices
+  // Of a pull, or of a push that wanted them: the values of the slices, in order. Null: the value
+  // did not come because the push was refused; a pull gives it. If the call named memory for the
+  // values, they are there, and these are empty.
   std::vector<kvstore::SharedBytes> values;
-  // Of an init or a pull: the step with which this worker goes on, or begins, to push the key; the
-  // highest of its slices.
+  // Of an init or a pull: the next step in which this worker pushes the key; the highest of its
+  // slices.
   std::uint64_t next_step = 0;
   std::vector<kvstore::StateMessage> states{};  // of a call for states: by slice
 };
@@ -41,25 +41,25 @@ class Operations {
   // `clock`: of a pull, or the step of a push; 0 for others.
   void begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
              std::uint32_t slices, bool wants_value);
-  // The same with memory for the values of each slice: copied as they come, while they are in the
-  // cache. The memory is written to until the call is over.
+  // The same with memory for the values of each slice. They are copied there as they arrive, while
+  // they are in the cache. The memory is written to until the call is over.
   void begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::uint64_t clock,
              std::vector<std::span<std::byte>> into);
 
-  // Where the values of this answer are to land; empty: nowhere.
+  // The memory for the values of this answer; empty when there is none.
   std::span<std::byte> target(Kind kind, const kvstore::SliceId& slice, std::uint64_t clock) const;
 
   void begin_barrier(Ticket ticket, std::uint64_t count) { barriers_.emplace(count, ticket); }
 
   using Engine = kvstore::WorkerEngine;
   void handle(Engine::Created& event);
-  // `holds`: its memory is being read by the system; see release().
+  // `holds`: the system still reads its memory; see release().
   void handle(Engine::Pushed& event, bool holds);
   void handle(Engine::Pulled& event);
   void handle(Engine::Stated& event);
   void handle(const Engine::Passed& event);
   void handle(Engine::Failed& event);
-  // The others went on without this worker: all calls but inits and barriers are over.
+  // The others went on without this worker: ends all calls but inits and barriers.
   void leave_out(const std::function<bool(const kvstore::SliceId&, std::uint64_t)>& holds);
 
   // The memory of the pushes that `holds` no longer names is free.
@@ -88,7 +88,7 @@ class Operations {
     std::uint64_t step = 0;
   };
 
-  // What came for a slice.
+  // What arrived for a slice.
   struct Result {
     kvstore::AnswerKind kind = kvstore::AnswerKind::counted;
     std::uint64_t version = 0;

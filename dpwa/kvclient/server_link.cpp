@@ -19,6 +19,7 @@
 #include "dpwa/snapshot/memory_file.h"
 #include "dpwa/snapshot/reused_memory.h"
 #include "dpwa/wire/kv_messages.h"
+#include "dpwa/wire/kv_routes.h"
 
 namespace dpwa::kvclient {
 
@@ -32,19 +33,6 @@ constexpr Duration write_limit = std::chrono::seconds(10);
 constexpr Duration first_back_off = std::chrono::milliseconds(50);
 constexpr Duration longest_back_off = std::chrono::seconds(1);
 constexpr std::uint32_t hello_id = 1;
-
-// What a server sends to a worker.
-const std::vector<wire::TypeBound>& accepted() {
-  static const std::vector<wire::TypeBound> bounds = [] {
-    using enum wire::MessageType;
-    std::vector<wire::TypeBound> result;
-    for (const auto type : {kv_answer, kv_answer_mapped, kv_ballot, kv_proposal, kv_epoch,
-                            kv_ask_epoch, kv_state, kv_barrier})
-      result.push_back({type, wire::max_kv_body_bytes(type)});
-    return result;
-  }();
-  return bounds;
-}
 
 bool is_request(const kvstore::Message& message) {
   return std::holds_alternative<kvstore::Init>(message) ||
@@ -172,7 +160,7 @@ asio::awaitable<void> ServerLink::run() {
 }
 
 asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId server) {
-  const std::span<const wire::TypeBound> bounds = accepted();
+  const std::span<const wire::TypeBound> bounds = wire::kv_types(wire::KvRoute::server_to_worker);
   const net::OnExit over([this] { landing_ = {}; });
   const net::PayloadTarget target = [this](wire::MessageType type, std::span<const std::byte> head,
                                            std::uint64_t bytes) {
@@ -190,7 +178,8 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       failed(frame.error().detail);
       co_return;
     }
-    auto message = landing_.empty()
+    const bool landed = !landing_.empty();
+    auto message = !landed
                        ? wire::decode_kv(frame->header.type, frame->body, std::move(frame->payload))
                        : wire::decode_landed(frame->body, landing_);
     landing_ = {};
@@ -198,9 +187,9 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       failed(message.error().detail);
       co_return;
     }
-    auto* answer = std::get_if<kvstore::Answer>(&*message);
-    if (answer != nullptr && answer->place) {
-      std::string why = take_values(*answer);
+    if (auto* answer = std::get_if<kvstore::Answer>(&*message)) {
+      std::string why = wrong_length(*answer, landed);
+      if (why.empty() && answer->place) why = take_values(*answer);
       if (!why.empty()) {
         failed(std::move(why));
         co_return;
@@ -217,7 +206,8 @@ void ServerLink::share(const AlignedBuffer& memory) {
   if (exchange_) exchange_->share(number, *memory.file(), memory.bytes().size());
 }
 
-// The server tells no one else the name of the socket; the kernel vouches for its user.
+// The server tells only its workers the name of the socket, and the kernel states the user at the
+// other end.
 void ServerLink::open_door(const std::string& offer_text) {
   read_ = told_ = 0;
   const auto offer = same_host_ ? same_host::parse_offer(offer_text) : std::nullopt;
@@ -248,6 +238,19 @@ void ServerLink::close_door() {
   exchange_.reset();
 }
 
+std::string ServerLink::wrong_length(const kvstore::Answer& answer, bool landed) const {
+  const auto expected = events_.bytes_of(answer.slice);
+  if (landed || !expected) return {};
+  const bool has_values = answer.values || answer.place;
+  if (!has_values && answer.kind != kvstore::AnswerKind::value) return {};
+  std::uint64_t bytes = answer.values ? answer.values->size() : 0;
+  if (answer.place) bytes = answer.place->bytes;
+  if (bytes == *expected) return {};
+  return "sent a value of " + std::to_string(bytes) + " bytes for slice " +
+         std::to_string(answer.slice.index) + " of key " + answer.slice.key.text() +
+         ", which has " + std::to_string(*expected);
+}
+
 std::string ServerLink::take_values(kvstore::Answer& answer) {
   const kvstore::Place place = *std::exchange(answer.place, std::nullopt);
   const auto source = exchange_ ? exchange_->bytes(place.memory, place.offset, place.bytes)
@@ -256,7 +259,7 @@ std::string ServerLink::take_values(kvstore::Answer& answer) {
   const auto target = events_.target_of(answer);
   if (target.size() == source.size()) {
     std::memcpy(target.data(), source.data(), source.size());
-    answer.values = std::make_shared<kvstore::Bytes>();  // they have landed
+    answer.values = std::make_shared<kvstore::Bytes>();  // they are in their target already
   } else {
     answer.values = std::make_shared<kvstore::Bytes>(copy_of(source));
   }

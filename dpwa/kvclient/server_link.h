@@ -28,17 +28,19 @@ class LinkEvents {
  public:
   virtual void arrived(const kvstore::MemberId& from, std::uint64_t tag,
                        kvstore::Message message) = 0;
-  // Where the values of this answer are to land; empty: nowhere yet.
+  // The memory for the values of this answer; empty when there is none yet.
   virtual std::span<std::byte> target_of(const kvstore::Answer& answer) = 0;
+  // Of the value of this slice; none: it is unknown here.
+  virtual std::optional<std::size_t> bytes_of(const kvstore::SliceId& slice) const = 0;
   virtual void written() = 0;  // a frame, or it never will be: see ServerLink::writes()
 
  protected:
   ~LinkEvents() = default;
 };
 
-// The connection of a worker to one server of the store: dials until it answers, and again after
-// each failure, with back-off. Messages leave in the order of send(), short ones without a slice
-// first. Nothing is kept for a server that does not answer but requests, each once: the engine
+// The connection of a worker to one server of the store. Dials until the server answers, and again
+// after each failure, with back-off. Messages leave in the order of send(), but short ones without
+// a slice first. For a server that does not answer only requests are kept, each once; the engine
 // sends again what matters. I/O thread only; outlives the run of its io_context after stop().
 class ServerLink {
  public:
@@ -47,23 +49,23 @@ class ServerLink {
 
   void start();
   void stop();
-  // Memory of this process that a server of the same host reads where it is. Number: from 0.
+  // Memory of this process that a server of the same host reads in place. Numbered from 0.
   void share(const AlignedBuffer& memory);
   void send(std::uint64_t tag, kvstore::Message message);
-  // The pushes of this slice up to this step are not to be sent any more.
+  // Pushes of this slice up to this step are no longer sent.
   void drop(const kvstore::SliceId& slice, std::uint64_t step);
   void drop_requests();
-  // Whether the memory of such a push is being read by the system.
+  // Whether the system is reading the memory of such a push.
   bool writes(const kvstore::SliceId& slice, std::uint64_t step) const;
-  // Ends the connection if the frame on its way has been there since before `since`.
+  // Ends the connection if the frame being written was begun before `since`.
   void break_off(TimePoint since);
-  // No memory that target_of() named is written to after this: the connection ends where it is.
+  // After this no memory that target_of() named is written to: the connection ends at once.
   void stop_landing();
 
-  // The server reads pushes from memory that was shared.
+  // Whether the server reads pushes from shared memory.
   bool uses_memory() const { return exchange_ != nullptr; }
   const std::string& name() const { return server_.name; }
-  // Of the last attempt; empty: connected.
+  // The problem of the last attempt; empty when connected.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -77,9 +79,12 @@ class ServerLink {
   boost::asio::awaitable<bool> write_one(net::Stream& stream);
   void open_door(const std::string& offer);
   void close_door();
+  // What is wrong with the length of the values of this answer; empty: nothing. `landed`: they have
+  // been read to their place already.
+  std::string wrong_length(const kvstore::Answer& answer, bool landed) const;
   // Why the values of this answer cannot be read; empty: they have been.
   std::string take_values(kvstore::Answer& answer);
-  // The same push without its values, where the server can read them; none otherwise.
+  // The same push without its values, if the server can read them in place; none otherwise.
   std::optional<kvstore::Message> mapped(const kvstore::Message& message) const;
   void failed(std::string problem);
 
@@ -95,14 +100,14 @@ class ServerLink {
   std::optional<Waiting> under_way_;
   TimePoint began_{};  // to write it
   std::shared_ptr<net::Stream> stream_;
-  std::vector<AlignedBuffer> memories_;                  // that are shared
-  std::shared_ptr<same_host::MemoryExchange> exchange_;  // with a server of this host; or null
-  std::span<std::byte> landing_;                         // where values are being read to
+  std::vector<AlignedBuffer> memories_;                  // the shared ones
+  std::shared_ptr<same_host::MemoryExchange> exchange_;  // null: no server of this host
+  std::span<std::byte> landing_;                         // the target of the values being read
   std::uint64_t read_ = 0;  // the last KV_ANSWER_MAPPED of the connection whose values were read
-  std::uint64_t told_ = 0;  // and that the server knows of
-  boost::asio::steady_timer more_;   // to write
-  boost::asio::steady_timer again_;  // to dial
-  boost::asio::steady_timer over_;   // the writing coroutine
+  std::uint64_t told_ = 0;  // the last one that the server knows was read
+  boost::asio::steady_timer more_;   // there is more to write
+  boost::asio::steady_timer again_;  // the time to dial again
+  boost::asio::steady_timer over_;   // the writing coroutine has ended
   bool connected_ = false;
   bool writing_ = false;
   bool stopped_ = false;

@@ -18,7 +18,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// Nothing of a snapshot is ever moved over these connections.
+// No model snapshot is sent over these connections.
 constexpr std::size_t smallest_chunk_bytes = 4096;
 
 std::vector<std::string> names_of(const std::vector<PeerAddress>& servers) {
@@ -97,8 +97,9 @@ void StoreClient::leave(TimePoint until) {
 
 std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
   MutexLock lock(mutex_);
-  while (!first_step_ && changed_.wait_until(lock, until)) {
+  while (!first_step_ && over_.empty() && changed_.wait_until(lock, until)) {
   }
+  throw_if_over();
   return first_step_;
 }
 
@@ -264,15 +265,27 @@ void StoreClient::at(std::uint64_t clock, bool waiting) {
 std::optional<Outcome> StoreClient::wait(Ticket ticket, TimePoint until) {
   MutexLock lock(mutex_);
   auto found = done_.find(ticket);
-  while (found == done_.end()) {
+  while (found == done_.end() && over_.empty()) {
     const bool in_time = changed_.wait_until(lock, until);
     found = done_.find(ticket);
     if (!in_time) break;
   }
-  if (found == done_.end()) return std::nullopt;
+  if (found == done_.end()) {
+    throw_if_over();
+    return std::nullopt;
+  }
   Outcome outcome = std::move(found->second);
   done_.erase(found);
   return outcome;
+}
+
+void StoreClient::throw_if_over() const {
+  if (!over_.empty()) throw std::runtime_error(over_);
+}
+
+std::string StoreClient::why_left_out() const {
+  const MutexLock lock(mutex_);
+  return why_left_out_;
 }
 
 bool StoreClient::takes_part() const {
@@ -292,9 +305,16 @@ bool StoreClient::uses_memory() const {
   return uses_memory_;
 }
 
-std::vector<std::string> StoreClient::workers() const {
+std::vector<kvstore::WorkerEntry> StoreClient::members() const {
   const MutexLock lock(mutex_);
   return workers_;
+}
+
+std::vector<std::string> StoreClient::workers() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> names;
+  for (const kvstore::WorkerEntry& worker : workers_) names.push_back(worker.id.name);
+  return names;
 }
 
 std::vector<std::string> StoreClient::left() const {
@@ -315,11 +335,6 @@ std::vector<std::string> StoreClient::problems() const {
 std::uint64_t StoreClient::bytes_pushed() const {
   const MutexLock lock(mutex_);
   return bytes_pushed_;
-}
-
-std::uint64_t StoreClient::bytes_pulled() const {
-  const MutexLock lock(mutex_);
-  return bytes_pulled_;
 }
 
 }  // namespace dpwa::kvclient

@@ -48,8 +48,8 @@ struct PushTerms {
   kvstore::Merge merge = kvstore::Merge::sum;
   bool wants_value = false;
   kvstore::Bytes optimizer{};  // encode(OptimizerOptions); empty: replaces the value
-  // Memory of the size of the value: the value after the update lands there, if it is wanted, and
-  // no other memory is taken for it. It is written to until the outcome. Empty: see Outcome.
+  // Memory of the size of the value. The value after the update is written there, if it is wanted,
+  // and no other memory is used for it. It is written to until the outcome. Empty: see Outcome.
   std::span<std::byte> into{};
 };
 
@@ -59,51 +59,55 @@ struct PushTerms {
 class StoreClient : private LinkEvents {
  public:
   explicit StoreClient(StoreClientOptions options);
-  // Ends all connections. No lent memory is read after it.
+  // Ends all connections. After it no lent memory is read.
   ~StoreClient();
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
 
-  // Wants to take part. Again after an outcome with left_out.
+  // Asks to take part. Called again after an outcome with left_out.
   void join();
-  // The first step to take part in; none: the servers have not taken this worker in by then.
+  // The first step to take part in; none: the servers have not taken this worker in by then. Throws
+  // std::runtime_error, in one line, once the run is over: servers were started again and have lost
+  // what it would go on from.
   std::optional<std::uint64_t> wait_joined(TimePoint until);
-  // Takes part no longer, so that the others do not wait for this worker. Calls under way end as
-  // left out. Returns when the servers know, or at `until`. join() undoes it.
+  // Leaves, so that the others do not wait for this worker. Calls under way end as left out.
+  // Returns when the servers know, or at `until`. join() undoes it.
   void leave(TimePoint until);
 
-  // Servers of this host and user read pushes from this memory where they are, instead of getting
-  // them over TCP; it is kept until the destructor. Memory that is not shared (AlignedBuffer) is
-  // ignored, and so is a server that is elsewhere.
+  // Servers of this host and user read pushes in this memory instead of receiving them over TCP. It
+  // is kept until the destructor. Memory that is not shared (AlignedBuffer) is ignored, and so are
+  // servers on other hosts.
   void share(const AlignedBuffer& memory);
-  // Whether a server reads shared memory. Known once it has answered, such as to an init.
+  // Whether a server reads shared memory. Known once it has answered, for example an init.
   bool uses_memory() const;
 
-  // Once for each key. Copies the values. `compresses`: pushes travel as StoreClientOptions says,
-  // else as they are.
+  // Called once for each key. Copies the values. `compresses`: whether pushes are compressed as
+  // StoreClientOptions says.
   Ticket init(const kvstore::Key& key, const kvstore::ValueSpec& spec,
               std::span<const std::byte> values, bool compresses = true);
-  // Of a key that was initialised by this worker. `lent` stays as it is until the outcome; it is
-  // sent from where it lies, unless it is compressed.
+  // For a key that this worker has initialised. `lent` must not change until the outcome: it is
+  // sent from there, unless it is compressed.
   Ticket push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
               int priority = 0);
-  // The value with all pushes of steps below `clock`, as the type of the store has it.
+  // The value with all pushes of steps below `clock`, as the type of the store promises.
   // `known_version`: kvstore::Pull's. `into`: as in PushTerms.
   Ticket pull(const kvstore::Key& key, std::uint64_t clock, int priority = 0,
               std::uint64_t known_version = 0, std::span<std::byte> into = {});
-  // After an init that failed: another one is possible.
+  // Makes another init possible after one that failed.
   void forget(const kvstore::Key& key);
-  // Of pushes from now on; what was kept back so far is dropped.
+  // The compression of pushes from now on. Residuals so far are dropped.
   void set_compression(const kvstore::CompressionOptions& options);
-  // The states of the optimizer of all slices of a key; and places them: one for each slice.
+  // Fetches the optimizer states of all slices of a key; places them, one for each slice.
   Ticket ask_states(const kvstore::Key& key);
   Ticket place_states(const kvstore::Key& key, std::vector<kvstore::StateMessage> states);
-  // The next barrier of the program. Is not over when this worker is left out: it has to join().
+  // The next barrier of the program. It is not over when this worker is left out: the worker has to
+  // join().
   Ticket barrier();
   // As WorkerEngine::at.
   void at(std::uint64_t clock, bool waiting);
 
-  // Once for each ticket that is not left to the destructor; none: not over by then.
+  // Once for each ticket that is not left to the destructor; none: not over by then. Throws as
+  // wait_joined() does.
   std::optional<Outcome> wait(Ticket ticket, TimePoint until);
 
   // Why a server does not take this worker in, and for how long it has said so; none: no server has
@@ -115,10 +119,13 @@ class StoreClient : private LinkEvents {
     TimePoint last{};
   };
   std::optional<Refusal> refusal() const;
+  // Why this worker was left out the last time: "this node was silent or hung" and so on.
+  std::string why_left_out() const;
 
   // As of now.
   bool takes_part() const;
-  std::vector<std::string> workers() const;  // that take part, in the order of their names
+  std::vector<kvstore::WorkerEntry> members() const;  // that take part, in the order of names
+  std::vector<std::string> workers() const;           // their names
   // Workers that were left out, servers that are down, and servers without a connection, for so
   // long.
   std::size_t gone(Duration silent_for) const;
@@ -126,25 +133,29 @@ class StoreClient : private LinkEvents {
   std::vector<std::string> left() const;
   std::vector<std::string> problems() const;  // "server 's1': connection refused" and so on
   std::uint64_t bytes_pushed() const;
-  std::uint64_t bytes_pulled() const;
 
  private:
   struct Held {
     kvstore::ValueSpec spec;
     std::vector<kvstore::Slice> slices;
-    bool compresses = true;                        // if anything is compressed
-    std::vector<kvstore::Compressor> compressors;  // empty: as it is
+    bool compresses = true;                        // whether pushes are compressed, if any are
+    std::vector<kvstore::Compressor> compressors;  // empty when nothing is compressed
   };
   void arrived(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) override;
   std::span<std::byte> target_of(const kvstore::Answer& answer) override;
+  std::optional<std::size_t> bytes_of(const kvstore::SliceId& slice) const override {
+    return engine_.bytes_of(slice);
+  }
   void written() override;
-  // The parts of `into` by slice; none if it is empty.
+  // The part of `into` for each slice; none if it is empty.
   static std::vector<std::span<std::byte>> cut(const kvstore::Key& key, const Held& held,
                                                std::span<std::byte> into);
   void post(std::function<void()> work);
   void pump();
   void handle_events();
   void left_out();
+  void run_over(const kvstore::WorkerEngine::RunOver& event);
+  void throw_if_over() const DPWA_REQUIRES(mutex_);
   void take_memory_back();
   void tell_epoch();
   void note_gone(const kvstore::Epoch& epoch, TimePoint now);
@@ -170,24 +181,24 @@ class StoreClient : private LinkEvents {
   std::vector<std::unique_ptr<ServerLink>> links_;
   std::vector<AlignedBuffer> shared_;
   boost::asio::steady_timer ticks_;
-  bool out_ = false;  // left out, and join() was not called since
+  bool out_ = false;  // left out, without a join() since
   bool stopped_ = false;
   std::uint64_t told_epoch_ = 0;
   std::uint64_t pushed_ = 0;
-  std::uint64_t pulled_ = 0;
 
   mutable Mutex mutex_;
   Condition changed_;
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
-  std::vector<std::string> workers_ DPWA_GUARDED_BY(mutex_);
+  std::string over_ DPWA_GUARDED_BY(mutex_);  // why the run cannot go on; empty: it can
+  std::string why_left_out_ DPWA_GUARDED_BY(mutex_);
+  std::vector<kvstore::WorkerEntry> workers_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ DPWA_GUARDED_BY(mutex_);
   std::vector<std::string> left_ DPWA_GUARDED_BY(mutex_);
   std::optional<Refusal> refusal_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);
   std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;
-  std::uint64_t bytes_pulled_ DPWA_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace dpwa::kvclient

@@ -1,4 +1,4 @@
-// StoreClient: what runs on its I/O thread.
+// The part of StoreClient that runs on its I/O thread.
 #include <algorithm>
 #include <chrono>
 #include <type_traits>
@@ -15,7 +15,7 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 constexpr auto between_ticks = std::chrono::milliseconds(50);
-// A frame that nobody waits for any more may take so long before its connection is closed.
+// How long a frame that is no longer needed may take before its connection is closed.
 constexpr auto patience_with_writes = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -37,7 +37,7 @@ void StoreClient::written() {
   pump();
 }
 
-// Servers that still read pushes from it find out, and do not count them.
+// Servers that still read pushes from this memory notice the change and do not count them.
 void StoreClient::take_memory_back() {
   for (const AlignedBuffer& memory : shared_) {
     memory.file()->begin_write();
@@ -61,6 +61,20 @@ void StoreClient::left_out() {
   operations_.leave_out([this](const auto& slice, auto step) { return is_read(slice, step); });
 }
 
+void StoreClient::run_over(const kvstore::WorkerEngine::RunOver& event) {
+  left_out();
+  std::string names;
+  for (const std::string& server : event.servers)
+    names += (names.empty() ? "'" : ", '") + server + "'";
+  const MutexLock lock(mutex_);
+  first_step_.reset();
+  workers_.clear();
+  over_ = "worker '" + options_.self.name + "' cannot go on: server " + names +
+          " was started again, and its values and the state of the optimizer are lost; end all "
+          "workers and servers and start them again: they go on from the last snapshot of the "
+          "servers (kvstore.snapshots) or, without one, from the weights of the first worker";
+}
+
 void StoreClient::handle_events() {
   for (auto& event : engine_.take_events()) {
     std::visit(
@@ -75,6 +89,12 @@ void StoreClient::handle_events() {
             left_out();
             const MutexLock lock(mutex_);
             first_step_.reset();
+            why_left_out_ = content.snapshot == 0
+                                ? "this node was silent or hung"
+                                : "the servers were started again, from their snapshot " +
+                                      std::to_string(content.snapshot);
+          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::RunOver>) {
+            run_over(content);
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
             for (const auto& link : links_) link->drop(content.slice, content.step);
             operations_.handle(content, is_read(content.slice, content.step));
@@ -84,9 +104,6 @@ void StoreClient::handle_events() {
             const bool same = refusal_ && refusal_->kind == content.kind;
             refusal_ = Refusal{content.kind, content.problem, same ? refusal_->first : now, now};
           } else {
-            if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pulled>) {
-              if (content.values) pulled_ += content.values->size();
-            }
             operations_.handle(content);
           }
         },
@@ -104,7 +121,7 @@ void StoreClient::pump() {
   }
   auto done = operations_.take_done();
   if (engine_.epoch().number != told_epoch_) {
-    // Another server may answer what the link of a former one is still reading.
+    // Another server may send an answer that the link of an earlier one is still reading.
     for (const auto& link : links_) link->stop_landing();
     tell_epoch();
   }
@@ -112,40 +129,42 @@ void StoreClient::pump() {
   for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
   uses_memory_ = std::ranges::any_of(links_, [](const auto& link) { return link->uses_memory(); });
   bytes_pushed_ = pushed_;
-  bytes_pulled_ = pulled_;
   changed_.notify_all();
 }
 
 void StoreClient::tell_epoch() {
   const kvstore::Epoch& epoch = engine_.epoch();
-  std::vector<std::string> names;
-  for (const kvstore::WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
   note_gone(epoch, SteadyClock::now());
   const MutexLock lock(mutex_);
   const auto tell = [this](const std::string& name, const char* what) {
     if (name != options_.self.name) log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
   };
   if (told_epoch_ != 0) {
-    for (const std::string& name : workers_) {
-      if (std::ranges::count(names, name) != 0) continue;
-      if (std::ranges::count(epoch.left, name) != 0) {
-        if (name != options_.self.name)
-          log(LogLevel::info, "kvstore", "worker '" + name + "' has left");
-      } else {
+    for (const kvstore::WorkerEntry& worker : workers_) {
+      const std::string& name = worker.id.name;
+      if (epoch.worker(name) != nullptr) continue;
+      if (std::ranges::count(epoch.left, name) == 0) {
         tell(name, "was left out: it has left, is silent or hangs");
+      } else if (name != options_.self.name) {
+        log(LogLevel::info, "kvstore", "worker '" + name + "' has left");
       }
     }
-    for (const std::string& name : names) {
+    const auto known = [this](const std::string& name) DPWA_REQUIRES(mutex_) {
+      return std::ranges::any_of(workers_,
+                                 [&](const auto& worker) { return worker.id.name == name; });
+    };
+    for (const kvstore::WorkerEntry& worker : epoch.workers) {
+      const std::string& name = worker.id.name;
       const bool back = std::ranges::count(left_, name) != 0;  // for the final weights
-      if (std::ranges::count(workers_, name) == 0 && !back) tell(name, "takes part from now on");
+      if (!known(name) && !back) tell(name, "takes part from now on");
     }
   }
-  workers_ = std::move(names);
+  workers_ = epoch.workers;
   left_ = epoch.left;
   told_epoch_ = epoch.number;
 }
 
-// A worker that is in no epoch any more, and servers that are down or do not answer.
+// Workers that are in no epoch any more, and servers that are down or do not answer.
 void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
   const MutexLock lock(mutex_);
   const auto note = [&](const std::string& name, bool gone) DPWA_REQUIRES(mutex_) {
@@ -155,7 +174,8 @@ void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
       gone_since_.erase(name);
     }
   };
-  for (const std::string& name : workers_) note(name, epoch.worker(name) == nullptr);
+  for (const kvstore::WorkerEntry& worker : workers_)
+    note(worker.id.name, epoch.worker(worker.id.name) == nullptr);
   for (const kvstore::WorkerEntry& worker : epoch.workers) note(worker.id.name, false);
   for (const auto& link : links_) {
     const auto place = epoch.server(link->name());

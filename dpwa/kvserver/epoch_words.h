@@ -7,8 +7,8 @@
 
 namespace dpwa::kvserver {
 
-// What changes from one epoch to the next, a line each: who takes part and who does not any more.
-// Pure.
+// The changes from one epoch to the next, one line each: which workers and servers take part and
+// which no longer do. Pure.
 std::vector<std::string> words_for_change(const kvstore::Epoch& before,
                                           const kvstore::Epoch& after);
 

@@ -7,13 +7,19 @@
 
 namespace dpwa::kvserver {
 
-// Of the connections between the processes of a store.
+// Limits of the connections between the processes of a store.
 inline constexpr Duration connect_time = std::chrono::seconds(2);       // TCP, TLS and HELLO
 inline constexpr Duration first_pause = std::chrono::milliseconds(50);  // then twice as long
 inline constexpr Duration longest_pause = std::chrono::seconds(1);
 inline constexpr Duration write_time = std::chrono::seconds(30);  // for one frame
-// Values that wait to be written to one process; beyond that its connection is closed.
+// The most bytes of values that wait to be written to one process; beyond it the connection is
+// closed.
 inline constexpr std::size_t most_queued_for_worker = std::size_t{256} << 20;
 inline constexpr std::size_t most_queued_for_server = std::size_t{1} << 30;
+// What a message that waits takes beside its values.
+inline constexpr std::size_t message_bytes = 512;
+// Values that a worker of this host reads where they are, and has not said to have read. Beyond
+// that they are sent.
+inline constexpr std::size_t most_lent_to_worker = most_queued_for_worker;
 
 }  // namespace dpwa::kvserver

@@ -64,7 +64,8 @@ asio::awaitable<void> Link::run() {
                      [self](std::exception_ptr failure) { net::rethrow(std::move(failure)); });
       co_await write();
       hang_up();
-      // A process that has ended refuses the next connection, or shows another incarnation.
+      // A process that has ended refuses the next connection, or its successor has another
+      // incarnation.
       continue;
     }
     wake_.expires_after(pause);
@@ -86,7 +87,7 @@ asio::awaitable<bool> Link::connect() {
     const auto held_back = limiter_.pass(net::log_key(failure), SteadyClock::now());
     if (held_back && !stopped_) {
       log(LogLevel::warn, "kvserver",
-          "server '" + address_.name + "' is not reached: " + failure.detail +
+          "cannot reach server '" + address_.name + "': " + failure.detail +
               since_words(*held_back));
     }
     co_return false;

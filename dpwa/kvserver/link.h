@@ -18,10 +18,10 @@
 
 namespace dpwa::kvserver {
 
-// The connection that a process of the store keeps to a server. Between servers it carries the
-// messages of this end alone: those of the other come over a connection that the other has made.
-// Connects again when it breaks. Messages are dropped while there is no connection: the engines
-// send again what matters. I/O thread only.
+// The connection that a process of the store keeps to a server. Between servers it carries only the
+// messages of this end; the other server sends over a connection that it makes itself. Connects
+// again when the connection breaks. Messages are dropped while there is no connection, because the
+// engines send again what matters. I/O thread only.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   struct Events {
@@ -53,7 +53,7 @@ class Link : public std::enable_shared_from_this<Link> {
   const std::string congestion_control_;
   const Events events_;
   net::Stream stream_;
-  boost::asio::steady_timer wake_;  // there is something to write, or to end
+  boost::asio::steady_timer wake_;  // there is something to write, or the link is to end
   Outbox outbox_;
   std::uint64_t incarnation_ = 0;  // of the other server, on the last connection; 0: none yet
   bool connected_ = false;

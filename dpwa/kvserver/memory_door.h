@@ -31,19 +31,20 @@ class MemoryDoor {
   void serve();
   void stop();
 
-  // The memory that a push of this worker names; none: it has not shared that.
+  // The memory that a push of this worker names; none when the worker has not shared it.
   struct Borrowed {
     std::span<const std::byte> bytes;
     std::shared_ptr<const kvstore::Loan> loan;
   };
   std::optional<Borrowed> borrow(const std::string& worker, const kvstore::Place& place) const;
-  // Where this worker can read these values; none: it cannot, or not yet. They have to stay as they
-  // are until the worker has read them, or take_back().
+  // Where this worker can read these values; none when it cannot, or not yet. They must not change
+  // until the worker has read them, or until take_back().
   std::optional<kvstore::Place> place_for(const std::string& worker,
                                           std::span<const std::byte> values);
-  // A connection of this process has begun: what a former one was lent is taken back.
+  // A connection of this worker has begun. Takes back what an earlier process of the worker was
+  // lent.
   void begins(const std::string& worker, std::uint64_t incarnation);
-  // The connection of the worker is over. Before any of the memory changes.
+  // The connection of the worker is over. Called before any of the memory changes.
   void take_back(const std::string& worker);
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/kvserver/limits.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvserver {
@@ -15,7 +16,7 @@ std::size_t length_of(const kvstore::SharedBytes& bytes) {
   return bytes ? bytes->size() : 0;
 }
 
-// Of the values that the message holds.
+// The bytes of the values in the message.
 std::size_t bytes_of(const kvstore::Message& message) {
   return std::visit(
       [](const auto& content) -> std::size_t {
@@ -39,7 +40,7 @@ std::vector<boost::asio::const_buffer> Outbox::Item::buffers() const {
 }
 
 void Outbox::add(kvstore::Message message, std::uint64_t tag) {
-  const std::size_t bytes = bytes_of(message);
+  const std::size_t bytes = bytes_of(message) + message_bytes;
   bytes_ += bytes;
   const wire::MessageType type = wire::type_of(message);
   const bool urgent = type >= wire::MessageType::kv_beat && type != wire::MessageType::kv_state;

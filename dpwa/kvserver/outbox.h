@@ -12,9 +12,9 @@
 
 namespace dpwa::kvserver {
 
-// The messages that wait to be written to one connection. Beats and messages on epochs go before
-// those with values: a member that sends many values over a slow line must not seem silent. The
-// engines bear messages that overtake one another. One thread.
+// The messages that wait to be written to one connection. Beats and messages about epochs leave
+// before messages with values, so that a member that sends many values over a slow line does not
+// seem silent. The engines accept messages in another order. One thread.
 class Outbox {
  public:
   // A frame and the memory that it views.
@@ -26,7 +26,7 @@ class Outbox {
 
   void add(kvstore::Message message, std::uint64_t tag);
   bool empty() const { return urgent_.empty() && other_.empty(); }
-  std::size_t bytes() const { return bytes_; }  // of the values that wait
+  std::size_t bytes() const { return bytes_; }  // of all that wait
   // The next one, encoded; null: none. A message that cannot be encoded is left out: a defect, and
   // the engines would send it again for ever.
   std::unique_ptr<Item> next();

@@ -10,13 +10,13 @@
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/config/names.h"
 #include "dpwa/wire/kv_messages.h"
 
 namespace dpwa::kvserver {
 namespace {
 
 namespace endian = boost::endian;
-using kvstore::StoreType;
 
 constexpr std::string_view magic = "dpwa-kvs";
 constexpr std::uint32_t version = 1;
@@ -24,30 +24,18 @@ constexpr std::size_t fixed_bytes = 56;
 constexpr std::size_t crc_bytes = 4;
 constexpr std::size_t max_name = 255;
 
-// What is written first and looked at first: magic and version.
+// Magic and version, which are checked before the rest is read.
 constexpr std::size_t start_bytes = 12;
 
 unsigned char* at(std::vector<std::byte>& bytes, std::size_t offset) {
   return reinterpret_cast<unsigned char*>(bytes.data() + offset);
 }
 
-std::uint8_t number_of(StoreType type) {
+std::uint8_t number_of(KvstoreType type) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(type) + 1);
 }
 
-const char* word_of(StoreType type) {
-  switch (type) {
-    case StoreType::dist_sync:
-      return "dist_sync";
-    case StoreType::dist_async:
-      return "dist_async";
-    case StoreType::dist_ssp:
-      return "dist_ssp";
-  }
-  return "";
-}
-
-// Appends `count` bytes of the source; the error says why there are none.
+// Appends `count` bytes of the source; the error says why that failed.
 std::optional<std::string> append(SnapshotSource& source, std::vector<std::byte>& bytes,
                                   std::uint64_t count) {
   if (count > source.left) return "is cut off";
@@ -62,11 +50,12 @@ SnapshotResult<kvstore::ShardEngine::Captured> slice_of(wire::Decoded<kvstore::M
                                                         const SnapshotHead& head) {
   if (!message) return "is damaged: " + message.error().detail;
   kvstore::Copy& copy = std::get<kvstore::Copy>(*message);
-  const auto cuts = kvstore::cut_into_slices(copy.slice.key, copy.spec.elements(), head.servers);
-  const bool here = copy.slice.index < cuts.size() && cuts[copy.slice.index].server == head.place;
-  if (!here) return "has a slice of another server, of key " + copy.slice.key.text();
+  const auto place =
+      kvstore::slice_at(copy.slice.key, copy.spec.elements(), head.servers, copy.slice.index);
+  if (!place || place->server != head.place)
+    return "has a slice of another server, of key " + copy.slice.key.text();
   kvstore::ShardEngine::Captured slice{head.id.number, copy.slice, copy.spec, {}};
-  auto state = kvstore::state_of(std::move(copy), cuts[slice.slice.index].elements.count);
+  auto state = kvstore::state_of(std::move(copy), place->elements.count);
   if (!state) return "has values or an optimizer that do not fit key " + slice.slice.key.text();
   slice.state = *std::move(state);
   return slice;
@@ -142,13 +131,13 @@ SnapshotResult<SnapshotHead> read_head(SnapshotSource& source) {
   const char* names = reinterpret_cast<const char*>(at(bytes, fixed_bytes));
   head.cluster.assign(names, cluster);
   head.server.assign(names + cluster, server);
-  const bool known = type >= number_of(StoreType::dist_sync) &&
-                     type <= number_of(StoreType::dist_ssp) && merged <= 1 &&
+  const bool known = type >= number_of(KvstoreType::dist_sync) &&
+                     type <= number_of(KvstoreType::dist_ssp) && merged <= 1 &&
                      head.place < head.servers && head.id.number > 0 &&
                      endian::load_little_u16(at(bytes, 38)) == 0 && is_plain_text(head.cluster) &&
                      is_plain_text(head.server);
-  if (!known) return "has a head that no server writes";
-  head.type = static_cast<StoreType>(type - 1);
+  if (!known) return "has an invalid head";
+  head.type = static_cast<KvstoreType>(type - 1);
   return head;
 }
 
@@ -190,7 +179,9 @@ std::optional<std::string> foreign(const SnapshotHead& found, const SnapshotHead
   if (found.server != own.server) {
     return differs("server", "'" + found.server + "'", "'" + own.server + "'");
   }
-  if (found.type != own.type) return differs("type", word_of(found.type), word_of(own.type));
+  const auto& words = config::kvstore_type_words;
+  if (found.type != own.type)
+    return differs("type", name_in(words, found.type), name_in(words, own.type));
   if (found.merged != own.merged) {
     return std::string("is of dist_ssp with ") +
            (found.merged ? "staleness 0, not above it" : "a staleness above 0, not 0");

@@ -39,7 +39,7 @@ namespace dpwa::kvserver {
 // Nothing follows. Another layout of COPY is another version of this format.
 struct SnapshotHead {
   kvstore::SnapshotId id;
-  kvstore::StoreType type = kvstore::StoreType::dist_sync;
+  KvstoreType type = KvstoreType::dist_sync;
   bool merged = true;
   std::uint16_t servers = 1;
   std::uint16_t place = 0;
@@ -65,16 +65,17 @@ bool write_slice(const kvstore::ShardEngine::Captured& slice, std::uint32_t plac
 
 // The bytes of a file, which may be anything.
 struct SnapshotSource {
-  std::uint64_t left = 0;                          // bytes that are not read yet
+  std::uint64_t left = 0;                          // bytes that have not been read yet
   std::function<bool(std::span<std::byte>)> fill;  // false: the file cannot be read
 };
 SnapshotResult<SnapshotHead> read_head(SnapshotSource& source);
-// After read_head(): each slice once, in order. The error of the first that is not sound.
+// Called after read_head(): reads each slice once, in order. Returns the error of the first invalid
+// slice.
 std::optional<std::string> read_slices(
     SnapshotSource& source, const SnapshotHead& head,
     const std::function<void(kvstore::ShardEngine::Captured)>& take);
 
-// Why a sound file is none of the server that `own` describes; none: it is one.
+// Why a valid file does not belong to the server that `own` describes; none when it does.
 std::optional<std::string> foreign(const SnapshotHead& found, const SnapshotHead& own);
 
 }  // namespace dpwa::kvserver

@@ -51,7 +51,7 @@ bool read_all(int file, std::span<std::byte> into) {
   return true;
 }
 
-// So that a new name outlives the machine.
+// Makes a new name durable, so that it survives a crash of the machine.
 bool sync_folder(const fs::path& folder) {
   const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return descriptor.valid() && ::fsync(descriptor.get()) == 0;
@@ -60,7 +60,7 @@ bool sync_folder(const fs::path& folder) {
 // The file as a source; the error is the end of a line that begins with its name.
 class OpenFile {
  public:
-  // O_NONBLOCK: does not wait for a writer when the path is a pipe.
+  // O_NONBLOCK: open() does not wait for a writer when the path is a pipe.
   explicit OpenFile(const fs::path& path)
       : file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
     struct stat status {};
@@ -142,7 +142,7 @@ std::vector<SnapshotFolder::File> SnapshotFolder::files(std::string_view ending)
 
 SnapshotFolder::Contents SnapshotFolder::look(const std::atomic<bool>& stop) {
   Contents contents;
-  std::error_code ignored;  // a file that stays takes room, nothing else
+  std::error_code ignored;  // a file that cannot be removed only takes space
   for (const File& file : files(unfinished_ending)) fs::remove(file.path, ignored);
   const std::string damaged_complete = std::string(complete_ending) + std::string(damaged_ending);
   contents.had_complete = !files(complete_ending).empty() || !files(damaged_complete).empty();
@@ -191,7 +191,7 @@ std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const
     fs::remove(unfinished, ignored);
     return line_of(unfinished, "was not written: " + why);
   };
-  constexpr ::mode_t owner_only = 0600;  // weights may be worth as much as keys
+  constexpr ::mode_t owner_only = 0600;  // weights may be as secret as keys
   FileDescriptor file(::open(unfinished.c_str(),
                              O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, owner_only));
   if (!file.valid()) return failed(reason());
@@ -224,7 +224,7 @@ std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id, std::u
     return line_of(ready, "cannot be renamed: " + reason());
   }
   if (!sync_folder(folder_)) return line_of(complete, "may not be on the disk: " + reason());
-  std::error_code ignored;  // a file too many does no harm
+  std::error_code ignored;  // a file that cannot be removed does no harm
   std::uint32_t kept = 0;
   auto whole_ones = files(complete_ending);
   for (auto file = whole_ones.rbegin(); file != whole_ones.rend(); ++file) {

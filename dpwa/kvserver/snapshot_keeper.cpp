@@ -5,8 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "dpwa/kvserver/store_rules.h"
-
 namespace dpwa::kvserver {
 
 using kvstore::SnapshotId;
@@ -34,7 +32,7 @@ SnapshotHead snapshot_head_of(const Config& config) {
   const auto& servers = config.kvstore.servers;
   const auto self = std::ranges::find(servers, config.self, &NodeEntry::name);
   SnapshotHead head;
-  head.type = store_type(config.kvstore.type);
+  head.type = config.kvstore.type;
   head.merged = kvstore::rules_of(head.type, config.kvstore.staleness).merged;
   head.servers = static_cast<std::uint16_t>(servers.size());
   head.place = static_cast<std::uint16_t>(self - servers.begin());
@@ -90,7 +88,8 @@ void SnapshotKeeper::serve_disk() {
       work = std::move(queue_.front());
       queue_.pop_front();
     }
-    // What the work holds ends on the I/O thread as well: slices that share memory with the engine.
+    // The work is also destroyed on the I/O thread, because its slices share memory with the
+    // engine.
     auto result = std::make_shared<std::function<void()>>(work());
     auto held = std::make_shared<decltype(work)>(std::move(work));
     boost::asio::post(io_, [result = std::move(result), held = std::move(held)] { (*result)(); });
@@ -147,7 +146,7 @@ void SnapshotKeeper::take_up(SnapshotFolder::Contents contents) {
 
 void SnapshotKeeper::take_up(const SnapshotId& id, SnapshotResult<SnapshotFolder::Loaded> loaded) {
   if (!loaded) {
-    refusal_ = loaded.error() + ", and was sound a moment ago";
+    refusal_ = loaded.error() + ", although it was valid a moment ago";
     return;
   }
   const std::uint64_t clock = loaded->head.clock;
@@ -160,8 +159,8 @@ void SnapshotKeeper::take_up(const SnapshotId& id, SnapshotResult<SnapshotFolder
   engine_.load(id, std::move(loaded->part));
 }
 
-// A part is complete when every slice that workers find here is captured. Parts of earlier
-// snapshots are never completed.
+// A part is complete when every slice that workers find here has been captured. Parts of earlier
+// snapshots then stay incomplete.
 void SnapshotKeeper::collect() {
   for (kvstore::ShardEngine::Captured& each : engine_.take_captured()) {
     const kvstore::SliceId slice = each.slice;

@@ -23,26 +23,26 @@ namespace dpwa::kvserver {
 
 // For the status document.
 struct SnapshotStatus {
-  std::uint32_t number = 0;        // the last that all servers have on their disks; 0: none
-  double age_s = 0;                // since it was written
-  std::uint32_t started_from = 0;  // 0: the servers began empty
-  std::uint64_t failures = 0;      // parts that could not be written
-  bool failing = false;            // nor could the last one
+  std::uint32_t number = 0;  // the last snapshot that all servers have on their disks; 0: none
+  double age_s = 0;          // since it was written
+  std::uint32_t started_from = 0;  // the snapshot; 0: the servers began empty
+  std::uint64_t failures = 0;      // number of parts that could not be written
+  bool failing = false;            // the last part could not be written either
 };
 
 // The snapshots of one server: starts its engine from the newest one that all servers have, and
 // writes its part of new ones. Everything that touches the disk runs on a thread of its own, so
-// nothing waits for it. I/O thread only, and the engine's one.
+// that no message waits for the disk. Used on the I/O thread, which is the thread of the engine.
 class SnapshotKeeper {
  public:
   // Of a configuration with kvstore.snapshots. Throws ConfigError when the folder cannot be used.
   SnapshotKeeper(boost::asio::io_context& io, const Config& config, kvstore::ServerEngine& engine,
                  TimePoint now);
-  ~SnapshotKeeper();  // a file that is being written is given up
+  ~SnapshotKeeper();  // gives up a file that is being written
 
   // After each tick of the engine.
   void tick(TimePoint now);
-  // Why this server cannot start, in a line; none: it can.
+  // Why this server cannot start, in one line; none when it can.
   const std::optional<std::string>& refusal() const { return refusal_; }
   SnapshotStatus status(TimePoint now) const;
 
@@ -56,7 +56,7 @@ class SnapshotKeeper {
   void write(std::uint32_t number);
   void complete(std::uint32_t number);
   void warn(const std::string& line);
-  // `work` on the thread of the disk, and what it returns on the I/O thread.
+  // Runs `work` on the thread of the disk, and the function that it returns on the I/O thread.
   void on_disk(std::function<std::function<void()>()> work);
   void serve_disk();
 
@@ -69,11 +69,11 @@ class SnapshotKeeper {
   bool loading_ = false;
   std::optional<std::string> refusal_;
   std::map<std::uint32_t, Slices> captured_;  // by snapshot
-  std::uint32_t written_ = 0;                 // the last that was given to the disk
-  std::uint32_t completed_ = 0;               // the last whose file got its final name
+  std::uint32_t written_ = 0;                 // the last snapshot that was given to the disk
+  std::uint32_t completed_ = 0;               // the last snapshot whose file got its final name
   std::map<std::uint32_t, TimePoint> stored_;
   SnapshotStatus status_;
-  TimePoint last_{};  // when the last complete one was written
+  TimePoint last_{};  // when the last complete snapshot was written
   LogLimiter limiter_;
 
   std::atomic<bool> stop_{false};
@@ -83,7 +83,7 @@ class SnapshotKeeper {
   std::thread thread_;
 };
 
-// What the heads of the files of this server have in common.
+// The fields that the heads of this server's files have in common.
 SnapshotHead snapshot_head_of(const Config& config);
 
 }  // namespace dpwa::kvserver

@@ -23,12 +23,12 @@ void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimeP
 
 bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
                            TimePoint now) const {
-  // A part that only a replica has would be missing at the next start.
+  // A slice that only a replica has would be missing at the next start.
   const bool all_up = std::ranges::all_of(
       epoch.servers, [](const ServerEntry& server) { return server.state == ServerState::up; });
   if (!all_up || epoch.servers.empty() || epoch.servers.front().id.name != self) return false;
   const bool news = view.clock != clock_;
-  // All have gone, and what they pushed last is on no disk.
+  // All workers have left, and their last pushes are on no disk.
   if (!epoch.workers.empty() && now - began_ < every_) return false;
   if (!news) return false;
   const bool under_way = view.number > view.over;

@@ -9,25 +9,25 @@
 
 namespace dpwa::kvserver {
 
-// When a snapshot begins: while all servers are up, the first of the file decides. Pure; one owner,
-// one thread.
+// Decides when a snapshot begins. The first server of the file decides, while all servers are up.
+// Pure; one owner, one thread.
 class SnapshotSchedule {
  public:
-  // `every`: from the beginning of one to that of the next.
+  // `every`: the time from the beginning of one snapshot to that of the next.
   SnapshotSchedule(Duration every, TimePoint now) : every_(every), began_(now) {}
 
   struct View {
-    std::uint32_t number = 0;  // of the last snapshot that has begun
-    std::uint32_t over = 0;    // the last whose part is stored or given up at every server
+    std::uint32_t number = 0;  // the last snapshot that has begun
+    std::uint32_t over = 0;    // the last snapshot whose part is stored or given up at every server
     std::uint64_t clock = 0;   // of the servers
   };
-  // Before due(), in each epoch.
+  // Called before due(), in each epoch.
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
   bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
            TimePoint now) const;
 
  private:
-  // After this many periods a snapshot that does not end is given up.
+  // A snapshot that has not ended after this many periods is given up.
   static constexpr int patience = 10;
 
   const Duration every_;

@@ -7,35 +7,18 @@
 #include "dpwa/kvserver/limits.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/wire/kv_messages.h"
+#include "dpwa/wire/kv_routes.h"
 
 namespace dpwa::kvserver {
 
 namespace asio = boost::asio;
 using wire::MessageType;
 
-namespace {
-
-constexpr std::initializer_list<MessageType> of_workers{
-    MessageType::kv_init,  MessageType::kv_push,   MessageType::kv_push_mapped,
-    MessageType::kv_pull,  MessageType::kv_beat,   MessageType::kv_promise,
-    MessageType::kv_vote,  MessageType::kv_epoch,  MessageType::kv_ask_epoch,
-    MessageType::kv_state, MessageType::kv_barrier};
-constexpr std::initializer_list<MessageType> of_servers{
-    MessageType::kv_forward, MessageType::kv_sync,    MessageType::kv_copy,
-    MessageType::kv_stored,  MessageType::kv_want,    MessageType::kv_beat,
-    MessageType::kv_ballot,  MessageType::kv_promise, MessageType::kv_proposal,
-    MessageType::kv_vote,    MessageType::kv_epoch,   MessageType::kv_ask_epoch};
-
-}  // namespace
-
 std::vector<wire::TypeBound> StoreHandler::requests(const Requester& requester) const {
-  std::vector<wire::TypeBound> bounds;
-  if (requester.peer.empty()) return bounds;
-  for (const MessageType type : servers_.contains(requester.peer) ? of_servers : of_workers) {
-    bounds.push_back({type, wire::max_kv_body_bytes(type)});
-  }
-  if (door_ != nullptr) bounds.push_back({MessageType::kv_read, wire::kv_read_bytes});
-  return bounds;
+  if (requester.peer.empty()) return {};
+  const bool is_server = servers_.contains(requester.peer);
+  return wire::kv_types(is_server ? wire::KvRoute::server_to_server
+                                  : wire::KvRoute::worker_to_server);
 }
 
 asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
@@ -44,10 +27,7 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
     const auto number = wire::decode_kv_read(request.body);
     if (!number) responder.protocol_error(number.error().detail);
     const auto reader = connections_.find(&responder);
-    if (number && reader != connections_.end()) {
-      auto& lent = reader->second->lent;
-      lent.erase(lent.begin(), lent.upper_bound(*number));
-    }
+    if (number && reader != connections_.end()) take_back(*reader->second, *number);
     co_return number.has_value();
   }
   auto message = wire::decode_kv(request.header.type, request.body, std::move(request.payload));
@@ -125,7 +105,7 @@ void StoreHandler::connection_closed(const Responder& responder) {
   const std::shared_ptr<Connection> connection = found->second;
   connections_.erase(found);
   std::erase_if(newest_, [&](const auto& entry) { return entry.second == connection; });
-  // What was lent may change from now on.
+  // The lent memory may change from now on.
   const std::string& worker = responder.requester().peer;
   if (door_ != nullptr && !newest_.contains(worker)) door_->take_back(worker);
   connection->lent.clear();
@@ -145,13 +125,22 @@ bool StoreHandler::find_memory(const std::string& worker, kvstore::Message& mess
   return true;
 }
 
+void StoreHandler::take_back(Connection& connection, std::uint64_t number) {
+  auto& lent = connection.lent;
+  const auto end = lent.upper_bound(number);
+  for (auto each = lent.begin(); each != end; ++each) connection.lent_bytes -= each->second->size();
+  lent.erase(lent.begin(), end);
+}
+
 void StoreHandler::lend(const std::string& worker, Connection& connection,
                         kvstore::Message& message) const {
   auto* answer = std::get_if<kvstore::Answer>(&message);
   if (door_ == nullptr || answer == nullptr || !answer->values) return;
+  if (connection.lent_bytes + answer->values->size() > most_lent_to_worker) return;
   answer->place = door_->place_for(worker, *answer->values);
   if (!answer->place) return;
   answer->place->mark = ++connection.answers_mapped;
+  connection.lent_bytes += answer->values->size();
   connection.lent[answer->place->mark] = std::exchange(answer->values, nullptr);
 }
 

@@ -19,17 +19,17 @@
 namespace dpwa::kvserver {
 
 // The messages of workers and of other servers on inbound connections, and the way back to workers.
-// A message needs no reply of its own: what the engine has for a worker is written to the newest
-// connection of that name. The first message of a connection stays unanswered for as long as the
-// connection lasts: its coroutine is the writer. Rx thread only.
+// Messages have no replies of their own: the engine's messages for a worker are written to the
+// newest connection of that name. The coroutine of the first message of a connection is the writer,
+// so that message stays without a reply while the connection lasts. Rx thread only.
 class StoreHandler : public RequestHandler {
  public:
   using Receive = std::function<void(const kvstore::MemberId& from, std::uint64_t tag,
                                      kvstore::Message message)>;
   // Why this process cannot have a connection now, in one line; none: it can.
   using Refuse = std::function<std::optional<std::string>(const kvstore::MemberId& worker)>;
-  // `servers`: the names of all of them.
-  // `door`: for workers of this host; null: none. Outlives this.
+  // `servers`: the names of all servers. `door`: for workers of this host; null when there is none.
+  // It outlives this object.
   StoreHandler(std::set<std::string> servers, Receive receive, MemoryDoor* door = nullptr,
                Refuse refuse = nullptr)
       : servers_(std::move(servers)),
@@ -42,27 +42,30 @@ class StoreHandler : public RequestHandler {
   boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
   void connection_closed(const Responder& responder) override;
 
-  // Is dropped where the worker has no connection.
+  // The message is dropped when the worker has no connection.
   void send(const std::string& worker, std::uint64_t tag, kvstore::Message message);
-  std::size_t workers() const { return newest_.size(); }  // that have a connection
+  std::size_t workers() const { return newest_.size(); }  // the number that have a connection
 
  private:
   struct Connection {
     explicit Connection(Responder& to) : responder(&to), wake(to.executor()) {}
     Responder* responder;
-    boost::asio::steady_timer wake;  // there is something to write, or it has ended
+    boost::asio::steady_timer wake;  // there is something to write, or the connection has ended
     Outbox outbox;
     bool ended = false;
-    // Values that the worker reads where they are, by number of the answer; until it has read them.
+    // Values that the worker reads in place, by number of the answer, until it has read them.
     std::map<std::uint64_t, kvstore::SharedBytes> lent;
+    std::size_t lent_bytes = 0;
     std::uint64_t answers_mapped = 0;
   };
-  // False: the worker names memory that it has not shared.
+  // False when the worker names memory that it has not shared.
   bool find_memory(const std::string& worker, kvstore::Message& message) const;
   void lend(const std::string& worker, Connection& connection, kvstore::Message& message) const;
   static boost::asio::awaitable<void> turn_away(Responder& responder, std::string why);
-  // Of processes that had the name before.
+  // Closes connections of earlier processes of this name.
   void close_older(const Requester& requester);
+  // The worker has read the values of all answers up to this number.
+  static void take_back(Connection& connection, std::uint64_t number);
   static boost::asio::awaitable<void> write(std::shared_ptr<Connection> connection);
 
   const std::set<std::string> servers_;

@@ -12,7 +12,6 @@
 #include "dpwa/config/store_settings.h"
 #include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/server_status.h"
-#include "dpwa/kvserver/store_rules.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/io_thread.h"
@@ -40,7 +39,7 @@ std::vector<std::string> server_names(const Config& config) {
   return names;
 }
 
-// All who may call: the workers, and the other servers.
+// All processes that may call: the workers and the other servers.
 std::vector<std::string> callers(const Config& config) {
   std::vector<std::string> names;
   for (const NodeEntry& node : config.nodes) names.push_back(node.name);
@@ -61,8 +60,8 @@ ServerOptions options_for(const Config& config) {
   static_cast<ServingOptions&>(options) = config.transport;
   options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
   options.port = self.port;
-  options.same_host = false;  // there are no snapshots to be read
-  // The window of a worker bounds its requests; a key of some bytes may come very often.
+  options.same_host = false;  // there are no model snapshots to read
+  // The window of a worker already bounds its requests, and a small key may be pushed very often.
   options.max_requests_per_second = 0;
   return options;
 }
@@ -70,7 +69,7 @@ ServerOptions options_for(const Config& config) {
 kvstore::ServerOptions engine_options(const Config& config) {
   const KvstoreConfig& store = config.kvstore;
   kvstore::ServerOptions options;
-  options.shard = kvstore::rules_of(store_type(store.type), store.staleness, store.replicas > 0);
+  options.shard = kvstore::rules_of(store.type, store.staleness, store.replicas > 0);
   options.snapshots = !store.snapshots.folder.empty();
   options.settings = shared_store_settings(config);
   options.shard.memory_bytes = store.memory_bytes;
@@ -207,8 +206,13 @@ void StoreRun::deliver() {
   }
 }
 
-// Lines for the log: who left and came, and pushes that did not count.
+// Logs which workers and servers left or came, and pushes that did not count.
 void StoreRun::note_changes() {
+  if (engine_.ended().number != 0 && !std::exchange(told_of_ended_run_, true)) {
+    log(LogLevel::warn, "kvserver",
+        "workers of a run are there whose values a former process of this server took with it: "
+        "they go on from the newest snapshot of all servers, or end if there is none");
+  }
   if (engine_.epoch().number != noted_.number) {
     for (const std::string& line : words_for_change(noted_, engine_.epoch())) {
       log(LogLevel::info, "kvserver", line);

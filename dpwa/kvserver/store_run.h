@@ -21,8 +21,8 @@
 namespace dpwa::kvserver {
 
 // One incarnation of a server of the store: its engine, and the connections that carry the engine's
-// messages. It ends when it is stopped, or when the others have gone on without it. Lives on one
-// thread after listen().
+// messages. It ends when it is stopped, or when the other servers have gone on without it. After
+// listen() it is used by one thread.
 class StoreRun {
  public:
   // `config.self`: a name of kvstore.servers. Throws ConfigError when the files of the security
@@ -32,17 +32,17 @@ class StoreRun {
 
   // Throws std::runtime_error when it cannot listen within `patience`.
   std::uint16_t listen(Duration patience);
-  void run();   // until its end
+  void run();   // returns when the server has ended
   void stop();  // any thread
   bool deposed() const { return deposed_; }
-  // Its snapshots are none to start from, or its settings are not those of the others.
+  // It cannot start from its snapshots, or its settings are not those of the others.
   bool refused() const { return refused_; }
   LocalNode& local() { return local_; }
 
  private:
   boost::asio::awaitable<void> tick();
   void receive(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message);
-  void deliver();  // what the engine has for others
+  void deliver();  // sends the messages of the engine
   void end();
   void note_changes();
   std::string status() const;
@@ -51,14 +51,15 @@ class StoreRun {
   boost::asio::io_context io_{1};
   LocalNode local_;
   kvstore::ServerEngine engine_;
-  std::unique_ptr<SnapshotKeeper> snapshots_;  // null: none are configured
-  std::unique_ptr<MemoryDoor> door_;           // null: no worker reads memory of this process
+  std::unique_ptr<SnapshotKeeper> snapshots_;  // null when snapshots are not configured
+  std::unique_ptr<MemoryDoor> door_;           // null when no worker reads memory of this process
   Server server_;
   StoreHandler* handler_ = nullptr;  // of server_
   std::map<std::string, std::shared_ptr<Link>> links_;
   boost::asio::steady_timer timer_;
-  kvstore::Epoch noted_;  // the epoch that the log knows
+  kvstore::Epoch noted_;  // the last epoch that was logged
   kvstore::ShardCounts counted_;
+  bool told_of_ended_run_ = false;
   bool ended_ = false;
   bool deposed_ = false;
   bool refused_ = false;

@@ -31,14 +31,9 @@ Config checked(Config config, const std::string& name) {
     fail_at_key(config, "kvstore.servers",
                 "no server is named '" + name + "'; accepted: a name of kvstore.servers");
   }
-  switch (config.kvstore.type) {
-    case KvstoreType::dist_sync:
-    case KvstoreType::dist_async:
-    case KvstoreType::dist_ssp:
-      break;
-    default:
-      fail_at_key(config, "kvstore.type",
-                  "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
+  if (is_local(config.kvstore.type)) {
+    fail_at_key(config, "kvstore.type",
+                "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
   }
   check_host(config);
   if (config.kvstore.memory_bytes == 0) config.kvstore.memory_bytes = default_memory();
@@ -77,7 +72,7 @@ class StoreServer::Thread {
   int failure() const { return failure_; }
 
  private:
-  // Incarnations grow, also when the clock stands still.
+  // Incarnations grow even when the clock stands still.
   std::shared_ptr<StoreRun> begin() {
     incarnation_ = std::max(incarnation_ + 1, wall_clock_us());
     return std::make_shared<StoreRun>(config_, incarnation_);
@@ -103,7 +98,7 @@ class StoreServer::Thread {
 
   bool begin_again() {
     log(LogLevel::warn, "kvserver",
-        "the others have gone on without this server, which was silent: it begins again, empty");
+        "the other servers went on without this one because it was silent: it begins again, empty");
     {
       const MutexLock lock(mutex_);
       run_.reset();  // closes the port

@@ -11,8 +11,8 @@
 namespace dpwa::kvserver {
 
 // A server of the parameter server, with a thread of its own. When the other servers have gone on
-// without it because it was silent, it begins again under a new incarnation: empty, and filled by
-// the others. Used by one thread.
+// without it because it was silent, it begins again under a new incarnation: empty, until the
+// others fill it. Used by one thread.
 class StoreServer {
  public:
   // `name`: of kvstore.servers. Throws ConfigError when the file cannot be used for a server, or
@@ -24,13 +24,12 @@ class StoreServer {
 
   // Listens and runs. Throws std::runtime_error when it cannot listen within `patience`.
   void start(Duration patience = Duration::zero());
-  void stop();  // answers on their way get 300 ms; idempotent
+  void stop();  // gives answers under way 300 ms; idempotent
   // Reads the files of the security section again, as Node::reload_security().
   std::optional<std::string> reload_security();
   std::uint16_t port() const;  // in use, once started
-  // Any thread: it has ended because it could not begin again (1), or because its snapshots are
-  // none to start from or its settings are not those of the others (2), with a line in the log. 0:
-  // it has not.
+  // Any thread. 0: it has not ended by itself. 1: it could not begin again. 2: it cannot start from
+  // its snapshots, or its settings are not those of the others. The log has the reason.
   int failure() const;
 
  private:

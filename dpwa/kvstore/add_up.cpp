@@ -10,8 +10,8 @@
 namespace dpwa::kvstore {
 namespace {
 
-// Pointers and weights of contributions that need no decoding, so many at a time: more than most
-// clusters have workers on a host.
+// How many contributions that need no decoding are added in one pass. Most clusters have fewer
+// workers on one host.
 constexpr std::size_t most_parts = 32;
 
 void check_lengths(DType dtype, std::size_t elements, std::span<const Contribution> contributions) {
@@ -24,7 +24,7 @@ void check_lengths(DType dtype, std::size_t elements, std::span<const Contributi
   }
 }
 
-// Of those that are as they are, all in one pass.
+// Adds all contributions that need no decoding in one pass.
 bool add_plain(DType dtype, std::span<std::byte> sum, std::span<const Contribution> contributions,
                bool onto) {
   bool finite = true;
@@ -49,7 +49,7 @@ float threshold_of(const Contribution& one) {
       reinterpret_cast<const unsigned char*>(one.bytes.data()));
 }
 
-// The values of elements `from` on, as fp32; false: they are not finite.
+// Reads the values from element `from` on, as fp32. Returns false when they are not finite.
 bool decode(const Contribution& one, std::size_t from, std::size_t count, FloatPortion& values) {
   if (one.type == Compression::fp16) {
     values.widen(DType::float16, one.bytes.data() + 2 * from, count);
@@ -67,7 +67,7 @@ bool decode(const Contribution& one, std::size_t from, std::size_t count, FloatP
   return true;
 }
 
-// One portion of a sum.
+// Computes one portion of a sum.
 bool add_portion(DType dtype, std::span<std::byte> sum, std::span<const Contribution> contributions,
                  std::size_t from, bool onto) {
   const std::size_t count = sum.size() / size_of(computed_in(dtype));

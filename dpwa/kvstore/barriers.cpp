@@ -9,7 +9,7 @@ void Barriers::reached(const MemberId& worker, std::uint64_t count, bool waits) 
   Reached& known = reached_[worker.name];
   if (worker.incarnation < known.incarnation) return;
   if (worker.incarnation > known.incarnation) known = {worker.incarnation, 0, false};
-  if (count < known.count) return;  // overtaken by a later one
+  if (count < known.count) return;  // a later message overtook this one
   known.count = count;
   known.waits = waits;
 }

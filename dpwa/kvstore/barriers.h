@@ -10,17 +10,17 @@
 
 namespace dpwa::kvstore {
 
-// The barriers of a program that all workers run: its n-th barrier is passed when every worker of
-// the epoch has come to n of them. So a worker that is left out holds up nobody, and one that
-// begins its program anew passes those that the others are past. Workers tell their count again
-// with every beat, so a server that has just come back soon knows what the others know. Pure. One
-// owner, one thread.
+// The barriers of a program that all workers run. The n-th barrier is passed when every worker of
+// the epoch has reached n barriers. A worker that is left out therefore holds up nobody. A worker
+// that starts its program again passes the barriers that the others have passed. Workers repeat
+// their count with every beat, so a server that has just come back soon knows what the others know.
+// Pure. One owner, one thread.
 class Barriers {
  public:
-  // `waits`: at the last of them.
+  // `waits`: the worker waits at the last of them.
   void reached(const MemberId& worker, std::uint64_t count, bool waits);
-  // The workers whose barrier is passed, and the number of barriers that all have come to: each
-  // once for every reached() that waits.
+  // The workers whose barrier is passed, with the number of barriers that all workers have reached.
+  // Each reached() that waits gives one entry.
   std::vector<std::pair<std::string, std::uint64_t>> take_passed(const Epoch& epoch);
 
  private:

@@ -25,7 +25,7 @@ void store_threshold(std::span<std::byte> out, float threshold) {
 }
 
 struct Measure {
-  double squares = 0;  // sum of the squares; infinite for gradients too large for it
+  double squares = 0;  // sum of the squares; infinite when the gradients are too large for it
   bool finite = true;
 };
 
@@ -35,7 +35,7 @@ Measure measure(DType dtype, std::span<const std::byte> gradient) {
   FloatPortion floats, zeros;
   for_each_portion(gradient.size() / size_of(dtype), [&](std::size_t from, std::size_t count) {
     const auto values = floats.widen(dtype, gradient.data() + from * size_of(dtype), count);
-    // Lands where it lies: a copy that measures.
+    // The target of the copy is its source: only the statistics are wanted.
     std::array<std::byte, sizeof(FloatPortion)> copy;
     const kernels::PassStats stats = kernels::land_copy(
         DType::float32, std::span(copy).first(values.size()), values, zeros.bytes(count));
@@ -111,7 +111,7 @@ bool Compressor::refuse(std::span<std::byte> out) const {
   if (type_ == Compression::two_bit) {
     store_threshold(out, std::numeric_limits<float>::quiet_NaN());
   } else {
-    out[1] = std::byte{0x7e};  // a NaN of fp16
+    out[1] = std::byte{0x7e};  // a NaN in fp16
   }
   return false;
 }

@@ -21,22 +21,22 @@ enum class Compression : std::uint8_t {
 
 struct CompressionOptions {
   Compression type = Compression::none;
-  // Of two_bit; 0: automatic, which is automatic_factor x the root mean square of each gradient. A
-  // fixed threshold far above the gradients delays them for many steps.
+  // The threshold of two_bit. 0: automatic_factor x the root mean square of each gradient. A fixed
+  // threshold far above the gradients delays them for many steps.
   double threshold = 0;
   double automatic_factor = 2;
 
   bool operator==(const CompressionOptions&) const = default;
 };
 
-// What is wrong with them, in words that name the option; none when nothing is.
+// What is wrong with the options, in a text that names the option; none when they are valid.
 std::optional<std::string> compression_problem(const CompressionOptions& options);
 
 // "none", "fp16" and "2bit", as in the cluster file.
 std::string_view name_of(Compression type);
 
-// The form that values of `dtype` really take: fp16 makes fp16 and bf16 no smaller, so they travel
-// as they are.
+// The form in which values of `dtype` travel. fp16 would not make fp16 and bf16 smaller, so those
+// are not compressed.
 constexpr Compression compression_of(Compression type, DType dtype) {
   const bool wide = dtype == DType::float32 || dtype == DType::float64;
   return type == Compression::fp16 && !wide ? Compression::none : type;
@@ -58,9 +58,9 @@ class Compressor {
   // Throws std::invalid_argument for options with a problem.
   Compressor(const CompressionOptions& options, DType dtype, std::uint64_t elements);
 
-  // The form of what compress() writes.
+  // The form in which compress() writes.
   Compression type() const { return type_; }
-  // What compress() writes.
+  // The number of bytes that compress() writes.
   std::uint64_t bytes() const { return compressed_bytes(type_, dtype_, elements_); }
 
   // Writes the gradient plus the residual to `out`, which has bytes(). Throws std::invalid_argument

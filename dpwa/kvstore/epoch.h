@@ -18,7 +18,7 @@ struct MemberId {
 
 enum class ServerState : std::uint8_t {
   down = 1,     // holds nothing
-  filling = 2,  // receives copies and updates, answers no worker yet
+  filling = 2,  // receives copies and updates; does not answer workers yet
   up = 3,
 };
 
@@ -41,9 +41,9 @@ struct WorkerEntry {
   bool operator==(const WorkerEntry&) const = default;
 };
 
-// Who serves and who trains. Epochs follow one another: each is decided by a majority of the
-// members of the last (epoch_engine.h), so all members see the same sequence. Every message of the
-// store carries the number of its sender's epoch.
+// Which servers serve and which workers train. Each epoch is decided by a majority of the members
+// of the epoch before (epoch_engine.h), so all members see the same sequence of epochs. Every
+// message of the store carries the number of its sender's epoch.
 struct Epoch {
   std::uint64_t number = 0;          // 0: none yet
   std::vector<ServerEntry> servers;  // in the order of the cluster file, always all of them
@@ -59,7 +59,8 @@ struct Epoch {
 
   const WorkerEntry* worker(const std::string& name) const;
   std::optional<std::size_t> server(const std::string& name) const;
-  // Whether this very incarnation takes part: a worker, or a server that is not down.
+  // Whether this incarnation of the process takes part: as a worker, or as a server that is not
+  // down.
   bool has(const MemberId& member) const;
   std::size_t members() const;
 };

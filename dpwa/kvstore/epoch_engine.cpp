@@ -1,11 +1,13 @@
 #include "dpwa/kvstore/epoch_engine.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace dpwa::kvstore {
 namespace {
 
-constexpr unsigned proposer_bits = 16;  // of a ballot: the place of the proposer; above, its round
+// The low bits of a ballot: the place of the proposer. The others: its round.
+constexpr unsigned proposer_bits = 16;
 
 }  // namespace
 
@@ -27,7 +29,7 @@ void EpochEngine::send(const std::string& to, EpochMessage message) {
   outgoing_.push_back({to, std::move(message)});
 }
 
-// To all but this one.
+// To all members but this one.
 void EpochEngine::send_to_members(const Epoch& epoch, const EpochMessage& message) {
   for (const ServerEntry& server : epoch.servers) {
     const bool member = epoch.number == 0 || server.state != ServerState::down;
@@ -48,7 +50,7 @@ bool EpochEngine::at_base(const MemberId& from, std::uint64_t base) {
   return base == installed_.number;
 }
 
-// Before the first epoch any incarnation of a server counts: all of them have to agree anyway.
+// Before the first epoch any incarnation of a server counts, because all servers have to agree.
 bool EpochEngine::counts(const MemberId& from) const {
   if (installed_.number == 0) return installed_.server(from.name).has_value();
   return installed_.has(from);
@@ -99,7 +101,7 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
   }
   if (message.ballot != proposer_->ballot || proposer_->promised) return false;
   if (!proposer_->add(from)) return false;
-  if (message.accepted_ballot > proposer_->highest_accepted) {
+  if (message.accepted_ballot > proposer_->highest_accepted && fits(message.accepted)) {
     proposer_->highest_accepted = message.accepted_ballot;
     proposer_->next = message.accepted;
   }
@@ -115,7 +117,9 @@ bool EpochEngine::ask_for_votes(TimePoint now) {
 }
 
 bool EpochEngine::handle(const MemberId& from, const Proposal& message, TimePoint now) {
-  if (!at_base(from, message.base) || message.ballot < promised_) return false;
+  if (!at_base(from, message.base) || message.ballot < promised_ || !fits(message.epoch)) {
+    return false;
+  }
   promised_ = accepted_ballot_ = message.ballot;
   accepted_ = message.epoch;
   const Vote vote{message.base, message.ballot};
@@ -145,8 +149,21 @@ bool EpochEngine::handle(const MemberId& from, const AskEpoch&, TimePoint) {
   return false;
 }
 
+// All servers of the file in its order, and workers in the order of their names, each once. Places
+// of servers are counted with that in mind.
+bool EpochEngine::fits(const Epoch& epoch) const {
+  const auto name = [](const auto& entry) -> const std::string& { return entry.id.name; };
+  const bool same_servers = std::ranges::equal(epoch.servers, installed_.servers, {}, name, name);
+  const bool in_order = std::ranges::adjacent_find(epoch.workers, std::greater_equal<>(), name) ==
+                        epoch.workers.end();
+  return same_servers && in_order &&
+         std::ranges::none_of(epoch.workers, [&](const WorkerEntry& worker) {
+           return epoch.server(worker.id.name).has_value();
+         });
+}
+
 bool EpochEngine::install(const Epoch& epoch) {
-  if (epoch.number <= installed_.number) return false;
+  if (epoch.number <= installed_.number || !fits(epoch)) return false;
   installed_ = epoch;
   promised_ = accepted_ballot_ = 0;
   accepted_ = {};

@@ -13,8 +13,8 @@
 
 namespace dpwa::kvstore {
 
-// The messages that decide an epoch. `base`: the number of the epoch that is to be followed.
-// `ballot`: unique to its proposer; a higher one goes before a lower one.
+// The messages that decide an epoch. `base`: the number of the epoch before the proposed one.
+// `ballot`: unique to its proposer; a higher ballot replaces a lower one.
 struct Ballot {
   std::uint64_t base = 0;
   std::uint64_t ballot = 0;
@@ -22,9 +22,9 @@ struct Ballot {
 };
 struct Promise {
   std::uint64_t base = 0;
-  std::uint64_t ballot = 0;  // that was promised, now or (not granted) before
+  std::uint64_t ballot = 0;  // the promised ballot: this one, or (not granted) an earlier one
   bool granted = false;
-  std::uint64_t accepted_ballot = 0;  // of what this member voted for last; 0 = nothing
+  std::uint64_t accepted_ballot = 0;  // of the last proposal that got this vote; 0 = none
   Epoch accepted;
   bool operator==(const Promise&) const = default;
 };
@@ -39,12 +39,12 @@ struct Vote {
   std::uint64_t ballot = 0;
   bool operator==(const Vote&) const = default;
 };
-// An epoch that is decided.
+// An epoch that has been decided.
 struct EpochNews {
   Epoch epoch;
   bool operator==(const EpochNews&) const = default;
 };
-// Asks for the news: the receiver seems to be ahead.
+// Asks for the latest epoch: the receiver seems to have a later one.
 struct AskEpoch {
   bool operator==(const AskEpoch&) const = default;
 };
@@ -52,31 +52,33 @@ using EpochMessage = std::variant<Ballot, Promise, Proposal, Vote, EpochNews, As
 
 // The part of one member, server or worker, in the decisions on epochs: it votes, and a server may
 // also propose. Each decision is one instance of Paxos ("The Part-Time Parliament", Lamport 1998)
-// among the members of the last epoch, so that no two epochs with one number exist, whatever is
-// lost, late, doubled or dead. What was promised need not survive the process: a new incarnation is
-// no member of the old epoch.
+// among the members of the last epoch, so that two epochs never have the same number, whichever
+// messages are lost, late or doubled and whichever members die. A promise need not survive the
+// process, because a new incarnation is not a member of the old epoch.
 //
 // Pure: time is an argument, messages go out through take(). One owner, one thread.
 class EpochEngine {
  public:
-  // `servers`: all names, in the order of the cluster file. `retry`: after which a proposal without
-  // a majority is made again.
+  // `servers`: all names, in the order of the cluster file. `retry`: how long a proposal may lack a
+  // majority before it is made again.
   EpochEngine(MemberId self, const std::vector<std::string>& servers, Duration retry);
 
   const Epoch& installed() const { return installed_; }
   const MemberId& self() const { return self_; }
 
-  // Proposes the successor of the installed epoch; its number must be higher. What an earlier
-  // proposer left half decided is decided first, so another epoch may follow instead. No effect
-  // while a proposal of this member is under way.
+  // Proposes the next epoch, whose number must be higher than that of the installed one. A decision
+  // that an earlier proposer left unfinished is completed first, so that another epoch may follow
+  // instead. No effect while a proposal of this member is under way.
   void propose(Epoch next, TimePoint now);
   bool proposing() const { return proposer_.has_value(); }
+  // Whether it can be an epoch of these servers at all; one that cannot is ignored.
+  bool fits(const Epoch& epoch) const;
 
   // Returns true when an epoch has been installed.
   bool receive(const MemberId& from, const EpochMessage& message, TimePoint now);
   void tick(TimePoint now);
 
-  // A member of another epoch was heard of: tells it the news, or asks for them.
+  // A message came from a member in another epoch: sends it the latest epoch, or asks for it.
   void compare(const std::string& with, std::uint64_t its_epoch);
 
   struct Outgoing {
@@ -89,12 +91,12 @@ class EpochEngine {
   struct Proposer {
     Epoch next;
     std::uint64_t ballot = 0;
-    bool promised = false;  // by a majority: the votes are under way
+    bool promised = false;  // a majority has promised: the votes are under way
     std::vector<MemberId> yes;
     std::uint64_t highest_accepted = 0;
     TimePoint began{};
 
-    bool add(const MemberId& member);  // false: it has answered already
+    bool add(const MemberId& member);  // false: that member has answered already
   };
 
   bool handle(const MemberId& from, const Ballot& message, TimePoint now);

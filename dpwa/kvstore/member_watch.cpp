@@ -59,6 +59,8 @@ Duration MemberWatch::hung_after(const Epoch& epoch, const std::string& worker) 
   std::uint64_t longest = 0;
   for (const WorkerEntry& each : epoch.workers) longest = std::max(longest, step_of(each.id.name));
   const double limit = static_cast<double>(longest) * 1e3 * options_.hung_factor;
+  constexpr Duration most = std::chrono::hours(24);  // whatever a worker says of its steps
+  if (limit >= static_cast<double>(most.count())) return most;
   return std::max(options_.hung_min, Duration(static_cast<Duration::rep>(limit)));
 }
 
@@ -82,7 +84,8 @@ bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint
   });
 }
 
-// A beat of the epoch in which it takes part: an older one is from before it joined.
+// Only a beat of the epoch in which the worker takes part counts: an older one is from before it
+// joined.
 bool MemberWatch::leaves(const WorkerEntry& worker, const Epoch& epoch) const {
   const View& view = views_.at(worker.id.name);
   return view.incarnation == worker.id.incarnation && view.beat.epoch == epoch.number &&
@@ -103,7 +106,7 @@ const Beat& MemberWatch::beat_of(const ServerEntry& server, const Beat& own) con
   return found == views_.end() ? none : found->second.beat;
 }
 
-// Whether all servers of the file are there, without an epoch and with their stock.
+// Whether all servers of the file have been heard of, without an epoch and with their stock.
 bool MemberWatch::at_start(const Epoch& current, const Beat& own, TimePoint now) const {
   if (current.number != 0) return false;
   return std::ranges::all_of(current.servers, [&](const ServerEntry& server) {
@@ -151,6 +154,24 @@ std::uint32_t MemberWatch::over_everywhere(const Epoch& current, const Beat& own
   return number;
 }
 
+void MemberWatch::follow(const Epoch& lost, TimePoint now) {
+  if (lost_.number == 0) lost_since_ = now;
+  lost_ = lost;
+}
+
+bool MemberWatch::others_are_in(const Epoch& epoch, TimePoint now) const {
+  return std::ranges::any_of(epoch.servers, [&](const ServerEntry& server) {
+    if (server.id.name == self_.name || !alive(server.id, now)) return false;
+    return views_.at(server.id.name).beat.epoch > 0;
+  });
+}
+
+std::size_t MemberWatch::workers_to_begin(TimePoint now) const {
+  if (lost_.number == 0) return options_.min_workers;
+  const std::size_t before = std::max<std::size_t>(1, lost_.workers.size());
+  return now - lost_since_ < options_.silent_after ? before : 1;
+}
+
 // Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
 // before all of them ended, because incarnations grow.
 std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& own,
@@ -163,14 +184,15 @@ std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& 
     server = {{server.id.name, views_.at(server.id.name).incarnation}, ServerState::up};
     next.number = std::max(next.number, server.id.incarnation);
   }
+  next.number = std::max(next.number, lost_.number + 1);  // a clock that was set back
   next.run = next.number;
   next.from = *own.stock.loaded;
   change_workers(next, current, own, now);
-  if (next.workers.size() < options_.min_workers) return std::nullopt;
+  if (next.workers.size() < workers_to_begin(now)) return std::nullopt;
   return next;
 }
 
-// Whether the slices that workers find at this server are elsewhere, too.
+// Whether another server also has the slices that workers find at this one.
 bool MemberWatch::can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const {
   for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
     const Holders holders = holders_of(epoch, home, options_.replicas);
@@ -182,7 +204,7 @@ bool MemberWatch::can_spare(const Epoch& epoch, std::size_t server, TimePoint no
   return true;
 }
 
-// Whether all servers that have something for it say so, in this very epoch.
+// Whether all servers that have copies for it say in this epoch that it has stored them.
 bool MemberWatch::is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const {
   for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
     const Holders holders = holders_of(epoch, home, options_.replicas);
@@ -191,7 +213,7 @@ bool MemberWatch::is_filled(const Epoch& epoch, std::size_t server, const Beat& 
     const Beat& beat = holder == self_ ? own : views_.at(holder.name).beat;
     if (beat.epoch != epoch.number || std::ranges::count(beat.filled, server) == 0) return false;
   }
-  // Slices of its own that nobody has cannot be filled in.
+  // The server cannot be filled with slices that no server has.
   return holders_of(epoch, server, options_.replicas).backup == server;
 }
 
@@ -221,7 +243,7 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   std::uint64_t clock = own.clock;
   for (const auto& [name, view] : views_) clock = std::max(clock, view.beat.clock);
   for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
-  // Those that train finish the step that they are at. All that begin together begin with 0, or
+  // Workers that train finish their current step. Workers that begin together begin with step 0, or
   // where the servers' snapshot ends.
   const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
 
@@ -241,7 +263,8 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   for (const auto& [name, view] : views_) {
     const MemberId id{name, view.incarnation};
     // It has to know that it does not take part: one that was just left out may hang.
-    const bool joins = view.beat.joins && view.beat.epoch == current.number;
+    const bool of_lost = current.number == 0 && view.beat.epoch <= lost_.number;
+    const bool joins = view.beat.joins && (view.beat.epoch == current.number || of_lost);
     if (!joins || next.server(name) || !alive(id, now)) continue;
     if (next.worker(name) != nullptr || current.has(id)) continue;
     next.workers.push_back({id, view.beat.own_steps ? 0 : first_step});
@@ -278,6 +301,12 @@ std::vector<std::string> MemberWatch::started_again(const Epoch& epoch) const {
     const auto found = views_.find(id.name);
     return found != views_.end() && found->second.incarnation > id.incarnation;
   };
+  // A server in a later epoch knows those that were filled since.
+  const bool later = std::ranges::any_of(epoch.servers, [&](const ServerEntry& server) {
+    const auto found = views_.find(server.id.name);
+    return found != views_.end() && found->second.beat.epoch > epoch.number;
+  });
+  if (later) return {};
   std::set<std::string> names;
   for (std::size_t home = 0; epoch.number > 0 && home < epoch.servers.size(); ++home) {
     const Holders holders = holders_of(epoch, home, options_.replicas);

@@ -15,28 +15,29 @@ namespace dpwa::kvstore {
 
 inline constexpr std::size_t max_snapshots_held = 64;
 
-// What a server that starts has on its disk.
+// The snapshots that a server finds on its disk when it starts.
 struct Stock {
-  bool listed = false;               // the rest is known
-  bool had_complete = false;         // there is a file, sound or not, of a snapshot that all had
-  std::vector<SnapshotId> held;      // whose part it has, the newest max_snapshots_held of them
-  std::optional<SnapshotId> loaded;  // its slices are of this one; number 0: it begins empty
+  bool listed = false;               // the fields below are known
+  bool had_complete = false;         // there is a file, valid or damaged, of a complete snapshot
+  std::vector<SnapshotId> held;      // its parts: the newest max_snapshots_held
+  std::optional<SnapshotId> loaded;  // what its slices are from; number 0: it begins empty
   bool operator==(const Stock&) const = default;
 };
 
-// Sent to every server, some times a second, by every worker and every other server.
+// Sent several times a second by every worker and server to every (other) server.
 struct Beat {
   std::uint64_t epoch = 0;
-  // Worker: the step that it pushes next. Server: the highest such step that its slices know of.
+  // Worker: the step that it pushes next. Server: the highest such step that its slices have seen.
   std::uint64_t clock = 0;
-  bool waiting = false;  // worker: for others, not for its own computation
-  // Worker: its training loop is there and wants to take part. False while it does: it leaves.
+  bool waiting = false;  // worker: it waits for others and does not compute
+  // Worker: its training loop runs and wants to take part. False while the worker still takes part:
+  // it leaves.
   bool joins = false;
-  // Worker: the longest of its recent steps, without waits; 0: it has made too few.
+  // Worker: the time of its longest recent step, without waits; 0: it has made too few steps.
   std::uint64_t longest_step_us = 0;
-  // Server: the last that it has heard of. Worker: as WorkerEngine::past_snapshot().
+  // Server: the last snapshot that it has heard of. Worker: as WorkerEngine::past_snapshot().
   std::uint32_t snapshot = 0;
-  // Server: the servers in state filling that have stored all that this one has for them.
+  // Server: the servers in state `filling` that have stored everything that this one has for them.
   std::vector<std::uint16_t> filled;
   // Server: the last snapshot of this run of which its part is on its disk, and the last of which
   // the part is on the disk or was given up.
@@ -54,18 +55,19 @@ struct Beat {
 struct WatchOptions {
   bool replicas = false;
   std::size_t min_workers = 1;  // before the first epoch
-  // A process that has not been heard of for so long is gone.
+  // A process that is silent for this long counts as gone.
   Duration silent_after = std::chrono::seconds(2);
-  // A worker for which others wait, and that computes longer than this, hangs: so many times the
-  // longest of the recent steps of all workers, but at least hung_min; in its own first steps
-  // hung_at_first. So a worker that is always four times slower than the others is never left out.
+  // A worker counts as hung when others wait for it and its computation takes longer than a limit.
+  // The limit is this factor times the longest recent step of any worker, but at least hung_min; in
+  // the first steps of the worker it is hung_at_first. So a worker that is always four times slower
+  // than the others is never left out.
   double hung_factor = 8;
   Duration hung_min = std::chrono::seconds(2);
   Duration hung_at_first = std::chrono::seconds(60);
 };
 
-// What a server knows of the other members, and the epoch that should follow: all servers keep
-// this, and the first of those that are up and heard of proposes. Pure; one owner, one thread.
+// What a server knows of the other members, and which epoch should follow. All servers keep this;
+// the first server that is up and not silent proposes. Pure; one owner, one thread.
 class MemberWatch {
  public:
   // `started`: all members of later epochs count as heard of at that time.
@@ -75,27 +77,34 @@ class MemberWatch {
   // Whether another process has the name of this worker: it takes part, or wants to, and was heard
   // of lately. One that has just been killed counts until it has been silent for long enough.
   bool is_taken(const MemberId& worker, TimePoint now) const;
-  // Its process is known to have ended: a connection was refused, or reset.
+  // The process of this member has ended: a connection was refused or reset.
   void lost(const MemberId& member);
   void installed(const Epoch& epoch, TimePoint now);
 
-  // The epoch to propose; nothing when all is as it should be, or another server has to propose.
+  // The epoch to propose. Nothing when no change is needed, or when another server has to propose.
   // `own`: the beat that this server would send.
   std::optional<Epoch> successor(const Epoch& current, const Beat& own, TimePoint now) const;
 
   // Before the first epoch: the snapshot to start from, once all servers have said what they have;
-  // number 0: none, they begin empty. A line instead when there were snapshots and none of them is
-  // at all servers.
+  // number 0: none, the servers begin empty. When there were snapshots but none that all servers
+  // have, one line that says so.
   struct Start {
     SnapshotId from;
     std::string problem;
   };
   std::optional<Start> start(const Epoch& current, const Beat& own, TimePoint now) const;
 
-  // Of the servers that are up: the last snapshot that all have stored, and the last that is over
-  // at all.
+  // Among the servers that are up: the last snapshot that all have stored, and the last that is
+  // stored or given up at all of them.
   std::uint32_t stored_everywhere(const Epoch& current, const Beat& own) const;
   std::uint32_t over_everywhere(const Epoch& current, const Beat& own) const;
+
+  // Before the first epoch: that one follows this epoch of a run that the servers have lost, with
+  // the workers that are still in it. It begins once as many are heard of, or after `silent_after`
+  // with those that are. Number 0: it follows none.
+  void follow(const Epoch& lost, TimePoint now);
+  // Whether another server is still in this epoch.
+  bool others_are_in(const Epoch& epoch, TimePoint now) const;
 
   // The servers that are gone and were the only ones to have their slices: the run cannot go on
   // before they answer again.
@@ -103,7 +112,7 @@ class MemberWatch {
   // The servers of this epoch that had slices which nobody has any more, because every server that
   // had them was started again since. The run cannot go on.
   std::vector<std::string> started_again(const Epoch& epoch) const;
-  // After which this worker is held to hang, if it computes.
+  // How long this worker may compute before it counts as hung.
   Duration hung_after(const Epoch& epoch, const std::string& worker) const;
 
  private:
@@ -111,7 +120,7 @@ class MemberWatch {
     std::uint64_t incarnation = 0;
     Beat beat;
     TimePoint heard{};
-    TimePoint since{};  // when it began to compute the step that it pushes next
+    TimePoint since{};  // when it began to compute its current step
     bool gone = false;
   };
 
@@ -124,12 +133,16 @@ class MemberWatch {
   std::optional<Epoch> first_epoch(const Epoch& current, const Beat& own, TimePoint now) const;
   bool can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const;
   bool is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const;
+  // How many workers have to be there for the first epoch.
+  std::size_t workers_to_begin(TimePoint now) const;
   void change_servers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
   void change_workers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
 
   const WatchOptions options_;
   const MemberId self_;
   std::map<std::string, View> views_;
+  Epoch lost_;  // number 0: none
+  TimePoint lost_since_{};
 };
 
 }  // namespace dpwa::kvstore

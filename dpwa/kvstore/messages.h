@@ -20,29 +20,29 @@
 
 namespace dpwa::kvstore {
 
-// The messages of the store as values; dpwa/wire has their bytes. A server takes INIT, PUSH, PULL
-// and STATE from workers and gives one ANSWER to each; to a STATE that asks, it gives one with the
-// state instead. FORWARD, SYNC, COPY, STORED and WANT go between the two servers that have a slice.
-// BARRIER goes between workers and servers.
+// The messages of the store as values; dpwa/wire has their bytes. A server receives INIT, PUSH,
+// PULL and STATE from workers and replies to each with one ANSWER; to a STATE that asks, it replies
+// with the STATE instead. FORWARD, SYNC, COPY, STORED and WANT go between the two servers that have
+// a slice. BARRIER goes between workers and servers.
 
 struct SliceId {
   Key key;
-  std::uint32_t index = 0;  // in cut_into_slices()
+  std::uint32_t index = 0;  // index in the result of cut_into_slices()
   auto operator<=>(const SliceId&) const = default;
   bool operator==(const SliceId&) const = default;
 };
 
-// Bytes that several may read and none changes while it is shared: values that are being sent, or
-// written to a snapshot, while the slice goes on.
+// Bytes with several readers, which nobody changes while they are shared: values that are being
+// sent or written to a snapshot while updates of the slice continue.
 using Bytes = ReusedBytes;
 using SharedBytes = std::shared_ptr<Bytes>;
 
-// Every worker inits every key; the value of the first worker of the epoch counts.
+// Every worker initialises every key; the value of the first worker of the epoch counts.
 struct Init {
   std::uint64_t epoch = 0;
   SliceId slice;
   ValueSpec spec;  // of the whole key
-  Bytes values;    // of the slice; empty: this worker waits for another's
+  Bytes values;    // of the slice; empty: this worker waits for another worker's values
   bool operator==(const Init&) const = default;
 };
 
@@ -51,9 +51,9 @@ enum class Merge : std::uint8_t {
   mean = 2,  // Σ weight · gradient / Σ weight; no update if all weights are 0
 };
 
-// Values that are not in the message: they lie in a memory file that its sender has shared.
+// Where values lie that are not in the message: in a memory file that its sender has shared.
 struct Place {
-  std::uint32_t memory = 0;  // the sender's number of it
+  std::uint32_t memory = 0;  // the sender's number of the memory file
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   // Push: the generation of the memory file, which changes when the worker takes its memory back.
@@ -62,10 +62,10 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Memory of another process that a message lends.
+// Memory of another process that may be read because of a message.
 struct Loan {
   std::shared_ptr<const void> memory;  // keeps it mapped
-  // Whether all that was read so far is what was lent.
+  // Whether the memory has not changed since it was lent.
   std::function<bool()> intact;
 };
 
@@ -75,47 +75,47 @@ struct Push {
   std::uint64_t step = 0;
   double weight = 1;  // finite, not negative
   Merge merge = Merge::sum;
-  bool wants_value = false;    // the answer comes with the value after the update
-  std::uint32_t snapshot = 0;  // the last that its worker had heard of when the step began
+  bool wants_value = false;    // the answer has the value after the update
+  std::uint32_t snapshot = 0;  // the last snapshot that its worker knew of when the step began
   Bytes optimizer;  // encode(OptimizerOptions); empty: the merged value replaces the stored one
   Compression compression = Compression::none;
   Bytes values;  // in that form
   // Instead of `values`: memory of the worker, which it leaves alone until the push is answered.
   std::span<const std::byte> lent;
   std::shared_ptr<const Loan> loan;  // if that memory is of another process
-  std::optional<Place> place;        // where it is, on the wire
+  std::optional<Place> place;        // where that memory is, on the wire
 
   std::span<const std::byte> content() const { return lent.empty() ? std::span(values) : lent; }
 };
 
-// As the known version of a pull: only waits, no value is sent.
+// As the known version of a pull: the pull only waits, and no value is sent.
 inline constexpr std::uint64_t any_version = std::numeric_limits<std::uint64_t>::max();
 
 struct Pull {
   std::uint64_t epoch = 0;
   SliceId slice;
   std::uint64_t clock = 0;          // the steps that the worker has pushed
-  std::uint64_t known_version = 0;  // its value is not sent again; 0: none
+  std::uint64_t known_version = 0;  // the value of this version is not sent again; 0: none
   bool operator==(const Pull&) const = default;
 };
 
 enum class AnswerKind : std::uint8_t {
   created = 1,     // INIT: the key is there
-  received = 2,    // PUSH: to be counted when the round closes; to be kept until then
-  counted = 3,     // PUSH: in the value, and stored by the replica
+  received = 2,    // PUSH: counted when the round closes; the worker keeps it until then
+  counted = 3,     // PUSH: part of the value, and stored by the replica
   late = 4,        // PUSH: its round was closed without it; dropped
-  not_finite = 5,  // PUSH: refused; its worker counts as absent from the round
+  not_finite = 5,  // PUSH: refused; the round is closed without its worker
   value = 6,       // PULL
   unchanged = 7,   // PULL: the version is the known one
-  // Nothing was done:
+  // Errors; nothing was done:
   other_epoch = 8,
   not_primary = 9,
   not_member = 10,
   unknown_key = 11,
   wrong_spec = 12,
   no_optimizer = 13,   // updates at each push need one
-  bad_optimizer = 14,  // unknown to the server, or hyper-parameters that cannot be
-  no_memory = 15,      // the value or the state of its optimizer is beyond the server's bound
+  bad_optimizer = 14,  // unknown to the server, or with invalid hyper-parameters
+  no_memory = 15,      // the value or its optimizer state would exceed the server's bound
   // To a worker that wants to take part; of no slice:
   other_settings = 16,  // SharedSettings
   name_taken = 17,      // by another process that takes part; to be tried again
@@ -135,20 +135,20 @@ struct Answer {
   // it has pushed nothing since it takes part.
   std::uint64_t step = 0;
   std::uint64_t version = 0;     // of the value: grows by one with each update
-  SharedBytes values;            // none, if the kind is without
+  SharedBytes values;            // null for kinds without a value
   std::string problem;           // one line, if it is an error
-  std::uint32_t snapshot = 0;    // the last that the server has heard of
+  std::uint32_t snapshot = 0;    // the last snapshot that the server knows of
   std::optional<Place> place{};  // instead of the values, on the wire
 };
 
-// How far a worker has pushed a slice: all steps below `next` are counted or left out.
+// How far a worker has pushed a slice: all steps below `next` have been counted or left out.
 struct Advance {
   MemberId worker;
   std::uint64_t next = 0;
   bool operator==(const Advance&) const = default;
 };
 
-// One update of a slice, as the replica repeats it.
+// One update of a slice, which the replica repeats.
 struct Forward {
   std::uint64_t epoch = 0;
   SliceId slice;
@@ -158,7 +158,7 @@ struct Forward {
   Bytes optimizer;
   double scale = 1;            // of the gradient
   std::uint32_t snapshot = 0;  // as in PUSH
-  Bytes gradient;              // merged, in the type that it is computed in; empty: none
+  Bytes gradient;              // the merged gradient in the type of the computation; empty: none
 };
 
 // Asks the replica whether it has this version, made in epoch `stamp`.
@@ -200,28 +200,28 @@ struct Want {
   bool operator==(const Want&) const = default;
 };
 
-// What the optimizer remembers of a slice: a worker saves it to a file, and places it from one.
+// The optimizer state of a slice: a worker saves it to a file, or loads it from one.
 struct StateMessage {
   enum class Kind : std::uint8_t {
-    ask = 1,    // worker: the state is wanted
-    place = 2,  // worker: the state is to be this one from now on
-    give = 3,   // server: the state
+    ask = 1,    // worker: asks for the state
+    place = 2,  // worker: replaces the state by this one
+    give = 3,   // server: replies with the state
   };
   std::uint64_t epoch = 0;
   SliceId slice;
   Kind kind = Kind::ask;
-  Bytes optimizer;          // encode(OptimizerOptions); empty: `ask`, or there was no update by one
+  Bytes optimizer;  // encode(OptimizerOptions); empty: `ask`, or no optimizer has updated the slice
   std::uint64_t steps = 0;  // updates so far
   Bytes state;              // OptimizerState::bytes()
   bool operator==(const StateMessage&) const = default;
 };
 
-// Of a worker, to every server: how many barriers of its program it has come to. Of a server: how
-// many all workers of the epoch have come to (barriers.h).
+// From a worker to every server: how many barriers of its program it has reached. From a server:
+// how many barriers all workers of the epoch have reached (barriers.h).
 struct Barrier {
   std::uint64_t epoch = 0;
   std::uint64_t count = 0;
-  bool waits = false;  // worker: at the last of them
+  bool waits = false;  // worker: waits at the last of them
   bool operator==(const Barrier&) const = default;
 };
 

@@ -34,7 +34,7 @@ Update pass_of(const OptimizerOptions& options) {
   return options.centered ? Update::rmsprop_centered_momentum : Update::rmsprop_momentum;
 }
 
-// Of update number `step`, from 1.
+// The factors of update number `step`, from 1.
 UpdateTerms terms_of(const OptimizerOptions& options, double scale, std::uint64_t step) {
   const auto number = static_cast<double>(step);
   UpdateTerms terms;

@@ -51,7 +51,7 @@ std::string_view name_of(OptimizerKind kind);
 OptimizerKind optimizer_kind(std::string_view name);
 // With the defaults of its kind.
 OptimizerOptions default_options(OptimizerKind kind);
-// What is wrong with the numbers, in words that name the option; none when nothing is.
+// What is wrong with the numbers, in a text that names the option; none when they are valid.
 std::optional<std::string> options_problem(const OptimizerOptions& options);
 
 // The byte form, little-endian:
@@ -63,21 +63,21 @@ std::optional<std::string> options_problem(const OptimizerOptions& options);
 inline constexpr std::size_t options_bytes = 96;
 using OptionsBytes = std::array<std::byte, options_bytes>;
 OptionsBytes encode(const OptimizerOptions& options);
-// None when the bytes are not the form of options without a problem.
+// None when the bytes are not the form of valid options.
 std::optional<OptimizerOptions> decode_options(std::span<const std::byte> bytes);
 
-// What an optimizer remembers of the elements of one slice: its updates so far, and up to three
-// arrays of fp32, or fp64 for fp64. Copyable. One thread at a time.
+// The state of an optimizer for the elements of one slice: the number of updates so far, and up to
+// three arrays of fp32 (fp64 for values in fp64). Copyable. One thread at a time.
 class OptimizerState {
  public:
-  OptimizerState() = default;  // of no optimizer
+  OptimizerState() = default;  // the state of no optimizer
   // Before the first update.
   OptimizerState(const OptimizerOptions& options, DType dtype, std::uint64_t elements);
-  // As steps() and bytes() gave it; none when there are too many or too few bytes.
+  // Restores what steps() and bytes() returned; none when the number of bytes is wrong.
   static std::optional<OptimizerState> restored(const OptimizerOptions& options, DType dtype,
                                                 std::uint64_t elements, std::uint64_t steps,
                                                 std::span<const std::byte> bytes);
-  // Of all arrays.
+  // The bytes of all arrays.
   static std::uint64_t bytes_of(const OptimizerOptions& options, DType dtype,
                                 std::uint64_t elements);
 
@@ -99,7 +99,8 @@ class OptimizerState {
 
 // One step of the optimizer: moves `values`, of `dtype`, by the gradient scale x `sum`, which has
 // elements of computed_in(dtype). The options may differ from those of the step before; a state of
-// another kind of optimizer begins anew. Throws std::invalid_argument for lengths that do not fit.
+// another kind of optimizer is replaced by an empty one. Throws std::invalid_argument for lengths
+// that do not fit.
 void apply_update(const OptimizerOptions& options, DType dtype, std::span<std::byte> values,
                   std::span<const std::byte> sum, double scale, OptimizerState& state);
 

@@ -1,4 +1,4 @@
-// Names, checks and bytes of what an optimizer is.
+// Names, checks and the byte form of OptimizerOptions.
 
 #include <algorithm>
 #include <boost/endian/conversion.hpp>
@@ -19,7 +19,7 @@ constexpr std::pair<OptimizerKind, std::string_view> optimizer_names[] = {
     {OptimizerKind::rmsprop, "rmsprop"},
 };
 
-// What a number may be.
+// The accepted range of a number.
 enum class Range { any, positive_or_zero, below_one };
 
 struct OptionField {

@@ -11,9 +11,9 @@
 
 namespace dpwa::kvstore {
 
-// Passes that need several steps take so many elements at a time: what a step leaves is in the
-// first-level cache for the next one. A multiple of 16, so that portions end with a word of two-bit
-// codes.
+// The number of elements that passes of several steps take at a time, so that the result of a step
+// is in the first-level cache for the next one. A multiple of 16, so that portions end with a word
+// of two-bit codes.
 inline constexpr std::size_t portion_elements = 1024;
 
 // Calls work(from, count) for every portion of `elements` elements.
@@ -38,8 +38,8 @@ class FloatPortion {
   }
   float& operator[](std::size_t i) { return values_[i]; }
 
-  // `count` elements at `from` as fp32: where they lie if they are fp32, else in this object. What
-  // exceeds fp32 becomes infinite.
+  // `count` elements from `from` on as fp32: a view of them if they are fp32, otherwise a copy in
+  // this object. Values beyond the range of fp32 become infinite.
   std::span<const std::byte> widen(DType dtype, const std::byte* from, std::size_t count) {
     if (dtype == DType::float32) return {from, count * sizeof(float)};
     if (dtype == DType::float64) {

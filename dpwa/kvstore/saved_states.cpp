@@ -38,7 +38,7 @@ class StateWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Reads on as long as there are bytes; afterwards everything is 0 or empty.
+// Reads while there are bytes; after that all results are 0 or empty.
 class StateReader {
  public:
   explicit StateReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -72,7 +72,7 @@ class StateReader {
   bool complete_ = true;
 };
 
-// None: the bytes are no range.
+// None when the bytes are not a range.
 std::optional<SavedRange> read_range(StateReader& reader, const OptimizerOptions& options) {
   SavedRange range;
   const auto kind = reader.number<std::uint8_t>();

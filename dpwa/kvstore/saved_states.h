@@ -13,7 +13,7 @@
 
 namespace dpwa::kvstore {
 
-// What an optimizer remembers of a run of elements of one key.
+// The optimizer state of a range of elements of one key.
 struct SavedRange {
   Key key;
   DType dtype = DType::float32;  // of the value
@@ -21,7 +21,7 @@ struct SavedRange {
   OptimizerState state;          // of elements.count elements
 };
 
-// The content of a file of optimizer states.
+// The content of a file with optimizer states.
 struct SavedStates {
   OptimizerOptions options;
   std::vector<SavedRange> ranges;
@@ -42,12 +42,12 @@ struct SavedStates {
 //             the arrays of the state, one after the other
 //  end  u32  CRC32C of all before it
 std::vector<std::byte> encode(const SavedStates& states);
-// The states, or what is wrong with the file in words.
+// The states, or a text that says what is wrong with the file.
 std::variant<SavedStates, std::string> decode_states(std::span<const std::byte> bytes);
 
-// The state of the elements `range` of `key`, from ranges that may be cut otherwise. A key or an
+// The state of the elements `range` of `key`, from ranges that may have other boundaries. A key or
 // element that is in none of them has not been updated yet. Throws std::invalid_argument that names
-// the key when its dtype is another one.
+// the key when its dtype differs.
 OptimizerState state_of_range(const SavedStates& states, const Key& key, DType dtype,
                               const ItemRange& range);
 

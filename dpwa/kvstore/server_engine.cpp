@@ -16,6 +16,20 @@ WatchOptions with_replicas(WatchOptions options, bool replicas) {
 template <typename Type, typename... Types>
 constexpr bool is_one_of = (std::is_same_v<Type, Types> || ...);
 
+// An epoch of another run without a snapshot, which these servers began again: a worker of the last
+// run takes it for WorkerEngine::RunOver.
+Epoch epoch_after(const Epoch& last, const std::vector<std::string>& begun_again) {
+  Epoch over;
+  over.number = over.run = last.number + 1;
+  over.servers = last.servers;
+  for (ServerEntry& server : over.servers) {
+    const bool again = std::ranges::count(begun_again, server.id.name) > 0;
+    if (again) ++server.id.incarnation;
+    server.state = again ? ServerState::up : ServerState::down;
+  }
+  return over;
+}
+
 }  // namespace
 
 ServerEngine::ServerEngine(const ServerOptions& options, const MemberId& self,
@@ -53,7 +67,7 @@ void ServerEngine::set_stock(std::vector<SnapshotId> held, bool had_complete) {
   stock_.listed = true;
   stock_.had_complete = had_complete;
   stock_.held = std::move(held);
-  beaten_ = TimePoint::min();  // the others wait for it
+  beaten_ = TimePoint::min();  // sends a beat at once: the others wait for it
 }
 
 void ServerEngine::load(const SnapshotId& from, std::vector<ShardEngine::Captured> slices) {
@@ -69,7 +83,7 @@ void ServerEngine::load(const SnapshotId& from, std::vector<ShardEngine::Capture
   beaten_ = TimePoint::min();
 }
 
-// What was loaded belongs to this epoch, or to none.
+// Loaded slices are used in this epoch or never.
 void ServerEngine::take_up_loaded() {
   auto slices = std::exchange(loaded_, {});
   const bool first = epoch().number == epoch().run;
@@ -89,7 +103,7 @@ void ServerEngine::take_up_loaded() {
 
 void ServerEngine::take_up_epoch(TimePoint now) {
   if (!epoch().has(self())) {
-    // One that has just started learns of the others first, and is taken in later.
+    // A server that has just started first learns of the others, and is taken in later.
     deposed_ = member_;
     return;
   }
@@ -120,6 +134,32 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
   return false;
 }
 
+bool ServerEngine::has_lost_values_of(const Epoch& epoch) const {
+  if (member_ || options_.shard.replicas || epoch.number <= this->epoch().number ||
+      !epochs_.fits(epoch))
+    return false;
+  const ServerEntry& entry = epoch.servers[*epoch.server(self().name)];
+  return entry.state == ServerState::up && entry.id.incarnation != self().incarnation;
+}
+
+// The old epoch is not installed: this server is before its first one.
+void ServerEngine::end_run(const MemberId& from, const Epoch& last, TimePoint now) {
+  if (last.number > ended_.number) ended_ = last;
+  const bool has_snapshot = !stock_.held.empty() || (stock_.loaded && stock_.loaded->number > 0);
+  const bool goes_on = has_snapshot && !watch_.others_are_in(ended_, now);
+  watch_.follow(goes_on ? ended_ : Epoch{}, now);
+  if (!stock_.listed || goes_on || last.server(from.name)) return;
+  outgoing_.push_back({from.name, 0, EpochNews{epoch_after(ended_, {self().name})}});
+}
+
+// Workers that wait for values that nobody has would wait for ever.
+void ServerEngine::tell_lost() {
+  const std::vector<std::string> lost = started_again();
+  if (lost.empty()) return;
+  for (const WorkerEntry& worker : epoch().workers)
+    outgoing_.push_back({worker.id.name, 0, EpochNews{epoch_after(epoch(), lost)}});
+}
+
 void ServerEngine::tell_passed() {
   for (const auto& [worker, count] : barriers_.take_passed(epoch())) {
     outgoing_.push_back({worker, 0, Barrier{epoch().number, count, false}});
@@ -140,8 +180,10 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
             shard_.passed_snapshot(from, content.snapshot);
           }
           epochs_.compare(from.name, content.epoch);
-        } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, EpochNews,
-                                       AskEpoch>) {
+        } else if constexpr (std::is_same_v<Content, EpochNews>) {
+          if (has_lost_values_of(content.epoch)) return end_run(from, content.epoch, now);
+          if (epochs_.receive(from, content, now)) take_up_epoch(now);
+        } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, AskEpoch>) {
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (std::is_same_v<Content, Barrier>) {
           epochs_.compare(from.name, content.epoch);
@@ -164,13 +206,14 @@ void ServerEngine::tick(TimePoint now) {
   shard_.tick(now);
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
+  tell_lost();
   for (const ServerEntry& server : epoch().servers) {
     if (server.id.name != self().name) outgoing_.push_back({server.id.name, 0, beat()});
   }
   if (epochs_.proposing()) return;
   const std::uint64_t before = epoch().number;
   if (auto next = watch_.successor(epoch(), beat(), now)) epochs_.propose(*std::move(next), now);
-  if (epoch().number != before) take_up_epoch(now);  // this server alone is the majority
+  if (epoch().number != before) take_up_epoch(now);  // this server alone was the majority
 }
 
 std::vector<Outgoing> ServerEngine::take() {

@@ -21,7 +21,6 @@ struct ServerOptions {
   WatchOptions watch;  // `replicas` is that of `shard`
   Duration beat = std::chrono::milliseconds(250);
   Duration retry = std::chrono::milliseconds(500);  // of a proposal without a majority
-  // The first epoch waits for set_stock() of all servers, and for load() of what start() says.
   bool snapshots = false;
   SharedSettings settings{};  // of the cluster file
 };
@@ -38,13 +37,13 @@ struct ServerOptions {
 class ServerEngine {
  public:
   // `servers`: all names, in the order of the cluster file. `self`: the name of one of them, and an
-  // incarnation that is higher than any that it had before.
+  // incarnation higher than any that it had before.
   ServerEngine(const ServerOptions& options, const MemberId& self,
                const std::vector<std::string>& servers, TimePoint now);
 
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
   void tick(TimePoint now);
-  // The process of this member has ended: a connection was refused, or reset.
+  // The process of this member has ended: a connection was refused or reset.
   void lost(const MemberId& member) { watch_.lost(member); }
   std::vector<Outgoing> take();
   bool deposed() const { return deposed_; }
@@ -57,13 +56,14 @@ class ServerEngine {
     return watch_.is_taken(worker, now);
   }
 
-  // Begins a snapshot (ShardEngine) on all servers; any of them may. Returns its number.
+  // Begins a snapshot (ShardEngine) on all servers. Any server may call it. Returns the number of
+  // the snapshot.
   std::uint32_t begin_snapshot() {
     shard_.announce_snapshot(shard_.snapshot() + 1);
     return shard_.snapshot();
   }
   std::vector<ShardEngine::Captured> take_captured() { return shard_.take_captured(); }
-  // For the other servers: the part of this one is on its disk, or was given up.
+  // Tells the other servers that the part of this one is on its disk, or was given up.
   void snapshot_over(std::uint32_t number, bool stored);
   std::uint32_t stored_everywhere() const { return watch_.stored_everywhere(epoch(), beat()); }
   std::uint32_t over_everywhere() const { return watch_.over_everywhere(epoch(), beat()); }
@@ -73,10 +73,16 @@ class ServerEngine {
   std::optional<MemberWatch::Start> start(TimePoint now) const {
     return watch_.start(epoch(), beat(), now);
   }
-  // The slices of this server, as that snapshot has them; once. They are its values from the first
-  // epoch on, unless that begins with another snapshot: then this incarnation ends (deposed()).
+  // The slices of this server in that snapshot; called once. They are its values from the first
+  // epoch on. If the first epoch begins with another snapshot, this incarnation ends (deposed()).
   void load(const SnapshotId& from, std::vector<ShardEngine::Captured> slices);
   bool loaded() const { return stock_.loaded.has_value(); }
+
+  // The run whose workers are still there, and in which a former process of this server had values
+  // that nobody else has; number 0: none. A new run begins with the newest snapshot of all servers.
+  // Where there is none, or another server is still in the old run, the workers are told that it is
+  // over.
+  const Epoch& ended() const { return ended_; }
 
   const Epoch& epoch() const { return epochs_.installed(); }
   const MemberId& self() const { return epochs_.self(); }
@@ -85,7 +91,7 @@ class ServerEngine {
   std::vector<std::string> started_again() const {
     return member_ ? std::vector<std::string>() : watch_.started_again(epoch());
   }
-  // Servers that are gone and were the only ones to have their slices.
+  // Servers that are gone and that alone had their slices.
   std::vector<std::string> missing(TimePoint now) const { return watch_.missing(epoch(), now); }
 
  private:
@@ -93,6 +99,9 @@ class ServerEngine {
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
   bool agrees(const MemberId& from, const Beat& beat);
+  bool has_lost_values_of(const Epoch& epoch) const;
+  void end_run(const MemberId& from, const Epoch& last, TimePoint now);
+  void tell_lost();
   void tell_passed();  // the workers whose barrier is passed
 
   const ServerOptions options_;
@@ -105,11 +114,12 @@ class ServerEngine {
   std::uint32_t stored_ = 0;
   std::uint32_t over_ = 0;
   Barriers barriers_;
-  bool member_ = false;  // of some epoch
+  bool member_ = false;  // it has been a member of an epoch
   bool deposed_ = false;
   std::optional<std::string> refusal_;
   std::map<std::string, std::uint64_t> refused_;  // incarnations, by name
   std::vector<std::string> complaints_;
+  Epoch ended_;
   TimePoint beaten_ = TimePoint::min();
   std::vector<Outgoing> outgoing_;
 };

@@ -45,7 +45,7 @@ std::optional<std::size_t> ShardEngine::backup_of(std::uint32_t home) const {
   return holders_of(epoch_, home, rules_.replicas).backup;
 }
 
-// Why the request of a worker cannot be looked at.
+// Why a request of a worker is refused before it is looked at.
 std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint64_t epoch) const {
   if (epoch != epoch_.number || epoch == 0) return AnswerKind::other_epoch;
   const WorkerEntry* worker = epoch_.worker(from.name);
@@ -76,7 +76,7 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
       held.snapshots.clear();
       continue;
     }
-    // What the last epoch left open counts as stored once the new backup has it.
+    // Updates that the last epoch left open count as stored once the new backup has them.
     const std::uint64_t round_before =
         held.primary ? acknowledged_clock(held, held.round) : std::uint64_t{0};
     held.pending.clear();
@@ -98,6 +98,13 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   continue_sync(now);
 }
 
+std::size_t ShardEngine::waiting_inits(const std::string& worker) const {
+  return static_cast<std::size_t>(std::ranges::count_if(inits_, [&](const auto& each) {
+    return std::ranges::any_of(each.second,
+                               [&](const auto& init) { return init.waiter.worker == worker; });
+  }));
+}
+
 void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message, TimePoint now) {
   const SliceId& id = message.slice;
   if (const auto kind = obstacle(from, message.epoch)) return refuse(from.name, tag, id, *kind, 0);
@@ -106,13 +113,13 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
     return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
                   "key " + id.key.text() + " of worker " + from.name + " " + *problem);
   }
-  const auto cuts = cut_into_slices(id.key, message.spec.elements(),
-                                    static_cast<std::uint32_t>(epoch_.servers.size()));
-  if (id.index >= cuts.size()) {
+  const auto found_slice = slice_at(id.key, message.spec.elements(),
+                                    static_cast<std::uint32_t>(epoch_.servers.size()), id.index);
+  if (!found_slice) {
     return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
                   "key " + id.key.text() + " has no slice " + std::to_string(id.index));
   }
-  const Slice& slice = cuts[id.index];
+  const Slice& slice = *found_slice;
   if (!is_primary(slice.server)) return refuse(from.name, tag, id, AnswerKind::not_primary, 0);
 
   const Waiter waiter{from.name, tag, AnswerKind::created, 0, false};
@@ -124,9 +131,14 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   if (const auto found = slices_.find(id); found != slices_.end()) {
     Held& held = found->second;
     if (held.spec != message.spec) return refuse_spec(held.spec, waiter, message.spec);
-    if (held.pending.empty()) return answer(*found, waiter);
-    held.pending.back().waiters.push_back(waiter);
-    return;
+    return answer_once_stored(*found, waiter);
+  }
+  if (!inits_.contains(id) && waiting_inits(from.name) >= most_waiting_inits) {
+    return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
+                  "key " + id.key.text() + ", worker " + from.name + ": " +
+                      std::to_string(most_waiting_inits) +
+                      " of its keys wait for the values of worker " +
+                      epoch_.workers.front().id.name);
   }
   auto& waiting = inits_[id];
   std::erase_if(waiting, [&](const auto& each) { return each.waiter.worker == from.name; });
@@ -228,7 +240,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& m
                                                 from.name + ": no such key was initialised");
   }
   if (!is_primary(found->second.home)) return refused(AnswerKind::not_primary);
-  // Sent again: the earlier one was lost, or is still waiting.
+  // A request that was sent again: the earlier one was lost, or still waits.
   std::erase_if(found->second.pulls,
                 [&](const PullWaiter& pull) { return pull.worker == from && pull.tag == tag; });
   const auto waiting = std::ranges::count(found->second.pulls, from, &PullWaiter::worker);

@@ -14,6 +14,7 @@
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/kvstore/slice_state.h"
 #include "dpwa/kvstore/slices.h"
+#include "dpwa/kvstore/store_type.h"
 
 namespace dpwa::kvstore {
 
@@ -33,17 +34,17 @@ struct ShardRules {
   // 2013). So its worker goes on only while no other is more than `staleness` steps behind.
   std::uint64_t staleness = 0;
   bool replicas = false;
-  // After which a replica that has not answered is asked again.
+  // How long a replica may be silent before it is asked again.
   Duration resend = std::chrono::milliseconds(500);
   std::size_t syncs_at_once = 16;  // slices that are compared or copied together
-  // Of one server: values, the state of optimizers and one sum for each slice, replicas included.
-  // A key or an optimizer beyond it is refused; replicas never are. 0: no bound.
+  // The most bytes of one server: values, optimizer states and one sum for each slice, replicas
+  // included. A key or an optimizer that would exceed it is refused; a replica never is. 0: no
+  // bound.
   std::uint64_t memory_bytes = 0;
 };
 
-enum class StoreType : std::uint8_t { dist_sync, dist_async, dist_ssp };
-// `staleness`: of dist_ssp; of the others it is given by the type.
-ShardRules rules_of(StoreType type, std::uint64_t staleness = 0, bool replicas = false);
+// The rules of one of the types dist_*. `staleness`: of dist_ssp; the other types imply theirs.
+ShardRules rules_of(KvstoreType type, std::uint64_t staleness = 0, bool replicas = false);
 
 struct ShardCounts {
   std::uint64_t updates = 0;
@@ -52,32 +53,34 @@ struct ShardCounts {
   std::uint64_t not_finite = 0;
 };
 
-// Of one worker and one slice: pushes whose rounds are open, and pulls that wait. WorkerEngine has
-// one push and its window of pulls under way; further ones are refused.
+// The most pushes with open rounds, and the most waiting pulls, of one worker for one slice. More
+// are refused. WorkerEngine has one push and its window of pulls under way.
 inline constexpr std::size_t most_open_rounds = 16;
 inline constexpr std::size_t most_waiting_pulls = 64;
+// Of one worker: keys without a value that it has initialised, and the first worker has not.
+inline constexpr std::size_t most_waiting_inits = 1024;
 
 // The slices of one server: which pushes count, when a round closes, what a pull waits for, and
 // what the replica has to store first. A push is acknowledged, and a pull sees it as done, after
 // the replica has it. Pure: time is an argument, messages go out through take(). One owner, one
 // thread.
 //
-// A server that is no longer a member, or is one under a new incarnation, begins with a new engine.
+// A server that is no longer a member, or returns with a new incarnation, begins with a new engine.
 class ShardEngine {
  public:
   ShardEngine(const ShardRules& rules, std::string name);
 
-  // Answers to requests of an earlier epoch that are still owed are dropped: the workers ask again.
+  // Requests of an earlier epoch that have no answer yet are dropped: the workers send them again.
   void install(const Epoch& epoch, TimePoint now);
   const Epoch& epoch() const { return epoch_; }
 
-  // Messages of workers; `tag` comes back with the answer. The memory that a push lends has to stay
-  // as it is until the push is counted, late or refused, or a pull beyond its step is answered.
+  // Messages of workers; the answer has the same `tag`. The memory that a push lends must not
+  // change until the push is counted, late or refused, or a pull beyond its step is answered.
   void receive(const MemberId& from, std::uint64_t tag, Init message, TimePoint now);
   void receive(const MemberId& from, std::uint64_t tag, Push message, TimePoint now);
   void receive(const MemberId& from, std::uint64_t tag, const Pull& message, TimePoint now);
   void receive(const MemberId& from, std::uint64_t tag, const StateMessage& message, TimePoint now);
-  // Of the other server that has the slice.
+  // Messages of the other server that has the slice.
   void receive(const MemberId& from, Forward message, TimePoint now);
   void receive(const MemberId& from, const Sync& message, TimePoint now);
   void receive(const MemberId& from, Copy message, TimePoint now);
@@ -87,25 +90,28 @@ class ShardEngine {
 
   std::vector<Outgoing> take() { return std::exchange(outgoing_, {}); }
 
-  // For the beat: the highest step that a worker pushes next, and the servers that are filled.
+  // For the beat: the highest step that a worker pushes next, and the servers that have been
+  // filled.
   std::uint64_t clock() const { return clock_; }
   std::vector<std::uint16_t> filled() const;
 
   // --- snapshots
-  // A snapshot is a cut through the steps: of each worker it has all pushes up to some step, in all
-  // slices of all servers, and none after it. No server or worker waits for it. A worker hears of
-  // its number with the answers, and states with each push the last number that it had heard of
-  // when the step began (Lai and Yang, "On distributed snapshots", 1987); the pushes before that
-  // step belong to the snapshot, also those that a server sees after the push of a faster worker.
-  // With merged pushes a round belongs to it unless one of its workers had heard of it.
+  // A snapshot is a cut through the steps: it has all pushes of each worker up to some step, in all
+  // slices of all servers, and none after it. No server or worker waits for it. A worker learns the
+  // number of the snapshot from answers. With each push it states the last number that it knew of
+  // when the step began (Lai and Yang, "On distributed snapshots", 1987). The pushes before that
+  // step belong to the snapshot, even if a server receives them after the push of a faster worker.
+  // With merged pushes a round belongs to the snapshot unless one of its workers knew of the
+  // snapshot.
   //
-  // A slice that nobody pushes is captured once each worker has said that all its pushes from
-  // before the snapshot are acknowledged.
+  // A slice without pushes is captured once each worker has said that all its pushes from before
+  // the snapshot are acknowledged.
   //
-  // A slice whose primary is replaced meanwhile is not captured: the snapshot stays incomplete, and
-  // another one, with a higher number, has to be begun.
+  // A slice whose primary is replaced meanwhile is not captured. The snapshot then stays
+  // incomplete, and another one with a higher number has to be begun.
   void announce_snapshot(std::uint32_t number);
-  // Every push of this worker that states an earlier snapshot is acknowledged; no more follow.
+  // All pushes of this worker that state an earlier snapshot have been acknowledged, and no more
+  // follow.
   void passed_snapshot(const MemberId& worker, std::uint32_t number);
   std::uint32_t snapshot() const { return snapshot_; }
   struct Captured {
@@ -128,10 +134,10 @@ class ShardEngine {
   };
   std::optional<View> view(const SliceId& slice) const;
   std::size_t size() const { return slices_.size(); }
-  std::size_t primaries() const;  // of them: those that workers find here
-  // That memory_bytes bounds.
+  std::size_t primaries() const;  // the number of those that workers find here
+  // The bytes that memory_bytes bounds.
   std::uint64_t bytes() const;
-  // The slices that workers find here and that no other server has stored, where one should.
+  // The number of slices that workers find here and whose replica is not stored on another server.
   std::size_t without_replica() const;
 
  private:
@@ -148,25 +154,25 @@ class ShardEngine {
     std::shared_ptr<const Loan> loan;  // null: memory of this process
     bool intact() const { return !loan || loan->intact(); }
   };
-  // The pushes for one step that is not closed.
+  // The pushes for one step whose round is open.
   struct Round {
     std::set<MemberId> counted;
     std::set<MemberId> absent;
-    Bytes sum;           // of the contributions that are not lent; empty: there is none
-    bool finite = true;  // the sum: its parts are
+    Bytes sum;           // sum of the contributions that are not lent; empty: none
+    bool finite = true;  // whether the parts of `sum` are finite
     std::vector<Lent> lent;
-    double weight = 0;  // of all in `sum`
+    double weight = 0;  // the weights of all contributions in `sum`
     Merge merge = Merge::sum;
-    std::string leader;  // the first of the workers by name: its optimizer is used
+    std::string leader;  // the first worker by name; its optimizer is used
     Bytes optimizer;
-    std::uint32_t snapshot = 0;  // the last that one of its workers had heard of
+    std::uint32_t snapshot = 0;  // the last snapshot that one of its workers knew of
     std::vector<Waiter> waiters;
 
     bool has(const MemberId& worker) const {
       return counted.contains(worker) || absent.contains(worker);
     }
   };
-  // An update that the replica has not stored.
+  // An update that the replica has not stored yet.
   struct Pending {
     std::uint64_t version = 0;
     std::uint64_t round_before = 0;
@@ -187,14 +193,14 @@ class ShardEngine {
     ValueSpec spec;
     std::uint32_t home = 0;
     std::size_t elements = 0;
-    std::map<std::string, Advance> acknowledged;  // `clocks`, as the replica knows them
+    std::map<std::string, Advance> acknowledged;  // `clocks` as the replica has them
     // --- as primary
-    bool primary = false;  // it was one in the last epoch
+    bool primary = false;  // it was the primary in the last epoch
     std::map<std::uint64_t, Round> rounds;
     std::vector<Pending> pending;
     std::vector<PullWaiter> pulls;
     std::optional<Capture> capture;               // a snapshot to which pushes may still belong
-    std::map<MemberId, std::uint32_t> snapshots;  // that each worker had heard of at its last push
+    std::map<MemberId, std::uint32_t> snapshots;  // that each worker stated with its last push
     std::pair<MemberId, std::uint64_t> placed;    // the last state: by whom, and its tag
     Backup backup = Backup::unsynced;
     TimePoint asked{};  // when the backup was asked last
@@ -206,8 +212,9 @@ class ShardEngine {
 
   // --- admission of requests (shard_engine.cpp)
   std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch) const;
-  // Why the server cannot hold so much more; none: it can.
+  // Why the server cannot hold so many more bytes; none: it can.
   std::optional<std::string> shortage(std::uint64_t more_bytes) const;
+  std::size_t waiting_inits(const std::string& worker) const;
   bool is_primary(std::uint32_t home) const;
   std::optional<std::size_t> backup_of(std::uint32_t home) const;
   void refuse(const std::string& to, std::uint64_t tag, const SliceId& slice, AnswerKind kind,
@@ -216,7 +223,9 @@ class ShardEngine {
   void send(const std::string& to, std::uint64_t tag, Message message);
 
   // --- rounds and updates (shard_rounds.cpp)
-  // A push that has been counted: answered once the last update before now is acknowledged.
+  // Answered once the last update before now is acknowledged.
+  void answer_once_stored(Entry& entry, const Waiter& waiter);
+  // A push that has been counted.
   void answer_duplicate(Entry& entry, const Waiter& waiter);
   void push_merged(Entry& entry, const MemberId& from, std::uint64_t tag, Push message,
                    TimePoint now);
@@ -234,7 +243,7 @@ class ShardEngine {
   std::uint64_t progress(const Held& held, const WorkerEntry& worker) const;
   // With which step of this slice the worker goes on, or begins.
   std::uint64_t step_for(const Held& held, const std::string& worker) const;
-  // The lowest step that a live worker has still to push, of what is acknowledged.
+  // The lowest step that a live worker still has to push, counting acknowledged pushes only.
   std::uint64_t acknowledged_clock(const Held& held, std::uint64_t round) const;
   void update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now);
   void apply(Held& held, const Forward& change, Bytes* spare = nullptr);
@@ -259,16 +268,16 @@ class ShardEngine {
   const ShardRules rules_;
   const std::string name_;
   Epoch epoch_;
-  std::uint32_t self_ = 0;  // place among the servers
+  std::uint32_t self_ = 0;  // index among the servers
   Slices slices_;
   struct WaitingInit {
     Waiter waiter;
     ValueSpec spec;  // of its worker
   };
-  std::map<SliceId, std::vector<WaitingInit>> inits_;  // of slices that no one has created
+  std::map<SliceId, std::vector<WaitingInit>> inits_;  // of slices that have not been created
   std::set<SliceId> to_sync_;  // whose backup has not been asked in this epoch
   std::size_t syncing_ = 0;
-  bool all_synced_ = false;  // at some time in this epoch the backups had everything
+  bool all_synced_ = false;  // in this epoch the backups have had everything at some time
   std::uint64_t clock_ = 0;
   ShardCounts counts_;
   std::uint32_t snapshot_ = 0;

@@ -5,7 +5,8 @@
 namespace dpwa::kvstore {
 
 // Whether an update of this slice is acknowledged only after the backup has it. While a server is
-// filled, that holds for the slices that it was sent, and for all from the moment it has them.
+// being filled, this holds for the slices that it has been sent, and for all slices once it has
+// them all.
 bool ShardEngine::must_store(const Held& held) const {
   const auto backup = backup_of(held.home);
   if (!backup) return false;
@@ -114,6 +115,8 @@ void ShardEngine::receive(const MemberId& from, Forward message, TimePoint) {
                     message.version <= found->second.version + 1;
   if (!fits) return send(from.name, 0, Want{epoch_.number, message.slice});
   Held& held = found->second;
+  const std::size_t bytes = held.elements * size_of(computed_in(held.spec.dtype));
+  if (!message.gradient.empty() && message.gradient.size() != bytes) return;
   if (message.version == held.version + 1) apply(held, message);
   send(from.name, 0, Stored{epoch_.number, message.slice, held.version});
 }
@@ -125,7 +128,7 @@ void ShardEngine::receive(const MemberId& from, const Sync& message, TimePoint) 
   Held& held = found->second;
   if (!from_primary(from, message.epoch, held.home)) return;
   if (held.version == message.version && held.stamp == message.stamp) held.compared = true;
-  // Compared before, and updated since: an old message.
+  // The slice was compared before and has been updated since: an old message.
   if (!held.compared || held.version < message.version) {
     return send(from.name, 0, Want{epoch_.number, message.slice});
   }
@@ -133,10 +136,11 @@ void ShardEngine::receive(const MemberId& from, const Sync& message, TimePoint) 
 }
 
 void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
-  const auto cuts = cut_into_slices(message.slice.key, message.spec.elements(),
-                                    static_cast<std::uint32_t>(epoch_.servers.size()));
-  if (message.slice.index >= cuts.size()) return;
-  const Slice& slice = cuts[message.slice.index];
+  const auto found =
+      slice_at(message.slice.key, message.spec.elements(),
+               static_cast<std::uint32_t>(epoch_.servers.size()), message.slice.index);
+  if (!found) return;
+  const Slice& slice = *found;
   if (!from_primary(from, message.epoch, slice.server)) return;
   const SliceId id = message.slice;
   const ValueSpec spec = message.spec;
@@ -146,7 +150,7 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
   if (!held.compared || held.version < state->version) {
     held = {};
     static_cast<SliceState&>(held) = *std::move(state);
-    // A memory of its own: the sender goes on with the other.
+    // Copies the values: the sender goes on using its own.
     held.values = std::make_shared<Bytes>(*held.values);
     held.spec = spec;
     held.home = slice.server;

@@ -19,7 +19,7 @@ bool is_finite_as(std::span<const std::byte> values, Bits exponent) {
   return found == 0;
 }
 
-// Of fp32 and fp64.
+// For values of fp32 and fp64.
 bool is_finite(DType dtype, std::span<const std::byte> values) {
   return dtype == DType::float64 ? is_finite_as<std::uint64_t>(values, 0x7ff0'0000'0000'0000U)
                                  : is_finite_as<std::uint32_t>(values, 0x7f80'0000U);
@@ -27,13 +27,13 @@ bool is_finite(DType dtype, std::span<const std::byte> values) {
 
 }  // namespace
 
-ShardRules rules_of(StoreType type, std::uint64_t staleness, bool replicas) {
+ShardRules rules_of(KvstoreType type, std::uint64_t staleness, bool replicas) {
   ShardRules rules;
   rules.replicas = replicas;
-  rules.staleness = type == StoreType::dist_async  ? unbounded_staleness
-                    : type == StoreType::dist_sync ? 0
-                                                   : staleness;
-  rules.merged = rules.staleness == 0;
+  rules.staleness = type == KvstoreType::dist_async  ? unbounded_staleness
+                    : type == KvstoreType::dist_sync ? 0
+                                                     : staleness;
+  rules.merged = merges(type, staleness);
   return rules;
 }
 
@@ -43,11 +43,22 @@ std::uint64_t ShardEngine::next_of(const std::map<std::string, Advance>& clocks,
   return found != clocks.end() && found->second.worker == worker ? found->second.next : 0;
 }
 
-void ShardEngine::answer_duplicate(Entry& entry, const Waiter& waiter) {
-  ++counts_.duplicates;
+void ShardEngine::answer_once_stored(Entry& entry, const Waiter& waiter) {
   auto& pending = entry.second.pending;
   if (pending.empty()) return answer(entry, waiter);
+  // Sent again while it waits, so it has one answer: the list stays short.
+  for (Pending& each : pending) {
+    std::erase_if(each.waiters, [&](const Waiter& other) {
+      return other.worker == waiter.worker && other.kind == waiter.kind &&
+             other.step == waiter.step;
+    });
+  }
   pending.back().waiters.push_back(waiter);
+}
+
+void ShardEngine::answer_duplicate(Entry& entry, const Waiter& waiter) {
+  ++counts_.duplicates;
+  answer_once_stored(entry, waiter);
 }
 
 void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t tag, Push message,
@@ -90,8 +101,8 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
   close_rounds(entry, now);
 }
 
-// One that is not finite must leave the sum as it is. Where part and sum have one type, that takes
-// one pass, and another one only for what is not finite.
+// A part that is not finite must not change the sum. If part and sum have the same type, this takes
+// one pass, and a second one only for parts that are not finite.
 bool ShardEngine::add_owned(const Held& held, Round& round, Push& message) {
   const DType dtype = held.spec.dtype;
   const Contribution part{message.compression, message.values, message.weight};
@@ -123,7 +134,7 @@ bool ShardEngine::add_owned(const Held& held, Round& round, Push& message) {
   return true;
 }
 
-// False: it is not finite. A lent one is judged with its round.
+// Returns false when the part is not finite. A lent part is checked when its round closes.
 bool ShardEngine::add(const Held& held, Round& round, const MemberId& from, Push message) {
   const Contribution values{message.compression, message.content(), message.weight};
   if (!message.lent.empty()) {
@@ -141,7 +152,7 @@ bool ShardEngine::add(const Held& held, Round& round, const MemberId& from, Push
   return true;
 }
 
-// The step that this worker pushes next, as far as this slice knows.
+// The step that this worker pushes next, by what this slice has received.
 std::uint64_t ShardEngine::progress(const Held& held, const WorkerEntry& worker) const {
   std::uint64_t next = std::max(worker.first_step, next_of(held.clocks, worker.id));
   if (rules_.merged) next = std::max(next, held.round);
@@ -151,8 +162,8 @@ std::uint64_t ShardEngine::progress(const Held& held, const WorkerEntry& worker)
   return next;
 }
 
-// Its own steps so far. A worker that has pushed nothing begins where the others are: with the
-// round that is open, or with the step of the slowest of them.
+// The steps of the worker so far. A worker that has pushed nothing begins where the others are:
+// with the open round, or with the step of the slowest worker.
 std::uint64_t ShardEngine::step_for(const Held& held, const std::string& worker) const {
   const WorkerEntry* const self = epoch_.worker(worker);
   if (self == nullptr) return 0;
@@ -176,12 +187,12 @@ void ShardEngine::close_rounds(Entry& entry, TimePoint now) {
   while (!held.rounds.empty() && held.rounds.begin()->first < target) {
     close(entry, held.rounds.begin()->first, now);
   }
-  // Steps that nobody pushes: all workers came later.
+  // Skips steps that no worker pushes because all workers joined later.
   held.round = std::max(held.round, target);
   serve_pulls(entry);
 }
 
-// Every live worker has pushed this step, or is past it.
+// Whether every live worker has pushed this step or a later one.
 void ShardEngine::close(Entry& entry, std::uint64_t step, TimePoint now) {
   Held& held = entry.second;
   held.round = std::max(held.round, step);
@@ -197,14 +208,14 @@ void ShardEngine::close(Entry& entry, std::uint64_t step, TimePoint now) {
   update(entry, std::move(change), std::move(round.waiters), now);
 }
 
-// Whether a sum is finite is known with the sum, so lent parts are looked at one by one only when
-// it is not.
+// The sum shows whether all lent parts are finite, so they are checked one by one only when it is
+// not.
 Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
   const DType dtype = held.spec.dtype;
   const std::size_t bytes = held.elements * size_of(computed_in(dtype));
   Bytes total;
   double weight = round.weight;
-  // A mean over nothing: no worker had a gradient.
+  // A mean of nothing: no worker had a gradient.
   const auto is_nothing = [&] { return round.merge == Merge::mean && weight == 0; };
   if (round.lent.empty() && !round.counted.empty()) {
     scale = round.merge == Merge::mean && weight > 0 ? 1 / weight : 1;
@@ -227,7 +238,7 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
     Bytes alone(bytes);
     return !add_up(dtype, alone, {&part.values, 1});
   };
-  // Parts that are finite, and their sum is not: no update.
+  // The parts are finite but their sum is not: no update.
   bool looked = false;
   while (!round.counted.empty()) {
     const bool finite = add_lent();
@@ -322,7 +333,7 @@ void ShardEngine::serve_pulls(Entry& entry) {
   auto& [id, held] = entry;
   const std::uint64_t done = acknowledged_clock(held, held.round);
   std::erase_if(held.pulls, [&](const PullWaiter& pull) {
-    // All pushes of steps below this have to be in the value.
+    // The value has to include all pushes of steps below this.
     const std::uint64_t needed = pull.clock > rules_.staleness ? pull.clock - rules_.staleness : 0;
     if (done < needed) return false;
     const bool unchanged = pull.known_version == held.version || pull.known_version == any_version;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <stdexcept>
 
 #include "dpwa/kvstore/shard_engine.h"
 
@@ -18,7 +19,7 @@ void ShardEngine::passed_snapshot(const MemberId& worker, std::uint32_t number) 
   capture_untouched();
 }
 
-// Whether this worker will push nothing more of before this snapshot.
+// Whether this worker has no more pushes from before this snapshot.
 bool ShardEngine::is_past(const Held& held, const MemberId& worker, std::uint32_t number) const {
   const auto told = passed_.find(worker);
   if (told != passed_.end() && told->second >= number) return true;
@@ -26,8 +27,8 @@ bool ShardEngine::is_past(const Held& held, const MemberId& worker, std::uint32_
   return pushed != held.snapshots.end() && pushed->second >= number;
 }
 
-// Slices that no push from after the snapshot has changed are as the snapshot needs them once all
-// workers are past it, and captures under way are complete.
+// Once all workers are past the snapshot, slices that no later push has changed are in the state
+// that the snapshot needs, and captures under way are complete.
 void ShardEngine::capture_untouched() {
   if (snapshot_ == 0 || epoch_.number == 0) return;
   const bool all_past = std::ranges::all_of(epoch_.workers, [&](const WorkerEntry& worker) {
@@ -46,13 +47,14 @@ void ShardEngine::capture_untouched() {
   }
 }
 
-// Before an update that belongs after snapshot `number`. An older one that is not complete ends.
+// Called before an update that does not belong to snapshot `number`. An older capture that is not
+// complete ends.
 void ShardEngine::begin_capture(Held& held, std::uint32_t number) {
   held.capture = Capture{number, static_cast<const SliceState&>(held)};
 }
 
-// An update was made. One of a push from before the snapshot belongs to it, too, although others
-// were faster.
+// Called after an update. An update by a push from before the snapshot belongs to the snapshot,
+// even if later pushes of faster workers came first.
 void ShardEngine::capture(Entry& entry, const Forward& change) {
   auto& [id, held] = entry;
   if (!rules_.merged) {
@@ -66,8 +68,8 @@ void ShardEngine::capture(Entry& entry, const Forward& change) {
   end_capture(entry);
 }
 
-// It is complete when no worker will push for a step before it. Rounds are closed in their order,
-// so with merged pushes that is at once.
+// A capture is complete when no worker has more pushes from before the snapshot. Rounds close in
+// order, so with merged pushes it is complete at once.
 void ShardEngine::end_capture(Entry& entry) {
   auto& [id, held] = entry;
   if (!held.capture) return;
@@ -81,8 +83,9 @@ void ShardEngine::end_capture(Entry& entry) {
 
 void ShardEngine::restore(const SliceId& slice, const ValueSpec& spec, std::uint32_t servers,
                           SliceState state) {
-  const auto cuts = cut_into_slices(slice.key, spec.elements(), servers);
-  const Slice& cut = cuts.at(slice.index);
+  const auto found = slice_at(slice.key, spec.elements(), servers, slice.index);
+  if (!found) throw std::out_of_range("key " + slice.key.text() + " has no such slice");
+  const Slice& cut = *found;
   Held& held = slices_[slice];
   static_cast<SliceState&>(held) = std::move(state);
   held.spec = spec;

@@ -5,6 +5,7 @@
 namespace dpwa::kvstore {
 
 // The state of the optimizer of a slice, for a worker that saves it, or from one that loads it.
+// With kvstore.update: worker a worker places the value behind it, too.
 void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMessage& message,
                           TimePoint now) {
   const auto refused = [&](AnswerKind kind, std::string problem = {}) {
@@ -30,7 +31,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   }
 
   Waiter waiter{from.name, tag, AnswerKind::counted, 0, false};
-  // Sent again: it was placed, and there may have been updates since.
+  // A message that was sent again: the state was placed, and there may have been updates since.
   if (held.placed == std::pair(from, tag)) return answer_duplicate(*found, waiter);
   const auto options = decode_options(message.optimizer);
   if (!options) {
@@ -38,19 +39,25 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
                    who + "the optimizer is unknown to this server, or its options are not sound");
   }
   const DType dtype = held.spec.dtype;
-  auto state =
-      OptimizerState::restored(*options, dtype, held.elements, message.steps, message.state);
-  if (!state) {
+  const std::uint64_t state_bytes = OptimizerState::bytes_of(*options, dtype, held.elements);
+  const std::uint64_t value_bytes = held.elements * size_of(dtype);
+  const bool has_value = message.state.size() == state_bytes + value_bytes;
+  if (!has_value && message.state.size() != state_bytes) {
     return refused(AnswerKind::wrong_spec,
                    who + "a state of " + std::to_string(message.state.size()) +
                        " bytes, where that of " + std::string(name_of(options->kind)) + " has " +
-                       std::to_string(OptimizerState::bytes_of(*options, dtype, held.elements)));
+                       std::to_string(state_bytes) + ", and with the value " +
+                       std::to_string(state_bytes + value_bytes));
   }
+  const std::span<const std::byte> content = message.state;
   const std::uint64_t has = held.optimizer->bytes().size();
-  const auto why = message.state.size() > has ? shortage(message.state.size() - has) : std::nullopt;
+  const auto why = state_bytes > has ? shortage(state_bytes - has) : std::nullopt;
   if (why) return refused(AnswerKind::no_memory, who + *why);
-  held.optimizer = std::make_shared<OptimizerState>(*std::move(state));
+  held.optimizer = std::make_shared<OptimizerState>(*OptimizerState::restored(
+      *options, dtype, held.elements, message.steps, content.first(state_bytes)));
   held.optimizer_options = message.optimizer;
+  // Others may still read the one before.
+  if (has_value) held.values = std::make_shared<Bytes>(dpwa::copy_of(content.subspan(state_bytes)));
   held.placed = {from, tag};
   ++held.version;
   held.stamp = epoch_.number;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "dpwa/kvstore/values.h"
@@ -38,10 +39,8 @@ struct Slice {
 //                                   which the last of each part may be smaller.
 // At least one slice: a value without elements has an empty one.
 std::vector<Slice> cut_into_slices(const Key& key, std::uint64_t elements, std::uint32_t servers);
-
-// The server that has the replica of the slices of `server`.
-constexpr std::uint32_t replica_of(std::uint32_t server, std::uint32_t servers) {
-  return (server + 1) % servers;
-}
+// The one of this number; none: there are not so many. Takes no memory, whatever the size is.
+std::optional<Slice> slice_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
+                              std::uint32_t index);
 
 }  // namespace dpwa::kvstore

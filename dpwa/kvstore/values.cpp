@@ -41,7 +41,7 @@ std::optional<std::string> spec_problem(const ValueSpec& spec) {
   try {
     if (spec.elements() <= max_snapshot_bytes / size_of(spec.dtype)) return std::nullopt;
   } catch (const std::invalid_argument&) {
-    // More elements than any value has bytes.
+    // More elements than the most bytes of a value.
   }
   return "has more than 2^48 bytes";
 }

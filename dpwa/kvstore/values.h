@@ -13,7 +13,7 @@
 
 namespace dpwa::kvstore {
 
-// Of a key that is text, in bytes; the bound of a tensor's name.
+// The most bytes of a key that is text: as for the name of a tensor.
 inline constexpr std::size_t max_key_bytes = max_tensor_name_bytes;
 
 // The name of a value: an integer or a text, as in MXNet. The keys of one store are all of one
@@ -32,8 +32,8 @@ class Key {
   const std::string& name() const { return std::get<std::string>(value_); }  // if not
   // For a line of a log: 3 or 'fc1.weight'.
   std::string text() const;
-  // FNV-1a of the text, or of the eight little-endian bytes of the number: the same on every
-  // machine, for it decides which server has the key.
+  // FNV-1a of the text, or of the eight little-endian bytes of the number. It is the same on every
+  // machine, because it decides which server has the key.
   std::uint64_t hash() const;
 
   auto operator<=>(const Key&) const = default;
@@ -44,7 +44,7 @@ class Key {
 };
 
 // What is wrong with a key: a text that is empty, longer than max_key_bytes, not UTF-8 or with
-// control characters; none when nothing is.
+// control characters. None when the key is valid.
 std::optional<std::string> key_problem(const Key& key);
 
 // The values that a store may hold.
@@ -56,7 +56,7 @@ constexpr DType computed_in(DType dtype) {
   return dtype == DType::float64 ? DType::float64 : DType::float32;
 }
 
-// Type and shape of the value of a key. They are those of its first init() and never change.
+// Type and shape of the value of a key. The first init() sets them, and they never change.
 struct ValueSpec {
   DType dtype = DType::float32;
   std::vector<std::uint64_t> shape;
@@ -70,8 +70,8 @@ struct ValueSpec {
   bool operator==(const ValueSpec&) const = default;
 };
 
-// What is wrong with it: a type that no store holds, more than max_rank dimensions, more bytes than
-// max_snapshot_bytes; none when nothing is.
+// What is wrong with the spec: a type that no store holds, more than max_rank dimensions, more
+// bytes than max_snapshot_bytes. None when it is valid.
 std::optional<std::string> spec_problem(const ValueSpec& spec);
 
 }  // namespace dpwa::kvstore

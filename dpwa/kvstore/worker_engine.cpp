@@ -20,7 +20,7 @@ WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
 
 void WorkerEngine::join() {
   joins_ = true;
-  beaten_ = TimePoint::min();  // at the next tick
+  beaten_ = TimePoint::min();  // sends a beat at the next tick
 }
 
 void WorkerEngine::leave() {
@@ -29,7 +29,7 @@ void WorkerEngine::leave() {
 }
 
 void WorkerEngine::at(std::uint64_t clock, bool waiting, TimePoint now) {
-  // A loop may wait several times in a step.
+  // The training loop may wait several times in a step.
   if (!waiting_) computed_ += now - computes_since_;
   computes_since_ = now;
   if (clock > clock_ && computed_ > Duration::zero()) {
@@ -57,6 +57,7 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
       part.values.assign(bytes.begin(), bytes.end());
     }
     homes_[part.slice] = cuts[index].server;
+    sizes_[part.slice] = cuts[index].elements.count * size;
     add(std::move(part));
   }
 }
@@ -68,7 +69,7 @@ void WorkerEngine::push(Push push, int priority) {
   }
   push.snapshot = step_snapshot_;
   if (options_.merged) {
-    // A push before it may only wait for the end of its round: find out when that is.
+    // An earlier push may only wait for the end of its round: asks when the round ends.
     const auto line = lines_.find(push.slice);
     const bool before = line != lines_.end() && std::ranges::any_of(line->second, [&](auto tag) {
                           return std::holds_alternative<Push>(requests_.at(tag).content);
@@ -115,6 +116,11 @@ const SliceId& WorkerEngine::slice_of(const Request& request) {
                     request.content);
 }
 
+std::optional<std::size_t> WorkerEngine::bytes_of(const SliceId& slice) const {
+  const auto size = sizes_.find(slice);
+  return size == sizes_.end() ? std::nullopt : std::optional(size->second);
+}
+
 std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const {
   const auto home = homes_.find(slice);
   const Epoch& epoch = epochs_.installed();
@@ -152,15 +158,15 @@ void WorkerEngine::change(std::uint64_t tag, Request& request, State state) {
 
 void WorkerEngine::erase(Requests::iterator request) {
   const auto& [tag, content] = *request;
-  change(tag, request->second, State::received);  // neither queued nor under way
+  change(tag, request->second, State::received);  // so it is neither queued nor under way
   const auto line = lines_.find(slice_of(content));
   std::erase(line->second, tag);
   if (line->second.empty()) lines_.erase(line);
   requests_.erase(request);
 }
 
-// Whether a push that was asked for before has to be answered first: one under way at a time, and
-// a worker reads what it wrote. A pull of merged values waits for its own pushes anyway.
+// Whether an earlier push has to be answered first: one push is under way at a time, and a worker
+// reads what it wrote. A pull of merged values waits for the pushes of its worker anyway.
 bool WorkerEngine::has_to_wait(std::uint64_t tag, const Request& request) const {
   const Pull* pull = std::get_if<Pull>(&request.content);
   if (std::holds_alternative<Init>(request.content) || (pull != nullptr && options_.merged)) {
@@ -183,13 +189,13 @@ void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& 
        std::visit([](const auto& content) -> Message { return content; }, request.content)});
 }
 
-// Until the windows of all servers are full.
+// Sends until the windows of all servers are full.
 void WorkerEngine::send_from(Queue& queue, TimePoint now) {
   std::set<std::string> full;
   const std::size_t servers = epochs_.installed().servers.size();
   for (auto next = queue.begin(); next != queue.end() && full.size() < servers;) {
     const std::uint64_t tag = next->second;
-    ++next;  // sending takes it from the queue
+    ++next;  // sending removes it from the queue
     Request& request = requests_.at(tag);
     const auto server = primary_of(slice_of(request));
     if (!server || full.contains(*server)) continue;
@@ -202,6 +208,7 @@ void WorkerEngine::send_from(Queue& queue, TimePoint now) {
 }
 
 std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
+  if (over_) return {};
   if (takes_part_) {
     for (Queue& queue : queues_) send_from(queue, now);
   }
@@ -213,6 +220,7 @@ std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
 }
 
 void WorkerEngine::tick(TimePoint now) {
+  if (over_) return;
   for (auto& [tag, request] : requests_) {
     if (request.state == State::sent && now - request.sent >= options_.resend) {
       change(tag, request, State::queued);
@@ -235,6 +243,7 @@ void WorkerEngine::tick(TimePoint now) {
 
 void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message message,
                            TimePoint now) {
+  if (over_) return;
   std::visit(
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
@@ -244,144 +253,82 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
             return;
           }
           snapshot_ = std::max(snapshot_, content.snapshot);
-          // Of an earlier epoch: the request has been sent again.
+          // An answer of an earlier epoch: the request has been sent again.
           if (content.epoch == epochs_.installed().number) return answered(tag, content);
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, StateMessage>) {
           if (content.epoch == epochs_.installed().number) state_given(tag, content);
         } else if constexpr (std::is_same_v<Content, Barrier>) {
           epochs_.compare(from.name, content.epoch);
-          // In another epoch there may be workers that have not come to it.
+          // Another epoch may have workers that have not reached the barrier.
           if (content.epoch != epochs_.installed().number || content.count <= passed_) return;
           passed_ = content.count;
           events_.push_back(Passed{passed_});
+        } else if constexpr (std::is_same_v<Content, EpochNews>) {
+          if (auto lost = lost_servers(content.epoch)) {
+            over_ = true;
+            takes_part_ = false;
+            events_.push_back(RunOver{*std::move(lost)});
+            return;
+          }
+          const std::uint64_t run = epochs_.installed().run;
+          const bool first = epochs_.installed().number == 0;
+          if (epochs_.receive(from, content, now))
+            take_up_epoch(!first && epochs_.installed().run != run);
         } else if constexpr (std::is_constructible_v<EpochMessage, Content>) {
-          if (epochs_.receive(from, content, now)) take_up_epoch();
+          if (epochs_.receive(from, content, now)) take_up_epoch(false);
         }
       },
       message);
 }
 
-void WorkerEngine::take_up_epoch() {
+// Of keys that this worker has: what it goes on with would not be what it had.
+std::optional<std::vector<std::string>> WorkerEngine::lost_servers(const Epoch& epoch) const {
+  const Epoch& own = epochs_.installed();
+  if (own.number == 0 || epoch.number <= own.number || epoch.run == own.run ||
+      epoch.from.number != 0 || keys_.empty() || !epochs_.fits(epoch))
+    return std::nullopt;
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < own.servers.size(); ++at) {
+    const ServerEntry& server = epoch.servers[at];
+    if (server.state == ServerState::up && server.id != own.servers[at].id)
+      names.push_back(server.id.name);
+  }
+  return names;
+}
+
+void WorkerEngine::take_up_epoch(bool new_run) {
   const WorkerEntry* entry = epochs_.installed().worker(epochs_.self().name);
   const bool member = entry != nullptr && entry->id == epochs_.self();
+  if (new_run) {
+    // Snapshots are counted on from the one that it begins with.
+    snapshot_ = step_snapshot_ = epochs_.installed().from.number;
+    pushed_steps_ = 0;
+  }
   if (!member && takes_part_) {
     takes_part_ = false;
     joins_ = false;
     drop_requests();
-    events_.push_back(LeftOut{});
+    events_.push_back(LeftOut{new_run ? epochs_.installed().from.number : 0});
   }
   if (member && !takes_part_) {
     takes_part_ = true;
     events_.push_back(Joined{entry->first_step});
-  } else if (member && entry->first_step != first_step_) {
+  } else if (member && (new_run || entry->first_step != first_step_)) {
     // Left out and taken in again, without having heard of it.
     drop_requests();
-    events_.push_back(LeftOut{});
+    events_.push_back(LeftOut{new_run ? epochs_.installed().from.number : 0});
     events_.push_back(Joined{entry->first_step});
   }
   if (member) first_step_ = entry->first_step;
   for (auto& [tag, request] : requests_) change(tag, request, State::queued);
 }
 
-// Those for an INIT stay: the key has to be there in any case.
+// Requests of kind INIT stay: the key has to exist in any case.
 void WorkerEngine::drop_requests() {
   for (auto each = requests_.begin(); each != requests_.end();) {
     const auto request = each++;
     if (!std::holds_alternative<Init>(request->second.content)) erase(request);
-  }
-}
-
-WorkerEngine::Failed WorkerEngine::failed(const Request& request, Answer& answer) {
-  Failed event{RequestKind::init, answer.slice, 0, answer.kind, std::move(answer.problem)};
-  if (const auto* push = std::get_if<Push>(&request.content)) {
-    event.request = RequestKind::push;
-    event.clock = push->step;
-  } else if (const auto* pull = std::get_if<Pull>(&request.content)) {
-    event.request = RequestKind::pull;
-    event.clock = pull->clock;
-  } else if (std::holds_alternative<StateMessage>(request.content)) {
-    event.request = RequestKind::state;
-  }
-  return event;
-}
-
-void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
-  const auto found = requests_.find(tag);
-  if (found == requests_.end()) return;
-  if (slice_of(found->second) != answer.slice) return;
-  if (is_error(answer.kind)) {
-    events_.push_back(failed(found->second, answer));
-    erase(found);
-    return;
-  }
-  switch (answer.kind) {
-    case AnswerKind::other_epoch:
-    case AnswerKind::not_primary:
-    case AnswerKind::not_member:
-      return;  // is sent again with the next epoch, or after a while
-    case AnswerKind::created:
-      events_.push_back(Created{answer.slice, answer.step});
-      erase(found);
-      return;
-    case AnswerKind::value:
-    case AnswerKind::unchanged:
-      return pull_answered(found, answer);
-    default:
-      if (const auto* state = std::get_if<StateMessage>(&found->second.content)) {
-        events_.push_back(Stated{*state});
-        return erase(found);
-      }
-      return push_answered(found, answer);
-  }
-}
-
-void WorkerEngine::state_given(std::uint64_t tag, StateMessage& state) {
-  const auto found = requests_.find(tag);
-  if (found == requests_.end() || state.kind != StateMessage::Kind::give) return;
-  const auto* asked = std::get_if<StateMessage>(&found->second.content);
-  if (asked == nullptr || asked->slice != state.slice) return;
-  erase(found);
-  events_.push_back(Stated{std::move(state)});
-}
-
-void WorkerEngine::push_answered(Requests::iterator request, Answer& answer) {
-  const Push* push = std::get_if<Push>(&request->second.content);
-  if (push == nullptr) return;
-  const bool not_finite = answer.kind == AnswerKind::not_finite;
-  if (answer.kind == AnswerKind::received || (not_finite && options_.merged)) {
-    // A new primary has to hear of it again, or it waits for this worker.
-    const bool first = request->second.state != State::received;
-    change(request->first, request->second, State::received);
-    if (not_finite) request->second.so_far = AnswerKind::not_finite;
-    if (not_finite && first && push->wants_value) confirm(push->slice, push->step + 1);
-    return;
-  }
-  events_.push_back(
-      Pushed{answer.slice, push->step, answer.kind, answer.version, std::move(answer.values)});
-  erase(request);
-}
-
-void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
-  const Pull* pull = std::get_if<Pull>(&request->second.content);
-  if (pull == nullptr) return;
-  const std::uint64_t clock = pull->clock;
-  if (!request->second.confirms) {
-    events_.push_back(
-        Pulled{answer.slice, clock, answer.version, std::move(answer.values), answer.step});
-  }
-  const std::vector<std::uint64_t> line = lines_.at(answer.slice);
-  erase(request);
-  if (!options_.merged) return;
-  // All steps below its clock are acknowledged, also if the answer to the push is still to come.
-  for (const std::uint64_t tag : line) {
-    const auto found = requests_.find(tag);
-    const Push* push =
-        found == requests_.end() ? nullptr : std::get_if<Push>(&found->second.content);
-    if (push == nullptr || push->step >= clock) continue;
-    events_.push_back(
-        Pushed{push->slice, push->step, found->second.so_far, answer.version, nullptr});
-    erase(found);
   }
 }
 

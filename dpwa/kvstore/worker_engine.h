@@ -19,24 +19,25 @@
 namespace dpwa::kvstore {
 
 struct WorkerOptions {
-  bool merged = true;  // as the servers' ShardRules
+  bool merged = true;  // as in the servers' ShardRules
   bool replicas = false;
-  // Each key has steps of its own, and the events Created and Pulled tell with which one to begin.
-  // Otherwise all keys begin with the step that Joined names.
+  // True: each key has steps of its own, and the events Created and Pulled say with which step to
+  // begin. False: all keys begin with the step that Joined names.
   bool own_steps = false;
   SharedSettings settings{};  // of the cluster file; stated while it wants to take part
   Duration beat = std::chrono::milliseconds(250);
-  // After which an INIT or PUSH without an answer is sent again. A PULL waits for others for as
-  // long as it takes: it is asked again, too.
+  // How long an INIT or PUSH may have no answer before it is sent again. A PULL, which may wait
+  // long for others, is also sent again.
   Duration resend = std::chrono::seconds(1);
-  // Requests of one kind (pulls; others) that are outstanding at one server. Pulls have their own,
-  // because they may have to wait for the pushes of others, which wait for theirs.
+  // The most requests of one kind (pulls; others) that are outstanding at one server. Pulls are
+  // counted apart because they may have to wait for the pushes of other workers, which must not
+  // wait behind pulls.
   std::size_t window = 16;
 };
 
 // The requests of one worker to the servers: in which order they leave, what is kept until it is
-// acknowledged, where it is sent again after an epoch. Pure: time is an argument. One owner, one
-// thread.
+// acknowledged, and where it is sent again after a change of epoch. Pure: time is an argument. One
+// owner, one thread.
 //
 // A slice has one push under way at a time; the next one waits until it is acknowledged. Requests
 // with a higher priority leave first, and of one priority in the order of the calls.
@@ -48,24 +49,25 @@ class WorkerEngine {
   // --- calls of the training loop
   // It is there, and takes part from the step that the event Joined names. Once more after LeftOut.
   void join();
-  // Takes part no longer: the event LeftOut follows once the others know, and they do not wait for
-  // this worker until it is found to be silent.
+  // Leaves. The event LeftOut follows once the others know, so that they need not wait until this
+  // worker counts as silent.
   void leave();
-  // All slices of a key; `values` of the whole key, empty if another worker's are to be taken.
-  // Throws std::invalid_argument when the key is known already.
+  // Initialises all slices of a key. `values`: of the whole key; empty to take those of another
+  // worker. Throws std::invalid_argument when the key is known already.
   void init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values);
-  // The epoch and the snapshot are filled in: all pushes of a step state one snapshot. `lent` stays
-  // with the caller until the event Pushed.
+  // Sets the epoch and the snapshot of the push: all pushes of a step state the same snapshot.
+  // `lent` stays with the caller until the event Pushed.
   void push(Push push, int priority = 0);
   void pull(Pull pull, int priority = 0);
-  // It counts neither as pushed nor as initialised, so that another init is possible: after Failed.
+  // Forgets that the key was initialised, so that another init is possible. Called after Failed.
   void forget(const Key& key) { keys_.erase(key); }
-  // Of the optimizer: asks for it, or places it. After the pushes of the slice that were asked for
-  // before. The epoch is filled in.
+  // Asks for the state of the optimizer, or places it, after the earlier pushes of the slice. Sets
+  // the epoch.
   void state(StateMessage message);
   // The next barrier of the program: the event Passed follows.
   void reach_barrier();
-  // The step that is pushed next; and the loop waits for pulls from now on, or computes.
+  // Sets the step that is pushed next, and whether the training loop now waits for pulls or
+  // computes.
   void at(std::uint64_t clock, bool waiting, TimePoint now);
 
   // --- messages
@@ -78,7 +80,15 @@ class WorkerEngine {
     std::uint64_t first_step = 0;
   };
   // The others went on without this worker, which was silent or hung. All requests were dropped.
-  struct LeftOut {};
+  struct LeftOut {
+    // Not 0: the servers were started again, and a new run has begun with this snapshot.
+    std::uint32_t snapshot = 0;
+  };
+  // These servers were started again and have no snapshot that the run could go on from: values and
+  // states of the optimizer are lost. Nothing is sent or taken after it.
+  struct RunOver {
+    std::vector<std::string> servers;
+  };
   struct Created {
     SliceId slice;
     std::uint64_t next_step = 0;  // of the slice, for this worker: Answer::step
@@ -101,7 +111,7 @@ class WorkerEngine {
   struct Stated {
     StateMessage state;
   };
-  // All workers have come to so many barriers.
+  // All workers have reached this number of barriers.
   struct Passed {
     std::uint64_t barriers = 0;
   };
@@ -118,15 +128,18 @@ class WorkerEngine {
     AnswerKind kind = AnswerKind::other_settings;
     std::string problem;
   };
-  using Event =
-      std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed, Refused>;
+  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed,
+                             RunOver, Refused>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
-  // Every push that states an earlier snapshot than this one is acknowledged, and no more follow.
+  // All pushes that state an earlier snapshot than this one have been acknowledged, and no more
+  // follow.
   std::uint32_t past_snapshot() const;
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
   std::size_t outstanding() const { return requests_.size(); }
+  // The value of a slice, in bytes; none: this worker has not initialised it.
+  std::optional<std::size_t> bytes_of(const SliceId& slice) const;
 
  private:
   enum class State : std::uint8_t {
@@ -139,10 +152,10 @@ class WorkerEngine {
     Content content;
     int priority = 0;
     State state = State::queued;
-    std::string server;  // that it was sent to
+    std::string server;  // the server that it was sent to
     TimePoint sent{};
-    AnswerKind so_far = AnswerKind::counted;  // of a push: not_finite, once it was answered so
-    bool confirms = false;  // a pull of this engine, to learn that a push is counted
+    AnswerKind so_far = AnswerKind::counted;  // of a push: not_finite after such an answer
+    bool confirms = false;  // a pull of this engine itself, to learn that a push has been counted
   };
   // By tag: in the order of the calls.
   using Requests = std::map<std::uint64_t, Request>;
@@ -159,7 +172,9 @@ class WorkerEngine {
   bool has_to_wait(std::uint64_t tag, const Request& request) const;
   void send_from(Queue& queue, TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
-  void take_up_epoch();
+  void take_up_epoch(bool new_run);
+  // The servers that an epoch of another run says to be started again, without a snapshot.
+  std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
   static Failed failed(const Request& request, Answer& answer);
   void answered(std::uint64_t tag, Answer& answer);
   void state_given(std::uint64_t tag, StateMessage& state);
@@ -172,6 +187,7 @@ class WorkerEngine {
   const WorkerOptions options_;
   EpochEngine epochs_;
   bool takes_part_ = false;
+  bool over_ = false;
   std::uint64_t first_step_ = 0;
   bool joins_ = false;
   std::uint64_t clock_ = 0;
@@ -179,9 +195,9 @@ class WorkerEngine {
   TimePoint computes_since_{};
   Duration computed_{};         // in the step that is pushed next
   std::deque<Duration> steps_;  // the recent ones, without waits
-  std::uint64_t barriers_ = 0;  // come to
+  std::uint64_t barriers_ = 0;  // the number that this worker has reached
   std::uint64_t passed_ = 0;
-  std::uint32_t snapshot_ = 0;       // the last that was heard of
+  std::uint32_t snapshot_ = 0;       // the last snapshot that this worker knows of
   std::uint64_t pushed_steps_ = 0;   // the step of the last push, plus 1
   std::uint32_t step_snapshot_ = 0;  // as of the first push of that step
   std::uint64_t next_tag_ = 1;
@@ -190,6 +206,7 @@ class WorkerEngine {
   std::array<Queue, 2> queues_;                             // those in state queued; pulls: 1
   std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
   std::map<SliceId, std::uint32_t> homes_;
+  std::map<SliceId, std::size_t> sizes_;
   std::map<Key, ValueSpec> keys_;
   TimePoint beaten_ = TimePoint::min();
   std::vector<Outgoing> outgoing_;

@@ -7,13 +7,6 @@
 
 namespace dpwa {
 
-bool adopts(const Progress& own, const Progress& peer) {
-  if (peer.lineage == 0 || peer.lineage == own.lineage || !std::isfinite(peer.clock)) return false;
-  if (own.lineage == 0 || !std::isfinite(own.clock)) return true;
-  if (own.clock != peer.clock) return own.clock < peer.clock;
-  return own.lineage > peer.lineage;
-}
-
 bool yields(const Progress& own, const Progress& peer, std::span<const LineageReport> others,
             bool own_counts, bool heard_enough) {
   if (peer.lineage == 0 || peer.lineage == own.lineage || !std::isfinite(peer.clock)) return false;

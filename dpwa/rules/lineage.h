@@ -14,32 +14,23 @@
 
 namespace dpwa {
 
-// Whether a node at `own` gives up its weights and takes those of `peer` in full, instead of
-// blending.
-//
-// Nodes that could not see each other when they began (a network split, two nodes that both waited
-// for a third) descend from different initial weights. The average of two such models is worse than
-// either: hidden units play different roles in them. So different lineages are never blended; the
-// one with less training behind it yields:
-//   - no lineage yet: adopts any;      - same lineage: never adopts, the two may blend;
-//   - otherwise the lower clock adopts the higher; at equal clocks the larger lineage the smaller.
-// Of two nodes comparing the same pair of states exactly one yields. A peer without a lineage, or
-// whose clock is not finite, is never adopted.
-// It ranks the weights that nodes begin with. Once a node trains, a claim of a clock alone is not
-// enough: yields() below.
-bool adopts(const Progress& own, const Progress& peer);
-
 // The last report of another node of the cluster file that answers.
 struct LineageReport {
   std::uint64_t lineage = 0;  // 0 = not heard yet
   double clock = 0;
 };
 
-// Whether a node that trains gives up its weights for those of `peer`: towards the lineage that
-// more of the answering nodes of the file report, at equal counts that of the higher clock, then
-// the smaller one. `others`: all but this node, `peer` included. `own_counts`: this node is of the
-// file. A node that has not been heard yet counts towards this node's own lineage, unless
-// `heard_enough`.
+// Whether a node that trains gives up its weights and takes those of `peer` in full, instead of
+// blending.
+//
+// Nodes that could not see each other when they began (a network split, two nodes that both waited
+// for a third) descend from different initial weights. The average of two such models is worse than
+// either, because hidden units play different roles in them. So different lineages are never
+// blended, and one yields: to the lineage that more of the answering nodes of the file report, at
+// equal counts to that of the higher clock, then to the smaller one. A peer without a lineage, or
+// whose clock is not finite, is never yielded to.
+// `others`: all but this node, `peer` included. `own_counts`: this node is of the file. A node that
+// has not been heard yet counts towards this node's own lineage, unless `heard_enough`.
 bool yields(const Progress& own, const Progress& peer, std::span<const LineageReport> others,
             bool own_counts, bool heard_enough);
 

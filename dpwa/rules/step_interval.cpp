@@ -1,6 +1,7 @@
 #include "dpwa/rules/step_interval.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dpwa {
 
@@ -16,6 +17,11 @@ Duration StepInterval::get() const {
   const auto middle = lengths.begin() + kept / 2;
   std::nth_element(lengths.begin(), middle, lengths.begin() + kept);
   return *middle;
+}
+
+double PullMoment::next(Random& random) {
+  place_ = std::fmod(place_ + random.uniform(0, furthest), 2);
+  return 1 - std::abs(place_ - 1);
 }
 
 }  // namespace dpwa

@@ -1,8 +1,10 @@
 #include "dpwa/snapshot/memory_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,6 +57,10 @@ boost::system::result<std::shared_ptr<MemoryFile>, std::string> MemoryFile::open
   // A mapping whose file shrinks ends its reader with SIGBUS.
   if (const int seals = ::fcntl(file.get(), F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return std::string("sent memory that is not sealed against shrinking");
+  // Its pages are of a pool that can run out, and then a reader ends with SIGBUS.
+  struct statfs system {};
+  if (::fstatfs(file.get(), &system) != 0 || system.f_type == HUGETLBFS_MAGIC)
+    return std::string("sent memory of a pool of huge pages");
   const int protection = access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
   std::byte* data = map(file, data_bytes, protection);
   if (data == nullptr) return std::string("sent memory that cannot be mapped");

@@ -41,7 +41,9 @@ Network::Network(std::int64_t inputs, std::int64_t hidden, PosteriorKind posteri
                  std::uint64_t seed)
     : inputs_(inputs), hidden_(hidden) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  const auto mean = 0.5 * torch::randn({weights_of(inputs, hidden)}, generator, torch::kFloat);
+  // Units must differ to begin with; a linear model begins at the prediction of its prior.
+  const double apart = hidden == 0 ? 0 : 0.5;
+  const auto mean = apart * torch::randn({weights_of(inputs, hidden)}, generator, torch::kFloat);
   if (posterior == PosteriorKind::full) {
     posterior_ = std::make_shared<FullGaussian>(mean, first_sd);
   } else {

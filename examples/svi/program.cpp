@@ -3,17 +3,20 @@
 #include <torch/optim/adam.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,7 +25,6 @@
 #include "adapters/inference/natural_exchange.h"
 #include "adapters/inference/split_data.h"
 #include "adapters/launch/launched_config.h"
-#include "dpwa/base/plain_text.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
@@ -31,13 +33,13 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "dpwa/security/security.h"
 #include "examples/svi/network.h"
 #include "examples/svi/options.h"
 #include "examples/svi/result.h"
 #include "examples/svi/table.h"
 #include "examples/train/errors.h"
 #include "examples/train/files.h"
+#include "examples/train/main.h"
 
 namespace dpwa::svi {
 namespace {
@@ -63,16 +65,27 @@ std::vector<double> numbers(const at::Tensor& tensor, double scale = 1, double o
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
 }
 
+void make_run_dir(const std::filesystem::path& folder) {
+  if (folder.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0)
+    error = std::error_code(errno, std::generic_category());
+  if (!error) return;
+  throw train::UsageError("--run-dir " + folder.string() + ": cannot be written (" +
+                          error.message() + "); accepted: a folder to write to");
+}
+
 class Program {
  public:
   explicit Program(const SviOptions& options);
   int run();
 
  private:
-  // Without a network a node works alone, whatever the file lists, and takes all rows.
-  Place place() const { return config_.backend == Backend::null ? Place{} : adapter_->place(); }
+  void agree() const;
   void start();
-  StepReport step(std::uint64_t index);
+  std::uint64_t made() const;  // steps of the run
+  StepReport step();
   FinishReport finish();
   void take_rows();
   Rows next_batch() const;
@@ -91,6 +104,10 @@ class Program {
   std::unique_ptr<Adapter> adapter_;
   std::optional<NaturalExchange> exchange_;  // none: the adapter's own calls
   std::unique_ptr<torch::optim::Adam> optimizer_;
+  // Steps of the run, which the learning rate follows: shared, so that nodes that have trained
+  // apart go on from one number.
+  const at::Tensor steps_made_ = torch::zeros({1}, torch::kLong);
+  std::uint64_t next_report_ = 0;  // at this step
   Place split_for_;
   std::vector<at::Tensor> shard_;  // of this node: x and y
 };
@@ -101,7 +118,7 @@ Program::Program(const SviOptions& options)
   check_host(config_);
   open_log(config_).use();
   at::set_num_threads(static_cast<int>(options_.threads));
-  if (!options_.run_dir.empty()) std::filesystem::create_directories(options_.run_dir);
+  make_run_dir(options_.run_dir);
   const Table table = load_table(options_);
   table_ = split_rows(table, options_.seed);
   scale_ = scale_of(table_.train);
@@ -114,22 +131,47 @@ Program::Program(const SviOptions& options)
   optimizer_ = std::make_unique<torch::optim::Adam>(network_->parameters(),
                                                     torch::optim::AdamOptions(options_.lr));
   adapter_ = make_adapter(config_, *network_);
-  adapter_->require_same("data", words_of_shapes({train_.x, train_.y}));
-  adapter_->require_same("--data", to_string(options_.data));
-  adapter_->require_same("--posterior", to_string(options_.posterior));
-  adapter_->require_same("--steps", std::to_string(options_.steps));
-  adapter_->require_same("--seed", std::to_string(options_.seed));
+  agree();
   if (options_.exchange == ExchangeKind::natural) exchange_.emplace(config_, *adapter_, *network_);
   take_rows();  // an error in them ends this node before it has joined
 }
 
+// With whom this node may train.
+void Program::agree() const {
+  adapter_->share(steps_made_);
+  adapter_->require_same("--data", to_string(options_.data));
+  adapter_->require_same("--posterior", to_string(options_.posterior));
+  adapter_->require_same("--steps", std::to_string(options_.steps));
+  adapter_->require_same("--seed", std::to_string(options_.seed));
+  // The rows to train as they were read, which depend on file and seed.
+  const auto rows = torch::tensor(table_.train.values, torch::kDouble)
+                        .reshape({train_.x.size(0), train_.x.size(1) + 1});
+  adapter_->mark_model("the data to train",
+                       words_of_data({rows}) + ", seed " + std::to_string(options_.seed));
+  if (config_.backend == Backend::gossip && options_.exchange == ExchangeKind::parameters)
+    adapter_->mark_model(NaturalExchange::mark, "(m, log s)");
+}
+
 void Program::take_rows() {
-  split_for_ = place();
+  split_for_ = adapter_->place();
+  const std::size_t rows = table_.train.rows();
+  if (rows < split_for_.size) {
+    throw train::UsageError(
+        std::to_string(rows) + " of the " + std::to_string(rows + table_.test.rows()) +
+        " rows of " + to_string(options_.data) +
+        " are left to train, as a fifth is for testing: too few for " +
+        std::to_string(split_for_.size) + " nodes; accepted: at least one row for each");
+  }
   shard_ = split_data({train_.x, train_.y}, split_for_);
   log(LogLevel::info, "svi",
       "trains on " + std::to_string(shard_[0].size(0)) + " of " + std::to_string(train_.x.size(0)) +
           " rows: shard " + std::to_string(split_for_.rank + 1) + " of " +
           std::to_string(split_for_.size));
+  if (options_.batch_size > static_cast<std::uint64_t>(shard_[0].size(0))) {
+    log(LogLevel::warn, "svi",
+        "--batch-size " + std::to_string(options_.batch_size) + " is more than the " +
+            std::to_string(shard_[0].size(0)) + " rows of this node: each step takes all of them");
+  }
 }
 
 void Program::start() {
@@ -147,8 +189,13 @@ Rows Program::next_batch() const {
   return {shard_[0].index_select(0, rows), shard_[1].index_select(0, rows)};
 }
 
-StepReport Program::step(std::uint64_t index) {
-  const Place now = place();
+std::uint64_t Program::made() const {
+  return static_cast<std::uint64_t>(*steps_made_.const_data_ptr<std::int64_t>());
+}
+
+StepReport Program::step() {
+  const std::uint64_t index = made();
+  const Place now = adapter_->place();
   if (now.rank != split_for_.rank || now.size != split_for_.size) take_rows();
   const double done = static_cast<double>(index) / static_cast<double>(options_.steps);
   static_cast<torch::optim::AdamOptions&>(optimizer_->param_groups()[0].options())
@@ -159,6 +206,7 @@ StepReport Program::step(std::uint64_t index) {
   const auto terms = network_->terms(batch.x, batch.y, static_cast<std::int64_t>(options_.draws));
   const auto loss = elbo.loss(terms, batch.x.size(0)) / static_cast<double>(train_.x.size(0));
   loss.backward();
+  *steps_made_.mutable_data_ptr<std::int64_t>() += 1;  // before the step, as share() asks
   const StepReport report =
       exchange_ ? exchange_->step(*optimizer_, loss) : adapter_->step(*optimizer_, loss);
   const double value = loss.item<double>();
@@ -166,6 +214,13 @@ StepReport Program::step(std::uint64_t index) {
     throw std::runtime_error("the loss is not finite after step " + std::to_string(index + 1) +
                              ": training has diverged; try a smaller --lr");
   if (index % 50 == 0) write_metrics(index + 1, value);
+  if (index >= next_report_) {
+    next_report_ = index + std::max<std::uint64_t>(1, options_.steps / 10);
+    char text[64];
+    std::snprintf(text, sizeof text, ", loss %.4g", value);
+    log(LogLevel::info, "svi",
+        "step " + std::to_string(index + 1) + " of " + std::to_string(options_.steps) + text);
+  }
   return report;
 }
 
@@ -222,8 +277,8 @@ int Program::run() {
   start();
   stop_signal::defer(true);
   const auto begun = Clock::now();
-  for (std::uint64_t index = 0; index < options_.steps; ++index) {
-    const StepReport report = step(index);
+  while (made() < options_.steps) {
+    const StepReport report = step();
     if (!report.made || adapter_->should_stop(stop_signal::received() != 0)) {
       adapter_->leave();
       return stop_signal::received() != 0 ? 128 + stop_signal::received() : 1;
@@ -242,6 +297,16 @@ int Program::run() {
   stop_signal::defer(false);
   result.participants = finish().participants;
   result.refused = exchange_ ? exchange_->refused() : 0;
+  if (config_.backend == Backend::gossip && result.participants < split_for_.size) {
+    log(LogLevel::warn, "svi",
+        "the final average is over " + std::to_string(result.participants) + " of " +
+            std::to_string(split_for_.size) +
+            " nodes: it lacks the rows of the others, and is not the posterior of all data");
+  }
+  if (result.refused > 0) {
+    log(LogLevel::warn, "svi",
+        std::to_string(result.refused) + " averages left no Gaussian, and were not taken");
+  }
   result.final = quality();
   result.curve = curve();
   const std::string text = to_json(result);
@@ -264,34 +329,7 @@ int run_program(const SviOptions& options) {
 }  // namespace
 }  // namespace dpwa::svi
 
-namespace {
-
-[[gnu::section(".preinit_array"),
-  gnu::used]] void (*const before_constructors)() = dpwa::stop_signal::hold_reload;
-
-int fail(const std::exception& error, int exit_code) {
-  std::fprintf(stderr, "dpwa-svi: %s\n", dpwa::one_line(error).c_str());
-  return exit_code;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  try {
-    const auto parsed = dpwa::svi::parse_options(argc, argv);
-    if (!parsed.run) {
-      std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
-      return parsed.exit_code;
-    }
-    dpwa::forbid_core_dumps();
-    return dpwa::svi::run_program(parsed.options);
-  } catch (const dpwa::train::UsageError& error) {
-    return fail(error, 2);
-  } catch (const dpwa::ConfigError& error) {
-    return fail(error, 2);
-  } catch (const std::invalid_argument& error) {
-    return fail(error, 2);
-  } catch (const std::exception& error) {
-    return fail(error, 1);
-  }
+  return dpwa::train::run_main(
+      "dpwa-svi", [&] { return dpwa::svi::parse_options(argc, argv); }, dpwa::svi::run_program);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "dpwa/base/random.h"
 #include "dpwa/config/text.h"
@@ -15,15 +17,24 @@ namespace dpwa::svi {
 namespace {
 
 constexpr std::size_t largest_file = 64 << 20;  // bytes
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
-  std::istringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) {
+  std::string cell;
+  const auto end_cell = [&] {
     std::erase_if(cell, [](char c) { return c == '"' || c == '\r' || c == ' '; });
-    cells.push_back(cell);
+    cells.push_back(std::exchange(cell, ""));
+  };
+  for (const char c : line) {
+    if (c == ',') {
+      end_cell();
+    } else {
+      cell += c;
+    }
   }
-  return cells;
+  end_cell();
+  return cells.size() == 1 && cells[0].empty() ? std::vector<std::string>() : cells;
 }
 
 Table with_rows(const Table& table, const std::vector<std::size_t>& rows) {
@@ -38,7 +49,12 @@ Table with_rows(const Table& table, const std::vector<std::size_t>& rows) {
 
 Table read_csv(const std::filesystem::path& file) {
   const auto bytes = train::read_file(file, largest_file);
-  std::istringstream text(std::string(bytes.begin(), bytes.end()));
+  std::string all(bytes.begin(), bytes.end());
+  if (all.starts_with(byte_order_mark)) all.erase(0, byte_order_mark.size());
+  if (all.empty())
+    throw train::UsageError(file.string() +
+                            ": the file is empty; accepted: a line of names and at least two rows");
+  std::istringstream text(all);
   Table table;
   std::size_t number = 0;
   const auto refuse = [&](const std::string& why) {
@@ -50,6 +66,9 @@ Table read_csv(const std::filesystem::path& file) {
     if (cells.empty()) continue;
     if (table.columns.empty()) {
       table.columns = cells;
+      if (std::ranges::all_of(
+              cells, [](const auto& cell) { return train::parse_number(cell).has_value(); }))
+        refuse("numbers in place of names; accepted: a line of names, then lines of numbers");
       if (cells.size() < 2) refuse("one column; accepted: at least one input, then the output");
       continue;
     }

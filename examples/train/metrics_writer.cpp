@@ -93,8 +93,7 @@ void MetricsWriter::flush() {
   if (error != 0) {
     if (error_.empty())
       log(LogLevel::error, "train",
-          path_.string() + ": " + std::strerror(error) +
-              "; its lines wait in memory, 4 MiB of them");
+          path_.string() + ": " + std::strerror(error) + "; its lines wait in memory, up to 4 MiB");
     error_ = std::strerror(error);
     drop_excess();
   } else if (!error_.empty()) {

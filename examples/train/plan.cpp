@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "dpwa/config/config.h"
-#include "dpwa/config/kvstore_type.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 #include "examples/train/errors.h"
@@ -14,7 +13,8 @@ namespace dpwa::train {
 
 bool step_together(const Config& config) {
   return config.backend == Backend::collective ||
-         (config.backend == Backend::kvstore && merges(config.kvstore));
+         (config.backend == Backend::kvstore &&
+          merges(config.kvstore.type, config.kvstore.staleness));
 }
 
 void check_company(const TrainOptions& options, const Config& config) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -24,7 +23,6 @@
 #include "dpwa/config/reload.h"
 #include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
-#include "dpwa/security/security.h"
 #include "examples/train/batch.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
@@ -32,6 +30,7 @@
 #include "examples/train/errors.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/files.h"
+#include "examples/train/main.h"
 #include "examples/train/models.h"
 #include "examples/train/options.h"
 #include "examples/train/plan.h"
@@ -205,6 +204,7 @@ void Program::take_reload() {
 bool Program::save(const RunPosition& position) {
   if (!checkpoints_) return true;
   try {
+    adapter_->take_optimizer_state(*optimizer_);
     const RunState state{identity_, position, adapter_->resume_state()};
     checkpoints_->save(position.step, pack_checkpoint(state, *model_, *optimizer_));
     return true;
@@ -355,34 +355,8 @@ int run_program(const TrainOptions& options) {
 
 }  // namespace dpwa::train
 
-namespace {
-
-[[gnu::section(".preinit_array"),
-  gnu::used]] void (*const before_constructors)() = dpwa::stop_signal::hold_reload;
-
-int fail(const std::exception& error, int exit_code) {
-  std::fprintf(stderr, "dpwa-train: %s\n", dpwa::one_line(error).c_str());
-  return exit_code;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  try {
-    const auto parsed = dpwa::train::parse_options(argc, argv);
-    if (!parsed.run) {
-      std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
-      return parsed.exit_code;
-    }
-    dpwa::forbid_core_dumps();
-    return dpwa::train::run_program(parsed.options);
-  } catch (const dpwa::train::UsageError& error) {
-    return fail(error, 2);
-  } catch (const dpwa::ConfigError& error) {
-    return fail(error, 2);
-  } catch (const std::invalid_argument& error) {
-    return fail(error, 2);
-  } catch (const std::exception& error) {
-    return fail(error, 1);
-  }
+  return dpwa::train::run_main(
+      "dpwa-train", [&] { return dpwa::train::parse_options(argc, argv); },
+      dpwa::train::run_program);
 }

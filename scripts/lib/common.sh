@@ -72,10 +72,28 @@ configured_here() {
 # version_at_least HAVE WANT
 version_at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }
 
+# end_jobs_at_exit FOLDER: when this script ends, it ends the processes that it started, as run.sh stops its
+# nodes on a signal. One that is told to stop says that FOLDER has what there is.
+end_jobs_at_exit() {
+  folder_of_jobs=$1
+  trap end_jobs EXIT
+  trap 'warn "interrupted; what there is: $folder_of_jobs"; exit 130' INT
+  trap 'warn "ended; what there is: $folder_of_jobs"; exit 143' TERM HUP
+}
+end_jobs() {
+  local code=$? children
+  trap '' INT TERM HUP
+  mapfile -t children < <(jobs -p)
+  ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
+  wait
+  exit "$code"
+}
+
 # run_logged TITLE NAME COMMAND...: runs COMMAND with its output in build/logs/NAME.log; every few
-# seconds shows how long it has taken and its latest line. A failure shows the end of the log.
+# seconds shows how long it has taken and its latest line, or that of the file progress_file, if it is set
+# and there is one. A failure shows the end of the log.
 run_logged() {
-  local title=$1 log=$log_folder/${2// /-}.log pid started=$SECONDS shown=$SECONDS code=0
+  local title=$1 log=$log_folder/${2// /-}.log pid started=$SECONDS shown=$SECONDS code=0 latest
   shift 2
   mkdir -p "$log_folder"
   say "$title …"
@@ -85,7 +103,9 @@ run_logged() {
     sleep 0.2
     if ((SECONDS - shown >= 4)); then
       shown=$SECONDS
-      say "$dim$((SECONDS - started)) s  $(tail -n1 "$log" | tr -d '\r' | cut -c1-100)$plain"
+      latest=${progress_file:-}
+      [[ -s $latest ]] || latest=$log
+      say "$dim$((SECONDS - started)) s  $(tail -n1 "$latest" | tr -d '\r' | cut -c1-100)$plain"
     fi
   done
   wait "$pid" || code=$?

@@ -201,6 +201,18 @@ class Documents(unittest.TestCase):
         self.assertEqual((other["type"], other["optimizer"]), ("dist_async", "momentum"))
         self.assertIn("--optimizer", bench("kvstore", "--type", "dist_async", code=2).stderr)
 
+    def test_kvstore_with_many_keys_and_with_replicas(self) -> None:
+        briefly = ("--seconds", "0.05")
+        many = ("--bytes", "400kB", "--keys", "200", "--servers", "2", "--optimizer", "sgd")
+        data = document("kvstore", *many, *briefly)
+        self.assertEqual((data["keys"], data["pushed_bytes"]), (200, 400_000))
+        self.assertNotIn("replicas", data)
+        data = document("kvstore", "--bytes", "1MB", "--servers", "2", "--replicas", "1", *briefly)
+        self.assertEqual((data["replicas"], data["pushed_bytes"]), (1, 10**6))
+        self.assertNotIn("keys", data)
+        self.assertIn("two servers", bench("kvstore", "--replicas", "1", code=2).stderr)
+        self.assertIn("--keys", bench("kvstore", "--bytes", "100", "--keys", "200", code=2).stderr)
+
     def test_processes_of_one_host_move_next_to_nothing_over_tcp(self) -> None:
         for type_ in ((), ("--type", "dist_async", "--optimizer", "sgd")):
             size = ("--bytes", "10MB", "--workers", "2", "--servers", "2", "--seconds", "0.3")

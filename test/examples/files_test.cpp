@@ -8,9 +8,10 @@
 #include <string>
 #include <system_error>
 
+#include "examples/train/errors.h"
 #include "examples/train/files.h"
 #include "examples/train/shards.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 using namespace dpwa;
 
@@ -156,7 +157,7 @@ TEST_CASE("a single node has all the data whatever the split") {
 
 TEST_CASE("fewer samples than nodes are refused where every node needs its own") {
   const auto refusal = [](Split split) {
-    return test::usage_error_of([&] { make_shards(split, ten_classes(3), 4, 1); });
+    return test::message_of<train::UsageError>([&] { make_shards(split, ten_classes(3), 4, 1); });
   };
   CHECK(test::has(refusal({SplitKind::iid, 0}), "3 samples cannot be split over 4 nodes"));
   CHECK(test::has(refusal({SplitKind::dirichlet, 1}), "3 samples"));

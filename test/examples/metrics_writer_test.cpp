@@ -9,10 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "examples/train/errors.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/report.h"
 #include "examples/train/result.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 using namespace dpwa;
 using train::MetricsWriter;
@@ -156,8 +157,8 @@ TEST_CASE("a metrics file stays as it is until there is a line, or the run has e
 
 TEST_CASE("a metrics file that cannot be opened is refused before anything starts") {
   const test::TemporaryDirectory directory;
-  const auto why =
-      test::usage_error_of([&] { MetricsWriter(directory / "none" / "m.jsonl", false); });
+  const auto why = test::message_of<train::UsageError>(
+      [&] { MetricsWriter(directory / "none" / "m.jsonl", false); });
   CHECK(test::has(why, "--run-dir: "));
   CHECK(test::has(why, "m.jsonl: No such file"));
 }

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "examples/train/data_sets.h"
+#include "examples/train/errors.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/models.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 using namespace dpwa;
 using namespace dpwa::train;
@@ -57,8 +58,9 @@ TEST_CASE("the same seed gives the same weights, another seed others") {
 }
 
 TEST_CASE("images too small for the pooling of a model are refused") {
-  CHECK(test::has(test::usage_error_of([] { make_model(ModelKind::cnn, shape(1, 8), 1); }),
-                  "--model: 'cnn' needs images of 16 x 16"));
+  CHECK(test::has(
+      test::message_of<train::UsageError>([] { make_model(ModelKind::cnn, shape(1, 8), 1); }),
+      "--model: 'cnn' needs images of 16 x 16"));
 }
 
 TEST_CASE("an evaluation counts every sample once, in evaluation mode, and puts the mode back") {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "examples/train/options.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 using namespace dpwa::train;
 using dpwa::test::has;

@@ -15,9 +15,10 @@
 #include "dpwa/parallel/seed_streams.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/data_sets.h"
+#include "examples/train/errors.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 using namespace dpwa;
 using namespace dpwa::train;
@@ -246,7 +247,7 @@ TEST_CASE("a checkpoint that does not fit is refused in one line") {
   const std::string body = run.pack();
   Run other(ModelKind::cnn, OptimizerKind::momentum);
   const auto refusal = [&](const std::string& text) {
-    return test::usage_error_of([&] { other.unpack(text); });
+    return test::message_of<train::UsageError>([&] { other.unpack(text); });
   };
   for (const std::string& text :
        {body, std::string("short"), std::string(100, '\xff'), body.substr(0, body.size() / 2)}) {
@@ -257,8 +258,8 @@ TEST_CASE("a checkpoint that does not fit is refused in one line") {
   }
   RunIdentity here = Run::identity();
   here.node = "w2";
-  const auto why =
-      test::usage_error_of([&] { unpack_checkpoint(body, here, *run.model, *run.optimizer); });
+  const auto why = test::message_of<train::UsageError>(
+      [&] { unpack_checkpoint(body, here, *run.model, *run.optimizer); });
   CHECK(test::has(why, "--resume: the checkpoint has --name \"w1\", this run \"w2\""));
 }
 

@@ -1,7 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "examples/train/errors.h"
 #include "examples/train/run_state.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 using namespace dpwa;
 using namespace dpwa::train;
@@ -115,7 +116,8 @@ TEST_CASE("a checkpoint of another run is refused by the first option that diffe
   SUBCASE("data") {
     here.train_size = 4000, expected = "training samples 60000, this run 4000";
   }
-  const std::string why = test::usage_error_of([&] { require_same_run(identity(), here); });
+  const std::string why =
+      test::message_of<train::UsageError>([&] { require_same_run(identity(), here); });
   CAPTURE(why);
   CHECK(test::has(why, "--resume: the checkpoint has " + expected));
 }

@@ -1,14 +1,17 @@
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "dpwa/net/free_ports.h"
-#include "test/examples/process.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/child_process.h"
+#include "test/support/eventually.h"
+#include "test/support/temporary_directory.h"
 
 // dpwa-svi as processes.
 namespace dpwa {
@@ -34,9 +37,28 @@ struct Svi {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
+  // Nodes w1, w2, ..., started together, each with what its place in `more` adds.
+  using Nodes = std::vector<std::unique_ptr<test::ChildProcess>>;
+  Nodes start(const std::vector<std::vector<std::string>>& more) const {
+    Nodes nodes;
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      const std::string name = "w" + std::to_string(i + 1);
+      nodes.push_back(std::make_unique<test::ChildProcess>(
+          test::start_afresh(command(name, more[i]), dir.path() / name)));
+    }
+    return nodes;
+  }
+  // What the nodes say in all, once they have ended with 1.
+  std::string refused(const std::vector<std::vector<std::string>>& more) const {
+    for (const auto& node : start(more)) CHECK(node->wait() == 1);
+    std::string text;
+    for (std::size_t i = 1; i <= more.size(); ++i)
+      text += test::read_text(dir.path() / ("w" + std::to_string(i)));
+    return text;
+  }
   // One node to its end: the exit code. What it says is in output().
   int run(const std::vector<std::string>& more) const {
-    return test::Process(command("w1", more), dir / "output").wait();
+    return test::start_afresh(command("w1", more), dir / "output").wait().value_or(-1);
   }
   std::string output() const { return test::read_text(dir / "output"); }
   json result(const std::string& name) const {
@@ -62,12 +84,12 @@ TEST_CASE_FIXTURE(Svi, "dpwa-svi fits the synthetic curve, and its intervals are
 
 TEST_CASE_FIXTURE(Svi, "two nodes of dpwa-svi that gossip end with one posterior") {
   write_cluster(2, "gossip: {finish_wait_ms: 60s}");
-  std::vector<std::unique_ptr<test::Process>> nodes;
+  std::vector<test::ChildProcess> nodes;
   for (const char* const name : {"w1", "w2"})
-    nodes.push_back(std::make_unique<test::Process>(
+    nodes.emplace_back(
         command(name, {"--data", "synthetic", "--run-dir", dir / "run", "--steps", "300"}),
-        dir / name));
-  for (auto& node : nodes) CHECK(node->wait() == 0);
+        dir / name);
+  for (auto& node : nodes) CHECK(node.wait() == 0);
   INFO(test::read_text(dir / "w1"));
   CHECK(result("w1")["final"] == result("w2")["final"]);
   CHECK(result("w1")["rows"] == 120);
@@ -76,16 +98,116 @@ TEST_CASE_FIXTURE(Svi, "two nodes of dpwa-svi that gossip end with one posterior
 
 TEST_CASE_FIXTURE(Svi, "workers of dpwa-svi with models of other shapes say so in one line") {
   write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
-  test::Process w1(command("w1", {"--data", "synthetic", "--hidden", "4"}), dir / "w1");
-  test::Process w2(command("w2", {"--data", "synthetic", "--hidden", "8"}), dir / "w2");
-  CHECK(w1.wait() == 1);
-  CHECK(w2.wait() == 1);
   // The first to hear of the other's model ends; the other one may then find nobody.
-  const std::string text = test::read_text(dir / "w1") + test::read_text(dir / "w2");
+  const std::string text =
+      refused({{"--data", "synthetic", "--hidden", "4"}, {"--data", "synthetic", "--hidden", "8"}});
   CHECK(has(text, "tensor 0 'weights.mean' is "));
   CHECK(has(text, "float32[34] on 'w2'"));
   CHECK(has(text, "float32[18] on 'w1'"));
   CHECK(std::ranges::count(text, '\n') == 2);
+}
+
+TEST_CASE_FIXTURE(Svi, "nodes that gossip in another form, or with other data, refuse each other") {
+  write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
+  const std::string forms = refused({{"--data", "synthetic", "--exchange", "natural"},
+                                     {"--data", "synthetic", "--exchange", "parameters"}});
+  CHECK(has(forms, "what gossip averages is "));
+  CHECK(has(forms, "natural parameters on 'w1'"));
+  CHECK(has(forms, "(m, log s) on 'w2'"));
+  CHECK(std::ranges::count(forms, '\n') == 2);
+
+  write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
+  test::write_text(dir / "engel.csv", "x,y\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,9\n");
+  const std::vector<std::string> engel = {"--data", "engel", "--data-dir", dir.path(), "--seed"};
+  const auto with_seed = [&engel](const char* seed) {
+    auto all = engel;
+    all.emplace_back(seed);
+    return all;
+  };
+  const std::string splits = refused({with_seed("1"), with_seed("2")});
+  CHECK(has(splits, "the data to train is float64[6, 2], checksum "));
+  CHECK(std::ranges::count(splits, '\n') == 2);
+}
+
+TEST_CASE_FIXTURE(Svi, "dpwa-svi says how far it is, and that a batch takes all rows") {
+  write_cluster(1, "backend: \"null\"");
+  REQUIRE(run({"--data", "synthetic", "--steps", "100", "--batch-size", "1000"}) == 0);
+  CHECK(has(output(), "--batch-size 1000 is more than the 240 rows of this node"));
+  CHECK(has(output(), "step 1 of 100, loss "));
+  CHECK(has(output(), "step 91 of 100, loss "));
+  CHECK_FALSE(has(output(), "step 2 of 100"));
+}
+
+TEST_CASE_FIXTURE(Svi, "dpwa-svi warns when the final average lacks the rows of a node") {
+  write_cluster(2, "gossip: {start_wait_ms: 300, finish_wait_ms: 300}\nlog: {level: warn}");
+  REQUIRE(run({"--data", "synthetic", "--steps", "5", "--run-dir", dir / "run"}) == 0);
+  CHECK(has(output(), "the final average is over 1 of 2 nodes: it lacks the rows of the others"));
+}
+
+TEST_CASE_FIXTURE(Svi, "a full covariance fits as a mean-field one does") {
+  write_cluster(1, "backend: \"null\"");
+  REQUIRE_MESSAGE(
+      run({"--data", "synthetic", "--posterior", "full", "--run-dir", dir / "run"}) == 0, output());
+  const json found = result("w1");
+  CHECK(found["final"]["rmse"] < 0.45);
+  CHECK(found["final"]["log_likelihood"] > -0.6);
+}
+
+TEST_CASE_FIXTURE(Svi, "minibatches and shares of the rows leave the posterior as wide as it is") {
+  const auto width = [&](std::size_t nodes, std::vector<std::string> more) {
+    write_cluster(nodes, nodes == 1 ? "backend: \"null\""
+                                    : "backend: collective\ncollective: {start_wait_ms: 60s}");
+    for (const char* const word : {"--data", "synthetic", "--hidden", "0", "--run-dir"})
+      more.emplace_back(word);
+    more.push_back(dir / "run");
+    for (const auto& node : start(std::vector(nodes, more)))
+      REQUIRE_MESSAGE(node->wait() == 0, test::read_text(dir / "w1"));
+    const json found = result("w1");
+    CHECK(found["workers"] == nodes);
+    double sum = 0;
+    for (const double sd : found["curve"]["model_sd"]) sum += sd;
+    return sum;
+  };
+  const double one = width(1, {});
+  REQUIRE(one > 0);
+  // K forgotten: 1.4 times as wide; N / b forgotten: 2.8 times.
+  CHECK(width(2, {}) == doctest::Approx(one).epsilon(0.15));
+  CHECK(width(1, {"--batch-size", "30"}) == doctest::Approx(one).epsilon(0.2));
+  CHECK(width(2, {"--batch-size", "30"}) == doctest::Approx(one).epsilon(0.2));
+}
+
+// Nodes of 3 that lose the last one, under a policy that goes on without it.
+struct LostNode : Svi {
+  // Their results once all others have ended well.
+  std::vector<json> lose_last(const std::string& policy) {
+    write_cluster(3,
+                  "backend: collective\ngossip: {start_wait_ms: 2s, finish_wait_ms: 2s}\n"
+                  "collective: {start_wait_ms: 60s, on_lost_rank: " +
+                      policy + "}");
+    const std::vector<std::string> options = {"--data", "synthetic", "--steps",
+                                              "6000",   "--run-dir", dir / "run"};
+    const auto nodes = start({options, options, options});
+    const auto trains = [&] { return has(test::read_text(dir / "w3"), " step 601 of "); };
+    REQUIRE(test::eventually(trains, std::chrono::seconds(100)));
+    nodes[2]->signal(SIGKILL);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const int code = nodes[i]->wait().value_or(-1);
+      REQUIRE_MESSAGE(code == 0, test::read_text(dir.path() / ("w" + std::to_string(i + 1))));
+    }
+    return {result("w1"), result("w2")};
+  }
+};
+
+TEST_CASE_FIXTURE(LostNode, "the others share the rows of a lost node of dpwa-svi") {
+  for (const json& found : lose_last("shrink")) {
+    CHECK(found["workers"] == 2);
+    CHECK(found["rows"] == 120);
+  }
+}
+
+TEST_CASE_FIXTURE(LostNode, "nodes of dpwa-svi meet again after they have trained apart") {
+  lose_last("gossip");
+  CHECK(has(test::read_text(dir / "w1"), "took the mean of the models that were trained apart"));
 }
 
 TEST_CASE_FIXTURE(Svi, "dpwa-svi refuses bad data in one line that says what is wrong") {
@@ -101,7 +223,12 @@ TEST_CASE_FIXTURE(Svi, "dpwa-svi refuses bad data in one line that says what is 
   write_cluster(6, "gossip: {}\nlog: {level: warn}");
   test::write_text(dir / "engel.csv", "income,foodexp\n1,2\n2,3\n3,4\n4,5\n5,6\n");
   CHECK(has(refused({"--data", "engel", "--data-dir", dir.path()}),
-            "has 4 rows for 6 workers, so a worker would have none"));
+            "dpwa-svi: 4 of the 5 rows of engel are left to train, as a fifth is for testing: too "
+            "few for 6 nodes; accepted: at least one row for each\n"));
+  write_cluster(1, "backend: \"null\"\nlog: {level: warn}");
+  test::write_text(dir / "file", "");
+  CHECK(
+      has(refused({"--data", "synthetic", "--run-dir", dir / "file"}), "file: cannot be written"));
 }
 
 }  // namespace dpwa

@@ -8,7 +8,8 @@
 #include "examples/svi/options.h"
 #include "examples/svi/result.h"
 #include "examples/svi/table.h"
-#include "test/examples/temporary_directory.h"
+#include "examples/train/errors.h"
+#include "test/support/temporary_directory.h"
 
 // The parts of dpwa-svi without torch.
 namespace dpwa::svi {
@@ -25,7 +26,7 @@ ParsedOptions parse(std::vector<const char*> arguments) {
 std::string csv_error(const std::string& text) {
   const test::TemporaryDirectory dir;
   test::write_text(dir / "t.csv", text);
-  const std::string error = test::usage_error_of([&] { read_csv(dir / "t.csv"); });
+  const std::string error = test::message_of<train::UsageError>([&] { read_csv(dir / "t.csv"); });
   const auto name = error.find("t.csv");
   return name == std::string::npos ? error : error.substr(name);
 }
@@ -65,6 +66,14 @@ TEST_CASE("a table is read from CSV, and what is no table is refused with file, 
   CHECK(csv_error("x,y\n1,2\n3,nan\n") ==
         "t.csv:3: column 'y': 'nan' is not accepted; accepted: a finite number");
   CHECK(csv_error("x,y\n1,2\n3\n") == "t.csv:3: 1 values; accepted: 2");
+  CHECK(csv_error("x,y\n1,2\n3,\n") ==
+        "t.csv:3: column 'y': '' is not accepted; accepted: a finite number");
+  CHECK(csv_error("1,2\n3,4\n5,6\n") ==
+        "t.csv:1: numbers in place of names; accepted: a line of names, then lines of numbers");
+  CHECK(csv_error("") ==
+        "t.csv: the file is empty; accepted: a line of names and at least two rows");
+  test::write_text(dir / "t.csv", "\xEF\xBB\xBFx,y\n1,2\n3,4\n");
+  CHECK(read_csv(dir / "t.csv").columns == std::vector<std::string>{"x", "y"});
   CHECK(csv_error("y\n1\n") ==
         "t.csv:1: one column; accepted: at least one input, then the output");
   CHECK(csv_error("x,y\n1,2\n") ==

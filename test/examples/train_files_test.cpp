@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
+#include <fstream>
 #include <string>
 
 #include "test/examples/trainer_process.h"
@@ -8,6 +9,22 @@
 
 using namespace dpwa;
 using namespace dpwa::test;
+
+namespace {
+
+// The soft limit on core dumps of a process, as the system shows it.
+std::string core_file_limit(pid_t process) {
+  std::ifstream limits("/proc/" + std::to_string(process) + "/limits");
+  const std::string name = "Max core file size";
+  for (std::string line; std::getline(limits, line);) {
+    if (!line.starts_with(name)) continue;
+    const auto begin = line.find_first_not_of(' ', name.size());
+    return line.substr(begin, line.find(' ', begin) - begin);
+  }
+  return "unknown";
+}
+
+}  // namespace
 
 TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be used is refused at the start") {
   test::write_text(dir / "file", "");
@@ -29,9 +46,8 @@ TEST_CASE_FIXTURE(Trainer, "a checkpoint directory that cannot be used is refuse
 TEST_CASE_FIXTURE(Trainer,
                   "a checkpoint directory that is lost on the way costs checkpoints alone") {
   const auto points = dir / "points";
-  test::Process process(
-      command("run", {"--steps", "200", "--step-time", "5", "--checkpoint", points.string()}),
-      dir / "output");
+  auto process = start(
+      command("run", {"--steps", "200", "--step-time", "5", "--checkpoint", points.string()}));
   const auto metrics = dir / "run/w1.metrics.jsonl";
   REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, until_it_trains));
   std::filesystem::remove(points);
@@ -48,7 +64,7 @@ TEST_CASE_FIXTURE(Trainer, "beyond the limit of file sizes a run says what was n
   for (const std::string& word :
        command("run", {"--steps", "5", "--checkpoint", (dir / "points").string()}))
     line += " '" + word + "'";
-  CHECK(test::Process({"/bin/sh", "-c", line}, dir / "output").wait() == 1);
+  CHECK(start({"/bin/sh", "-c", line}).wait() == 1);
   INFO(output());
   CHECK(said("no checkpoint written: "));
   CHECK(said("File too large"));
@@ -63,7 +79,7 @@ TEST_CASE_FIXTURE(Trainer, "checkpoints are for their owner alone, other files f
   for (const std::string& word :
        command("run", {"--steps", "3", "--checkpoint", (dir / "points").string()}))
     line += " '" + word + "'";
-  REQUIRE(test::Process({"/bin/sh", "-c", line}, dir / "output").wait() == 0);
+  REQUIRE(start({"/bin/sh", "-c", line}).wait() == 0);
   const auto mode = [&](const char* path) {
     return std::filesystem::status(dir / path).permissions();
   };
@@ -78,19 +94,18 @@ TEST_CASE_FIXTURE(Trainer, "a trainer leaves no core dump unless the environment
     std::string line = "ulimit -S -c \"$(ulimit -H -c)\"; " + environment + " exec";
     for (const std::string& word : command(run, {"--steps", "10", "--step-time", "60000"}))
       line += " '" + word + "'";
-    test::Process process({"/bin/sh", "-c", line}, dir / "output");
+    const auto process = start({"/bin/sh", "-c", line});
     const auto metrics = dir / run / "w1.metrics.jsonl";
     REQUIRE(test::eventually([&] { return std::filesystem::exists(metrics); }, until_it_trains));
-    return process.core_file_limit();
+    return core_file_limit(process.id());
   };
   CHECK(limit_of("without", "") == "0");
   rlimit hard{};
   REQUIRE(::getrlimit(RLIMIT_CORE, &hard) == 0);
   if (hard.rlim_max > 0) CHECK(limit_of("with", "DPWA_CORE_DUMPS=1") != "0");
-  test::Process wrong({"/usr/bin/env", "DPWA_CORE_DUMPS=yes", DPWA_TRAIN, "--config",
-                       (dir / "cluster.yaml").string(), "--name", "w1", "--data", "synthetic"},
-                      dir / "output");
-  CHECK(wrong.wait() == 2);
+  CHECK(start({"/usr/bin/env", "DPWA_CORE_DUMPS=yes", DPWA_TRAIN, "--config",
+               (dir / "cluster.yaml").string(), "--name", "w1", "--data", "synthetic"})
+            .wait() == 2);
   CHECK(said("DPWA_CORE_DUMPS: 'yes' is not accepted; accepted: 0, 1"));
 }
 

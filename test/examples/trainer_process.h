@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "test/examples/process.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/child_process.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa::test {
 
@@ -43,7 +43,10 @@ struct Trainer {
     return all;
   }
   int train(const std::string& run, const Arguments& more) const {
-    return Process(command(run, more), dir / "output").wait();
+    return start(command(run, more)).wait().value_or(-1);
+  }
+  ChildProcess start(const Arguments& words, const char* output = "output") const {
+    return start_afresh(words, dir / output);
   }
   std::string output() const { return read_text(dir / "output"); }
   json result(const std::string& run) const {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "test/examples/temporary_directory.h"
-#include "test/process/child_process.h"
+#include "test/support/child_process.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa::test {
 

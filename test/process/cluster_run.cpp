@@ -1,13 +1,10 @@
 #include "test/process/cluster_run.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <sstream>
-#include <stdexcept>
 #include <thread>
 
 #include "dpwa/config/config.h"
@@ -16,21 +13,6 @@
 #include "dpwa/security/security.h"
 
 namespace dpwa::test {
-namespace {
-
-std::filesystem::path temporary_directory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "dpwa-cluster-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-  return pattern;
-}
-
-std::string read(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-}  // namespace
 
 std::string server_entries(std::size_t servers) {
   std::string entries;
@@ -40,6 +22,11 @@ std::string server_entries(std::size_t servers) {
                ", host: 127.0.0.1, port: " + std::to_string(port) + "}";
   }
   return "[" + entries + "]";
+}
+
+ChildProcess start_server(const std::filesystem::path& file, const std::string& name) {
+  return ChildProcess({DPWA_CLI, "kvserver", "--config", file.string(), "--name", name},
+                      file.parent_path() / (name + ".log"));
 }
 
 bool holds_in_time(const std::function<bool()>& condition) {
@@ -53,7 +40,7 @@ bool holds_in_time(const std::function<bool()>& condition) {
 }
 
 ClusterRun::ClusterRun(std::size_t nodes, const std::string& settings)
-    : directory_(temporary_directory()), ports_(net::free_ports(nodes)) {
+    : ports_(net::free_ports(nodes)) {
   std::ofstream file(directory_ / "cluster.yaml");
   file << "nodes:\n";
   for (std::size_t i = 0; i < nodes; ++i) {
@@ -61,12 +48,6 @@ ClusterRun::ClusterRun(std::size_t nodes, const std::string& settings)
     file << "  - {name: " << names_.back() << ", port: " << ports_[i] << "}\n";
   }
   file << settings << "\n";
-}
-
-ClusterRun::~ClusterRun() {
-  processes_.clear();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 void ClusterRun::start(const std::string& name, const Arguments& more,
@@ -147,7 +128,7 @@ nlohmann::json ClusterRun::status(const std::string& name) const {
 }
 
 std::string ClusterRun::log(const std::string& name) const {
-  return read(directory_ / (name + ".log"));
+  return read_text(directory_ / (name + ".log"));
 }
 
 std::string ClusterRun::logs() const {

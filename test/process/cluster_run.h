@@ -10,12 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "test/process/child_process.h"
+#include "test/support/child_process.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa::test {
-
-// Longer than any run takes on a loaded machine under a sanitizer.
-inline constexpr std::chrono::seconds run_patience(120);
 
 // Waits until `condition` holds; false when it does not within run_patience. Looks rarely enough
 // to leave the processors to the cluster.
@@ -23,6 +21,9 @@ bool holds_in_time(const std::function<bool()>& condition);
 
 // The list of kvstore.servers: s1, s2, ... on free ports of this host.
 std::string server_entries(std::size_t servers);
+
+// Starts one of the file's servers of the store. Its log is added to NAME.log beside the file.
+ChildProcess start_server(const std::filesystem::path& file, const std::string& name);
 
 // A cluster of vector trainer processes w1, w2, ... on free loopback ports, in a temporary
 // directory. Without a number of steps they train until finish().
@@ -32,7 +33,6 @@ class ClusterRun {
 
   // `settings`: lines of the cluster file beside its nodes.
   explicit ClusterRun(std::size_t nodes, const std::string& settings = "");
-  ~ClusterRun();
 
   // `environment`: NAME=VALUE, beside what this process has.
   void start(const std::string& name, const Arguments& more = {},
@@ -48,7 +48,7 @@ class ClusterRun {
   const std::vector<std::string>& names() const { return names_; }
   const std::vector<std::uint16_t>& ports() const { return ports_; }
   std::filesystem::path file() const { return directory_ / "cluster.yaml"; }
-  const std::filesystem::path& directory() const { return directory_; }
+  const std::filesystem::path& directory() const { return directory_.path(); }
 
   // What a trainer has written so far: whole lines only.
   const std::vector<nlohmann::json>& lines(const std::string& name) const;
@@ -72,7 +72,7 @@ class ClusterRun {
   const Written& written_by(const std::string& name) const;
 
   mutable std::map<std::string, Written> written_;
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
   std::vector<std::string> names_;
   std::vector<std::uint16_t> ports_;
   std::map<std::string, ChildProcess> processes_;

@@ -33,9 +33,7 @@ class Store {
 
   void start_server(const std::string& name) {
     processes_.erase(name);
-    processes_.emplace(name, test::ChildProcess({DPWA_CLI, "kvserver", "--config",
-                                                 run_.file().string(), "--name", name},
-                                                run_.directory() / (name + ".log")));
+    processes_.emplace(name, test::start_server(run_.file(), name));
   }
   void start(const std::string& name, int steps, int step_ms = 10) {
     processes_.erase(name);
@@ -155,17 +153,33 @@ TEST_CASE("dist_ssp: a straggler holds the others back by the staleness, no more
   store.check_end({"w1", "w2"}, false);
 }
 
-TEST_CASE("update: worker trains as well, and a worker that comes later is refused in words") {
-  Store store(2, 1, "type: dist_sync, update: worker");
-  store.start_all(150);
-  REQUIRE(store.reaches("w2", 40));
-  store.at("w2").signal(SIGKILL);
-  const double then = store.clock("w1");
+TEST_CASE("update: worker: killed and frozen workers come back with the weights of the others") {
+  Store store(3, 2, "type: dist_sync, update: worker");
+  store.start_all(400);
+  REQUIRE(store.reaches("w1", 40));
+  store.at("w1").signal(SIGKILL);
+  double then = store.clock("w2");
+  REQUIRE(store.reaches("w2", then + 30));
+  store.start("w1", 400);
+  then = store.clock("w2");
   REQUIRE(store.reaches("w1", then + 20));
+  store.at("w3").signal(SIGSTOP);
+  then = store.clock("w2");
+  REQUIRE(store.reaches("w2", then + 30));
+  store.at("w3").signal(SIGCONT);
+  store.check_end({"w1", "w2", "w3"});
+  CHECK(store.count("w3", "late") >= 1);
+}
+
+TEST_CASE("update: worker: a worker that comes when no other has the weights ends with a line") {
+  Store store(2, 1, "type: dist_sync, update: worker, min_workers: 1");
+  store.start("w1", 100000);
+  REQUIRE(store.reaches("w1", 20));
+  store.at("w1").signal(SIGKILL);
+  store.at("w1").wait(test::run_patience);
   store.start("w2", 150);
   CHECK(store.at("w2").wait(test::run_patience) == 1);
-  CHECK(store.log("w2").find("kvstore.update 'worker' does not offer") != std::string::npos);
-  CHECK(store.at("w1").wait(test::run_patience) == 0);
+  CHECK(store.log("w2").find("no worker that has its weights takes part") != std::string::npos);
 }
 
 TEST_CASE("SIGTERM ends a worker that waits for servers, and the others do not wait for it") {

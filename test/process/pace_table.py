@@ -14,26 +14,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from lib.ports import free_ports  # noqa: E402
+
 UNITS = 16
 FIRST = 100
 NEVER = 10**9
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def last_step(path: Path) -> dict:

@@ -1,11 +1,9 @@
 #include "test/process/server_processes.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <fstream>
-#include <stdexcept>
 
 #include "dpwa/net/status_query.h"
 #include "test/process/cluster_run.h"
@@ -13,9 +11,6 @@
 namespace dpwa::test {
 
 ServerProcesses::ServerProcesses(Config config) : config_(std::move(config)) {
-  std::string name = "/tmp/dpwa_kvserver.XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  folder_ = name;
   // The nodes of these tests do not listen, but a file has a port for each.
   std::uint16_t port = 1;
   for (NodeEntry& node : config_.nodes) node.port = port++;
@@ -24,11 +19,6 @@ ServerProcesses::ServerProcesses(Config config) : config_(std::move(config)) {
   }
   write_file();
   for (const NodeEntry& server : config_.kvstore.servers) start(server.name);
-}
-
-ServerProcesses::~ServerProcesses() {
-  processes_.clear();
-  std::filesystem::remove_all(folder_);
 }
 
 void ServerProcesses::write_file() const {
@@ -42,9 +32,7 @@ void ServerProcesses::set_cluster(const std::string& name) {
 
 void ServerProcesses::start(const std::string& name) {
   processes_.erase(name);
-  processes_.emplace(
-      name, ChildProcess({DPWA_CLI, "kvserver", "--config", file().string(), "--name", name},
-                         folder_ / (name + ".log")));
+  processes_.emplace(name, start_server(file(), name));
 }
 
 void ServerProcesses::kill_all() {
@@ -87,8 +75,7 @@ bool ServerProcesses::whole() const {
 }
 
 std::string ServerProcesses::log(const std::string& name) const {
-  std::ifstream file(folder_ / (name + ".log"));
-  return {std::istreambuf_iterator<char>(file), {}};
+  return read_text(folder_ / (name + ".log"));
 }
 
 std::size_t ServerProcesses::count(const std::string& name, const std::string& text) const {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "dpwa/config/config.h"
-#include "test/process/child_process.h"
+#include "test/support/child_process.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa::test {
 
@@ -17,7 +18,6 @@ class ServerProcesses {
   // Starts all. Snapshots: in the folder "snapshots" below its own, if the configuration names a
   // folder at all.
   explicit ServerProcesses(Config config);
-  ~ServerProcesses();
 
   void start(const std::string& name);
   void kill_all();  // kill -9, and their ends
@@ -26,7 +26,7 @@ class ServerProcesses {
   void set_cluster(const std::string& name);  // for the next starts
 
   std::filesystem::path file() const { return folder_ / "cluster.yaml"; }
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
   std::filesystem::path snapshots() const { return folder_ / "snapshots"; }
   // Of one server, by the end of their names; in order.
   std::vector<std::filesystem::path> snapshots(const std::string& server,
@@ -44,7 +44,7 @@ class ServerProcesses {
   void write_file() const;
 
   Config config_;
-  std::filesystem::path folder_;
+  TemporaryDirectory folder_;
   std::map<std::string, ChildProcess> processes_;
 };
 

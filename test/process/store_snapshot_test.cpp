@@ -11,6 +11,7 @@
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/process/cluster_run.h"
 #include "test/process/server_processes.h"
+#include "test/process/store_trainers.h"
 
 // Servers of the store that write snapshots and start from them, all as processes.
 
@@ -20,8 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using kvstore::Key;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using test::holds_in_time;
 using test::ServerProcesses;
+using Trainers = test::StoreTrainers;
 
 Config with_snapshots(KvstoreType type = KvstoreType::dist_sync,
                       milliseconds every = milliseconds(100)) {
@@ -30,67 +33,6 @@ Config with_snapshots(KvstoreType type = KvstoreType::dist_sync,
   config.kvstore.snapshots.every = every;
   return config;
 }
-
-// Workers as processes.
-class Trainers {
- public:
-  Trainers(const ServerProcesses& servers, std::vector<std::string> names, std::string optimizer,
-           int steps)
-      : servers_(servers),
-        names_(std::move(names)),
-        optimizer_(std::move(optimizer)),
-        steps_(std::to_string(steps)) {}
-
-  void start(int pause_ms) {
-    processes_.clear();
-    for (const std::string& name : names_) {
-      processes_.emplace_back(
-          std::vector<std::string>{DPWA_STORE_TRAINER, servers_.file().string(), name, steps_,
-                                   optimizer_, std::to_string(pause_ms), output(name)},
-          servers_.folder() / (name + ".log"));
-    }
-  }
-  bool finish() {
-    return std::ranges::all_of(processes_,
-                               [](auto& process) { return process.wait(test::run_patience) == 0; });
-  }
-  void kill_all() {
-    for (auto& process : processes_) process.signal(SIGKILL);
-    for (auto& process : processes_) REQUIRE(process.wait(test::run_patience) == -SIGKILL);
-  }
-  // The steps that each life of a worker began with.
-  std::vector<unsigned> joined(const std::string& name) const {
-    std::ifstream file(output(name));
-    std::vector<unsigned> steps;
-    for (std::string line; std::getline(file, line);) {
-      if (line.starts_with("joined ")) steps.push_back(std::stoul(line.substr(7)));
-    }
-    return steps;
-  }
-  std::string weights(const std::string& name) const {
-    std::ifstream file(output(name) + ".weights", std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  std::string logs() const {
-    std::string all;
-    for (const std::string& name : names_) {
-      std::ifstream file(servers_.folder() / (name + ".log"));
-      all += name + ":\n" + std::string(std::istreambuf_iterator<char>(file), {});
-    }
-    return all + servers_.log("s1") + servers_.log("s2");
-  }
-
- private:
-  std::string output(const std::string& name) const {
-    return (servers_.folder() / (name + ".out")).string();
-  }
-
-  const ServerProcesses& servers_;
-  const std::vector<std::string> names_;
-  const std::string optimizer_;
-  const std::string steps_;
-  std::vector<test::ChildProcess> processes_;
-};
 
 // One key of so many bytes at each server.
 class OneWorker {
@@ -156,10 +98,12 @@ TEST_CASE("a run that is killed as a whole and started again ends as one that wa
   Config config = with_snapshots(type);
   config.kvstore.min_workers = static_cast<std::uint32_t>(workers.size());
   config.kvstore.replicas = replicas;
+  config.kvstore.lost_after = seconds(20);  // none is to be left out on a loaded machine
   std::string expected;
   {
     Config without = test::store_config(2, type);
     without.kvstore.min_workers = config.kvstore.min_workers;
+    without.kvstore.lost_after = config.kvstore.lost_after;
     const ServerProcesses servers(without);
     Trainers whole(servers, workers, optimizer, steps);
     whole.start(0);

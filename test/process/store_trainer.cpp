@@ -3,20 +3,26 @@
 //
 // usage: dpwa_store_trainer CLUSTER_FILE NAME STEPS OPTIMIZER PAUSE_MS OUTPUT
 //
-// Writes "joined N" and then "step N" to OUTPUT, and in the end the weights to OUTPUT.weights.
+// Writes "joined N" and then "step N" to OUTPUT, "memory 1" when a server reads its gradients where
+// they are, and in the end the weights to OUTPUT.weights. When it is left out, it takes part again
+// and writes "joined N" once more.
 
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/security/security.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace {
 
@@ -26,17 +32,27 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr auto patience = std::chrono::seconds(100);
 
 struct Parameter {
+  Parameter(kvstore::Key its_key, std::size_t elements)
+      : key(std::move(its_key)),
+        weights(elements, 1),
+        memory(AlignedBuffer::shared(elements * sizeof(float))) {}
+  std::span<float> gradient() {
+    return {reinterpret_cast<float*>(memory.bytes().data()), weights.size()};
+  }
+
   kvstore::Key key;
   std::vector<float> weights;
-  std::vector<float> gradient;
+  AlignedBuffer memory;  // of the gradient
 };
+
+struct LeftOut {};
 
 // The last one is cut into slices over all servers.
 std::vector<Parameter> values_of_model() {
   std::vector<Parameter> values;
   for (const std::size_t elements : {10, 1, 300, 64, 7, 1'000'000}) {
     const int key = static_cast<int>(values.size());
-    values.push_back({kvstore::Key(key), std::vector<float>(elements, 1), {}});
+    values.emplace_back(kvstore::Key(key), elements);
   }
   return values;
 }
@@ -49,10 +65,10 @@ float noise(std::uint64_t place) {
 }
 
 void compute_gradient(Parameter& value, std::uint64_t step, std::uint64_t worker) {
-  value.gradient.resize(value.weights.size());
+  const std::span<float> gradient = value.gradient();
   for (std::size_t i = 0; i < value.weights.size(); ++i) {
     const float target = noise(i * 2 + worker) * 4;
-    value.gradient[i] = value.weights[i] - target + noise(step * 1000 + i * 2 + worker) / 4;
+    gradient[i] = value.weights[i] - target + noise(step * 1000 + i * 2 + worker) / 4;
   }
 }
 
@@ -66,6 +82,7 @@ kvclient::StoreClientOptions client_options(const Config& config, const std::str
   options.engine.merged = config.kvstore.type == KvstoreType::dist_sync;
   options.engine.replicas = config.kvstore.replicas > 0;
   options.engine.beat = std::chrono::milliseconds(50);
+  options.same_host = config.transport.same_host;
   Config own = config;
   own.self = name;
   options.security = make_security(own);
@@ -80,6 +97,7 @@ class Trainer {
     options.learning_rate = 0.02;
     const auto form = kvstore::encode(options);
     optimizer_.assign(form.begin(), form.end());
+    for (const Parameter& value : values_) client_.share(value.memory);
   }
 
   std::uint64_t join() {
@@ -94,6 +112,18 @@ class Trainer {
     pull(*step);
     return *step;
   }
+  // After LeftOut.
+  std::uint64_t join_again() {
+    for (const kvclient::Ticket ticket : tickets_)
+      client_.wait(ticket, SteadyClock::now() + patience);
+    tickets_.clear();
+    client_.join();
+    const auto step = client_.wait_joined(SteadyClock::now() + patience);
+    if (!step) fail("was not taken in again");
+    pull(*step);
+    return *step;
+  }
+  bool uses_memory() const { return client_.uses_memory(); }
 
   void run(std::uint64_t step, std::chrono::milliseconds pause) {
     client_.at(step, false);
@@ -104,8 +134,7 @@ class Trainer {
       terms.step = step;
       terms.merge = kvstore::Merge::mean;
       terms.optimizer = optimizer_;
-      tickets_.push_back(
-          client_.push(value.key, std::as_bytes(std::span(value.gradient)), std::move(terms)));
+      tickets_.push_back(client_.push(value.key, value.memory.bytes(), std::move(terms)));
     }
     client_.at(step + 1, true);
     pull(step + 1);
@@ -123,7 +152,7 @@ class Trainer {
   kvclient::Outcome outcome(kvclient::Ticket ticket) {
     auto outcome = client_.wait(ticket, SteadyClock::now() + patience);
     if (!outcome) fail("no answer in time");
-    if (outcome->left_out) fail("was left out");
+    if (outcome->left_out) throw LeftOut();
     if (kvstore::is_error(outcome->kind)) fail(outcome->problem);
     return *std::move(outcome);
   }
@@ -155,7 +184,7 @@ class Trainer {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc != 7) return 2;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const Config config = load_cluster(arguments[0]);
@@ -165,9 +194,22 @@ int main(int argc, char** argv) {
   Trainer trainer(config, arguments[1], arguments[3]);
   std::uint64_t step = trainer.join();
   lines << "joined " << step << std::endl;
-  for (; step < steps; ++step) {
-    trainer.run(step, pause);
-    lines << "step " << step << std::endl;
+  bool out = false;
+  while (step < steps) {
+    try {
+      if (out) {
+        step = trainer.join_again();
+        out = false;
+        lines << "joined " << step << std::endl;
+        continue;
+      }
+      trainer.run(step, pause);
+    } catch (const LeftOut&) {
+      out = true;
+      continue;
+    }
+    if (trainer.uses_memory()) lines << "memory 1\n";
+    lines << "step " << step++ << std::endl;
   }
   std::ofstream weights(arguments[5] + ".weights", std::ios::binary);
   for (const Parameter& value : trainer.values()) {
@@ -175,4 +217,7 @@ int main(int argc, char** argv) {
                   static_cast<std::streamsize>(value.weights.size() * sizeof(float)));
   }
   return weights.flush() ? 0 : 1;
+} catch (const std::runtime_error& error) {
+  std::cerr << error.what() << std::endl;
+  return 4;
 }

@@ -1,4 +1,5 @@
-"""prepare_svi_data.py writes checked tables, summarize_svi.py compares runs, svi_demo.sh refuses wrong arguments."""
+"""prepare_svi_data.py writes checked tables, summarize_svi.py compares runs, svi_demo.sh refuses wrong arguments and
+ends what it has started."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import gzip
 import importlib.util
 import io
 import json
+import os
 import subprocess
 import tempfile
 import unittest
@@ -63,12 +65,35 @@ class Prepare(Scratch):
 class Demo(unittest.TestCase):
     def test_every_wrong_argument_is_refused_first(self) -> None:
         wrong = (["--nodes", "0"], ["--steps", "x"], ["--seed", "-1"], ["--posterior", "half"], ["--data", "mnist"],
-                 ["--epochs", "3"], ["--nodes"], ["--nodes", "2", "--nodes", "3"])  # fmt: skip
+                 ["--lr", "0"], ["--lr", "0.0e1"], ["--lr", "-1"], ["--epochs", "3"], ["--nodes"], ["--nodes", "2", "--nodes", "3"])  # fmt: skip
         for arguments in wrong:
             with self.subTest(arguments):
                 done = subprocess.run([str(SCRIPTS / "svi_demo.sh"), *arguments], capture_output=True, text=True,
                                       timeout=60, check=False)  # fmt: skip
                 self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+
+
+class Jobs(Scratch):
+    def test_a_script_that_is_told_to_stop_shows_progress_until_then_and_ends_its_job(self) -> None:
+        (self.folder / "w1.log").write_text("step 1 of 9\nstep 7 of 9\n")
+        script = """
+            source "$0/lib/common.sh"
+            log_folder=$1 progress_file=$1/w1.log
+            end_jobs_at_exit "$1"
+            run_logged work work bash -c 'echo $$ >"$0/pid"; exec sleep 300' "$1"
+        """
+        with subprocess.Popen(["bash", "-c", script, str(SCRIPTS), str(self.folder)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True) as demo:  # fmt: skip
+            assert demo.stdout is not None
+            for line in demo.stdout:
+                if "step 7 of 9" in line:
+                    break
+            demo.terminate()
+            rest = demo.stdout.read()  # to its end: the job held the pipe as well
+            self.assertEqual(demo.wait(timeout=60), 143)
+        self.assertIn(f"ended; what there is: {self.folder}", rest)
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int((self.folder / "pid").read_text()), 0)
 
 
 @unittest.skipUnless(HAS_MATPLOTLIB, "no matplotlib here")
@@ -95,6 +120,9 @@ class Summary(Scratch):
         self.assertIn("| collective ", lines[5])
         self.assertIn("| gossip, natural parameters ", lines[6])
         self.assertIn("one process, all rows", printed.getvalue())
+        self.assertIn("Rows of gossip differ from run to run", printed.getvalue())
+        self.assertIn("Rows of gossip differ from run to run", text)
+        self.assertIn("seconds: of training", text)
         self.assertTrue((self.folder / "engel.png").stat().st_size > 1000)
 
 

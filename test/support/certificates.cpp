@@ -4,14 +4,12 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
-#include <system_error>
 
 #include "dpwa/security/openssl.h"
 
@@ -66,17 +64,6 @@ void write_key(const fs::path& file, EVP_PKEY* key) {
 }
 
 }  // namespace
-
-SecretFolder::SecretFolder() {
-  std::string name = (fs::temp_directory_path() / "dpwa-secret-XXXXXX").string();
-  require(::mkdtemp(name.data()) != nullptr, "a folder");
-  folder_ = name;
-}
-
-SecretFolder::~SecretFolder() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
 
 fs::path SecretFolder::write(const std::string& name, const std::string& text,
                              unsigned mode) const {

@@ -3,23 +3,20 @@
 #include <filesystem>
 #include <string>
 
+#include "test/support/temporary_directory.h"
+
 namespace dpwa::test {
 
 // A folder for keys and certificates, removed at the end of the test.
 class SecretFolder {
  public:
-  SecretFolder();
-  ~SecretFolder();
-  SecretFolder(const SecretFolder&) = delete;
-  SecretFolder& operator=(const SecretFolder&) = delete;
-
   std::filesystem::path path(const std::string& name) const { return folder_ / name; }
   // Writes a file with this mode.
   std::filesystem::path write(const std::string& name, const std::string& text,
                               unsigned mode = 0600) const;
 
  private:
-  std::filesystem::path folder_;
+  TemporaryDirectory folder_;
 };
 
 // An authority of its own, which signs certificates of nodes for a test.

@@ -1,11 +1,9 @@
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <sstream>
@@ -13,8 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "test/process/child_process.h"
+#include "test/support/child_process.h"
 #include "test/support/eventually.h"
+#include "test/support/temporary_directory.h"
 
 // Ranks are processes here, killed in the middle of their all-reduces.
 
@@ -29,31 +28,10 @@ double now_ms() {
   return Milliseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// A folder of its own for one test, removed at the end.
-class Folder {
- public:
-  Folder() {
-    auto name = (std::filesystem::temp_directory_path() / "dpwa-collective-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 // When each word was told, by word.
 std::map<std::string, double> times_of(const std::filesystem::path& file) {
   std::map<std::string, double> times;
-  std::istringstream lines(text_of(file));
+  std::istringstream lines(dpwa::test::read_text(file));
   std::string line, word;
   double moment = 0;
   while (std::getline(lines, line)) {
@@ -63,7 +41,7 @@ std::map<std::string, double> times_of(const std::filesystem::path& file) {
 }
 
 void survive(int size, const std::vector<int>& lost, int number, std::uint64_t seed) {
-  const Folder folder;
+  const dpwa::test::TemporaryDirectory folder;
   const auto output = [&](int rank) { return folder / ("out." + std::to_string(rank)); };
   std::vector<ChildProcess> ranks;
   for (int rank = 0; rank < size; ++rank) {
@@ -88,7 +66,7 @@ void survive(int size, const std::vector<int>& lost, int number, std::uint64_t s
     if (std::find(lost.begin(), lost.end(), rank) != lost.end()) continue;
     CAPTURE(rank);
     const auto code = ranks[static_cast<std::size_t>(rank)].wait(patience);
-    const auto text = text_of(output(rank));
+    const auto text = dpwa::test::read_text(output(rank));
     CAPTURE(text);
     REQUIRE(code.has_value());
     CHECK(code.value() == 0);

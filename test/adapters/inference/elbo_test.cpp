@@ -228,6 +228,20 @@ TEST_CASE("the gradients of all minibatches of a shard add up to that of the sha
   CHECK(largest_difference(weighed(false), whole) > 1e-3);  // N_k / b forgotten
 }
 
+TEST_CASE("a minibatch stands for its shard, and its latents for those of the shard") {
+  const Elbo elbo = Elbo::averaged({0, 3}, 10);
+  ElboTerms terms{values({1, 2}), values({0.5, 0.25}), values({4})};
+  CHECK(elbo.loss(terms, 2).item<double>() == doctest::Approx(3 * 5 * 3.75 + 4));
+  CHECK(refusal([&] { elbo.loss(terms); }) ==
+        "Elbo: nll has values for 2 rows, the batch is said to have 10; accepted: loss(terms, rows "
+        "of the batch)");
+  terms.nll = terms.nll.sum();
+  CHECK(refusal([&] { elbo.loss(terms, 5); }).starts_with("Elbo: local_kl has values for 2 rows"));
+  CHECK(refusal([&] { elbo.loss(terms, 0); }).starts_with("Elbo: a batch of 0 rows"));
+  // A sum in half precision would end at 65504.
+  CHECK(elbo.loss({torch::full({10}, 20000, torch::kHalf), {}, {}}).item<double>() == 600000);
+}
+
 TEST_CASE("a factor of the program stays: a tempered KL is the same for any number of workers") {
   const double temper = 0.5;
   for (std::size_t count : {1, 3}) {
@@ -283,9 +297,15 @@ TEST_CASE("bad input gives one line that says what is wrong") {
   CHECK(refusal([] {
           MeanFieldGaussian(torch::zeros({0}));
         }).starts_with("a posterior without parameters"));
-  CHECK(refusal([] {
-          FullGaussian(torch::zeros({2, 2}));
-        }).starts_with("a posterior without parameters"));
+  for (const auto& mean : {torch::zeros({2, 2}), torch::zeros({2}, torch::kLong), at::Tensor()}) {
+    const std::string vector =
+        "a posterior needs a vector of at least one floating-point number as its first mean, not ";
+    const std::string shape = mean.defined() ? words_of_shapes({mean}) : "an undefined tensor";
+    CHECK(refusal([&] { MeanFieldGaussian{mean}; }) == vector + shape);
+    CHECK(refusal([&] { FullGaussian{mean}; }) == vector + shape);
+  }
+  CHECK(refusal([] { FullGaussian(torch::zeros({2}, torch::kHalf)); }) ==
+        "a full covariance in float16[2] is not offered; accepted: float32 or float64");
   CHECK(refusal([] { MeanFieldGaussian(torch::zeros({2}), 0); }).find("above 0") !=
         std::string::npos);
   CHECK(refusal([] { Elbo::averaged({0, 2}, 0); }) ==
@@ -295,7 +315,56 @@ TEST_CASE("bad input gives one line that says what is wrong") {
   CHECK(refusal([] { Elbo::averaged({0, 2}, 4).loss({}); }) ==
         "Elbo: there is no term; accepted: at least one");
   CHECK(refusal([] { Elbo::weighted(0, 4); }).starts_with("Elbo: the weight of a worker"));
+  CHECK(refusal([] { Elbo::weighted(1e-320, 4); }).starts_with("Elbo: the weight of a worker"));
+  CHECK(refusal([&] { split_data(rows, {0, 0}); }).starts_with("split_data: rank 0 of 0 workers"));
+  CHECK(refusal([&] { split_data(rows, {2, 2}); }).starts_with("split_data: rank 2 of 2 workers"));
+  CHECK(refusal([&] { split_data(rows.to_sparse(), {0, 2}); }) ==
+        "split_data: tensor 0 of the data is sparse; accepted: dense");
+  CHECK(refusal([&] { split_data(torch::complex(damaged, damaged), {0, 2}); }).find("2 rows") !=
+        std::string::npos);
   CHECK(words_of_shapes({rows, torch::zeros({3}, torch::kDouble)}) == "float32[3, 2], float64[3]");
+}
+
+TEST_CASE("what is known of data: shapes, and a checksum that every value changes") {
+  const auto x = torch::arange(6, torch::kFloat).reshape({3, 2});
+  auto other = x.clone();
+  other[2][1] = 5.5;
+  CHECK(words_of_data({x, x}) == words_of_data({x.clone(), x.t().contiguous().t()}));
+  CHECK(words_of_data({x}).starts_with("float32[3, 2], checksum "));
+  CHECK(words_of_data({x}) != words_of_data({other}));
+  CHECK(words_of_data({x, other}) != words_of_data({other, x}));
+}
+
+TEST_CASE("densities and posteriors refuse shapes and values that have no meaning, in one line") {
+  const auto column = torch::zeros({5, 1}), row = torch::zeros({5}), one = torch::zeros({});
+  CHECK(refusal([&] { log_normal(column, row, one); }) ==
+        "log_normal: the shapes float32[5, 1], float32[5], float32[] would give 25 densities; "
+        "accepted: one argument with the shape of the result");
+  CHECK(refusal([&] { log_poisson(row, column); }).starts_with("log_poisson: the shapes "));
+  CHECK(refusal([&] { log_bernoulli(column, row); }).starts_with("log_bernoulli: the shapes "));
+  CHECK(refusal([&] { log_bernoulli(row + 2, row); }).starts_with("log_bernoulli: a value is "));
+  CHECK(refusal([&] { log_normal(row, {}, one); }) == "log_normal: an argument is undefined");
+  CHECK(log_normal(row.unsqueeze(0), torch::zeros({4, 5}), one).sizes() ==
+        std::vector<std::int64_t>{4, 5});
+
+  const MeanFieldGaussian q(torch::zeros({3}));
+  const FullGaussian full(torch::zeros({3}));
+  CHECK(refusal([&] { q.draw(0); }) == "draw: 0 draws of a posterior; accepted: at least 1");
+  CHECK(refusal([&] { q.draw(-1); }) == "draw: -1 draws of a posterior; accepted: at least 1");
+  for (const double sd : {0.0, -1.0, std::nan("")})
+    CHECK(refusal([&] { q.kl_to_normal(0, sd); }).find("above 0") != std::string::npos);
+  CHECK(refusal([&] { q.kl_to_normal(std::nan(""), 1); }).find("finite") != std::string::npos);
+  CHECK(refusal([&] { q.kl_to_normal(torch::zeros({3, 1}), torch::ones({3})); }) ==
+        "kl_to_normal: the mean of the prior is float32[3, 1]; accepted: one number, or 3");
+  CHECK(refusal([&] {
+          q.kl_to_normal(torch::zeros({3}), torch::ones({5}));
+        }).starts_with("kl_to_normal: the standard deviation of the prior is float32[5]"));
+  for (const GaussianPosterior* posterior :
+       {static_cast<const GaussianPosterior*>(&q), static_cast<const GaussianPosterior*>(&full)}) {
+    CHECK(refusal([&] { posterior->log_density(column); }) ==
+          "log_density: the values are float32[5, 1], the posterior is over 3; accepted: rows of "
+          "that many");
+  }
 }
 
 }  // namespace dpwa

@@ -39,6 +39,7 @@ TEST_CASE("log densities have their known values") {
   CHECK(value(log_poisson(values({3}), values({log(2)}))) == doctest::Approx(log(8.0 / 6) - 2));
   const auto scores = values({log(1), log(2), log(5)}).unsqueeze(0);
   CHECK(value(log_categorical(torch::tensor({2}), scores)) == doctest::Approx(log(5.0 / 8)));
+  CHECK_THROWS(log_categorical(torch::tensor({-100}), scores));  // not a class to leave out
 }
 
 TEST_CASE("posteriors: density, entropy and divergence are those of their mean and covariance") {
@@ -101,6 +102,36 @@ TEST_CASE("natural parameters and back is the same posterior, and no Gaussian is
     CHECK(q->scale().equal(kept));
     CHECK(largest_difference(q->mean(), mean) < 1e-12);
   }
+}
+
+TEST_CASE("a full covariance changes by the rate of the optimizer, however narrow it is") {
+  for (const double sd : {1.0, 1e-3}) {
+    FullGaussian q(torch::zeros({40}, torch::kDouble), sd);
+    {
+      const torch::NoGradGuard no_gradients;
+      q.scale().add_(0.02);  // Adam's first step: each number by the learning rate
+    }
+    const auto ratio = q.variance().sqrt() / sd;
+    CHECK(ratio.min().item<double>() == doctest::Approx(std::exp(0.02)).epsilon(0.001));
+    CHECK(ratio.max().item<double>() < std::exp(0.02) * 1.001);
+  }
+}
+
+TEST_CASE("natural parameters whose digits do not determine the posterior are refused") {
+  const auto with_correlation = [](double correlation, at::ScalarType type) {
+    FullGaussian q(values({3, -2}).to(type), 1);
+    const auto covariance = torch::tensor({1.0, correlation, correlation, 1.0}, torch::kDouble);
+    const auto precision = covariance.reshape({2, 2}).inverse();
+    const NaturalParameters natural{precision.mv(values({3, -2})).to(type), precision.to(type)};
+    const bool taken = q.set_natural(natural);
+    if (taken) CHECK(largest_difference(q.mean(), values({3, -2})) < 0.1);
+    return taken;
+  };
+  for (const double correlation : {0.0, 0.9, 0.999, 0.9999})
+    CHECK(with_correlation(correlation, torch::kFloat));
+  CHECK_FALSE(with_correlation(0.999999, torch::kFloat));
+  CHECK_FALSE(with_correlation(0.9999999, torch::kFloat));
+  CHECK(with_correlation(0.9999999, torch::kDouble));
 }
 
 TEST_CASE("shard posteriors join by the mean of their natural parameters, exactly if q is full") {

@@ -97,9 +97,9 @@ Distance distance_after(bool pulls, bool natural) {
     natural ? exchange.start() : adapter->start();
     const auto shard = split_data({regression.x, regression.y}, adapter->place());
     const Elbo elbo = Elbo::averaged(adapter->place(), shard[0].size(0));
-    torch::optim::SGD optimizer(q.parameters(), torch::optim::SGDOptions(0.01));
+    torch::optim::SGD optimizer(q.parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
     node.wait_for_all();
-    for (int i = 0; i < 800; ++i) {
+    for (int i = 0; i < 2000; ++i) {
       optimizer.zero_grad();
       const auto loss = elbo.loss(test::LinearRegression::terms(q, shard[0], shard[1]));
       loss.backward();
@@ -246,6 +246,34 @@ TEST_CASE("a blend takes effect in natural form, and is refused when it leaves n
   no_step();
   CHECK(exchange.refused() == 1);
   CHECK(model.q->variance().item<double>() == doctest::Approx(1.0 / 6));
+}
+
+TEST_CASE("without a network a node has all rows, whatever the file lists") {
+  Config config;
+  config.backend = Backend::null;
+  config.self = "w2";
+  for (const char* const name : {"w1", "w2", "w3", "w4"}) config.nodes.emplace_back().name = name;
+  Model model;
+  const auto adapter = make_adapter(config, model);
+  adapter->start();
+  CHECK(adapter->place().rank == 0);
+  CHECK(adapter->place().size == 1);
+  CHECK(split_data(NormalMean().y, adapter->place()).size(0) == 8);
+}
+
+TEST_CASE("a mark keeps what the adapter was restored to, and belongs before the start") {
+  run_nodes({"gossip", 1, [](Config&) {}}, [](Participant& node) {
+    Model model;
+    const auto adapter = make_adapter(node.config, model);
+    adapter->restore({7, {}});
+    adapter->mark_model("data", "8 rows");
+    CHECK(adapter->resume_state().clock == 7);
+    CHECK_THROWS_AS(adapter->mark_model("data", "9 rows"), std::invalid_argument);
+    adapter->start();
+    CHECK(adapter->resume_state().clock == 7);
+    CHECK_THROWS_AS(adapter->mark_model("form", "usual"), std::logic_error);
+    adapter->finish();
+  });
 }
 
 TEST_CASE("a model without a posterior has nothing to exchange in natural form") {

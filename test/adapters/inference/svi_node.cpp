@@ -26,7 +26,7 @@ namespace {
 using dpwa::test::LinearRegression;
 using dpwa::test::NormalMean;
 
-constexpr int steps = 400;  // to the precision of the arithmetic
+constexpr int steps = 1200;  // to the precision of the arithmetic
 
 struct Model : torch::nn::Module {
   std::shared_ptr<dpwa::MeanFieldGaussian> normal = register_module(
@@ -55,7 +55,7 @@ void run(const std::string& file, const std::string& name, std::int64_t rows, st
   const NormalMean normal;
   const LinearRegression regression(rows);
   Model model;
-  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.02).momentum(0.8));
+  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.02).momentum(0.9));
   auto adapter = dpwa::make_adapter(config, model);
   adapter->require_same("data", dpwa::words_of_shapes({regression.x, regression.y}));
   dpwa::NaturalExchange exchange(config, *adapter, model);

@@ -7,9 +7,9 @@
 
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/kvstore/store_cluster.h"
-#include "test/examples/temporary_directory.h"
-#include "test/process/child_process.h"
+#include "test/support/child_process.h"
 #include "test/support/eventually.h"
+#include "test/support/temporary_directory.h"
 
 // Workers as processes, which are killed and stopped, beside one of this process.
 

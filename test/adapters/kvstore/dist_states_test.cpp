@@ -3,7 +3,7 @@
 
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/kvstore/store_cluster.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 // Optimizer states that are fetched from servers, and placed on others.
 

@@ -151,7 +151,7 @@ TEST_CASE("kvstore dist: what does not fit names key, worker and both shapes, an
                            "init of key 3, worker w2: the keys of this store are texts",
                            KVStoreError);
       CHECK_THROWS_WITH_AS(store.set_updater([](const auto&, const auto&, const auto&) {}),
-                           doctest::Contains("type dist_sync runs no updater of a program"),
+                           doctest::Contains("type dist_sync cannot run an updater of a program"),
                            KVStoreError);
     }
     // The servers compare the shapes of the workers.

@@ -13,9 +13,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/kvstore/worker_session.h"
-#include "dpwa/base/time.h"
-#include "test/adapters/collective/training_nodes.h"
-#include "test/adapters/contract.h"
+#include "test/adapters/kvstore/store_nodes.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 
@@ -28,31 +26,12 @@ using namespace test;
 namespace {
 
 constexpr int steps = 200;
-constexpr std::int64_t shard = 8;
-
-BackEnd store(std::size_t nodes, std::size_t servers, const std::function<void(Config&)>& tune) {
-  return {"kvstore", nodes,
-          [tune](Config& config) {
-            config.backend = Backend::kvstore;
-            if (tune) tune(config);
-          },
-          servers, true};
-}
 
 // A learning rate that changes at every step.
 void set_rate(torch::optim::Optimizer& optimizer, int step) {
   for (auto& group : optimizer.param_groups()) {
     group.options().set_lr(0.05 * (1 - 0.5 * step / steps));
   }
-}
-
-std::unique_ptr<torch::optim::Optimizer> make(const MakeOptimizer& kind, Net& net) {
-  return kind(net.parameters());
-}
-
-// Rows of step `step`, for a global batch of `rows`.
-std::int64_t row_of(int step, std::int64_t rows, std::int64_t all) {
-  return static_cast<std::int64_t>(step) * rows % (all - rows + 1);
 }
 
 Tensor one_process(const Data& data, std::int64_t batch, const MakeOptimizer& kind,
@@ -73,7 +52,7 @@ Tensor one_process(const Data& data, std::int64_t batch, const MakeOptimizer& ki
 std::vector<Tensor> nodes_of_store(const BackEnd& back_end, const Data& data,
                                    const MakeOptimizer& kind, double clip = 0) {
   const auto nodes = static_cast<std::int64_t>(back_end.nodes);
-  const std::int64_t batch = (nodes + 1) * shard;
+  const std::int64_t batch = (nodes + 1) * worker_rows;
   const auto models = models_of<Net>(static_cast<int>(nodes), 5);
   std::vector<Tensor> ends(back_end.nodes);
   run_nodes(back_end, [&](Participant& node) {
@@ -82,13 +61,13 @@ std::vector<Tensor> nodes_of_store(const BackEnd& back_end, const Data& data,
     const auto adapter = make_adapter(node.config, net);
     adapter->start();
     const auto index = static_cast<std::int64_t>(node.index);
-    const std::int64_t rows = index == 0 ? 2 * shard : shard;
+    const std::int64_t rows = index == 0 ? 2 * worker_rows : worker_rows;
     adapter->set_batch_size(static_cast<std::uint64_t>(rows));
     for (int step = 0; step < steps; ++step) {
       set_rate(*optimizer, step);
       optimizer->zero_grad();
       const std::int64_t from =
-          row_of(step, batch, data.x.size(0)) + (index == 0 ? 0 : (index + 1) * shard);
+          row_of(step, batch, data.x.size(0)) + (index == 0 ? 0 : (index + 1) * worker_rows);
       const Tensor loss = loss_of(net, data, from, rows);
       loss.backward();
       if (clip > 0) {
@@ -118,7 +97,7 @@ TEST_CASE("dist_sync ends where one process with the global batch does") {
   for (const KvstoreUpdate update : {KvstoreUpdate::server, KvstoreUpdate::worker}) {
     for (const auto& [name, kind] : optimizers()) {
       INFO(name << (update == KvstoreUpdate::server ? ", server" : ", worker"));
-      const Tensor expected = one_process(data, 4 * shard, kind);
+      const Tensor expected = one_process(data, 4 * worker_rows, kind);
       const BackEnd back_end = store(3, 2, [&](Config& config) { config.kvstore.update = update; });
       check_all_near(nodes_of_store(back_end, data, kind), expected);
     }
@@ -128,7 +107,7 @@ TEST_CASE("dist_sync ends where one process with the global batch does") {
 TEST_CASE("clipped gradients of dist_sync are those of the global batch") {
   const Data data = data_of(160);
   const auto& [name, kind] = optimizers()[1];
-  const Tensor expected = one_process(data, 3 * shard, kind, 0.05);
+  const Tensor expected = one_process(data, 3 * worker_rows, kind, 0.05);
   for (const KvstoreUpdate update : {KvstoreUpdate::server, KvstoreUpdate::worker}) {
     const BackEnd back_end = store(2, 1, [&](Config& config) { config.kvstore.update = update; });
     check_all_near(nodes_of_store(back_end, data, kind, 0.05), expected);
@@ -144,7 +123,8 @@ TEST_CASE("dist_async and dist_ssp with one worker train as torch does") {
         config.kvstore.type = type;
         config.kvstore.staleness = type == KvstoreType::dist_ssp ? 3 : 0;
       });
-      check_all_near(nodes_of_store(back_end, data, kind), one_process(data, 2 * shard, kind));
+      check_all_near(nodes_of_store(back_end, data, kind),
+                     one_process(data, 2 * worker_rows, kind));
     }
   }
 }
@@ -152,7 +132,7 @@ TEST_CASE("dist_async and dist_ssp with one worker train as torch does") {
 TEST_CASE("compressed gradients train, and all workers have one model") {
   const Data data = data_of(160);
   const auto& [name, kind] = optimizers()[0];
-  const Tensor expected = one_process(data, 3 * shard, kind);
+  const Tensor expected = one_process(data, 3 * worker_rows, kind);
   for (const auto type : {kvstore::Compression::fp16, kvstore::Compression::two_bit}) {
     const BackEnd back_end =
         store(2, 1, [&](Config& config) { config.kvstore.compression.type = type; });
@@ -172,7 +152,7 @@ TEST_CASE("a push that is not finite does not count, is reported, and the others
     adapter->start();
     for (int step = 0; step < 3; ++step) {
       optimizer->zero_grad();
-      Tensor loss = loss_of(net, data, 0, shard);
+      Tensor loss = loss_of(net, data, 0, worker_rows);
       const bool broken = node.index == 1 && step == 1;
       if (broken) loss = loss * std::numeric_limits<double>::infinity();
       loss.backward();
@@ -226,7 +206,7 @@ TEST_CASE("a worker that joins later takes the current weights and goes on with 
                 const auto adapter = make_adapter(node.config, net);
                 const auto step = [&] {
                   optimizer->zero_grad();
-                  const Tensor loss = loss_of(net, data, 0, shard);
+                  const Tensor loss = loss_of(net, data, 0, worker_rows);
                   loss.backward();
                   return adapter->step(*optimizer, loss);
                 };
@@ -261,7 +241,7 @@ TEST_CASE("a worker that leaves before its first step is no participant") {
     if (node.index == 2) return adapter->leave();
     for (int step = 0; step < 20; ++step) {
       optimizer->zero_grad();
-      loss_of(net, data, 0, shard).backward();
+      loss_of(net, data, 0, worker_rows).backward();
       adapter->step(*optimizer, {});
     }
     const FinishReport finished = adapter->finish();
@@ -308,6 +288,12 @@ TEST_CASE("what does not fit is one line that names it") {
       adapter->require_same("--seed", node.index == 0 ? "1" : "2");
       adapter->start();
       node.wait_for_all();
+      torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1));
+      const Data data = data_of(4);
+      const auto loss = loss_of(net, data, 0, 4);
+      loss.backward();
+      adapter->step(optimizer, loss);
+      CHECK(adapter->finish().participants == 1);  // not the one that was refused
     });
     CHECK(problem ==
           "node 'w2' has --seed 2, and the run 1; accepted: the same on all nodes, and as before "
@@ -382,10 +368,10 @@ TEST_CASE("a second backward pass after gradients have left is refused") {
     const auto optimizer = make(optimizers()[0].second, net);
     const auto adapter = make_adapter(node.config, net);
     adapter->start();
-    loss_of(net, data, 0, shard).backward();
+    loss_of(net, data, 0, worker_rows).backward();
     adapter->step(*optimizer, {});
-    loss_of(net, data, 0, shard).backward();
-    CHECK_THROWS_AS(loss_of(net, data, 0, shard).backward(), std::logic_error);
+    loss_of(net, data, 0, worker_rows).backward();
+    CHECK_THROWS_AS(loss_of(net, data, 0, worker_rows).backward(), std::logic_error);
     CHECK_THROWS_AS(adapter->average_gradients(), std::logic_error);
     CHECK_NOTHROW(adapter->step(*optimizer, {}));
   });

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "test/adapters/doctest_with_torch.h"
-#include "test/examples/temporary_directory.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa {
 namespace {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "adapters/kvstore/torch_states.h"
 #include "adapters/kvstore/torch_values.h"
 #include "test/adapters/doctest_with_torch.h"
 
@@ -78,6 +79,40 @@ TEST_CASE("kvstore: every optimizer equals torch's own to fp32 noise") {
     const double distance = distance_after_training(one, at::kFloat);
     CHECK(distance <= 1e-6);
     CHECK(distance_after_training(one, at::kDouble) <= 1e-13);
+  }
+}
+
+TEST_CASE("kvstore: a state goes from one optimizer of torch to another bit for bit") {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const Case& one : cases) {
+      CAPTURE(one.name);
+      torch::manual_seed(11);
+      auto x = torch::randn({7, 3}).to(type).requires_grad_();
+      const auto optimizer = one.make({x});
+      const auto step = [](Optimizer& which, torch::Tensor& at, int seed) {
+        torch::manual_seed(seed);
+        at.mutable_grad() = torch::randn({7, 3}).to(at.scalar_type());
+        which.step();
+      };
+      const OptimizerOptions options = options_of(*optimizer).front();
+      const auto given = [&](int steps) {
+        auto y = x.detach().clone().requires_grad_();
+        const auto other = one.make({y});
+        const OptimizerState state = state_of(*optimizer, x, options, true);
+        if (options.kind != OptimizerKind::sgd) CHECK((state.steps() > 0) == (steps > 0));
+        give_state(*other, y, options, state);
+        for (int i = 0; i < 3; ++i) {
+          step(*other, y, 90 + i);
+        }
+        return y.detach();
+      };
+      const auto at_once = given(0);
+      for (int i = 0; i < 4; ++i) step(*optimizer, x, i);
+      const auto later = given(4);
+      CHECK_FALSE(torch::equal(at_once, later));
+      for (int i = 0; i < 3; ++i) step(*optimizer, x, 90 + i);
+      CHECK(torch::equal(x.detach(), later));
+    }
   }
 }
 

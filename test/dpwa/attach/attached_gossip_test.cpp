@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "dpwa/attach/attached_gossip.h"
 #include "dpwa/attach/node_service.h"
@@ -26,9 +27,10 @@
 namespace dpwa::attach {
 namespace {
 
-// Stands in for a node process that takes a trainer, and ends right after that. Returns what the
+// Stands in for a node process that takes a trainer and starts with it. `told` receives what the
 // trainer said of itself.
-nlohmann::json take_one_trainer(int listener, int version = protocol_version) {
+ipc::MessageSocket greeted_trainer(int listener, nlohmann::json* told = nullptr,
+                                   int version = protocol_version) {
   ipc::MessageSocket trainer;
   while (!trainer.is_open()) {
     ipc::wait_for_any({listener}, ipc::look_every);
@@ -37,13 +39,21 @@ nlohmann::json take_one_trainer(int listener, int version = protocol_version) {
   const nlohmann::json first{{"state", to_json(GossipState{})}, {"version", version}};
   const std::string yes = first.dump();
   FileDescriptor parameters;
-  const auto told = trainer.receive(&parameters);  // attach
+  const auto attach = trainer.receive(&parameters);
+  if (told != nullptr) *told = nlohmann::json::parse(attach.value_or("{}"));
   trainer.send(yes);
   trainer.receive();  // the manifest
   trainer.send(yes);
   trainer.receive();  // start
   trainer.send(yes);
-  return nlohmann::json::parse(told.value_or("{}"));
+  return trainer;
+}
+
+// One that ends right after that. Returns what the trainer said of itself.
+nlohmann::json take_one_trainer(int listener, int version = protocol_version) {
+  nlohmann::json told;
+  greeted_trainer(listener, &told, version);
+  return told;
 }
 
 }  // namespace
@@ -69,6 +79,42 @@ TEST_CASE("a trainer tells its node process the seed of its choices, where it ha
   }
 }
 
+TEST_CASE("a trainer asks for a report only when the answer to its send brings none") {
+  const test::ScratchFile file(
+      "cluster: attached_report_test\n"
+      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
+      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
+  const Config config = load_config(file.path(), "w1");
+  const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
+  StepReport report;
+  std::vector<std::string> asked;
+  std::jthread node([&] {
+    ipc::MessageSocket trainer = greeted_trainer(listener.get());
+    while (const auto request = trainer.receive()) {
+      asked.push_back(nlohmann::json::parse(*request).at("do"));
+      nlohmann::json answer{{"state", to_json(GossipState{})}};
+      const bool blends = asked.size() == 1;  // in the first step
+      if (blends || asked.back() == "wait") {
+        report.clock = static_cast<double>(asked.size());
+        answer["report"] = to_json(report);
+      }
+      trainer.send(answer.dump());
+    }
+  });
+  AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
+                        1);
+  gossip.start();
+  std::vector<double> clocks;
+  for (int step = 0; step < 2; ++step) {
+    gossip.update_send([] { return 1.0; });
+    clocks.push_back(gossip.update_wait().clock);
+  }
+  gossip.leave();
+  node.join();
+  CHECK(asked == std::vector<std::string>{"send", "send", "wait", "leave"});
+  CHECK(clocks == std::vector<double>{1, 3});
+}
+
 TEST_CASE("a trainer is told of a node process that speaks another version") {
   const test::ScratchFile file(
       "cluster: attached_version_test\n"
@@ -76,11 +122,11 @@ TEST_CASE("a trainer is told of a node process that speaks another version") {
       "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
   const Config config = load_config(file.path(), "w1");
   const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
-  std::jthread node([&] { take_one_trainer(listener.get(), 3); });
+  std::jthread node([&] { take_one_trainer(listener.get(), 4); });
   AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
                         1);
   CHECK_THROWS_WITH_AS(gossip.start(),
-                       doctest::Contains("the node process of 'w1' speaks version 3"),
+                       doctest::Contains("the node process of 'w1' speaks version 4"),
                        std::runtime_error);
   gossip.leave();
 }
@@ -190,7 +236,7 @@ using nlohmann::json;
 TEST_CASE("another version of the attach protocol is told in one line") {
   CHECK(version_problem({{"version", protocol_version}}, "the trainer").empty());
   CHECK(version_problem(json::object(), "the trainer") ==
-        "the trainer speaks version 1 of the attach protocol, this process version 2; run the same "
+        "the trainer speaks version 1 of the attach protocol, this process version 3; run the same "
         "release of dpwa on both sides");
 }
 

@@ -3,12 +3,14 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
+#include "dpwa/config/resolve.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 
@@ -173,6 +175,28 @@ TEST_CASE("a load in the background holds up nobody, and is taken over once it i
   }));
   reload.poll(apply);
   CHECK(taken == std::vector<Duration>{std::chrono::seconds(2)});
+}
+
+TEST_CASE("a load that waits for a name server ends with its owner") {
+  struct NameServer {
+    std::promise<void> asked;
+    std::promise<void> answers;
+  };
+  const auto server = std::make_shared<NameServer>();
+  {
+    BackgroundReload reload([server] {
+      config::Resolver resolver([server](const std::string&) {
+        server->asked.set_value();
+        server->answers.get_future().wait();
+        return config::Resolved();
+      });
+      resolver.resolve("w2.example");
+      return cluster();
+    });
+    reload.begin();
+    server->asked.get_future().wait();
+  }
+  server->answers.set_value();
 }
 
 TEST_CASE("a wrong file in the background changes nothing, and the next one is taken over") {

@@ -4,36 +4,24 @@
 #include <stdlib.h>
 
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 
 #include "dpwa/config/config.h"
 #include "dpwa/config/keys.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa::test {
 
 // A cluster file in a folder of its own, removed at the end of the test.
 class ScratchFile {
  public:
-  explicit ScratchFile(const std::string& text) {
-    std::string folder = (std::filesystem::temp_directory_path() / "dpwa-config-XXXXXX").string();
-    if (!mkdtemp(folder.data())) throw std::runtime_error("no scratch folder");
-    path_ = std::filesystem::path(folder) / "cluster.yaml";
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  ~ScratchFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_.parent_path(), ignored);
-  }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
+  explicit ScratchFile(const std::string& text) { write_text(path_, text); }
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  const TemporaryDirectory folder_;
+  const std::filesystem::path path_ = folder_ / "cluster.yaml";
 };
 
 // Sets an environment variable for the length of a test.

@@ -92,6 +92,19 @@ TEST_CASE("the ledger keeps what a slow node adds, and the pace of the clocks") 
   }
 }
 
+// A few nodes ask the same peer often. A version that was blended is not blended again, and of what
+// is left no age may be missing.
+TEST_CASE("among two or three nodes the clocks keep the pace, and few pulls find nothing new") {
+  const Figures pair = figures_of(2, 1, true);
+  CHECK(pair.rate > 0.98);
+  CHECK(pair.rate < 1.03);
+  CHECK(pair.blends > 0.86);
+  const Figures three = figures_of(3, 16, true);
+  CHECK(three.rate > 0.98);
+  CHECK(three.rate < 1.02);
+  CHECK(three.blends > 0.86);
+}
+
 TEST_CASE("without the ledger a slow node pulls the others to itself") {
   const Figures figures = figures_of(4, 4, false);
   CHECK(figures.kept > 1.7);

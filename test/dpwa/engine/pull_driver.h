@@ -103,6 +103,7 @@ struct PullDriver {
     Answer answer;
     answer.incarnation = process;
     answer.progress = theirs;
+    answer.keeps_ledger = keeps_ledger;
     answer.failure = engine.head(theirs, own.lineage, now);
     if (!answer.failure) {
       answer.bytes = 64;
@@ -136,6 +137,7 @@ struct PullDriver {
   PullEngine engine;
   TimePoint now{std::chrono::hours(1)};
   Progress own = progress(1);
+  bool keeps_ledger = false;  // the peers do
   Arrival arrival;
 };
 

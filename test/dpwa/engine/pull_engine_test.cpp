@@ -269,6 +269,43 @@ TEST_CASE("after 50 rounds without a fresh snapshot one of any age is asked for,
   CHECK(ask().taken);
 }
 
+TEST_CASE("what an account holds of a far snapshot is what was blended of it") {
+  for (const auto policy : {DistancePolicy::warn, DistancePolicy::clip, DistancePolicy::refuse}) {
+    CAPTURE(static_cast<int>(policy));
+    constexpr double factor = 0.5;
+    PullEngineOptions chosen = measuring(policy);
+    chosen.ledger_factor = factor;
+    chosen.block_shares = {0.25, 0.75};
+    Driver driver({"w1"}, chosen);
+    driver.keeps_ledger = true;
+    const auto pull = [&driver](std::uint64_t version, double distance) {
+      RoundSpec spec;
+      spec.block = 1;
+      const std::uint16_t before = driver.engine.ledger()->stated_to(0);
+      driver.engine.stated("w1", 1, before);  // the peer has taken as much
+      driver.round(spec, progress(version), distance);
+      return (driver.engine.ledger()->stated_to(0) - before) / 1024.0;
+    };
+    for (std::uint64_t version = 1; version <= 40; ++version) {
+      const double taken = pull(version, 1);
+      if (version > 1) CHECK(taken == doctest::Approx(factor * 0.75));
+    }
+    const double taken = pull(41, 50);
+    if (policy == DistancePolicy::warn) {
+      CHECK(driver.arrival.factor_scale == 1);
+    } else if (policy == DistancePolicy::clip) {
+      CHECK(driver.arrival.factor_scale < 0.5);
+      CHECK(driver.arrival.factor_scale > 0.02);
+    } else {
+      CHECK(driver.arrival.refused == 1);
+      CHECK(taken == 0);
+      continue;
+    }
+    // What TrainerState::blend() makes of the arrival.
+    CHECK(taken == doctest::Approx(factor * driver.arrival.factor_scale * 0.75).epsilon(0.01));
+  }
+}
+
 TEST_CASE("a peer whose clock stands still is blended for a while and then no more") {
   PullEngineOptions chosen = measuring();
   chosen.staleness.max_frozen = 200ms;

@@ -124,6 +124,9 @@ TEST_CASE("a snapshot is fresh for a usual step, and for ever where steps wait f
   CHECK_FALSE(trainer.state.fresh_for());
   trainer.state.step_begins(now + 100ms);
   CHECK(trainer.state.fresh_for() == 100ms);
+  Trainer quick;
+  for (int step = 0; step < 3; ++step) quick.state.step_begins(now + step * 300us);
+  CHECK(quick.state.fresh_for() == TrainerState::least_fresh_for);
   trainer.state.reload(1, /*spread_pulls=*/false, 10s);
   CHECK_FALSE(trainer.state.fresh_for());
 }

@@ -18,7 +18,6 @@ namespace dpwa::kvclient {
 namespace {
 
 using kvstore::AnswerKind;
-using kvstore::StoreType;
 using test::StoreDouble;
 
 // Larger than large_key_elements: in several slices.
@@ -95,7 +94,7 @@ std::vector<float> train(StoreClient& client, std::size_t index, std::size_t siz
 
 TEST_CASE("a push of two workers is their mean, for a small and for a cut key") {
   for (const std::size_t size : {std::size_t{3}, large}) {
-    StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 2);
+    StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 2);
     test::at_once(2, [&](std::size_t i) {
       StoreClient client(options_of(server, "w" + std::to_string(i + 1), true));
       // 10 - 2 x mean(1, 2)
@@ -107,14 +106,14 @@ TEST_CASE("a push of two workers is their mean, for a small and for a cut key") 
 }
 
 TEST_CASE("a connection that breaks is made again, and no push counts twice") {
-  StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 1);
+  StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
   StoreClient client(options_of(server, "w1", true));
   const auto value = train(client, 0, large, [&](std::uint64_t) { server.cut(); });
   CHECK(value == std::vector<float>(large, 8.0F));
 }
 
 TEST_CASE("dist_async updates at each push, and a push without an optimizer is refused in words") {
-  StoreDouble server(kvstore::rules_of(StoreType::dist_async), 1);
+  StoreDouble server(kvstore::rules_of(KvstoreType::dist_async), 1);
   StoreClient client(options_of(server, "w1", false));
   CHECK(train(client, 0, 3) == std::vector<float>(3, 8.0F));
   const std::vector<float> gradient(3, 1);
@@ -127,7 +126,7 @@ TEST_CASE("dist_async updates at each push, and a push without an optimizer is r
 }
 
 TEST_CASE("a second init and a push of another size are errors at the call") {
-  StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 1);
+  StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
   StoreClient client(options_of(server, "w1", true));
   train(client, 0, 3);
   const std::vector<float> two(2, 1);
@@ -138,7 +137,7 @@ TEST_CASE("a second init and a push of another size are errors at the call") {
 }
 
 TEST_CASE("nobody waits for a worker that has left, and it may join again") {
-  StoreDouble server(kvstore::rules_of(StoreType::dist_sync), 2);
+  StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 2);
   const std::vector<float> gradient(3, 1);
   test::at_once(2, [&](std::size_t i) {
     StoreClient client(options_of(server, "w" + std::to_string(i + 1), true));
@@ -170,7 +169,7 @@ TEST_CASE("without a server, joining ends in time and the reason is known") {
   options.cluster = "test";
   options.self = {"w1", 7};
   {
-    const StoreDouble gone(kvstore::rules_of(StoreType::dist_sync), 1);
+    const StoreDouble gone(kvstore::rules_of(KvstoreType::dist_sync), 1);
     options.servers = {gone.address()};
   }
   StoreClient client(options);

@@ -1,10 +1,14 @@
 #include <doctest/doctest.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
+#include "dpwa/kvserver/outbox.h"
 #include "dpwa/kvserver/store_server.h"
 #include "dpwa/security/key_file.h"
-#include "dpwa/wire/kv_messages.h"
+#include "test/dpwa/kvserver/raw_store.h"
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
@@ -18,27 +22,9 @@ namespace {
 
 using StoreKey = kvstore::Key;  // security has a Key as well
 
-using wire::MessageType;
+using test::bytes_of;
+using test::introduce_as;
 using RawBytes = std::vector<std::byte>;
-
-RawBytes bytes_of(const kvstore::Message& message, std::uint32_t request_id = 1) {
-  const wire::KvFrame frame = wire::encode(message, request_id);
-  RawBytes bytes = frame.head;
-  for (const auto& part : frame.payload) bytes.insert(bytes.end(), part.begin(), part.end());
-  return bytes;
-}
-
-bool introduce_as(test::RawSocket& socket, const std::string& name) {
-  wire::Hello hello;
-  hello.capabilities = wire::capability(wire::Codec::raw);
-  hello.cluster = "test";
-  hello.node = name;
-  hello.incarnation = 3;
-  hello.fingerprint = Manifest{}.fingerprint();
-  if (!socket.send(wire::encode(hello, 1))) return false;
-  const auto frame = socket.read_frame();
-  return frame && frame->header.type == MessageType::welcome;
-}
 
 kvstore::Push some_push() {
   kvstore::Push push;
@@ -94,6 +80,45 @@ TEST_CASE("a caller that breaks the protocol of the store is dropped, and its wo
   CHECK(worker.pull(StoreKey(1), 1) == std::vector<float>{-1, -2});
 }
 
+TEST_CASE("a worker that floods its server with requests does not stop the rounds of the others") {
+  const Config config = test::store_config(1);
+  kvserver::StoreServer server(config, "s1");
+  server.start();
+  test::StoreWorker worker(config, "w1");
+  REQUIRE(worker.joined());
+  REQUIRE(worker.init(StoreKey(1), {0, 0}));
+  test::RawSocket flood(server.port());
+  REQUIRE(introduce_as(flood, "w2"));
+  std::vector<std::byte> pulls;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    const auto pull = bytes_of(kvstore::Pull{1, {StoreKey(1), 0}, 0, 0}, i);
+    pulls.insert(pulls.end(), pull.begin(), pull.end());
+  }
+  std::atomic<bool> over = false;
+  // It sends as fast as it can, and reads nothing.
+  std::thread sender([&] {
+    while (!over && flood.send(pulls)) {
+    }
+  });
+  for (std::uint64_t step = 0; step < 50; ++step) {
+    CHECK(worker.push(StoreKey(1), step, {1, 2}, 1));
+  }
+  CHECK(worker.pull(StoreKey(1), 50) == std::vector<float>{-50, -100});
+  over = true;
+  ::shutdown(flood.descriptor(), SHUT_RDWR);
+  sender.join();
+}
+
+TEST_CASE("messages that wait count against the bound of a connection, also without values") {
+  kvserver::Outbox outbox;
+  constexpr std::size_t count = 1000;
+  for (std::uint64_t i = 0; i < count; ++i) outbox.add(kvstore::Answer{}, i);
+  CHECK(outbox.bytes() >= count * sizeof(kvstore::Answer));
+  while (outbox.next()) {
+  }
+  CHECK(outbox.bytes() == 0);
+}
+
 TEST_CASE("callers of another cluster, with another model or without a place are refused") {
   const test::LogFile log;
   const Config config = test::store_config(1);
@@ -121,7 +146,7 @@ TEST_CASE("a worker takes part with the key of the cluster, and not with another
   server.start();
   {
     const test::StoreWorker intruder(wrong, "w1");
-    CHECK(test::eventually([&] { return log.has("server 's1' is not reached"); }));
+    CHECK(test::eventually([&] { return log.has("cannot reach server 's1'"); }));
   }
   test::StoreWorker worker(config, "w1");
   REQUIRE(worker.joined());

@@ -106,6 +106,10 @@ TEST_CASE("slices that are not this server's, or are doubled, are refused") {
   part[0].spec.shape.push_back(2);
   CHECK(read(sample_bytes(sample_head(), part))
             .problem.starts_with("has values or an optimizer that do not fit key"));
+  // A key whose list of slices alone would fill the memory.
+  part[0].spec.shape = {std::uint64_t{1} << 44};
+  const std::string problem = read(sample_bytes(sample_head(), part)).problem;
+  CHECK(problem == "has a slice of another server, of key " + part[0].slice.key.text());
 }
 
 TEST_CASE("a snapshot of another cluster, server, type or number of servers is named as that") {
@@ -115,7 +119,7 @@ TEST_CASE("a snapshot of another cluster, server, type or number of servers is n
   other.cluster = "prod";
   CHECK(foreign(other, own) == "is of cluster 'prod', not 'test'");
   other = own;
-  other.type = kvstore::StoreType::dist_async;
+  other.type = KvstoreType::dist_async;
   CHECK(foreign(other, own) == "is of type dist_async, not dist_sync");
   other = own;
   other.servers = 3;

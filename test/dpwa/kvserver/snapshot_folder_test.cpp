@@ -8,6 +8,7 @@
 #include <set>
 
 #include "test/dpwa/kvserver/snapshot_samples.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa::kvserver {
 namespace {
@@ -18,12 +19,6 @@ using test::sample_head;
 using test::sample_part;
 
 struct Folder {
-  Folder() {
-    std::string name = "/tmp/dpwa_snapshots.XXXXXX";
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
   std::set<std::string> names() const {
     std::set<std::string> all;
     for (const auto& entry : fs::directory_iterator(path)) {
@@ -31,7 +26,8 @@ struct Folder {
     }
     return all;
   }
-  fs::path path;
+  const test::TemporaryDirectory directory;
+  const fs::path path = directory.path();
 };
 
 const std::atomic<bool> go_on{false};

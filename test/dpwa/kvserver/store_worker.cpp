@@ -11,13 +11,13 @@
 #include "dpwa/net/free_ports.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/security/security.h"
+#include "dpwa/wire/kv_routes.h"
 #include "test/support/eventually.h"
 
 namespace dpwa::test {
 
 namespace asio = boost::asio;
 using kvstore::WorkerEngine;
-using wire::MessageType;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
@@ -37,15 +37,6 @@ kvstore::WorkerOptions worker_options(const Config& config) {
   options.beat = std::chrono::milliseconds(20);
   options.resend = std::chrono::milliseconds(200);
   return options;
-}
-
-std::vector<wire::TypeBound> for_workers() {
-  std::vector<wire::TypeBound> bounds;
-  for (const auto type : {MessageType::kv_answer, MessageType::kv_ballot, MessageType::kv_proposal,
-                          MessageType::kv_epoch, MessageType::kv_ask_epoch}) {
-    bounds.push_back({type, wire::max_kv_body_bytes(type)});
-  }
-  return bounds;
 }
 
 }  // namespace
@@ -89,7 +80,7 @@ StoreWorker::StoreWorker(const Config& config, const std::string& name)
       engine_.receive(from, tag, std::move(message), SteadyClock::now());
       deliver();
     };
-    events.accepted = for_workers();
+    events.accepted = wire::kv_types(wire::KvRoute::server_to_worker);
     const PeerAddress address{server.name, {server.host}, server.port};
     links_[server.name] =
         std::make_shared<kvserver::Link>(io_, local_, address, "auto", std::move(events));

@@ -67,7 +67,7 @@ struct Server {
 };
 
 TEST_CASE("a worker that joins hears with which step of a key it begins: the round that is open") {
-  Server server(rules_of(StoreType::dist_sync));
+  Server server(rules_of(KvstoreType::dist_sync));
   CHECK(server.pull(w1).step == 0);
   for (std::uint64_t step : {0, 1}) {
     server.push(w0, step, {1, 1});
@@ -88,7 +88,7 @@ TEST_CASE("a worker that joins hears with which step of a key it begins: the rou
 }
 
 TEST_CASE("with an update at each push it begins with the step of the slowest of the others") {
-  Server server(rules_of(StoreType::dist_ssp, 3));
+  Server server(rules_of(KvstoreType::dist_ssp, 3));
   for (std::uint64_t step : {0, 1, 2, 3, 4}) server.push(w0, step, {1, 1});
   for (std::uint64_t step : {0, 1, 2}) server.push(w1, step, {1, 1});
   server.engine.install(epoch_of(8, {w0, w1, w2}), now);
@@ -134,7 +134,7 @@ TEST_CASE("a step with several waits is as long as all that was computed in it")
 
 TEST_CASE("the state of an optimizer is given to a worker, and placed by one") {
   using Kind = StateMessage::Kind;
-  Server server(rules_of(StoreType::dist_async));
+  Server server(rules_of(KvstoreType::dist_async));
   auto given = std::get<StateMessage>(server.ask(w0, 1, {}));
   CHECK(given.kind == Kind::give);
   CHECK(given.optimizer.empty());
@@ -162,13 +162,27 @@ TEST_CASE("the state of an optimizer is given to a worker, and placed by one") {
   const auto refused = std::get<Answer>(server.ask(w1, 6, place));
   CHECK(refused.kind == AnswerKind::wrong_spec);
   CHECK(refused.problem ==
-        "key 'w', worker w1: a state of 15 bytes, where that of momentum has 16");
+        "key 'w', worker w1: a state of 15 bytes, where that of momentum has 16, and with the "
+        "value 32");
   place.optimizer = {};
   CHECK(std::get<Answer>(server.ask(w1, 7, place)).kind == AnswerKind::bad_optimizer);
 }
 
+TEST_CASE("a value is placed with the state, and who reads the one before keeps it") {
+  using Kind = StateMessage::Kind;
+  Server server(rules_of(KvstoreType::dist_sync));
+  const SharedBytes before = server.pull(w0).values;
+  const StateMessage place{7, slice, Kind::place, momentum(), 5, bytes_of({10, 20, 3, 4})};
+  CHECK(std::get<Answer>(server.ask(w1, 3, place)).kind == AnswerKind::counted);
+  CHECK(doubles_of(*server.pull(w0).values) == std::vector<double>{3, 4});
+  CHECK(doubles_of(*before) == std::vector<double>{0, 0});
+  const auto given = std::get<StateMessage>(server.ask(w0, 4, {}));
+  CHECK(given.steps == 5);
+  CHECK(doubles_of(given.state) == std::vector<double>{10, 20});
+}
+
 TEST_CASE("a state that was placed is acknowledged after the replica has it") {
-  ShardRules rules = rules_of(StoreType::dist_async, 0, /*replicas=*/true);
+  ShardRules rules = rules_of(KvstoreType::dist_async, 0, /*replicas=*/true);
   Epoch epoch = epoch_of(7, {w0});
   epoch.servers.push_back({{"s1", 1}, ServerState::up});
   ShardEngine primary(rules, "s0"), backup(rules, "s1");
@@ -203,7 +217,7 @@ TEST_CASE("a state that was placed is acknowledged after the replica has it") {
   first->receive(w0, 1, Init{7, here, spec, bytes_of({0, 0})}, now);
   exchange();
   REQUIRE(answers.size() == 1);
-  StateMessage place{7, here, StateMessage::Kind::place, momentum(), 5, bytes_of({10, 20})};
+  StateMessage place{7, here, StateMessage::Kind::place, momentum(), 5, bytes_of({10, 20, 3, 4})};
   first->receive(w0, 2, place, now);
   CHECK(answers.size() == 1);
   exchange();
@@ -218,6 +232,7 @@ TEST_CASE("a state that was placed is acknowledged after the replica has it") {
   REQUIRE(all.size() == 1);
   CHECK(std::get<StateMessage>(all[0].message).state == bytes_of({10, 20}));
   CHECK(std::get<StateMessage>(all[0].message).steps == 5);
+  CHECK(doubles_of(second->view(here)->values) == std::vector<double>{3, 4});
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ struct Server {
   ShardEngine engine;
 };
 
-const ShardRules sync = rules_of(StoreType::dist_sync);
-const ShardRules async = rules_of(StoreType::dist_async);
+const ShardRules sync = rules_of(KvstoreType::dist_sync);
+const ShardRules async = rules_of(KvstoreType::dist_async);
 const MemberId w0{"w0", 1};
 const MemberId w1{"w1", 1};
 

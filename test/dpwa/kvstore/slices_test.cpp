@@ -61,10 +61,5 @@ TEST_CASE("slices: the slices of 2,000,000 elements on two servers") {
   CHECK(cut_into_slices("big", 2'000'000, 2) == expected);
 }
 
-TEST_CASE("slices: the replica is on the next server") {
-  CHECK(replica_of(0, 3) == 1);
-  CHECK(replica_of(2, 3) == 0);
-}
-
 }  // namespace
 }  // namespace dpwa::kvstore

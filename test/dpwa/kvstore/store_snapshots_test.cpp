@@ -10,12 +10,12 @@ using std::chrono::seconds;
 
 struct Kind {
   const char* name;
-  StoreType type;
+  KvstoreType type;
   std::uint64_t staleness = 0;
 };
-const std::vector<Kind> kinds = {{"dist_sync", StoreType::dist_sync, 0},
-                                 {"dist_async", StoreType::dist_async, 0},
-                                 {"dist_ssp 2", StoreType::dist_ssp, 2}};
+const std::vector<Kind> kinds = {{"dist_sync", KvstoreType::dist_sync, 0},
+                                 {"dist_async", KvstoreType::dist_async, 0},
+                                 {"dist_ssp 2", KvstoreType::dist_ssp, 2}};
 
 TEST_CASE("a snapshot has each push in all keys of all servers, or in none, and nobody waits") {
   for (const Kind& kind : kinds) {

@@ -26,7 +26,7 @@ StoreOptions random_history(std::uint64_t seed) {
 }
 
 // The values at several moments.
-std::vector<std::vector<double>> course_of(StoreOptions options, StoreType type,
+std::vector<std::vector<double>> course_of(StoreOptions options, KvstoreType type,
                                            std::uint64_t staleness) {
   options.type = type;
   options.staleness = staleness;
@@ -43,9 +43,9 @@ std::vector<std::vector<double>> course_of(StoreOptions options, StoreType type,
 TEST_CASE("dist_ssp with staleness 0 is dist_sync, in the same histories, bit for bit") {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     CAPTURE(seed);
-    const auto sync = course_of(random_history(seed), StoreType::dist_sync, 0);
-    CHECK(course_of(random_history(seed), StoreType::dist_ssp, 0) == sync);
-    CHECK(course_of(random_history(seed), StoreType::dist_ssp, 1) != sync);
+    const auto sync = course_of(random_history(seed), KvstoreType::dist_sync, 0);
+    CHECK(course_of(random_history(seed), KvstoreType::dist_ssp, 0) == sync);
+    CHECK(course_of(random_history(seed), KvstoreType::dist_ssp, 1) != sync);
   }
 }
 
@@ -53,10 +53,10 @@ TEST_CASE("dist_ssp without a bound, or one that is never reached, is dist_async
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     CAPTURE(seed);
     const auto options = random_history(seed);
-    const auto async = course_of(options, StoreType::dist_async, 0);
-    CHECK(course_of(options, StoreType::dist_ssp, unbounded_staleness) == async);
-    CHECK(course_of(options, StoreType::dist_ssp, 1'000'000) == async);
-    CHECK(course_of(options, StoreType::dist_ssp, 1) != async);
+    const auto async = course_of(options, KvstoreType::dist_async, 0);
+    CHECK(course_of(options, KvstoreType::dist_ssp, unbounded_staleness) == async);
+    CHECK(course_of(options, KvstoreType::dist_ssp, 1'000'000) == async);
+    CHECK(course_of(options, KvstoreType::dist_ssp, 1) != async);
   }
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("a worker is ahead of the slowest by the staleness, and by no more") {
     for (const std::uint64_t staleness : {0, 1, 2, 5}) {
       CAPTURE(seed);
       CAPTURE(staleness);
-      VirtualStore store({.type = StoreType::dist_ssp,
+      VirtualStore store({.type = KvstoreType::dist_ssp,
                           .staleness = staleness,
                           .servers = 2,
                           .seed = seed,
@@ -78,7 +78,7 @@ TEST_CASE("a worker is ahead of the slowest by the staleness, and by no more") {
       CHECK(store.times_left_out(2) == 0);
     }
   }
-  VirtualStore store({.type = StoreType::dist_async});
+  VirtualStore store({.type = KvstoreType::dist_async});
   store.slow_down(2, 5);
   store.run(seconds(5));
   CHECK(store.largest_lead() > 50);
@@ -87,8 +87,8 @@ TEST_CASE("a worker is ahead of the slowest by the staleness, and by no more") {
 // One worker at a time moves a row, so each row has the course of one worker's gradients under
 // torch's SGD with momentum 0.9 and learning rate 1.
 TEST_CASE("dist_sync, and dist_async with one worker, are the optimizer over the steps in order") {
-  for (const auto type : {StoreType::dist_sync, StoreType::dist_async}) {
-    const std::size_t workers = type == StoreType::dist_sync ? 3 : 1;
+  for (const auto type : {KvstoreType::dist_sync, KvstoreType::dist_async}) {
+    const std::size_t workers = type == KvstoreType::dist_sync ? 3 : 1;
     VirtualStore store({.type = type,
                         .servers = 2,
                         .workers = workers,

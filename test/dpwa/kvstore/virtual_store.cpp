@@ -356,7 +356,7 @@ void VirtualStore::push_step(std::size_t at) {
     const OptionsBytes form = encode(optimizer);
     push.optimizer.assign(form.begin(), form.end());
     push.lent = *bytes;
-    push.wants_value = options_.type == StoreType::dist_async;
+    push.wants_value = options_.type == KvstoreType::dist_async;
     worker.engine->push(std::move(push));
   }
   ++worker.clock;

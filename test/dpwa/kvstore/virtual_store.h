@@ -20,7 +20,7 @@ std::vector<double> doubles_of(std::span<const std::byte> bytes);
 Bytes bytes_of(const std::vector<double>& values);
 
 struct StoreOptions {
-  StoreType type = StoreType::dist_sync;
+  KvstoreType type = KvstoreType::dist_sync;
   std::uint64_t staleness = 0;
   bool replicas = false;
   std::size_t servers = 1;

@@ -27,14 +27,14 @@ StoreOptions bad_network(StoreOptions options) {
 
 struct Kind {
   const char* name;
-  StoreType type;
+  KvstoreType type;
   std::uint64_t staleness = 0;
 };
-const std::vector<Kind> kinds = {{"dist_sync", StoreType::dist_sync, 0},
-                                 {"dist_async", StoreType::dist_async, 0},
-                                 {"dist_ssp 0", StoreType::dist_ssp, 0},
-                                 {"dist_ssp 1", StoreType::dist_ssp, 1},
-                                 {"dist_ssp 4", StoreType::dist_ssp, 4}};
+const std::vector<Kind> kinds = {{"dist_sync", KvstoreType::dist_sync, 0},
+                                 {"dist_async", KvstoreType::dist_async, 0},
+                                 {"dist_ssp 0", KvstoreType::dist_ssp, 0},
+                                 {"dist_ssp 1", KvstoreType::dist_ssp, 1},
+                                 {"dist_ssp 4", KvstoreType::dist_ssp, 4}};
 
 TEST_CASE("all workers reach the last step, and every push counts exactly once") {
   for (const Kind& kind : kinds) {
@@ -100,7 +100,7 @@ TEST_CASE("workers that die, hang, freeze and join do not stop the others") {
         store.run(milliseconds(random.below(6000)));
         const std::uint64_t before = store.clock(0);
         store.run(seconds(1));
-        if (kind.type == StoreType::dist_async) CHECK(store.clock(0) > before);
+        if (kind.type == KvstoreType::dist_async) CHECK(store.clock(0) > before);
         if (what == 0) store.start_worker(worker);
         if (what == 1) store.hang(worker, false);
         if (what == 2) store.thaw(name);

@@ -1,5 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
 #include "dpwa/rules/step_interval.h"
 
 namespace dpwa {
@@ -35,6 +40,26 @@ TEST_CASE("the step interval is the middle one of steps that all differ") {
   interval.observe(now);
   for (const auto length : {5ms, 1ms, 9ms, 3ms, 7ms}) interval.observe(now += length);
   CHECK(interval.get() == 5ms);
+}
+
+TEST_CASE("pulls begin at every moment of a step alike, each near the one before") {
+  Random random(1);
+  PullMoment moment(random);
+  constexpr int pulls = 20000;
+  std::array<int, 10> tenths{};
+  double before = moment.next(random);
+  for (int pull = 0; pull < pulls; ++pull) {
+    const double now = moment.next(random);
+    REQUIRE(std::abs(now - before) <= 0.125);
+    ++tenths.at(std::min<std::size_t>(9, static_cast<std::size_t>(10 * now)));
+    before = now;
+  }
+  for (const int count : tenths) CHECK(count == doctest::Approx(pulls / 10).epsilon(0.05));
+}
+
+TEST_CASE("pulls of several nodes begin at moments of their own") {
+  Random random(1), other(2);
+  CHECK(PullMoment(random).next(random) != PullMoment(other).next(other));
 }
 
 TEST_CASE("being alone is said after ten seconds and then once a minute") {

@@ -159,6 +159,7 @@ std::vector<TypeBound> kv_bounds() {
     const auto kv_type = static_cast<MessageType>(type);
     bounds.push_back({kv_type, max_kv_body_bytes(kv_type)});
   }
+  bounds.push_back({MessageType::kv_read, kv_read_bytes});
   return bounds;
 }
 

@@ -7,6 +7,7 @@
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/snapshot/encoded_chunk.h"
+#include "dpwa/wire/kv_messages.h"
 
 namespace dpwa::wire {
 namespace {
@@ -231,6 +232,7 @@ std::vector<Sample> samples() {
       {"release_unread", encode(Release{false}, request_id)},
       {"share", encode(Share{7, 32 << 20}, request_id)},
       {"shared", encode(Shared{7}, request_id)},
+      {"kv_read", encode_kv_read(0x0102030405060708)},
       {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, request_id)},
   };
   for (Sample& sample : kv_samples()) all.push_back(std::move(sample));
@@ -275,6 +277,11 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
       return again(decode_shared(body), request_id);
     case MessageType::members:
       return again(decode_members(body), request_id);
+    case MessageType::kv_read: {
+      const auto number = decode_kv_read(body);
+      if (!number) return number.error();
+      return encode_kv_read(*number);
+    }
     case MessageType::snapshot:
       return transcode_snapshot(request_id, body);
     default:

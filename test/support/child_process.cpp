@@ -1,4 +1,4 @@
-#include "test/process/child_process.h"
+#include "test/support/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -70,6 +70,11 @@ bool ChildProcess::running() {
 std::optional<int> ChildProcess::wait(std::chrono::nanoseconds limit) {
   eventually([this] { return !running(); }, limit);
   return ended_;
+}
+
+ChildProcess start_afresh(std::vector<std::string> command, const std::filesystem::path& output) {
+  std::filesystem::remove(output);
+  return ChildProcess(std::move(command), output);
 }
 
 }  // namespace dpwa::test

@@ -7,8 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-
-#include "examples/train/errors.h"
+#include <system_error>
 
 namespace dpwa::test {
 
@@ -44,12 +43,12 @@ inline void write_text(const std::filesystem::path& file, std::string_view text)
   std::ofstream(file, std::ios::binary) << text;
 }
 
-// The message of the UsageError that `action` throws; empty when it throws none.
-template <typename Action>
-std::string usage_error_of(Action action) {
+// The message of the Error that `action` throws; empty when it throws none.
+template <typename Error, typename Action>
+std::string message_of(Action action) {
   try {
     action();
-  } catch (const train::UsageError& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return {};

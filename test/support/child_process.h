@@ -10,6 +10,9 @@
 
 namespace dpwa::test {
 
+// Longer than any process takes on a loaded machine under a sanitizer.
+inline constexpr std::chrono::seconds run_patience(120);
+
 // A child process with stdout and stderr appended to a file. Killed and reaped at the end if it is
 // still there, stopped or not. Movable; one thread.
 class ChildProcess {
@@ -25,11 +28,14 @@ class ChildProcess {
   void signal(int number) const;
   bool running();
   // The exit code, or minus the signal that ended it; none when it still runs after `limit`.
-  std::optional<int> wait(std::chrono::nanoseconds limit);
+  std::optional<int> wait(std::chrono::nanoseconds limit = run_patience);
 
  private:
   pid_t pid_ = -1;            // -1: moved from
   std::optional<int> ended_;  // its exit code, once reaped
 };
+
+// A child process whose output replaces what the file had.
+ChildProcess start_afresh(std::vector<std::string> command, const std::filesystem::path& output);
 
 }  // namespace dpwa::test

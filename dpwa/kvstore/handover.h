@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dpwa/kvstore/epoch.h"
+
+namespace dpwa::kvstore {
+
+// With kvstore.update: worker the servers have the mean of the gradients only: weights and the
+// state of the optimizer are on the workers. A worker that comes to a run, or comes back to it,
+// takes them from another one, the giver, which places both on the servers. The value of a key of
+// its own, the note, says what is going on. The others cannot go on meanwhile, because the step
+// that the newcomer pushes next waits for it.
+struct HandoverNote {
+  enum class Kind : std::uint8_t {
+    none = 0,
+    wanted = 1,   // a worker asks `giver` for the weights that step `step`, or the one before,
+                  // begins with
+    writing = 2,  // `giver` places them: what the servers have is a mixture
+    given = 3,    // the servers have those that step `step` begins with
+    refused = 4,  // `giver` cannot give: the adapter does not know its optimizer
+  };
+  Kind kind = Kind::none;
+  std::uint64_t step = 0;
+  std::uint64_t giver = 0;  // its incarnation
+  bool operator==(const HandoverNote&) const = default;
+};
+
+// As the value of its key: float64.
+inline constexpr std::size_t note_elements = 3;
+using NoteValues = std::array<double, note_elements>;
+NoteValues encode(const HandoverNote& note);
+// None of values that are no note.
+std::optional<HandoverNote> decode_note(std::span<const double, note_elements> values);
+
+// What a worker that wants the weights does next.
+struct HandoverMove {
+  enum class Kind : std::uint8_t {
+    take,     // what the servers have
+    wait,     // another worker is asked, or gives
+    ask,      // the worker `giver`
+    keep,     // its own weights: no worker has newer ones
+    nobody,   // has any weights
+    refused,  // the giver does not give
+  };
+  Kind kind = Kind::wait;
+  std::uint64_t giver = 0;  // its incarnation
+  bool operator==(const HandoverMove&) const = default;
+};
+
+struct Newcomer {
+  MemberId self;
+  std::uint64_t next_step = 0;  // the first step that waits for it; above 0
+  bool has_own = false;         // it was left out, and has weights of an earlier step
+  bool asked = false;           // it has asked before
+};
+// Pure. `workers` take part, the newcomer among them.
+HandoverMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>& workers,
+                       const HandoverNote& note);
+
+// Whether the worker `self`, which has the weights that `step` begins with, is asked for them.
+bool is_asked(const MemberId& self, std::uint64_t step, const HandoverNote& note);
+
+}  // namespace dpwa::kvstore

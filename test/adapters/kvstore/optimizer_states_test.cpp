@@ -1,0 +1,182 @@
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "adapters/adapter.h"
+#include "test/adapters/kvstore/store_nodes.h"
+
+// The optimizer's state where others need it: workers that come later, and checkpoints.
+namespace dpwa {
+
+using namespace test;
+
+namespace {
+
+// Ten steps of the first worker alone, then the second comes, and 30 steps of both.
+void check_join(const MakeOptimizer& kind, const std::function<void(Config&)>& tune) {
+  const Data data = data_of(160);
+  std::atomic<double> end = 0;
+  const auto models = models_of<Net>(2, 5);
+  const auto seed = flat(*models[0]);
+  run_nodes(store(2, 2,
+                  [&](Config& config) {
+                    config.kvstore.min_workers = 1;
+                    tune(config);
+                  }),
+            [&](Participant& node) {
+              Net& net = *models[node.index];
+              const auto optimizer = make(kind, net);
+              const auto adapter = make_adapter(node.config, net);
+              const auto step = [&] {
+                optimizer->zero_grad();
+                const auto from = static_cast<std::int64_t>(node.index) * worker_rows;
+                const Tensor loss = loss_of(net, data, from, worker_rows);
+                loss.backward();
+                return adapter->step(*optimizer, loss);
+              };
+              if (node.index == 0) {
+                adapter->start();
+                for (int i = 0; i < 10; ++i) CHECK(step().clock == i + 1);
+              }
+              node.wait_for_all();
+              if (node.index == 1) {
+                adapter->start();
+                CHECK(adapter->resume_state().clock >= 10);
+                CHECK(relative_distance(flat(net), seed) > 1e-3);
+                end = adapter->resume_state().clock + 30;
+              }
+              while (end == 0 || adapter->resume_state().clock < end - 1) step();
+              CHECK(step().participants == 2);
+              CHECK(adapter->finish().participants == 2);
+            });
+  CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
+}
+
+}  // namespace
+
+TEST_CASE("update: worker: one that joins later gets weights and optimizer's state of the others") {
+  for (const auto& [name, kind] : optimizers()) {
+    INFO(name);
+    check_join(kind, [](Config& config) { config.kvstore.update = KvstoreUpdate::worker; });
+  }
+}
+
+TEST_CASE("update: worker: one that was left out takes the weights of the others and goes on") {
+  const Data data = data_of(160);
+  const auto models = models_of<Net>(2, 5);
+  const auto& [name, kind] = optimizers()[2];
+  std::atomic<double> end = 0;
+  run_nodes(store(2, 1, [](Config& config) { config.kvstore.update = KvstoreUpdate::worker; }),
+            [&](Participant& node) {
+              Net& net = *models[node.index];
+              const auto optimizer = make(kind, net);
+              const auto adapter = make_adapter(node.config, net);
+              adapter->start();
+              const auto step = [&] {
+                optimizer->zero_grad();
+                const Tensor loss = loss_of(net, data, 0, worker_rows);
+                loss.backward();
+                return adapter->step(*optimizer, loss);
+              };
+              for (int i = 0; i < 10; ++i) step();
+              // The second one computes for so long that it is held to hang.
+              if (node.index == 0) {
+                while (adapter->place().size == 2) step();
+                for (int i = 0; i < 5; ++i) step();
+              }
+              node.wait_for_all();
+              if (node.index == 1) {
+                const StepReport report = step();
+                CHECK(report.outcome == Outcome::late);
+                CHECK(report.clock >= 15);
+                end = report.clock + 30;
+              }
+              while (end == 0 || adapter->resume_state().clock < end - 1) step();
+              CHECK(step().participants == 2);
+              adapter->finish();
+            });
+  CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
+}
+
+TEST_CASE("update: worker: an optimizer that cannot be given is one line, and the others go on") {
+  const Data data = data_of(160);
+  const auto models = models_of<Net>(2, 5);
+  std::string problem;
+  run_nodes(store(2, 1,
+                  [](Config& config) {
+                    config.kvstore.min_workers = 1;
+                    config.kvstore.update = KvstoreUpdate::worker;
+                  }),
+            [&](Participant& node) {
+              Net& net = *models[node.index];
+              const auto optimizer = make(optimizers()[0].second, net);
+              const auto adapter = make_adapter(node.config, net);
+              const auto step = [&] {
+                optimizer->zero_grad();
+                const Tensor loss = loss_of(net, data, 0, worker_rows);
+                loss.backward();
+                adapter->update_send(loss);
+                optimizer->step();
+                return adapter->update_wait(loss);
+              };
+              if (node.index == 0) {
+                adapter->start();
+                for (int i = 0; i < 5; ++i) step();
+              }
+              node.wait_for_all();
+              if (node.index == 1) {
+                try {
+                  adapter->start();
+                } catch (const std::runtime_error& refused) {
+                  problem = refused.what();
+                }
+                node.wait_for_all();
+                return;
+              }
+              while (adapter->place().size < 2) step();
+              while (adapter->place().size == 2) step();
+              step();
+              node.wait_for_all();
+              adapter->finish();
+            });
+  CHECK(problem.find("cannot give them") != std::string::npos);
+}
+
+TEST_CASE("update: server: a checkpoint has the optimizer's state, and new servers get it") {
+  const Data data = data_of(160);
+  for (const auto& [name, kind] : optimizers()) {
+    for (const std::size_t servers : {1, 2}) {
+      CAPTURE(name);
+      Net whole(5);
+      Net halves(5);
+      const auto back_end = store(1, servers, {});
+      const auto steps_of = [&](Participant& node, Net& net, torch::optim::Optimizer& optimizer,
+                                int from, int until, double clock) {
+        const auto adapter = make_adapter(node.config, net);
+        if (from > 0) adapter->restore({clock, {}});
+        adapter->start();
+        CHECK(adapter->resume_state().clock == from);
+        for (int step = from; step < until; ++step) {
+          optimizer.zero_grad();
+          const Tensor loss = loss_of(net, data, row_of(step, worker_rows, 160), worker_rows);
+          loss.backward();
+          adapter->step(optimizer, loss);
+        }
+        CHECK(adapter->take_optimizer_state(optimizer));
+        adapter->finish();
+      };
+      run_nodes(back_end,
+                [&](Participant& node) { steps_of(node, whole, *make(kind, whole), 0, 20, 0); });
+      const auto optimizer = make(kind, halves);
+      run_nodes(back_end, [&](Participant& node) { steps_of(node, halves, *optimizer, 0, 10, 0); });
+      CHECK(optimizer->state().empty() == (name == "sgd"));
+      run_nodes(back_end,
+                [&](Participant& node) { steps_of(node, halves, *optimizer, 10, 20, 10); });
+      CHECK(torch::equal(flat(whole), flat(halves)));
+    }
+  }
+}
+
+}  // namespace dpwa

@@ -1,0 +1,125 @@
+// What processes of different paces make of the mean of all nodes. The bands are wide: a run has a
+// few units and a machine has other work. Each test prints what it measured; the engine's own bars
+// are in test/dpwa/engine/pace_test.cpp, and pace_table.py averages many runs of processes.
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "dpwa/base/random.h"
+#include "test/process/cluster_run.h"
+
+namespace dpwa {
+namespace {
+
+using test::ClusterRun;
+using test::holds_in_time;
+
+// The vectors differ only by units and clocks, so the firewall would clip what it never clips of a
+// model.
+const std::string settings =
+    "gossip: {start_wait_ms: 60s, final_average: false, firewall: {distance: warn}}";
+
+struct Figures {
+  double kept = 0;  // of a unit that w1 adds after 100 of its steps: the sum over all nodes
+  double rate = 0;  // clock / steps
+};
+
+double rate_of(const ClusterRun& run) {
+  double clocks = 0, steps = 0;
+  for (const auto& name : run.names()) {
+    const auto& last = run.steps(name).back();
+    clocks += last["clock"].get<double>();
+    steps += last["step"].get<double>();
+  }
+  return clocks / steps;
+}
+
+// w1 takes `slowdown` times as long for a step, and adds the units, one every ten steps.
+Figures figures_of(std::size_t nodes, int slowdown) {
+  constexpr std::uint64_t first = 100, between = 10, last = 30;
+  constexpr int step_ms = 4;
+  const std::size_t units = slowdown < 16 ? 16 : 8;  // at most 15 s
+  ClusterRun run(nodes, settings);
+  for (const auto& name : run.names()) {
+    const bool slow = name == "w1";
+    run.start(name, {"--elements", std::to_string(2 * units), "--step-ms",
+                     std::to_string(slow ? slowdown * step_ms : step_ms), "--units-from",
+                     std::to_string(slow ? first : 1'000'000'000)});
+  }
+  REQUIRE(holds_in_time([&] { return run.steps("w1").size() >= first + between * units + last; }));
+  REQUIRE(run.finishes_well());
+  Figures figures;
+  for (const auto& name : run.names()) {
+    const double start = run.lines(name).front()["x"];
+    for (const double value : run.steps(name).back()["probe"])
+      figures.kept += (value - start) / static_cast<double>(units);
+  }
+  figures.rate = rate_of(run);
+  MESSAGE(nodes << " processes, one x" << slowdown << ": kept " << figures.kept << ", clock/steps "
+                << figures.rate);
+  return figures;
+}
+
+void holds(const Figures& figures, double least_kept, double most_kept) {
+  CHECK(figures.kept > least_kept);
+  CHECK(figures.kept < most_kept);
+  CHECK(figures.rate > 0.94);
+  CHECK(figures.rate < 1.07);
+}
+
+}  // namespace
+
+// Without the ledger, in the engine alone: kept 1.5, 1.9, 2.3 and clock/steps 0.93, 0.82, 0.73.
+TEST_CASE("four processes, one of them slower, keep what it adds and the pace of the clocks") {
+  for (const int slowdown : {2, 4}) {
+    CAPTURE(slowdown);
+    holds(figures_of(4, slowdown), 0.5, 1.6);
+  }
+}
+
+TEST_CASE("four processes, one of them far slower, keep what it adds and the pace of the clocks") {
+  holds(figures_of(4, 16), 0.4, 1.9);
+}
+
+// Without the ledger: kept 1.7, 2.6, 4.0 and clock/steps 0.95, 0.84, 0.64.
+TEST_CASE("eight processes, one of them slower, keep what it adds and the pace of the clocks") {
+  for (const int slowdown : {2, 4}) {
+    CAPTURE(slowdown);
+    holds(figures_of(8, slowdown), 0.2, 2.0);
+  }
+}
+
+TEST_CASE("eight processes, one of them far slower, keep what it adds and the pace of the clocks") {
+  holds(figures_of(8, 16), 0.2, 2.5);
+}
+
+// Over TCP: all that ask a stopped process wait for it, and over memory more of them than over TCP,
+// where a late peer rests (docs/ALGORITHMS.md, "Fresh snapshots only").
+TEST_CASE("processes that are stopped and continued at random keep the pace of the clocks") {
+  ClusterRun run(4, settings + "\ntransport: {same_host: off}");
+  run.start_all({"--elements", "32", "--step-ms", "4", "--units-from", "1000000000"});
+  const auto steps_of = [&run](const std::string& name) { return run.steps(name).size(); };
+  for (const auto& name : run.names()) REQUIRE(holds_in_time([&] { return steps_of(name) > 20; }));
+  Random random(1);
+  constexpr int pauses = 60;
+  for (int pause = 0; pause < pauses; ++pause) {
+    const std::size_t stopped = random.below(run.names().size());
+    const std::string& other = run.names()[(stopped + 1) % run.names().size()];
+    const std::size_t steps = steps_of(other) + 5 + random.below(30);
+    run.process(run.names()[stopped]).signal(SIGSTOP);
+    const bool went_on = holds_in_time([&] { return steps_of(other) >= steps; });
+    run.process(run.names()[stopped]).signal(SIGCONT);
+    REQUIRE(went_on);
+  }
+  REQUIRE(run.finishes_well());
+  const double rate = rate_of(run);
+  MESSAGE("4 processes, " << pauses << " pauses: clock/steps " << rate);
+  CHECK(rate > 0.8);
+  CHECK(rate < 1.25);
+}
+
+}  // namespace dpwa

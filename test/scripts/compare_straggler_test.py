@@ -1,0 +1,66 @@
+"""compare_straggler.py gives every back end the same time, and sums up what its runs have left."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import scripts_path  # noqa: F401  (before the modules of scripts/)
+
+import compare_straggler
+
+CHOSEN = {"seconds": 36, "step_ms": 30, "factor": 4, "staleness": 8, "accuracy": 0.95}
+
+
+class CompareStraggler(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.chosen = argparse.Namespace(**CHOSEN, runs=Path(scratch.name))
+
+    def steps(self, back_end: str) -> tuple[int, int]:
+        return (compare_straggler.steps_of(self.chosen, back_end, "w1"),
+                compare_straggler.steps_of(self.chosen, back_end, "w4"))
+
+    def test_nodes_that_wait_for_the_slow_one_make_its_steps(self) -> None:
+        self.assertEqual(self.steps("gossip"), (1200, 300))
+        self.assertEqual(self.steps("dist_async"), (1200, 300))
+        self.assertEqual(self.steps("dist_sync"), (300, 300))
+        self.assertEqual(self.steps("collective"), (300, 300))
+        self.assertEqual(self.steps("dist_ssp"), (308, 300))
+
+    def leave_run(self, name: str, own: list[float], shared: float, evaluations: list[tuple[float, float]]) -> None:
+        folder = self.chosen.runs / name
+        folder.mkdir()
+        (folder / "run.json").write_text(json.dumps({"load": [2.0, 4.0]}), encoding="utf-8")
+        for i, accuracy in enumerate(own):
+            node = f"w{i + 1}"
+            result = {"node": node, "test_accuracy": accuracy, "steps": 300 if node == "w4" else 1200,
+                      "averaged_model": {"test_accuracy": shared}}
+            (folder / f"{node}.result.json").write_text(json.dumps(result), encoding="utf-8")
+        lines = [json.dumps({"t": t, "test_accuracy": accuracy}) for t, accuracy in evaluations]
+        (folder / "w1.metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def table(self) -> str:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            compare_straggler.print_table(self.chosen)
+        return out.getvalue()
+
+    def test_the_table_has_means_and_ranges_of_the_seeds(self) -> None:
+        self.leave_run("gossip.1", [0.95, 0.95, 0.95, 0.9], 0.96, [(1.0, 0.9), (8.0, 0.95), (9.0, 0.96)])
+        self.leave_run("gossip.2", [0.95, 0.95, 0.95, 0.92], 0.97, [(4.0, 0.9)])
+        (self.chosen.runs / "dist_sync.1").mkdir()  # not complete
+        lines = self.table().splitlines()
+        self.assertEqual(lines[2], "| `gossip` | 96.50 (96.00 to 97.00) | 91.00 (90.00 to 92.00) | 8.0 (8.0 to 8.0), "
+                                   "1 of 2 | 300, 1200 |")
+        self.assertEqual(lines[3:], ["", "load of the machine: 3.0 (3.0 to 3.0)"])
+
+
+if __name__ == "__main__":
+    unittest.main()
