@@ -175,7 +175,10 @@ TEST_CASE("a deadline that passes before a request is sent ends that request alo
 }
 
 TEST_CASE("a deadline that passes while a request is being sent ends the connection") {
-  FakePeer peer([](RawSocket& socket) { socket.ended_by_other_side(); });
+  std::promise<void> over;
+  FakePeer peer([&over](RawSocket&) {
+    over.get_future().wait_for(test::patience);  // reads nothing meanwhile
+  });
   Asker asker(peer.port());
   Asker::Answer first;
   Asker::Answer second;
@@ -185,6 +188,7 @@ TEST_CASE("a deadline that passes while a request is being sent ends the connect
   CHECK(failed_as(first, Failure::Kind::timed_out));
   CHECK(failed_as(second, Failure::Kind::timed_out));
   CHECK_FALSE(asker.shared().is_open());
+  over.set_value();
 }
 
 TEST_CASE("the end of a connection ends every request on it") {
