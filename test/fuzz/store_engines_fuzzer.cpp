@@ -127,7 +127,8 @@ void follow(kvstore::WorkerEngine& engine, kvclient::Operations& operations) {
           using Content = std::decay_t<decltype(content)>;
           const auto holds = [](const auto&, auto) { return false; };
           if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined> ||
-                        std::is_same_v<Content, kvstore::WorkerEngine::RunOver>) {
+                        std::is_same_v<Content, kvstore::WorkerEngine::RunOver> ||
+                        std::is_same_v<Content, kvstore::WorkerEngine::Refused>) {
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
             operations.leave_out(holds);
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
