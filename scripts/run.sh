@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Starts every node of a cluster file that belongs to this host: one process per node, pinned to its cores
 # with as many threads, and with its own log. Waits for them. Ctrl-C or SIGTERM stops all of them gracefully.
-# With backend kvstore it starts the servers of this host first, and ends them after the last node. When one of them
-# cannot start, it ends the nodes.
+# With backend kvstore it starts the servers of this host first, and ends them after the last node, also after nodes
+# that another run.sh has started for the same file. When a server cannot start, it ends the nodes.
 #
 # usage: scripts/run.sh CLUSTER.yaml [--only NODE]... [--run-dir DIR] [--detach [--wait SECONDS]]
 #                       [-- TRAINER ARGUMENTS]
@@ -236,12 +236,12 @@ done
 
 declare -A node_of=() server_of=() server_log_from=()  # by pid
 failures=0 usage_failures=0 stopped=0 failed_servers=() nodes_are_vain=no
-signal=''
+signal='' signals=0
 # bash writes a line of its own for every node that a signal ends, unless that signal has a trap.
 # shellcheck disable=SC2173  # bash goes by its own table: SIGKILL is no exception
 trap : ABRT ALRM BUS FPE ILL IO KILL PROF SEGV SYS TRAP USR1 USR2 VTALRM XCPU XFSZ
-trap 'signal=INT' INT
-trap 'signal=TERM' TERM HUP
+trap 'signal=INT signals=$((signals + 1))' INT
+trap 'signal=TERM signals=$((signals + 1))' TERM HUP
 # Runs when this script ends. stop.sh waits for the end of this process, so its last lines are written by then.
 trap '((${#node_of[@]} == 0)) || stop_nodes "$state" "$grace" "${names[@]}"
   ((${#server_of[@]} == 0)) || stop_nodes "$state" "$grace" "${servers[@]}"
@@ -259,7 +259,7 @@ for name in "${names[@]}"; do start_node "$name" "${cores_of[$name]}"; done
 touch "$run_dir/.started"
 flock -u "$lock"
 
-# Servers serve until the last node has ended; on a host without nodes, until they are told to stop.
+# Servers serve until the last node has ended; without nodes, until they are told to stop.
 stopping=no
 while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
   if [[ -n $signal && $stopping == no ]]; then
@@ -267,9 +267,7 @@ while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
     stop_nodes "$state" "$grace" "${names[@]}" || true
     ((${#names[@]} > 0)) || break
   fi
-  for pid in "${!server_of[@]}"; do
-    process_start "$pid" >/dev/null || note_server_end "$pid"
-  done
+  note_server_ends
   if [[ $nodes_are_vain == yes && $stopping == no ]] && ((${#node_of[@]} > 0)); then
     stopping=yes
     warn "ends the nodes: not all servers have started"
@@ -280,9 +278,10 @@ while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
   done
   ((${#node_of[@]} + ${#server_of[@]} == 0)) || sleep 0.1
 done
-if ((${#server_of[@]} > 0)); then
+if ((${#names[@]} > 0)); then
+  end_servers
+elif ((${#server_of[@]} > 0)); then
   stop_nodes "$state" "$grace" "${servers[@]}" || true
-  stopping=yes
   for pid in "${!server_of[@]}"; do note_server_end "$pid"; done
 fi
 rm -f "$run_dir/.started"
