@@ -186,7 +186,8 @@ make_run_dir
 # detach: starts a second run.sh, in a session of its own, that waits for the nodes and records how each of
 # them ended. Waits until they take part. Returns the exit code.
 detach() {
-  local log=$run_dir/run${only[*]:+-${only[*]}}.log began code=0
+  local log began code=0
+  log=$run_dir/run$(printf ,%s "${only[@]}" | sed 's/^,$//; s/^,/-/').log
   exit_codes=$(mktemp -d) || die 'there is no place for temporary files'
   trap 'rm -rf -- "$exit_codes"' EXIT
   began=$exit_codes/.began
@@ -211,6 +212,10 @@ detach() {
   fi
   trap 'warn "interrupted: the nodes run on; $stop_script $cluster ends them"; exit 130' INT
   trap 'exit 143' TERM HUP
+  if ((${#names[@]} == 0)); then
+    ok "server(s) started: ${servers[*]}; $stop_script $cluster ends them, $log tells how each ended"
+    return 0
+  fi
   await_ready
   report_readiness || return
   ok "all ${#names[@]} node(s) take part; $stop_script $cluster ends them, $log tells how each ended"
@@ -297,8 +302,13 @@ fi
 if ((failures > 0)); then
   code=1
   ((usage_failures < failures)) || code=2
-  ((${#failed_servers[@]} == 0)) || fail "server(s) failed: ${failed_servers[*]}"
   failures=$((failures - ${#failed_servers[@]}))
+  ((failures > 0)) || die "server(s) failed: ${failed_servers[*]}; $run_dir" "$code"
+  ((${#failed_servers[@]} == 0)) || fail "server(s) failed: ${failed_servers[*]}"
   die "$failures of ${#names[@]} node(s) failed; $run_dir" "$code"
 fi
-ok "all ${#names[@]} node(s) succeeded; $run_dir"
+if ((${#names[@]} > 0)); then
+  ok "all ${#names[@]} node(s) succeeded; $run_dir"
+else
+  ok "server(s) ended: ${servers[*]}; $run_dir"
+fi

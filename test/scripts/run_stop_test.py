@@ -135,6 +135,7 @@ class RunStop(Scripts):
             for line in ("s2: server: exit code", "Address already in use", "ends the nodes", "w1: ended by SIGTERM",
                          "s1: server stopped", "server(s) failed: s2"):
                 self.assertIn(line, done.stderr)
+            self.assertNotIn("0 of 2 node(s) failed", done.stderr)
 
     def test_a_server_that_gives_up_once_the_nodes_are_done_fails_the_run(self) -> None:
         self.write("servers", ONE_SERVER)
@@ -244,12 +245,20 @@ class RunStop(Scripts):
         self.assertEqual(self.events(), ["s1 was told to end"])
         self.assertTrue(alive(self.pid("w1")))
 
+    def test_a_log_of_several_names_has_no_space_in_its_name(self) -> None:
+        self.write("servers", ONE_SERVER)
+        self.start("--only", "s1", "--only", "w1", "--detach")
+        self.assertEqual([file.name for file in self.run_dir.glob("run*.log")], ["run-s1,w1.log"])
+
     def test_one_server_is_started_alone(self) -> None:
         self.write("servers", ONE_SERVER)
         done = self.start("--only", "s1", "--detach")
         self.assertEqual(done.returncode, 0)
+        self.assertIn("ok server(s) started: s1;", done.stderr)
+        self.assertNotIn("all 0 node(s)", done.stderr)
         self.assertTrue(alive(self.pid("s1")))
         self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+        self.assertIn("server(s) ended: s1", self.run_dir.joinpath("run-s1.log").read_text(encoding="utf-8"))
 
     def test_an_option_given_twice_is_wrong_usage(self) -> None:
         calls = [("--run-dir", self.start("--run-dir", str(self.folder / "other"), "--", "--at-once")),
