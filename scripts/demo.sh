@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds, and trains a digit classifier on a cluster of separate processes on loopback, by gossip, in
-# synchronous steps or with two parameter servers. Then trains with the same budget without exchange, for comparison. Prints a table, and
-# leaves all files and a plot in runs/TIME (linked as runs/latest).
+# synchronous steps or with two parameter servers. Then trains with the same budget without exchange, for
+# comparison. Prints a table, and leaves all files and a plot in runs/TIME (linked as runs/latest).
 #
 # usage: scripts/demo.sh [--nodes 4] [--epochs N] [--seed 1] [--split iid|dirichlet:ALPHA|shared]
 #                        [--model mlp|cnn|resnet18] [--data mnist|cifar10|synthetic]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Starts every node of a cluster file that belongs to this host: one process per node, pinned to its cores
 # with as many threads, and with its own log. Waits for them. Ctrl-C or SIGTERM stops all of them gracefully.
-# With backend kvstore it starts the servers of this host first, and ends them after the last node. When one of them
-# cannot start, it ends the nodes.
+# With backend kvstore it starts the servers of this host first, and ends them after the last node, also after nodes
+# that another run.sh has started for the same file. When a server cannot start, it ends the nodes.
 #
 # usage: scripts/run.sh CLUSTER.yaml [--only NODE]... [--run-dir DIR] [--detach [--wait SECONDS]]
 #                       [-- TRAINER ARGUMENTS]
@@ -186,7 +186,8 @@ make_run_dir
 # detach: starts a second run.sh, in a session of its own, that waits for the nodes and records how each of
 # them ended. Waits until they take part. Returns the exit code.
 detach() {
-  local log=$run_dir/run${only[*]:+-${only[*]}}.log began code=0
+  local log began code=0
+  log=$run_dir/run$(printf ,%s "${only[@]}" | sed 's/^,$//; s/^,/-/').log
   exit_codes=$(mktemp -d) || die 'there is no place for temporary files'
   trap 'rm -rf -- "$exit_codes"' EXIT
   began=$exit_codes/.began
@@ -211,6 +212,10 @@ detach() {
   fi
   trap 'warn "interrupted: the nodes run on; $stop_script $cluster ends them"; exit 130' INT
   trap 'exit 143' TERM HUP
+  if ((${#names[@]} == 0)); then
+    ok "server(s) started: ${servers[*]}; $stop_script $cluster ends them, $log tells how each ended"
+    return 0
+  fi
   await_ready
   report_readiness || return
   ok "all ${#names[@]} node(s) take part; $stop_script $cluster ends them, $log tells how each ended"
@@ -236,12 +241,12 @@ done
 
 declare -A node_of=() server_of=() server_log_from=()  # by pid
 failures=0 usage_failures=0 stopped=0 failed_servers=() nodes_are_vain=no
-signal=''
+signal='' signals=0
 # bash writes a line of its own for every node that a signal ends, unless that signal has a trap.
 # shellcheck disable=SC2173  # bash goes by its own table: SIGKILL is no exception
 trap : ABRT ALRM BUS FPE ILL IO KILL PROF SEGV SYS TRAP USR1 USR2 VTALRM XCPU XFSZ
-trap 'signal=INT' INT
-trap 'signal=TERM' TERM HUP
+trap 'signal=INT signals=$((signals + 1))' INT
+trap 'signal=TERM signals=$((signals + 1))' TERM HUP
 # Runs when this script ends. stop.sh waits for the end of this process, so its last lines are written by then.
 trap '((${#node_of[@]} == 0)) || stop_nodes "$state" "$grace" "${names[@]}"
   ((${#server_of[@]} == 0)) || stop_nodes "$state" "$grace" "${servers[@]}"
@@ -259,7 +264,7 @@ for name in "${names[@]}"; do start_node "$name" "${cores_of[$name]}"; done
 touch "$run_dir/.started"
 flock -u "$lock"
 
-# Servers serve until the last node has ended; on a host without nodes, until they are told to stop.
+# Servers serve until the last node has ended; without nodes, until they are told to stop.
 stopping=no
 while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
   if [[ -n $signal && $stopping == no ]]; then
@@ -267,9 +272,7 @@ while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
     stop_nodes "$state" "$grace" "${names[@]}" || true
     ((${#names[@]} > 0)) || break
   fi
-  for pid in "${!server_of[@]}"; do
-    process_start "$pid" >/dev/null || note_server_end "$pid"
-  done
+  note_server_ends
   if [[ $nodes_are_vain == yes && $stopping == no ]] && ((${#node_of[@]} > 0)); then
     stopping=yes
     warn "ends the nodes: not all servers have started"
@@ -280,9 +283,10 @@ while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
   done
   ((${#node_of[@]} + ${#server_of[@]} == 0)) || sleep 0.1
 done
-if ((${#server_of[@]} > 0)); then
+if ((${#names[@]} > 0)); then
+  end_servers
+elif ((${#server_of[@]} > 0)); then
   stop_nodes "$state" "$grace" "${servers[@]}" || true
-  stopping=yes
   for pid in "${!server_of[@]}"; do note_server_end "$pid"; done
 fi
 rm -f "$run_dir/.started"
@@ -298,8 +302,13 @@ fi
 if ((failures > 0)); then
   code=1
   ((usage_failures < failures)) || code=2
-  ((${#failed_servers[@]} == 0)) || fail "server(s) failed: ${failed_servers[*]}"
   failures=$((failures - ${#failed_servers[@]}))
+  ((failures > 0)) || die "server(s) failed: ${failed_servers[*]}; $run_dir" "$code"
+  ((${#failed_servers[@]} == 0)) || fail "server(s) failed: ${failed_servers[*]}"
   die "$failures of ${#names[@]} node(s) failed; $run_dir" "$code"
 fi
-ok "all ${#names[@]} node(s) succeeded; $run_dir"
+if ((${#names[@]} > 0)); then
+  ok "all ${#names[@]} node(s) succeeded; $run_dir"
+else
+  ok "server(s) ended: ${servers[*]}; $run_dir"
+fi

@@ -130,7 +130,7 @@ KeySection kvstore_keys() {
                      "server: the optimizer runs on the servers | worker: on each worker",
                      {.reference = "`server`: the servers run the optimizer and weights come back; "
                                    "`worker`: summed gradients come back and each worker steps "
-                                   "(`dist_sync` only)"}),
+                                   "(only `dist_sync`, and `dist_ssp` with staleness 0)"}),
               in.key("replicas", &KvstoreConfig::replicas, whole(0, 1, "a count"),
                      "1: each value has a replica on another server; none is lost with a server",
                      {.reference = "`1`: each value has a replica on another server, and no "

@@ -43,7 +43,7 @@ start_server() {
   ) &
   server_of[$!]=$name
   server_log_from[$!]=$((log_before + 1))
-  record_process "$state" "$name" $!
+  record_process "$state" "$name" $! server
   say "$name: server, pid $!, ${cores:+cores $cores, }log $run_dir/$name.log"
 }
 
@@ -81,7 +81,7 @@ start_node() {
       "${options[@]}" "${arguments[@]}" {lock}>&- </dev/null >>"$run_dir/$name.log" 2>&1
   ) &
   node_of[$!]=$name
-  record_process "$state" "$name" $!
+  record_process "$state" "$name" $! node
   say "$name: pid $!, ${cores:+cores $cores, }$threads thread(s), log $run_dir/$name.log"
 }
 
@@ -102,4 +102,50 @@ note_end() {
     fail "$name: $(how_it_ended "$code") after $SECONDS s; the end of $run_dir/$name.log:"
     tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' | show
   fi
+}
+
+# note_server_ends: reports the servers of this run.sh that have ended.
+note_server_ends() {
+  local pid
+  for pid in "${!server_of[@]}"; do
+    process_start "$pid" >/dev/null || note_server_end "$pid"
+  done
+}
+
+# end_servers: the last run.sh with nodes of the cluster file ends its servers, also those of other run.sh. While nodes
+# of another run.sh still use them, one with servers of its own waits (a signal ends the wait, and these servers), and
+# one without servers leaves that to the others. One process at a time ends them.
+end_servers() {
+  local signals_before=$signals told=no all running others pid
+  while :; do
+    note_server_ends
+    mapfile -t all < <(recorded_as "$state" server)
+    mapfile -t running < <(running_nodes "$state" "${all[@]}")
+    ((${#running[@]} > 0)) || break
+    flock "$lock"  # no other run.sh is about to start nodes, or to end servers
+    mapfile -t all < <(recorded_as "$state" node)
+    mapfile -t others < <(running_nodes "$state" "${all[@]}")
+    if ((${#others[@]} > 0 && signals > signals_before)); then
+      flock -u "$lock"
+      warn "ends its servers under the nodes of another run.sh: ${others[*]}"
+      stop_nodes "$state" "$grace" "${servers[@]}" || true
+      break
+    elif ((${#others[@]} == 0)) && ! other_ender "$state" >/dev/null; then
+      become_ender "$state"
+      flock -u "$lock"
+      stop_nodes "$state" "$grace" "${running[@]}" || true
+      break
+    fi
+    flock -u "$lock"
+    if ((${#server_of[@]} == 0)); then
+      ((${#others[@]} == 0)) || say "the servers continue for the nodes of another run.sh: ${others[*]}"
+      break
+    fi
+    if ((${#others[@]} > 0)) && [[ $told == no ]]; then
+      told=yes
+      say "waits with its servers until the nodes of another run.sh have ended: ${others[*]}"
+    fi
+    if ((${#others[@]} > 0)); then sleep 0.5; else sleep 0.1; fi
+  done
+  for pid in "${!server_of[@]}"; do note_server_end "$pid"; done
 }

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # names are shared between the files
 # Records of the processes that run.sh started, used to find and end them. Each cluster file has a folder with
-# one file per node, and one file, PID.supervisor, for each run.sh that waits for nodes. A process is identified
-# by pid, start time and boot, so a reused pid is never mistaken for one of them. The file run_dir beside them
-# names the folder of the run.
+# one file per node or server, and one file, PID.supervisor, for each run.sh that waits for nodes. A process is
+# identified by pid, start time and boot, so a reused pid is never mistaken for one of them. Beside them, the file
+# run_dir names the folder of the run, and the file `ender` the one process that ends the servers.
 
 boot_id=$(</proc/sys/kernel/random/boot_id)
 
@@ -24,11 +24,11 @@ process_start() {
   printf '%s\n' "${fields[19]}"
 }
 
-# record_process FOLDER NODE PID
+# record_process FOLDER NODE PID ROLE: ROLE is node or server.
 record_process() {
   local start
   start=$(process_start "$3") || return 0
-  printf '%s %s %s\n' "$3" "$start" "$boot_id" >"$1/$2.process"
+  printf '%s %s %s %s\n' "$3" "$start" "$boot_id" "$4" >"$1/$2.process"
 }
 
 # record_supervisor FOLDER PID
@@ -66,7 +66,7 @@ await_supervisors() {
 # running_pid FILE: the pid recorded in FILE if that process still runs.
 running_pid() {
   local pid start boot
-  read -r pid start boot 2>/dev/null <"$1" || return 1
+  read -r pid start boot _ 2>/dev/null <"$1" || return 1
   [[ $boot == "$boot_id" && $(process_start "$pid") == "$start" ]] || return 1
   printf '%s\n' "$pid"
 }
@@ -77,6 +77,29 @@ recorded_nodes() {
   for file in "$1"/*.process; do
     [[ ! -e $file ]] || basename -- "$file" .process
   done
+}
+
+# recorded_as FOLDER ROLE: names of the nodes (or servers) recorded there, running or not, one a line.
+recorded_as() {
+  local name role
+  for name in $(recorded_nodes "$1"); do
+    read -r _ _ _ role 2>/dev/null <"$1/$name.process" || continue
+    [[ ${role:-node} != "$2" ]] || printf '%s\n' "$name"
+  done
+}
+
+# become_ender FOLDER: records that this process ends the servers.
+become_ender() {
+  { printf '%s %s %s\n' $$ "$(process_start $$)" "$boot_id" >"$1/ender"; } 2>/dev/null || true  # all have ended
+}
+
+# other_ender FOLDER: the pid of another process that ends the servers at this time, if there is one. Only one may: a
+# second SIGTERM ends a server at once, without its last snapshot.
+other_ender() {
+  local pid
+  pid=$(running_pid "$1/ender") || return 1
+  [[ $pid != "$$" ]] || return 1
+  printf '%s\n' "$pid"
 }
 
 # running_nodes FOLDER NODE...: the given nodes that still run, one per line.
@@ -98,6 +121,7 @@ forget_nodes() {
   for file in "$folder"/*.supervisor; do
     running_pid "$file" >/dev/null || rm -f "$file"
   done
+  other_ender "$folder" >/dev/null || rm -f "$folder/ender"
   if [[ -z $(recorded_nodes "$folder") ]]; then
     rm -f "$folder/run_dir"
     rmdir --ignore-fail-on-non-empty "$folder" 2>/dev/null || true

@@ -15,7 +15,8 @@ from scripts_path import SCRIPTS
 # `dpwa config nodes FILE --local`: the file of these tests is that command's output; with `--servers`, the file
 # `servers` of FOLDER. `dpwa config check FILE` and `dpwa status --config FILE --json`: what the test and the
 # trainers below have put into FOLDER. `dpwa kvserver --config FILE --name NAME` lives until it is told to end,
-# unless there is FOLDER/fail-NAME, with its exit code, or FOLDER/lose-NAME.
+# unless there is FOLDER/fail-NAME, with its exit code, or FOLDER/lose-NAME; with FOLDER/deaf-NAME it lives on then. It
+# notes in FOLDER/events that it was told.
 FAKE_CLI = r"""#!/bin/bash
 folder=$(dirname "$0")
 case "$1 $2" in
@@ -25,12 +26,14 @@ case "$1 $2" in
     cat "$3" ;;
   "config check") cat "$folder/effective.yaml" ;;
   "kvserver --config")
-    trap 'exit 143' TERM
-    exec 3<> <(:)
+    told=''
+    trap 'echo "$5 was told to end" >>"$folder/events"; [[ -e $folder/deaf-$5 ]] || told=yes' TERM
     [[ ! -e $folder/fail-$5 ]] || { echo "bind: Address already in use"; exit "$(<"$folder/fail-$5")"; }
     echo "listens on port 3 as $5"
     [[ ! -e $folder/lose-$5 ]] || kill -9 $$
-    read -r -u 3 ;;
+    until [[ -n $told ]]; do sleep 0.05; done
+    sleep 0.3  # in which a second signal would be noted, too
+    exit 143 ;;
   "status --config")
     echo asked >>"$folder/asked"
     comma='' nodes=''
@@ -43,13 +46,13 @@ case "$1 $2" in
 esac
 """
 
-# Lives until it is told to end; what it was given goes to its log. "deaf" ignores SIGTERM.
+# Lives until it is told to end, or there is FOLDER/finish-NODE; what it was given goes to its log. "deaf" ignores
+# SIGTERM. It notes in FOLDER/events that it ends after it was told.
 FAKE_TRAINER = """#!/bin/bash
-trap 'exit 143' TERM
+trap 'sleep 0.3; echo "$node ends" >>"$folder/events"; exit 143' TERM
 [[ "$*" != *--deaf* ]] || trap '' TERM
 folder=$(dirname "$0")
 node=$4
-exec 3<> <(:)
 echo "arguments $*"
 echo "ignores $(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/$$/status)"
 echo "threads $OMP_NUM_THREADS cores $(taskset -pc $$ | sed 's/.*: //')"
@@ -63,7 +66,7 @@ echo ready
 [[ "$*" != *--at-once* ]] || exit 0
 [[ "$*" != *"--name w2"*--break-w2* ]] || exit 1
 [[ "$*" != *--break-w2* ]] || exit 0
-read -r -u 3  # nothing ever comes
+until [[ -e $folder/finish-$node ]]; do sleep 0.05; done
 """
 
 
@@ -118,6 +121,13 @@ class Scripts(unittest.TestCase):
     def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.call("run.sh", str(self.cluster), "--run-dir", str(self.run_dir), *arguments)
 
+    def run_in_background(self, *arguments: str) -> subprocess.Popen[str]:
+        """run.sh without --detach, once it has started everything; its messages are in `stderr`."""
+        command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir), *arguments]
+        run = subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True)
+        wait_until(self.run_dir.joinpath(".started").exists)
+        return run
+
     def in_shell(self, line: str) -> subprocess.CompletedProcess[str]:
         """A line of bash in which $1 is the folder of the scripts, $2 the cluster file, $3 the folder of the run."""
         command = ["bash", "-c", line, "-", str(SCRIPTS), str(self.cluster), str(self.run_dir)]
@@ -129,6 +139,11 @@ class Scripts(unittest.TestCase):
 
     def pid(self, node: str) -> int:
         return int(self.state().joinpath(f"{node}.process").read_text(encoding="ascii").split()[0])
+
+    def events(self) -> list[str]:
+        """What nodes and servers have noted at their end, in that order."""
+        file = self.folder / "events"
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def log(self, node: str, word: str) -> str:
         """The log of a node, once it holds `word`."""

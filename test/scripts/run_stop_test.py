@@ -14,6 +14,10 @@ from scripts_path import SCRIPTS
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
+ONE_SERVER = "s1\t127.0.0.1\t3\t-\tlocal\n"
+TWO_SERVERS = ONE_SERVER + "s2\t127.0.0.1\t4\t-\tlocal\n"
+
+
 class RunStop(Scripts):
     def test_nodes_get_their_name_and_as_many_threads_as_cores_or_their_share(self) -> None:
         self.assertEqual(self.start("--detach", "--", "--epochs", "2").returncode, 0)
@@ -115,7 +119,7 @@ class RunStop(Scripts):
         self.assertIn("run: 1 node(s)", self.start("--only", "w1", "--only", "w1", "--", "--at-once").stderr)
 
     def test_servers_start_before_the_nodes_and_end_after_the_last_one(self) -> None:
-        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\n")
+        self.write("servers", ONE_SERVER)
         done = self.start("--", "--at-once")
         self.assertEqual(done.returncode, 0, done.stderr)
         order = [done.stderr.index(text) for text in ("s1: server, pid", "w1: pid", "w1: done", "s1: server stopped")]
@@ -123,7 +127,7 @@ class RunStop(Scripts):
         self.assertIn("run: 1 server(s) and 2 node(s)", done.stderr)
 
     def test_a_server_that_cannot_start_ends_the_nodes_and_fails_the_run(self) -> None:
-        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\ns2\t127.0.0.1\t4\t-\tlocal\n")
+        self.write("servers", TWO_SERVERS)
         for code in (1, 2):
             self.write("fail-s2", str(code))
             done = self.start()
@@ -131,25 +135,130 @@ class RunStop(Scripts):
             for line in ("s2: server: exit code", "Address already in use", "ends the nodes", "w1: ended by SIGTERM",
                          "s1: server stopped", "server(s) failed: s2"):
                 self.assertIn(line, done.stderr)
+            self.assertNotIn("0 of 2 node(s) failed", done.stderr)
 
     def test_a_server_that_gives_up_once_the_nodes_are_done_fails_the_run(self) -> None:
-        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\n")
+        self.write("servers", ONE_SERVER)
         self.write("fail-s1", "1")
         done = self.start("--", "--at-once")
         self.assertEqual(done.returncode, 1, done.stderr)
 
     def test_nodes_go_on_without_a_server_that_is_killed(self) -> None:
-        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\ns2\t127.0.0.1\t4\t-\tlocal\n")
+        self.write("servers", TWO_SERVERS)
         self.write("lose-s2", "")
         done = self.start("--", "--at-once")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("s2: server: ended by signal 9", done.stderr)
 
+    def test_stop_ends_the_servers_once_the_nodes_have_ended_and_signals_them_once(self) -> None:
+        self.write("servers", TWO_SERVERS)
+        self.start("--detach")
+        done = self.call("stop.sh", str(self.cluster))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(self.events()[:2]), ["w1 ends", "w2 ends"])
+        self.assertEqual(sorted(self.events()[2:]), ["s1 was told to end", "s2 was told to end"])
+        order = [done.stderr.index(text) for text in ("SIGTERM: w1 w2", "stopped: w1 w2", "SIGTERM: s1 s2",
+                                                      "stopped: s1 s2")]
+        self.assertEqual(order, sorted(order))
+        self.assertFalse(self.state().exists())
+
+    def test_stop_kills_nodes_and_servers_that_ignore_sigterm(self) -> None:
+        self.write("servers", TWO_SERVERS)
+        self.write("deaf-s2", "")
+        self.start("--detach", "--", "--deaf")
+        for node in ("w1", "w2"):
+            self.log(node, "ready")
+        self.log("s2", "listens")
+        pids = [self.pid(name) for name in ("w1", "w2", "s1", "s2")]
+        done = self.call("stop.sh", str(self.cluster), "--grace", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("SIGKILL: w1 w2\n", done.stderr)
+        self.assertIn("SIGKILL: s2\n", done.stderr)
+        self.assertFalse(any(alive(pid) for pid in pids))
+        self.assertFalse(self.state().exists())
+
+    def test_servers_whose_run_was_killed_are_ended_by_stop(self) -> None:
+        self.write("servers", ONE_SERVER)
+        self.start("--only", "s1", "--detach")
+        pid = self.pid("s1")
+        os.kill(int(next(self.state().glob("*.supervisor")).stem), signal.SIGKILL)
+        done = self.call("stop.sh", str(self.cluster))
+        self.assertEqual((done.returncode, alive(pid)), (0, False), done.stderr)
+        self.assertNotIn("nothing of it runs", done.stderr)
+
+    def test_servers_serve_the_nodes_of_another_run_until_these_have_ended(self) -> None:
+        self.write("servers", ONE_SERVER)
+        with self.run_in_background("--only", "s1", "--only", "w1") as first:
+            assert first.stderr is not None
+            self.start("--only", "w2", "--detach")
+            server = self.pid("s1")
+            self.write("finish-w1", "")
+            said = next(line for line in first.stderr if "waits with its servers" in line)
+            self.assertIn("until the nodes of another run.sh have ended: w2", said)
+            self.assertTrue(alive(server))
+            self.write("finish-w2", "")
+            rest = first.stderr.read()
+            self.assertEqual(first.wait(timeout=240), 0, rest)
+        self.assertFalse(alive(server))
+        self.assertEqual(self.events(), ["s1 was told to end"])
+        self.assertIn("all 1 node(s) succeeded", rest)
+        wait_until(lambda: not self.state().exists())
+
+    def test_a_signal_ends_servers_that_wait_for_the_nodes_of_another_run(self) -> None:
+        self.write("servers", ONE_SERVER)
+        with self.run_in_background("--only", "s1", "--only", "w1") as first:
+            assert first.stderr is not None
+            self.start("--only", "w2", "--detach")
+            for expected in ("waits with its servers", "ends its servers under the nodes of another run.sh: w2"):
+                first.send_signal(signal.SIGTERM)
+                self.assertTrue(any(expected in line for line in first.stderr), expected)
+            first.stderr.read()
+            self.assertEqual(first.wait(timeout=240), 143)
+        self.assertEqual(self.events(), ["w1 ends", "s1 was told to end"])
+        self.assertTrue(alive(self.pid("w2")))
+
+    def test_the_last_run_with_nodes_ends_servers_that_were_started_again(self) -> None:
+        self.write("servers", ONE_SERVER)
+        with self.run_in_background() as first:
+            assert first.stderr is not None
+            os.kill(self.pid("s1"), signal.SIGKILL)
+            next(line for line in first.stderr if "s1: server: ended by signal 9" in line)
+            self.start("--only", "s1", "--detach")
+            server = self.pid("s1")
+            for node in ("w1", "w2"):
+                self.write(f"finish-{node}", "")
+            rest = first.stderr.read()
+            self.assertEqual(first.wait(timeout=240), 0, rest)
+        self.assertIn("stopped: s1", rest)
+        self.assertFalse(alive(server))
+        self.assertEqual(self.events(), ["s1 was told to end"])
+        wait_until(lambda: not self.state().exists())
+
+    def test_a_run_of_servers_alone_ends_them_at_once_when_it_is_told_to(self) -> None:
+        self.write("servers", ONE_SERVER)
+        with self.run_in_background("--only", "s1") as servers:
+            assert servers.stderr is not None
+            self.start("--only", "w1", "--detach")
+            servers.send_signal(signal.SIGTERM)
+            rest = servers.stderr.read()
+            self.assertEqual(servers.wait(timeout=240), 143, rest)
+        self.assertEqual(self.events(), ["s1 was told to end"])
+        self.assertTrue(alive(self.pid("w1")))
+
+    def test_a_log_of_several_names_has_no_space_in_its_name(self) -> None:
+        self.write("servers", ONE_SERVER)
+        self.start("--only", "s1", "--only", "w1", "--detach")
+        self.assertEqual([file.name for file in self.run_dir.glob("run*.log")], ["run-s1,w1.log"])
+
     def test_one_server_is_started_alone(self) -> None:
-        self.write("servers", "s1\t127.0.0.1\t3\t-\tlocal\n")
-        self.assertEqual(self.start("--only", "s1", "--detach", "--wait", "0").returncode, 0)
+        self.write("servers", ONE_SERVER)
+        done = self.start("--only", "s1", "--detach")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("ok server(s) started: s1;", done.stderr)
+        self.assertNotIn("all 0 node(s)", done.stderr)
         self.assertTrue(alive(self.pid("s1")))
         self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+        self.assertIn("server(s) ended: s1", self.run_dir.joinpath("run-s1.log").read_text(encoding="utf-8"))
 
     def test_an_option_given_twice_is_wrong_usage(self) -> None:
         calls = [("--run-dir", self.start("--run-dir", str(self.folder / "other"), "--", "--at-once")),
