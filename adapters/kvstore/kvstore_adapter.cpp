@@ -233,6 +233,9 @@ bool KvstoreAdapter::take_final_weights() {
   const bool all_have_left = session_->wait_until_all_have_left();
   note_participants();
   if (!all_have_left) return false;
+  // A worker that returns is ahead of this one, which has made no step for a while: without this
+  // the servers would take it for one that hangs.
+  session_->client().at(step_, /*waiting=*/true);
   try {
     session_->join();
   } catch (const std::runtime_error& error) {

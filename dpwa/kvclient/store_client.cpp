@@ -285,6 +285,7 @@ void StoreClient::throw_if_over() const {
 
 std::string StoreClient::why_left_out() const {
   const MutexLock lock(mutex_);
+  throw_if_over();
   return why_left_out_;
 }
 

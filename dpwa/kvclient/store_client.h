@@ -119,7 +119,8 @@ class StoreClient : private LinkEvents {
     TimePoint last{};
   };
   std::optional<Refusal> refusal() const;
-  // Why this worker was left out the last time: "this node was silent or hung" and so on.
+  // Why this worker was left out the last time: "this node was silent or hung" and so on. Throws
+  // std::runtime_error once the run is over.
   std::string why_left_out() const;
 
   // As of now.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dpwa/kvclient/store_client.h"
+#include "dpwa/kvstore/lost_words.h"
 #include "dpwa/log/log.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -63,16 +64,11 @@ void StoreClient::left_out() {
 
 void StoreClient::run_over(const kvstore::WorkerEngine::RunOver& event) {
   left_out();
-  std::string names;
-  for (const std::string& server : event.servers)
-    names += (names.empty() ? "'" : ", '") + server + "'";
   const MutexLock lock(mutex_);
   first_step_.reset();
   workers_.clear();
-  over_ = "worker '" + options_.self.name + "' cannot go on: server " + names +
-          " was started again, and its values and the state of the optimizer are lost; end all "
-          "workers and servers and start them again: they go on from the last snapshot of the "
-          "servers (kvstore.snapshots) or, without one, from the weights of the first worker";
+  over_ =
+      "worker '" + options_.self.name + "' cannot go on: " + kvstore::words_for_lost(event.servers);
 }
 
 void StoreClient::handle_events() {

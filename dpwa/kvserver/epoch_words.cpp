@@ -42,13 +42,4 @@ std::vector<std::string> words_for_change(const kvstore::Epoch& before,
   return lines;
 }
 
-std::string words_for_lost(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "'" : ", '") + name + "'";
-  return "the run cannot go on: server " + all +
-         " was started again, and its values and the state of the optimizer are lost; end all "
-         "workers and servers and start them again: they go on from the last snapshot of the "
-         "servers (kvstore.snapshots) or, without one, from the weights of the first worker";
-}
-
 }  // namespace dpwa::kvserver

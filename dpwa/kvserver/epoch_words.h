@@ -12,7 +12,4 @@ namespace dpwa::kvserver {
 std::vector<std::string> words_for_change(const kvstore::Epoch& before,
                                           const kvstore::Epoch& after);
 
-// Of servers that were all started again, with values that nobody else has; `names` is not empty.
-std::string words_for_lost(const std::vector<std::string>& names);
-
 }  // namespace dpwa::kvserver

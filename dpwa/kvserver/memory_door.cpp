@@ -62,7 +62,7 @@ void MemoryDoor::stop() {
   if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
   accepts_.stop();
   while (!guests_.empty()) {
-    const std::string worker = guests_.begin()->first;
+    const kvstore::MemberId worker = guests_.begin()->first;
     take_back(worker);
   }
   for (const auto& each : exchanges_) {
@@ -83,6 +83,7 @@ void MemoryDoor::admit(Socket socket) {
 }
 
 asio::awaitable<void> MemoryDoor::receive(std::shared_ptr<MemoryExchange> exchange) {
+  kvstore::MemberId worker;
   {
     const TimePoint until = std::chrono::steady_clock::now() + connect_time;
     const net::Deadline deadline(io_.get_executor(), until, [&] { exchange->close(); });
@@ -96,15 +97,20 @@ asio::awaitable<void> MemoryDoor::receive(std::shared_ptr<MemoryExchange> exchan
     }
     const auto card = MemoryFile::create(1);
     if (!card || stopped_) co_return exchange->close();
-    take_back(hello->node);
-    guests_[hello->node] = {exchange, card, hello->incarnation};
+    worker = {hello->node, hello->incarnation};
+    end_exchange(worker);
+    guests_[worker] = {exchange, card};
     exchange->share(card_number, *card, 1);
   }
   const std::string why = co_await exchange->run();
   log(LogLevel::debug, "kvserver", "memory of a worker of this host: " + why);
+  const auto guest = guests_.find(worker);
+  const auto connected = connected_.find(worker.name);
+  const bool in_use = connected != connected_.end() && connected->second == worker.incarnation;
+  if (!in_use && guest != guests_.end() && guest->second.exchange == exchange) end_exchange(worker);
 }
 
-std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const std::string& worker,
+std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const kvstore::MemberId& worker,
                                                        const kvstore::Place& place) const {
   const auto guest = guests_.find(worker);
   if (guest == guests_.end()) return std::nullopt;
@@ -118,7 +124,7 @@ std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const std::string& worker
   return Borrowed{bytes, std::move(loan)};
 }
 
-std::optional<kvstore::Place> MemoryDoor::place_for(const std::string& worker,
+std::optional<kvstore::Place> MemoryDoor::place_for(const kvstore::MemberId& worker,
                                                     std::span<const std::byte> values) {
   const auto guest = guests_.find(worker);
   if (guest == guests_.end()) return std::nullopt;
@@ -134,12 +140,23 @@ std::optional<kvstore::Place> MemoryDoor::place_for(const std::string& worker,
   return kvstore::Place{place->arena, place->offset, values.size(), 0};
 }
 
-void MemoryDoor::begins(const std::string& worker, std::uint64_t incarnation) {
-  const auto guest = guests_.find(worker);
-  if (guest != guests_.end() && guest->second.incarnation != incarnation) take_back(worker);
+void MemoryDoor::begins(const kvstore::MemberId& worker) {
+  connected_[worker.name] = worker.incarnation;
+  std::vector<kvstore::MemberId> others;
+  for (const auto& [id, guest] : guests_) {
+    if (id.name == worker.name && id != worker) others.push_back(id);
+  }
+  for (const kvstore::MemberId& other : others) end_exchange(other);
 }
 
-void MemoryDoor::take_back(const std::string& worker) {
+void MemoryDoor::take_back(const kvstore::MemberId& worker) {
+  const auto connected = connected_.find(worker.name);
+  if (connected != connected_.end() && connected->second == worker.incarnation)
+    connected_.erase(connected);
+  end_exchange(worker);
+}
+
+void MemoryDoor::end_exchange(const kvstore::MemberId& worker) {
   const auto guest = guests_.find(worker);
   if (guest == guests_.end()) return;
   guest->second.card->begin_write();

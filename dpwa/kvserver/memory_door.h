@@ -36,32 +36,35 @@ class MemoryDoor {
     std::span<const std::byte> bytes;
     std::shared_ptr<const kvstore::Loan> loan;
   };
-  std::optional<Borrowed> borrow(const std::string& worker, const kvstore::Place& place) const;
+  std::optional<Borrowed> borrow(const kvstore::MemberId& worker,
+                                 const kvstore::Place& place) const;
   // Where this worker can read these values; none when it cannot, or not yet. They must not change
   // until the worker has read them, or until take_back().
-  std::optional<kvstore::Place> place_for(const std::string& worker,
+  std::optional<kvstore::Place> place_for(const kvstore::MemberId& worker,
                                           std::span<const std::byte> values);
-  // A connection of this worker has begun. Takes back what an earlier process of the worker was
-  // lent.
-  void begins(const std::string& worker, std::uint64_t incarnation);
+  // A connection of this worker has begun. Takes back what other processes of its name were lent.
+  void begins(const kvstore::MemberId& worker);
   // The connection of the worker is over. Called before any of the memory changes.
-  void take_back(const std::string& worker);
+  void take_back(const kvstore::MemberId& worker);
 
  private:
   using Socket = boost::asio::local::stream_protocol::socket;
   struct Guest {
     std::shared_ptr<same_host::MemoryExchange> exchange;
     std::shared_ptr<MemoryFile> card;
-    std::uint64_t incarnation = 0;
   };
   void admit(Socket socket);
+  void end_exchange(const kvstore::MemberId& worker);
   boost::asio::awaitable<void> receive(std::shared_ptr<same_host::MemoryExchange> exchange);
 
   boost::asio::io_context& io_;
   LocalNode& local_;
   net::AcceptLoop<boost::asio::local::stream_protocol> accepts_;
   std::string offer_;
-  std::map<std::string, Guest> guests_;  // by worker
+  // By process, because one with the name of a worker that takes part is here until the servers
+  // turn it away.
+  std::map<kvstore::MemberId, Guest> guests_;
+  std::map<std::string, std::uint64_t> connected_;  // incarnations by worker
   std::vector<std::weak_ptr<same_host::MemoryExchange>> exchanges_;
   bool stopped_ = false;
 };

@@ -217,29 +217,44 @@ std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const
   return std::nullopt;
 }
 
-std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id, std::uint32_t keep) {
+std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id, std::uint32_t keep,
+                                                    const Common& common) {
   const fs::path ready = folder_ / name_of(id, ready_ending);
   const fs::path complete = folder_ / name_of(id, complete_ending);
   if (::rename(ready.c_str(), complete.c_str()) != 0) {
     return line_of(ready, "cannot be renamed: " + reason());
   }
   if (!sync_folder(folder_)) return line_of(complete, "may not be on the disk: " + reason());
-  std::error_code ignored;  // a file that cannot be removed does no harm
-  std::uint32_t kept = 0;
-  auto whole_ones = files(complete_ending);
-  for (auto file = whole_ones.rbegin(); file != whole_ones.rend(); ++file) {
-    if (file->id > id) continue;
-    if (++kept > keep) fs::remove(file->path, ignored);
+  std::set<SnapshotId> usable = {id};
+  for (const File& file : files(complete_ending)) {
+    if (file.id.run == id.run || !common) usable.insert(file.id);
   }
+  if (common) usable.insert(common->begin(), common->end());
+  usable.erase(std::next(usable.find(id)), usable.end());
+  while (usable.size() > keep) usable.erase(usable.begin());
+  std::error_code ignored;  // a file that cannot be removed does no harm
   for (const std::string_view ending : {complete_ending, ready_ending}) {
-    for (const File& file : files(std::string(ending) + std::string(damaged_ending))) {
-      if (file.id < id) fs::remove(file.path, ignored);
+    for (const File& file : files(ending)) {
+      if (file.id < id && !usable.contains(file.id)) fs::remove(file.path, ignored);
     }
   }
-  for (const File& file : files(ready_ending)) {
-    if (file.id < id) fs::remove(file.path, ignored);
-  }
+  remove_damaged(id);
   return std::nullopt;
+}
+
+// The newest one stays, for an inspection.
+void SnapshotFolder::remove_damaged(const SnapshotId& before) {
+  std::vector<File> damaged;
+  for (const std::string_view ending : {complete_ending, ready_ending}) {
+    for (File& file : files(std::string(ending) + std::string(damaged_ending)))
+      damaged.push_back(std::move(file));
+  }
+  std::ranges::sort(damaged, {}, &File::id);
+  if (!damaged.empty()) damaged.pop_back();
+  std::error_code ignored;
+  for (const File& file : damaged) {
+    if (file.id < before) fs::remove(file.path, ignored);
+  }
 }
 
 SnapshotResult<SnapshotFolder::Loaded> SnapshotFolder::load(const SnapshotId& id) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,12 @@ class SnapshotFolder {
   std::optional<std::string> write(const SnapshotHead& head, const Part& part,
                                    const std::atomic<bool>& stop);
   // Gives the file the name that says that all servers have their part. Then removes older
-  // snapshots, except the newest `keep - 1` complete ones.
-  std::optional<std::string> complete(const kvstore::SnapshotId& id, std::uint32_t keep);
+  // snapshots, except the newest `keep - 1` that all servers have, and all damaged files but the
+  // newest. `common`: those of earlier runs that all servers had at the start; none: not known, so
+  // all complete ones count.
+  using Common = std::optional<std::set<kvstore::SnapshotId>>;
+  std::optional<std::string> complete(const kvstore::SnapshotId& id, std::uint32_t keep,
+                                      const Common& common = std::nullopt);
 
   struct Loaded {
     SnapshotHead head;
@@ -63,6 +68,7 @@ class SnapshotFolder {
   };
   std::string name_of(const kvstore::SnapshotId& id, std::string_view ending) const;
   std::vector<File> files(std::string_view ending) const;  // oldest first
+  void remove_damaged(const kvstore::SnapshotId& before);
 
   const std::filesystem::path folder_;
   const SnapshotHead own_;

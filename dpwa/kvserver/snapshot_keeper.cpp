@@ -127,6 +127,7 @@ void SnapshotKeeper::start(TimePoint now) {
     return;
   }
   const SnapshotId from = start->from;
+  common_ = start->common;
   if (from.number == 0) return engine_.load({}, {});
   loading_ = true;
   on_disk([this, from]() -> std::function<void()> {
@@ -211,8 +212,8 @@ void SnapshotKeeper::complete(std::uint32_t number) {
   if (stored == stored_.end()) return;
   completed_ = number;
   const SnapshotId id{engine_.epoch().run, number};
-  on_disk([this, id, at = stored->second]() -> std::function<void()> {
-    const auto problem = folder_.complete(id, keep_);
+  on_disk([this, id, at = stored->second, common = common_]() -> std::function<void()> {
+    const auto problem = folder_.complete(id, keep_, common);
     return [this, id, at, problem] {
       if (problem) return warn(*problem);
       status_.number = id.number;

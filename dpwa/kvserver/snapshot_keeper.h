@@ -67,6 +67,7 @@ class SnapshotKeeper {
   SnapshotFolder folder_;  // the thread of the disk
   SnapshotSchedule schedule_;
   bool loading_ = false;
+  SnapshotFolder::Common common_;  // at the start of all servers
   std::optional<std::string> refusal_;
   std::map<std::uint32_t, Slices> captured_;  // by snapshot
   std::uint32_t written_ = 0;                 // the last snapshot that was given to the disk

@@ -14,6 +14,14 @@ namespace dpwa::kvserver {
 namespace asio = boost::asio;
 using wire::MessageType;
 
+namespace {
+
+kvstore::MemberId member_of(const Responder& responder) {
+  return {responder.requester().peer, responder.requester().incarnation};
+}
+
+}  // namespace
+
 std::vector<wire::TypeBound> StoreHandler::requests(const Requester& requester) const {
   if (requester.peer.empty()) return {};
   const bool is_server = servers_.contains(requester.peer);
@@ -36,24 +44,27 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
     co_return false;
   }
   request.body = {};
-  if (!find_memory(requester.peer, *message)) {
+  const kvstore::MemberId from{requester.peer, requester.incarnation};
+  const bool begins = !servers_.contains(from.name) && !connections_.contains(&responder);
+  // Before anything that the worker of this name uses is touched.
+  auto why = begins && refuse_ ? refuse_(from) : std::nullopt;
+  if (why) {
+    co_await turn_away(responder, *std::move(why));
+    co_return false;
+  }
+  if (!find_memory(from, *message)) {
     responder.protocol_error("a push names memory that was not shared");
     co_return false;
   }
   std::shared_ptr<Connection> begun;
-  if (!servers_.contains(requester.peer) && !connections_.contains(&responder)) {
-    auto why = refuse_ ? refuse_({requester.peer, requester.incarnation}) : std::nullopt;
-    if (why) {
-      co_await turn_away(responder, *std::move(why));
-      co_return false;
-    }
+  if (begins) {
     close_older(requester);
     begun = std::make_shared<Connection>(responder);
     connections_[&responder] = begun;
-    if (door_ != nullptr) door_->begins(requester.peer, requester.incarnation);
-    newest_[requester.peer] = begun;
+    if (door_ != nullptr) door_->begins(from);
+    newest_[from.name] = begun;
   }
-  receive_({requester.peer, requester.incarnation}, request.header.request_id, std::move(*message));
+  receive_(from, request.header.request_id, std::move(*message));
   if (!begun) co_return true;
   co_await write(begun);
   co_return false;
@@ -106,15 +117,17 @@ void StoreHandler::connection_closed(const Responder& responder) {
   connections_.erase(found);
   std::erase_if(newest_, [&](const auto& entry) { return entry.second == connection; });
   // The lent memory may change from now on.
-  const std::string& worker = responder.requester().peer;
-  if (door_ != nullptr && !newest_.contains(worker)) door_->take_back(worker);
+  const kvstore::MemberId worker = member_of(responder);
+  const auto newest = newest_.find(worker.name);
+  const bool again = newest != newest_.end() && member_of(*newest->second->responder) == worker;
+  if (door_ != nullptr && !again) door_->take_back(worker);
   connection->lent.clear();
   connection->ended = true;
   connection->outbox.clear();
   connection->wake.cancel();
 }
 
-bool StoreHandler::find_memory(const std::string& worker, kvstore::Message& message) const {
+bool StoreHandler::find_memory(const kvstore::MemberId& worker, kvstore::Message& message) const {
   auto* push = std::get_if<kvstore::Push>(&message);
   if (push == nullptr || !push->place) return true;
   const auto borrowed = door_ != nullptr ? door_->borrow(worker, *push->place) : std::nullopt;
@@ -132,12 +145,11 @@ void StoreHandler::take_back(Connection& connection, std::uint64_t number) {
   lent.erase(lent.begin(), end);
 }
 
-void StoreHandler::lend(const std::string& worker, Connection& connection,
-                        kvstore::Message& message) const {
+void StoreHandler::lend(Connection& connection, kvstore::Message& message) const {
   auto* answer = std::get_if<kvstore::Answer>(&message);
   if (door_ == nullptr || answer == nullptr || !answer->values) return;
   if (connection.lent_bytes + answer->values->size() > most_lent_to_worker) return;
-  answer->place = door_->place_for(worker, *answer->values);
+  answer->place = door_->place_for(member_of(*connection.responder), *answer->values);
   if (!answer->place) return;
   answer->place->mark = ++connection.answers_mapped;
   connection.lent_bytes += answer->values->size();
@@ -148,7 +160,7 @@ void StoreHandler::send(const std::string& worker, std::uint64_t tag, kvstore::M
   const auto found = newest_.find(worker);
   if (found == newest_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
-  lend(worker, *connection, message);
+  lend(*connection, message);
   connection->outbox.add(std::move(message), tag);
   if (connection->outbox.bytes() > most_queued_for_worker) return connection->responder->close();
   connection->wake.cancel();

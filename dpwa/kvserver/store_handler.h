@@ -59,8 +59,8 @@ class StoreHandler : public RequestHandler {
     std::uint64_t answers_mapped = 0;
   };
   // False when the worker names memory that it has not shared.
-  bool find_memory(const std::string& worker, kvstore::Message& message) const;
-  void lend(const std::string& worker, Connection& connection, kvstore::Message& message) const;
+  bool find_memory(const kvstore::MemberId& worker, kvstore::Message& message) const;
+  void lend(Connection& connection, kvstore::Message& message) const;
   static boost::asio::awaitable<void> turn_away(Responder& responder, std::string why);
   // Closes connections of earlier processes of this name.
   void close_older(const Requester& requester);

@@ -12,6 +12,7 @@
 #include "dpwa/config/store_settings.h"
 #include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/server_status.h"
+#include "dpwa/kvstore/lost_words.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/io_thread.h"
@@ -220,7 +221,7 @@ void StoreRun::note_changes() {
     noted_ = engine_.epoch();
   }
   if (const auto names = engine_.started_again(); !names.empty() && !std::exchange(told_, true))
-    log(LogLevel::error, "kvserver", words_for_lost(names));
+    log(LogLevel::error, "kvserver", "the run cannot go on: " + kvstore::words_for_lost(names));
   const kvstore::ShardCounts& counts = engine_.shard().counts();
   if (counts.not_finite > counted_.not_finite) {
     log(LogLevel::warn, "kvserver",

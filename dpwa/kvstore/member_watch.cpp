@@ -133,9 +133,9 @@ std::optional<MemberWatch::Start> MemberWatch::start(const Epoch& current, const
     held += (held.empty() ? "" : ", ") + server.id.name + ": ";
     held += newest == stock.held.end() ? "none" : "up to " + std::to_string(newest->number);
   }
-  if (!common.empty()) return Start{*common.rbegin(), {}};
+  if (!common.empty()) return Start{*common.rbegin(), {}, common};
   if (!had_complete) return Start{};
-  return Start{{}, "no snapshot of the servers is at all of them (" + held + ")"};
+  return Start{{}, "no snapshot of the servers is at all of them (" + held + ")", {}};
 }
 
 std::uint32_t MemberWatch::stored_everywhere(const Epoch& current, const Beat& own) const {

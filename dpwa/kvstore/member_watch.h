@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,7 @@ class MemberWatch {
   struct Start {
     SnapshotId from;
     std::string problem;
+    std::set<SnapshotId> common;  // those that all servers have
   };
   std::optional<Start> start(const Epoch& current, const Beat& own, TimePoint now) const;
 

@@ -292,10 +292,7 @@ void Program::catch_up() {
   const auto step = static_cast<std::uint64_t>(adapter_->resume_state().clock);
   const bool has_common_step =
       config_.backend == Backend::collective || config_.backend == Backend::kvstore;
-  if (has_common_step && !identity_.shares_data && step > position_.step) {
-    position_.step = step;
-    position_.samples = std::min(length_.samples, step * options_.batch_size);
-  }
+  if (has_common_step) samples_->go_on_at(step, position_);
   if (position_.step == step_before) return;
   log(LogLevel::info, "train",
       "continues at step " + std::to_string(position_.step) + ", where the others are");
@@ -310,9 +307,14 @@ int Program::run() {
   catch_up();
   if (checkpoints_) checkpoints_->remove_unfinished();  // start() refuses a second of this name
   stop_signal::defer(true);
-  TrainerOptions trainer_options{
-      options_.lr,        options_.schedule, options_.eval_every,      options_.checkpoint_every,
-      options_.step_time, device_,           options_.evaluate_threads};
+  TrainerOptions trainer_options{options_.lr,
+                                 options_.schedule,
+                                 options_.eval_every,
+                                 options_.checkpoint_every,
+                                 options_.step_time,
+                                 device_,
+                                 options_.evaluate_threads,
+                                 config_.backend == Backend::kvstore};
   BatchLoss loss_of(*model_, data_.train, devices_, [this] { return fresh_model(); });
   Trainer trainer(
       trainer_options,

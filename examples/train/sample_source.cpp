@@ -48,6 +48,14 @@ std::span<const std::uint32_t> OwnSamples::next(const Place&) {
   return stream_.next(std::min(batch_size_, total_ - stream_.position()));
 }
 
+bool OwnSamples::go_on_at(std::uint64_t step, RunPosition& position) {
+  if (step <= position.step) return false;
+  position.step = step;
+  position.samples = std::min(total_, step * batch_size_);
+  seek(position);
+  return true;
+}
+
 void SharedSamples::seek(const RunPosition& position) {
   cursor_.seek(position.cursor.value_or(0));
   state_[0] = static_cast<std::int64_t>(cursor_.position());

@@ -55,6 +55,9 @@ class SampleSource {
 
   // After the start and after every step: takes over a position that the group has moved.
   virtual void settle(RunPosition& /*position*/) {}
+  // Goes on at this step of the group, past the samples of the steps between. False when it is not
+  // ahead of `position`, or when the position comes by settle().
+  virtual bool go_on_at(std::uint64_t /*step*/, RunPosition& /*position*/) { return false; }
 };
 
 // The shard of one node, by a stream of its own.
@@ -73,6 +76,7 @@ class OwnSamples final : public SampleSource {
   bool ended() const override { return stream_.position() >= total_; }
   double done() const override;
   std::span<const std::uint32_t> next(const Place& place) override;
+  bool go_on_at(std::uint64_t step, RunPosition& position) override;
 
   const SampleStream& stream() const { return stream_; }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <thread>
 
+#include "dpwa/log/log.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/plan.h"
 
@@ -58,6 +59,7 @@ std::optional<LoopEnd> Trainer::step() {
   ++position_.step;
   position_.samples += samples.size();
   parts_.samples.settle(position_);
+  if (options_.follows_clock) follow(report.clock);
 
   if (options_.step_time > Duration::zero())
     std::this_thread::sleep_until(start + options_.step_time);
@@ -69,6 +71,13 @@ std::optional<LoopEnd> Trainer::step() {
     parts_.metrics->step(seconds(end), position_.step, shown_loss, step_ms, report, end);
   if (parts_.progress) parts_.progress->step(position_.step, shown_loss, report, end);
   return std::nullopt;
+}
+
+// Ahead of the own count after a step in which the others went on without this node.
+void Trainer::follow(double clock) {
+  if (!parts_.samples.go_on_at(static_cast<std::uint64_t>(clock), position_)) return;
+  log(LogLevel::info, "train",
+      "continues at step " + std::to_string(position_.step) + ", where the others are");
 }
 
 void Trainer::set_learning_rate() {

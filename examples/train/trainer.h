@@ -26,6 +26,7 @@ struct TrainerOptions {
   Duration step_time{};                // every step is padded to it; 0 = not
   c10::Device device = c10::kCPU;      // of the model
   std::size_t evaluate_threads = 0;    // see evaluate()
+  bool follows_clock = false;          // a node that was left out goes on at the step of the others
 };
 
 // The objects that the loop uses; all outlive it.
@@ -65,6 +66,7 @@ class Trainer {
 
  private:
   std::optional<LoopEnd> step();  // why the loop ends before it was made
+  void follow(double clock);
   void set_learning_rate();
   void evaluate_now();
   double seconds(TimePoint now) const;

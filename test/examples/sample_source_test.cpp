@@ -221,6 +221,25 @@ TEST_CASE("with fewer samples left than nodes some have none, and with BatchNorm
   CHECK(normed.samples.next({3, 5}).empty());
 }
 
+TEST_CASE("a shard goes on at the step of the others, past the samples between, and never back") {
+  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20);
+  RunPosition position;
+  samples.next({});
+  position = {1, 2};
+  CHECK(!samples.go_on_at(1, position));
+  CHECK(!samples.go_on_at(0, position));
+  CHECK(position.step == 1);
+  CHECK(samples.go_on_at(7, position));
+  CHECK(position.step == 7);
+  CHECK(position.samples == 14);
+  CHECK(samples.done() == doctest::Approx(0.7));
+  CHECK(!samples.ended());
+  CHECK(samples.go_on_at(25, position));  // the others have ended
+  CHECK(position.step == 25);
+  CHECK(position.samples == 20);
+  CHECK(samples.ended());
+}
+
 TEST_CASE("nodes that step together are as far as each other, though shards differ by a sample") {
   TrainOptions options;
   options.epochs = 1;

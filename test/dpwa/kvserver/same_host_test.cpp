@@ -28,10 +28,10 @@ TimePoint patience() {
 }
 
 std::unique_ptr<StoreClient> client_of(const Config& config, const std::string& name,
-                                       bool same_host) {
+                                       bool same_host, std::uint64_t incarnation = 7) {
   kvclient::StoreClientOptions options;
   options.cluster = config.cluster;
-  options.self = {name, 7};
+  options.self = {name, incarnation};
   const NodeEntry& server = config.kvstore.servers.front();
   options.servers = {{server.name, {server.host}, server.port}};
   options.engine.beat = std::chrono::milliseconds(50);
@@ -104,6 +104,38 @@ TEST_CASE("workers of one host, of which one does not use memory, get the same s
     CHECK(second.outcome(other).kind == kvstore::AnswerKind::counted);
     CHECK(first.number() == 3 * number);
     CHECK(second.number() == 3 * number);
+  }
+}
+
+TEST_CASE("a second process of a name is refused, and the worker keeps its connection and memory") {
+  Config config = test::store_config(1);
+  config.kvstore.min_workers = 2;
+  kvserver::StoreServer server(config, "s1");
+  server.start();
+  Trainer first(config, "w1");
+  Trainer other(config, "w2");
+  first.begin();
+  other.begin();
+  const auto step = [&] {
+    const auto one = first.push(1);
+    const auto two = other.push(2);
+    CHECK(first.outcome(one).kind == kvstore::AnswerKind::counted);
+    CHECK(other.outcome(two).kind == kvstore::AnswerKind::counted);
+    CHECK(first.number() == 3);
+  };
+  for (int i = 0; i < 10 || !first.client->uses_memory(); ++i) step();
+  std::unique_ptr<StoreClient> second;
+  for (int life = 0; life < 3; ++life) {
+    second.reset();
+    second = client_of(config, "w1", true, 8 + static_cast<std::uint64_t>(life));
+    int steps = 0;
+    while (steps < 30 || !second->refusal()) {
+      step();
+      ++steps;
+      REQUIRE(first.client->problems().empty());
+      REQUIRE(first.client->uses_memory());
+    }
+    CHECK(second->refusal()->problem == "another process takes part as worker 'w1'");
   }
 }
 

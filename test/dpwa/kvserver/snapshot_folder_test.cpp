@@ -74,6 +74,43 @@ TEST_CASE("the newest complete snapshots stay, and all that no start would use g
         std::set<std::string>{"s1.9.9.snapshot", "s2.7.2.snapshot", "s2.8.3.snapshot"});
 }
 
+TEST_CASE("a snapshot that another server lacks takes the place of none that all have") {
+  const Folder folder;
+  SnapshotFolder snapshots(folder.path, sample_head());
+  for (const std::uint32_t number : {7, 8, 9}) {
+    REQUIRE_FALSE(snapshots.write(head_of({5, number}), sample_part(), go_on));
+    REQUIRE_FALSE(snapshots.complete({5, number}, 3));
+  }
+  // The other server's 9 was damaged: all started from 8.
+  const SnapshotFolder::Common common = std::set<SnapshotId>{{5, 7}, {5, 8}};
+  REQUIRE_FALSE(snapshots.write(head_of({6, 9}), sample_part(), go_on));
+  REQUIRE_FALSE(snapshots.complete({6, 9}, 2, common));
+  CHECK(folder.names() == std::set<std::string>{"s2.5.8.snapshot", "s2.6.9.snapshot"});
+  REQUIRE_FALSE(snapshots.write(head_of({6, 10}), sample_part(), go_on));
+  REQUIRE_FALSE(snapshots.complete({6, 10}, 2, common));
+  CHECK(folder.names() == std::set<std::string>{"s2.6.10.snapshot", "s2.6.9.snapshot"});
+}
+
+TEST_CASE("a part that was only ready stays when all servers have the snapshot") {
+  const Folder folder;
+  SnapshotFolder snapshots(folder.path, sample_head());
+  REQUIRE_FALSE(snapshots.write(head_of({5, 8}), sample_part(), go_on));
+  REQUIRE_FALSE(snapshots.write(head_of({6, 9}), sample_part(), go_on));
+  REQUIRE_FALSE(snapshots.complete({6, 9}, 2, std::set<SnapshotId>{{5, 8}}));
+  CHECK(folder.names() == std::set<std::string>{"s2.5.8.snapshot.ready", "s2.6.9.snapshot"});
+}
+
+TEST_CASE("of the damaged files the newest stays") {
+  const Folder folder;
+  SnapshotFolder snapshots(folder.path, sample_head());
+  std::ofstream(folder.path / "s2.5.2.snapshot.damaged") << "damaged";
+  std::ofstream(folder.path / "s2.5.3.snapshot.ready.damaged") << "damaged";
+  REQUIRE_FALSE(snapshots.write(head_of({6, 9}), sample_part(), go_on));
+  REQUIRE_FALSE(snapshots.complete({6, 9}, 2));
+  CHECK(folder.names() ==
+        std::set<std::string>{"s2.5.3.snapshot.ready.damaged", "s2.6.9.snapshot"});
+}
+
 TEST_CASE("parts that never become complete do not fill the disk") {
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());

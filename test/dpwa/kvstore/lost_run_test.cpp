@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/kvstore/lost_words.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/kvstore/worker_engine.h"
 
@@ -219,6 +220,12 @@ TEST_CASE("with replicas the run is over once both holders of a slice were start
   const auto events = worker.take_events();
   REQUIRE(events.size() == 1);
   CHECK(std::get<WorkerEngine::RunOver>(events[0]).servers == std::vector<std::string>{"s1", "s2"});
+}
+
+TEST_CASE("the line of a lost run names one server or several") {
+  CHECK(words_for_lost({"s1"}).starts_with("server 's1' was started again, and its values and "));
+  CHECK(words_for_lost({"s1", "s2"})
+            .starts_with("servers 's1', 's2' were started again, and their values and "));
 }
 
 }  // namespace
