@@ -108,6 +108,7 @@ class EpochEngine {
 
   bool at_base(const MemberId& from, std::uint64_t base);
   bool counts(const MemberId& from) const;
+  bool may_propose(const MemberId& from) const;
   void begin_ballot(TimePoint now);
   bool ask_for_votes(TimePoint now);
   bool install(const Epoch& epoch);

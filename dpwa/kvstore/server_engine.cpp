@@ -134,6 +134,13 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
   return false;
 }
 
+// A server that has been started again may learn of the run from anyone. A worker that the others
+// have taken in may be the only one who knows of that.
+bool ServerEngine::believes(const MemberId& from, const Epoch& epoch) const {
+  if (!member_ || this->epoch().server(from.name)) return true;
+  return this->epoch().has(from) || epoch.has(from);
+}
+
 bool ServerEngine::has_lost_values_of(const Epoch& epoch) const {
   if (member_ || options_.shard.replicas || epoch.number <= this->epoch().number ||
       !epochs_.fits(epoch))
@@ -181,6 +188,7 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           }
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, EpochNews>) {
+          if (!believes(from, content.epoch)) return;
           if (has_lost_values_of(content.epoch)) return end_run(from, content.epoch, now);
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, AskEpoch>) {

@@ -99,6 +99,7 @@ class ServerEngine {
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
   bool agrees(const MemberId& from, const Beat& beat);
+  bool believes(const MemberId& from, const Epoch& epoch) const;
   bool has_lost_values_of(const Epoch& epoch) const;
   void end_run(const MemberId& from, const Epoch& last, TimePoint now);
   void tell_lost();
