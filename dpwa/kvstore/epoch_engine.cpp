@@ -59,16 +59,17 @@ bool EpochEngine::at_base(const MemberId& from, std::uint64_t base) {
 // Before the first epoch any incarnation of a server counts, because all servers have to agree.
 bool EpochEngine::counts(const MemberId& from) const {
   if (installed_.number == 0) return installed_.server(from.name).has_value();
-  return installed_.has(from);
+  return installed_.has(from) || installed_.has_successor(from);
 }
 
 // Only servers propose.
 bool EpochEngine::may_propose(const MemberId& from) const {
-  return installed_.server(from.name) && counts(from);
+  if (!installed_.server(from.name)) return false;
+  return installed_.number == 0 || installed_.has(from);
 }
 
 void EpochEngine::propose(Epoch next, TimePoint now) {
-  if (proposer_ || next.number <= installed_.number || !counts(self_)) return;
+  if (proposer_ || next.number <= installed_.number || !may_propose(self_)) return;
   proposer_ = Proposer{.next = std::move(next), .yes = {}};
   begin_ballot(now);
 }
@@ -116,7 +117,15 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
     proposer_->highest_accepted = message.accepted_ballot;
     proposer_->next = message.accepted;
   }
-  return is_majority(installed_, proposer_->yes) && ask_for_votes(now);
+  if (!is_majority(installed_, proposer_->yes)) return false;
+  // A server that is gone may have decided epochs alone. Their numbers are below the incarnation of
+  // its successor, which is the time of its start: no number is given twice.
+  for (const MemberId& voter : proposer_->yes) {
+    const bool fresh = installed_.number > 0 && proposer_->highest_accepted == 0;
+    if (!fresh || installed_.has(voter)) continue;
+    proposer_->next.number = std::max(proposer_->next.number, voter.incarnation);
+  }
+  return ask_for_votes(now);
 }
 
 bool EpochEngine::ask_for_votes(TimePoint now) {
