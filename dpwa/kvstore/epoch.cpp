@@ -23,6 +23,12 @@ bool Epoch::has(const MemberId& member) const {
   return at && servers[*at].id == member && servers[*at].state != ServerState::down;
 }
 
+bool Epoch::has_successor(const MemberId& member) const {
+  const auto at = server(member.name);
+  return workers.empty() && at && servers[*at].state != ServerState::down &&
+         servers[*at].id.incarnation < member.incarnation;
+}
+
 std::size_t Epoch::members() const {
   return workers.size() +
          static_cast<std::size_t>(std::ranges::count_if(
@@ -46,8 +52,16 @@ Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas) {
 
 bool is_majority(const Epoch& epoch, const std::vector<MemberId>& voters) {
   if (epoch.number == 0) return voters.size() == epoch.servers.size();
+  const auto count = [&](auto is) {
+    return static_cast<std::size_t>(std::ranges::count_if(voters, is));
+  };
+  const std::size_t votes = count([&](const MemberId& voter) { return epoch.has(voter); });
   const std::size_t members = epoch.members();
-  if (2 * voters.size() != members) return 2 * voters.size() > members;
+  if (2 * votes > members) return true;
+  const std::size_t successors =
+      count([&](const MemberId& voter) { return epoch.has_successor(voter); });
+  if (votes > 0 && votes + successors == members) return true;
+  if (2 * votes != members) return false;
   const auto first = std::ranges::find_if(
       epoch.servers, [](const ServerEntry& entry) { return entry.state != ServerState::down; });
   return first != epoch.servers.end() && std::ranges::count(voters, first->id) > 0;

@@ -62,6 +62,9 @@ struct Epoch {
   // Whether this incarnation of the process takes part: as a worker, or as a server that is not
   // down.
   bool has(const MemberId& member) const;
+  // Whether that is a later process of a server that takes part, while no worker does. It votes for
+  // the former one, which is gone.
+  bool has_successor(const MemberId& member) const;
   std::size_t members() const;
 };
 
@@ -75,9 +78,12 @@ struct Holders {
 };
 Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas);
 
-// Whether `voters` (members of `epoch`, each once) decide: more than half of its members, or half
-// with the first server that is not down. Any two such sets have a member in common. Before the
-// first epoch all servers of the file have to agree.
+// Whether `voters` (members of `epoch` or their successors, each name once) decide: more than half
+// of its members, or half with the first server that is not down. Any two such sets have a member
+// in common. Without workers also all servers together, where successors vote for servers that are
+// gone: such a set has every member that is left. So it knows all that was decided, but for what
+// members decided that are all gone: epochs of which no server is left. Before the first epoch all
+// servers of the file have to agree.
 bool is_majority(const Epoch& epoch, const std::vector<MemberId>& voters);
 
 }  // namespace dpwa::kvstore

@@ -9,6 +9,12 @@ namespace {
 // The low bits of a ballot: the place of the proposer. The others: its round.
 constexpr unsigned proposer_bits = 16;
 
+// A number leaves room for later ones. It may be ahead of this process by far, because numbers
+// begin with the time of a start in microseconds, and the clock of this machine may be that of
+// 1970.
+constexpr std::uint64_t most_ahead = std::uint64_t{1} << 56;
+constexpr std::uint64_t most_epochs = std::uint64_t{1} << 62;
+
 }  // namespace
 
 EpochEngine::EpochEngine(MemberId self, const std::vector<std::string>& servers, Duration retry)
@@ -53,11 +59,17 @@ bool EpochEngine::at_base(const MemberId& from, std::uint64_t base) {
 // Before the first epoch any incarnation of a server counts, because all servers have to agree.
 bool EpochEngine::counts(const MemberId& from) const {
   if (installed_.number == 0) return installed_.server(from.name).has_value();
-  return installed_.has(from);
+  return installed_.has(from) || installed_.has_successor(from);
+}
+
+// Only servers propose.
+bool EpochEngine::may_propose(const MemberId& from) const {
+  if (!installed_.server(from.name)) return false;
+  return installed_.number == 0 || installed_.has(from);
 }
 
 void EpochEngine::propose(Epoch next, TimePoint now) {
-  if (proposer_ || next.number <= installed_.number || !counts(self_)) return;
+  if (proposer_ || next.number <= installed_.number || !may_propose(self_)) return;
   proposer_ = Proposer{.next = std::move(next), .yes = {}};
   begin_ballot(now);
 }
@@ -84,7 +96,7 @@ bool EpochEngine::receive(const MemberId& from, const EpochMessage& message, Tim
 }
 
 bool EpochEngine::handle(const MemberId& from, const Ballot& message, TimePoint now) {
-  if (!at_base(from, message.base)) return false;
+  if (!at_base(from, message.base) || !may_propose(from)) return false;
   const bool granted = message.ballot > promised_;
   if (granted) promised_ = message.ballot;
   const Promise answer{message.base, promised_, granted, accepted_ballot_, accepted_};
@@ -105,7 +117,15 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
     proposer_->highest_accepted = message.accepted_ballot;
     proposer_->next = message.accepted;
   }
-  return is_majority(installed_, proposer_->yes) && ask_for_votes(now);
+  if (!is_majority(installed_, proposer_->yes)) return false;
+  // A server that is gone may have decided epochs alone. Their numbers are below the incarnation of
+  // its successor, which is the time of its start: no number is given twice.
+  for (const MemberId& voter : proposer_->yes) {
+    const bool fresh = installed_.number > 0 && proposer_->highest_accepted == 0;
+    if (!fresh || installed_.has(voter)) continue;
+    proposer_->next.number = std::max(proposer_->next.number, voter.incarnation);
+  }
+  return ask_for_votes(now);
 }
 
 bool EpochEngine::ask_for_votes(TimePoint now) {
@@ -117,9 +137,8 @@ bool EpochEngine::ask_for_votes(TimePoint now) {
 }
 
 bool EpochEngine::handle(const MemberId& from, const Proposal& message, TimePoint now) {
-  if (!at_base(from, message.base) || message.ballot < promised_ || !fits(message.epoch)) {
-    return false;
-  }
+  if (!at_base(from, message.base) || !may_propose(from)) return false;
+  if (message.ballot < promised_ || !fits(message.epoch)) return false;
   promised_ = accepted_ballot_ = message.ballot;
   accepted_ = message.epoch;
   const Vote vote{message.base, message.ballot};
@@ -152,6 +171,9 @@ bool EpochEngine::handle(const MemberId& from, const AskEpoch&, TimePoint) {
 // All servers of the file in its order, and workers in the order of their names, each once. Places
 // of servers are counted with that in mind.
 bool EpochEngine::fits(const Epoch& epoch) const {
+  const std::uint64_t known = std::max(installed_.number, self_.incarnation);
+  if (epoch.number >= most_epochs) return false;
+  if (epoch.number > known && epoch.number - known > most_ahead) return false;
   const auto name = [](const auto& entry) -> const std::string& { return entry.id.name; };
   const bool same_servers = std::ranges::equal(epoch.servers, installed_.servers, {}, name, name);
   const bool in_order = std::ranges::adjacent_find(epoch.workers, std::greater_equal<>(), name) ==

@@ -54,7 +54,8 @@ using EpochMessage = std::variant<Ballot, Promise, Proposal, Vote, EpochNews, As
 // also propose. Each decision is one instance of Paxos ("The Part-Time Parliament", Lamport 1998)
 // among the members of the last epoch, so that two epochs never have the same number, whichever
 // messages are lost, late or doubled and whichever members die. A promise need not survive the
-// process, because a new incarnation is not a member of the old epoch.
+// process, because a new incarnation is not a member of the old epoch. Where it votes for its
+// former process, all members that are left have to vote as well (is_majority).
 //
 // Pure: time is an argument, messages go out through take(). One owner, one thread.
 class EpochEngine {
@@ -108,6 +109,7 @@ class EpochEngine {
 
   bool at_base(const MemberId& from, std::uint64_t base);
   bool counts(const MemberId& from) const;
+  bool may_propose(const MemberId& from) const;
   void begin_ballot(TimePoint now);
   bool ask_for_votes(TimePoint now);
   bool install(const Epoch& epoch);

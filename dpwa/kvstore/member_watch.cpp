@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace dpwa::kvstore {
+namespace {
+
+constexpr std::uint64_t most_steps = std::uint64_t{1} << 48;  // no run gets there
+
+}  // namespace
 
 MemberWatch::MemberWatch(const WatchOptions& options, MemberId self, TimePoint started)
     : options_(options), self_(std::move(self)) {
@@ -241,7 +246,13 @@ void MemberWatch::change_servers(Epoch& next, const Epoch& current, const Beat& 
 void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& own,
                                  TimePoint now) const {
   std::uint64_t clock = own.clock;
-  for (const auto& [name, view] : views_) clock = std::max(clock, view.beat.clock);
+  for (const auto& [name, view] : views_) {
+    // The first epoch after a lost run goes on from where the workers that join it are.
+    const MemberId id{name, view.incarnation};
+    const bool member = current.number == 0 ? view.beat.joins : current.has(id);
+    const bool counts = next.server(name) || (member && alive(id, now));
+    if (counts && view.beat.clock < most_steps) clock = std::max(clock, view.beat.clock);
+  }
   for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
   // Workers that train finish their current step. Workers that begin together begin with step 0, or
   // where the servers' snapshot ends.

@@ -35,6 +35,7 @@ Epoch epoch_after(const Epoch& last, const std::vector<std::string>& begun_again
 ServerEngine::ServerEngine(const ServerOptions& options, const MemberId& self,
                            const std::vector<std::string>& servers, TimePoint now)
     : options_(options),
+      started_(now),
       epochs_(self, servers, options.retry),
       watch_(with_replicas(options.watch, options.shard.replicas), self, now),
       shard_(options.shard, self.name) {
@@ -134,6 +135,20 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
   return false;
 }
 
+// The vote of a server that has been started again counts in place of that of its former process.
+// Before it votes it listens, because workers may be in later epochs that died with that process.
+bool ServerEngine::may_vote(TimePoint now) const {
+  return epoch().number == 0 || epoch().has(self()) ||
+         now - started_ >= options_.watch.silent_after;
+}
+
+// A server that has been started again may learn of the run from anyone. A worker that the others
+// have taken in may be the only one who knows of that.
+bool ServerEngine::believes(const MemberId& from, const Epoch& epoch) const {
+  if (!member_ || this->epoch().server(from.name)) return true;
+  return this->epoch().has(from) || epoch.has(from);
+}
+
 bool ServerEngine::has_lost_values_of(const Epoch& epoch) const {
   if (member_ || options_.shard.replicas || epoch.number <= this->epoch().number ||
       !epochs_.fits(epoch))
@@ -181,9 +196,11 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           }
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, EpochNews>) {
+          if (!believes(from, content.epoch)) return;
           if (has_lost_values_of(content.epoch)) return end_run(from, content.epoch, now);
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, AskEpoch>) {
+          if (is_one_of<Content, Ballot, Proposal> && !may_vote(now)) return;
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (std::is_same_v<Content, Barrier>) {
           epochs_.compare(from.name, content.epoch);

@@ -99,12 +99,15 @@ class ServerEngine {
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
   bool agrees(const MemberId& from, const Beat& beat);
+  bool may_vote(TimePoint now) const;
+  bool believes(const MemberId& from, const Epoch& epoch) const;
   bool has_lost_values_of(const Epoch& epoch) const;
   void end_run(const MemberId& from, const Epoch& last, TimePoint now);
   void tell_lost();
   void tell_passed();  // the workers whose barrier is passed
 
   const ServerOptions options_;
+  const TimePoint started_;
   EpochEngine epochs_;
   MemberWatch watch_;
   ShardEngine shard_;

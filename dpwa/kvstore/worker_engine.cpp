@@ -16,7 +16,7 @@ constexpr std::size_t steps_to_learn_from = 4;
 
 WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
                            const std::vector<std::string>& servers)
-    : options_(options), epochs_(self, servers, options.resend) {}
+    : options_(options), epochs_(self, servers, options.resend), queues_(servers.size()) {}
 
 void WorkerEngine::join() {
   joins_ = true;
@@ -58,7 +58,9 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
     }
     homes_[part.slice] = cuts[index].server;
     sizes_[part.slice] = cuts[index].elements.count * size;
+    const SliceId slice = part.slice;
     add(std::move(part));
+    enqueue_all(slice);  // those that were asked for before
   }
 }
 
@@ -121,48 +123,60 @@ std::optional<std::size_t> WorkerEngine::bytes_of(const SliceId& slice) const {
   return size == sizes_.end() ? std::nullopt : std::optional(size->second);
 }
 
-std::optional<std::string> WorkerEngine::primary_of(const SliceId& slice) const {
-  const auto home = homes_.find(slice);
-  const Epoch& epoch = epochs_.installed();
-  if (home == homes_.end() || epoch.number == 0) return std::nullopt;
-  const auto primary = holders_of(epoch, home->second, options_.replicas).primary;
-  if (!primary) return std::nullopt;
-  return epoch.servers[*primary].id.name;
-}
-
 WorkerEngine::Request& WorkerEngine::add(Content content, int priority) {
   const std::uint64_t tag = next_tag_++;
   Request& request = requests_[tag];
   request.content = std::move(content);
   request.priority = priority;
   lines_[slice_of(request)].push_back(tag);
-  queue_of(request).insert({-priority, tag});
+  enqueue(tag, request);
   return request;
 }
 
-WorkerEngine::Queue& WorkerEngine::queue_of(const Request& request) {
-  return queues_[std::holds_alternative<Pull>(request.content) ? 1 : 0];
+std::size_t WorkerEngine::kind_of(const Request& request) {
+  return std::holds_alternative<Pull>(request.content) ? 1 : 0;
 }
 
-std::size_t& WorkerEngine::busy_with(const std::string& server, const Request& request) {
-  return busy_[server][std::holds_alternative<Pull>(request.content) ? 1 : 0];
+void WorkerEngine::dequeue(std::uint64_t tag, Request& request) {
+  if (request.queue) queues_[*request.queue][kind_of(request)].erase({-request.priority, tag});
+  request.queue.reset();
+}
+
+void WorkerEngine::enqueue(std::uint64_t tag, Request& request) {
+  dequeue(tag, request);
+  const auto home = homes_.find(slice_of(request));
+  if (home == homes_.end()) return;
+  request.queue = home->second;
+  queues_[home->second][kind_of(request)].insert({-request.priority, tag});
+}
+
+void WorkerEngine::enqueue_all(const SliceId& slice) {
+  const auto line = lines_.find(slice);
+  if (line == lines_.end()) return;
+  for (const std::uint64_t tag : line->second) {
+    Request& request = requests_.at(tag);
+    if (request.state == State::queued) enqueue(tag, request);
+  }
 }
 
 void WorkerEngine::change(std::uint64_t tag, Request& request, State state) {
-  if (request.state == State::sent) --busy_with(request.server, request);
-  if (request.state == State::queued) queue_of(request).erase({-request.priority, tag});
+  if (request.state == State::sent) --busy_[request.server][kind_of(request)];
+  if (request.state == State::queued) dequeue(tag, request);
   request.state = state;
-  if (state == State::sent) ++busy_with(request.server, request);
-  if (state == State::queued) queue_of(request).insert({-request.priority, tag});
+  if (state == State::sent) ++busy_[request.server][kind_of(request)];
+  if (state == State::queued) enqueue(tag, request);
 }
 
 void WorkerEngine::erase(Requests::iterator request) {
   const auto& [tag, content] = *request;
   change(tag, request->second, State::received);  // so it is neither queued nor under way
-  const auto line = lines_.find(slice_of(content));
+  const SliceId slice = slice_of(content);
+  const bool is_push = std::holds_alternative<Push>(content.content);
+  const auto line = lines_.find(slice);
   std::erase(line->second, tag);
   if (line->second.empty()) lines_.erase(line);
   requests_.erase(request);
+  if (is_push) enqueue_all(slice);  // those that waited for it
 }
 
 // Whether an earlier push has to be answered first: one push is under way at a time, and a worker
@@ -189,28 +203,46 @@ void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& 
        std::visit([](const auto& content) -> Message { return content; }, request.content)});
 }
 
-// Sends until the windows of all servers are full.
-void WorkerEngine::send_from(Queue& queue, TimePoint now) {
-  std::set<std::string> full;
-  const std::size_t servers = epochs_.installed().servers.size();
-  for (auto next = queue.begin(); next != queue.end() && full.size() < servers;) {
-    const std::uint64_t tag = next->second;
-    ++next;  // sending removes it from the queue
-    Request& request = requests_.at(tag);
-    const auto server = primary_of(slice_of(request));
-    if (!server || full.contains(*server)) continue;
-    if (busy_with(*server, request) >= options_.window) {
-      full.insert(*server);
-    } else if (!has_to_wait(tag, request)) {
-      send(tag, request, *server, now);
+// Sends to one server until its window is full or its queues are empty.
+void WorkerEngine::send_from(const std::vector<Queue*>& queues, std::size_t kind,
+                             const std::string& server, TimePoint now) {
+  while (busy_[server][kind] < options_.window) {
+    Queue* first = nullptr;
+    for (Queue* queue : queues) {
+      if (queue->empty()) continue;
+      if (first == nullptr || *queue->begin() < *first->begin()) first = queue;
     }
+    if (first == nullptr) return;
+    const std::uint64_t tag = first->begin()->second;
+    Request& request = requests_.at(tag);
+    if (has_to_wait(tag, request)) {
+      dequeue(tag, request);  // until that push is erased
+    } else {
+      send(tag, request, server, now);
+    }
+  }
+}
+
+// Each call looks only at what it sends, however much waits.
+void WorkerEngine::send_queued(std::size_t kind, TimePoint now) {
+  const Epoch& epoch = epochs_.installed();
+  if (epoch.number == 0) return;
+  std::map<std::size_t, std::vector<Queue*>> by_primary;
+  for (std::size_t home = 0; home < queues_.size(); ++home) {
+    Queue& queue = queues_[home][kind];
+    if (queue.empty()) continue;
+    const auto primary = holders_of(epoch, home, options_.replicas).primary;
+    if (primary) by_primary[*primary].push_back(&queue);
+  }
+  for (const auto& [primary, queues] : by_primary) {
+    send_from(queues, kind, epoch.servers[primary].id.name, now);
   }
 }
 
 std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
   if (over_) return {};
   if (takes_part_) {
-    for (Queue& queue : queues_) send_from(queue, now);
+    for (const std::size_t kind : {0, 1}) send_queued(kind, now);
   }
   for (auto& [to, message] : epochs_.take()) {
     outgoing_.push_back(

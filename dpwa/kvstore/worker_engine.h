@@ -152,6 +152,9 @@ class WorkerEngine {
     Content content;
     int priority = 0;
     State state = State::queued;
+    // The queue that it is in, by the server of its slice. In state queued without one it waits for
+    // an earlier push of its slice, or for the INIT of the slice.
+    std::optional<std::uint32_t> queue;
     std::string server;  // the server that it was sent to
     TimePoint sent{};
     AnswerKind so_far = AnswerKind::counted;  // of a push: not_finite after such an answer
@@ -161,16 +164,19 @@ class WorkerEngine {
   using Requests = std::map<std::uint64_t, Request>;
 
   static const SliceId& slice_of(const Request& request);
-  std::optional<std::string> primary_of(const SliceId& slice) const;
   using Queue = std::set<std::pair<int, std::uint64_t>>;  // by priority, then tag
 
   Request& add(Content content, int priority = 0);
   void erase(Requests::iterator request);
   void change(std::uint64_t tag, Request& request, State state);
-  Queue& queue_of(const Request& request);
-  std::size_t& busy_with(const std::string& server, const Request& request);
+  static std::size_t kind_of(const Request& request);  // pulls: 1
+  void enqueue(std::uint64_t tag, Request& request);
+  void dequeue(std::uint64_t tag, Request& request);
+  void enqueue_all(const SliceId& slice);
   bool has_to_wait(std::uint64_t tag, const Request& request) const;
-  void send_from(Queue& queue, TimePoint now);
+  void send_queued(std::size_t kind, TimePoint now);
+  void send_from(const std::vector<Queue*>& queues, std::size_t kind, const std::string& server,
+                 TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch(bool new_run);
   // The servers that an epoch of another run says to be started again, without a snapshot.
@@ -203,7 +209,7 @@ class WorkerEngine {
   std::uint64_t next_tag_ = 1;
   Requests requests_;
   std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order
-  std::array<Queue, 2> queues_;                             // those in state queued; pulls: 1
+  std::vector<std::array<Queue, 2>> queues_;                // by the server of the slice, then kind
   std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
   std::map<SliceId, std::uint32_t> homes_;
   std::map<SliceId, std::size_t> sizes_;

@@ -95,6 +95,57 @@ TEST_CASE("an epoch that is none of these servers is not installed, by a server 
   CHECK(worker.epoch() == whole_epoch());
 }
 
+TEST_CASE("a number of an epoch that leaves no room for others is not installed") {
+  ServerEngine server = server_with(true);
+  WorkerEngine worker({}, w1, {"s1", "s2"});
+  worker.receive(s2, 0, EpochNews{whole_epoch()}, start);
+  Epoch epoch = whole_epoch();
+  for (const std::uint64_t number :
+       {std::numeric_limits<std::uint64_t>::max(), std::uint64_t{1} << 62}) {
+    epoch.number = number;
+    for (const MemberId& from : {w2, s2}) server.receive(from, 0, EpochNews{epoch}, start);
+    worker.receive(s2, 0, EpochNews{epoch}, start);
+    epoch.run = number;
+    worker.receive(s2, 0, EpochNews{epoch}, start);
+  }
+  CHECK(server.epoch() == whole_epoch());
+  CHECK(worker.epoch() == whole_epoch());
+  CHECK(worker.take_events().size() == 1);  // it has joined
+}
+
+TEST_CASE("a server takes no epoch from a caller that takes part in neither") {
+  ServerEngine server = server_with(true);
+  Epoch epoch = whole_epoch();
+  epoch.number = 6;
+  epoch.workers.clear();
+  server.receive({"w9", 1}, 0, EpochNews{epoch}, start);
+  server.receive({"w2", 1}, 0, EpochNews{epoch}, start);
+  CHECK(server.epoch().number == 5);
+  epoch.workers = {{{"w9", 1}, 0}};
+  server.receive({"w9", 1}, 0, EpochNews{epoch}, start);  // it was taken in by the others
+  CHECK(server.epoch().number == 6);
+  epoch.number = 7;
+  server.receive(s2, 0, EpochNews{epoch}, start);
+  CHECK(server.epoch().number == 7);
+}
+
+TEST_CASE("only servers of the epoch propose another one") {
+  ServerEngine server = server_with(true);
+  Epoch epoch = whole_epoch();
+  epoch.number = 6;
+  const auto answered = [&](const MemberId& from, const Message& message) {
+    server.receive(from, 0, message, start);
+    return !server.take().empty();
+  };
+  constexpr std::uint64_t ballot = 1 << 16;
+  for (const MemberId& from : {w2, MemberId{"w9", 1}, MemberId{"s2", 8}}) {
+    CHECK_FALSE(answered(from, Ballot{5, ~std::uint64_t{0}}));
+    CHECK_FALSE(answered(from, Proposal{5, ~std::uint64_t{0}, epoch}));
+  }
+  CHECK(answered(s2, Ballot{5, ballot}));
+  CHECK(answered(s2, Proposal{5, ballot, epoch}));
+}
+
 TEST_CASE("any slice of a value is found without cutting the value into slices") {
   for (const std::uint64_t elements :
        {std::uint64_t{0}, std::uint64_t{5}, large_key_elements - 1, large_key_elements,

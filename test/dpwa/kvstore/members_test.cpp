@@ -214,4 +214,25 @@ TEST_CASE("an epoch names the workers that have left after a step, not those tha
   }
 }
 
+TEST_CASE("a worker that comes begins after the step of the members, whatever others claim") {
+  MemberWatch watch({}, s1, at(0));
+  const Epoch current = epoch_of(7, {w1, {"w4", 1}});
+  watch.installed(current, at(0));
+  watch.heard({"w4", 1}, beat_of(7, 60), at(0));
+  const TimePoint now = at(2100);
+  watch.heard(w1, beat_of(7, 3), now);
+  watch.heard({"w3", 1}, beat_of(7, std::uint64_t{1} << 62, /*joins=*/false), now);
+  watch.heard(w2, beat_of(7, 1000), now);
+  auto next = watch.successor(current, Beat{}, now);
+  REQUIRE(next);
+  REQUIRE(next->worker("w2") != nullptr);
+  CHECK(next->worker("w2")->first_step == 4);
+  CHECK(next->worker("w4") == nullptr);
+
+  watch.heard(w1, beat_of(7, std::uint64_t{1} << 62), now);
+  next = watch.successor(current, beat_of(7, 5), now);
+  REQUIRE(next);
+  CHECK(next->worker("w2")->first_step == 6);
+}
+
 }  // namespace dpwa::kvstore

@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dpwa/kvstore/epoch_engine.h"
+#include "test/dpwa/kvstore/virtual_store.h"
+
+// Servers that are started again while no worker is there, so that nobody else could vote.
+
+namespace dpwa::kvstore {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::StoreOptions;
+using testing::VirtualStore;
+
+const std::vector<std::string> names = {"s0", "s1"};
+const MemberId s0{"s0", 1};
+const MemberId s1{"s1", 1};
+const MemberId new_s0{"s0", 900};
+
+Epoch epoch_of(std::vector<WorkerEntry> workers) {
+  return {5, {{s0, ServerState::up}, {s1, ServerState::up}}, std::move(workers)};
+}
+
+StoreOptions two_servers(std::uint64_t seed) {
+  StoreOptions options;
+  options.replicas = true;
+  options.servers = 2;
+  options.workers = 2;
+  options.seed = seed;
+  return options;
+}
+
+// A store whose workers have trained and are gone.
+VirtualStore idle_store(std::uint64_t seed) {
+  VirtualStore store(two_servers(seed));
+  store.run(seconds(2));
+  for (const std::size_t worker : {0, 1}) store.kill_worker(worker);
+  store.run(seconds(4));
+  REQUIRE(store.server(0).epoch().workers.empty());
+  REQUIRE(store.server(1).epoch().members() == 2);
+  return store;
+}
+
+TEST_CASE("without workers the new process of a server votes for the old one") {
+  const Epoch epoch = epoch_of({});
+  CHECK(is_majority(epoch, {s1, new_s0}));
+  CHECK_FALSE(is_majority(epoch, {s1}));
+  CHECK_FALSE(is_majority(epoch, {new_s0}));
+  CHECK_FALSE(is_majority(epoch, {new_s0, {"s1", 900}}));
+  CHECK_FALSE(is_majority(epoch, {s1, {"s0", 0}}));
+  CHECK(is_majority(epoch, {s0}));
+
+  Epoch four = epoch;
+  four.servers.push_back({{"s2", 1}, ServerState::up});
+  four.servers.push_back({{"s3", 1}, ServerState::up});
+  CHECK_FALSE(is_majority(four, {s1, new_s0}));
+  CHECK_FALSE(is_majority(four, {s1, new_s0, {"s3", 1}}));
+  CHECK(is_majority(four, {s1, new_s0, {"s2", 900}, {"s3", 1}}));
+}
+
+TEST_CASE("with workers the new process of a server has no vote") {
+  const Epoch epoch = epoch_of({{{"w0", 1}, 0}});
+  CHECK_FALSE(is_majority(epoch, {s1, new_s0}));
+  CHECK(is_majority(epoch, {s1, {"w0", 1}}));
+}
+
+// Alone the first server may have decided epochs that nobody else knows of.
+TEST_CASE("an epoch with the vote of a new process has a number above all of the old one") {
+  EpochEngine server(s1, names, Duration(30));
+  server.receive(s0, EpochNews{epoch_of({})}, TimePoint{});
+  Epoch next = epoch_of({});
+  next.number = 6;
+  next.servers[0].state = ServerState::down;
+  server.propose(next, TimePoint{});
+  const auto ballot = std::get<Ballot>(server.take().at(0).message).ballot;
+  server.receive(new_s0, Promise{5, ballot, true, 0, {}}, TimePoint{});
+  server.receive(new_s0, Vote{5, ballot}, TimePoint{});
+  CHECK(server.installed().number == 900);
+  CHECK(server.installed().servers == next.servers);
+}
+
+TEST_CASE("the first of two servers that dies without workers is filled when it comes back") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    VirtualStore store = idle_store(seed);
+    store.kill_server(0);
+    store.run(seconds(3));
+    store.start_server(0);
+    store.run(seconds(5));
+    for (const std::size_t server : {0, 1}) {
+      CHECK(store.server(server).epoch().servers[0] == ServerEntry{{"s0", 2}, ServerState::up});
+      CHECK(store.server(server).epoch().servers[1] == ServerEntry{s1, ServerState::up});
+    }
+    store.start_worker(0);
+    store.run(seconds(3));
+    CHECK(store.clock(0) > 50);
+    store.quiesce(seconds(3));
+    CHECK(store.problem().empty());
+    CHECK(store.replicas_agree());
+    CHECK(store.failures().empty());
+  }
+}
+
+// The first server went on alone with a worker, and its values went with it: the others find out
+// and never serve older ones.
+TEST_CASE("a server whose epochs its worker knows does not begin again from the other server") {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    for (const bool heals_first : {false, true}) {
+      CAPTURE(seed);
+      CAPTURE(heals_first);
+      VirtualStore store = idle_store(seed);
+      store.split({"s0", "w0"});
+      store.run(seconds(3));
+      store.start_worker(0);
+      store.run(seconds(3));
+      REQUIRE(store.clock(0) > 50);
+      const std::uint64_t alone = store.server(0).epoch().number;
+      CHECK(store.server(1).epoch().number < alone);
+      store.kill_server(0);
+      if (heals_first) store.split({});
+      store.run(milliseconds(50 * seed));
+      store.start_server(0);
+      store.run(milliseconds(50 * seed));
+      store.split({});
+      store.run(seconds(5));
+      CHECK_FALSE(store.worker(0).takes_part());
+      CHECK(store.server(0).epoch().number <= alone);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dpwa::kvstore

@@ -1,0 +1,144 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dpwa/kvstore/slices.h"
+#include "dpwa/kvstore/worker_engine.h"
+
+// In which order the requests of a worker leave, and what that costs.
+
+namespace dpwa::kvstore {
+namespace {
+
+constexpr TimePoint start{};
+const MemberId w1{"w1", 3};
+const ValueSpec pair_of_floats{DType::float32, {2}};
+
+WorkerEngine worker_of(ServerState second, bool merged = true) {
+  WorkerOptions options;
+  options.merged = merged;
+  WorkerEngine worker(options, w1, {"s1", "s2"});
+  Epoch epoch;
+  epoch.number = epoch.run = 5;
+  epoch.servers = {{{"s1", 7}, ServerState::up}, {{"s2", 9}, second}};
+  epoch.workers = {{w1, 0}};
+  worker.receive({"s1", 7}, 0, EpochNews{epoch}, start);
+  return worker;
+}
+
+// The keys from 0 on whose one slice is on that server.
+std::vector<std::int64_t> keys_of(std::uint32_t server, std::size_t count) {
+  std::vector<std::int64_t> keys;
+  for (std::int64_t key = 0; keys.size() < count; ++key) {
+    if (cut_into_slices(Key(key), 2, 2).front().server == server) keys.push_back(key);
+  }
+  return keys;
+}
+
+Push push_of(std::int64_t key, std::uint64_t step) {
+  Push push;
+  push.slice = {Key(key), 0};
+  push.step = step;
+  push.values.resize(8);
+  return push;
+}
+
+Answer answer_to(const SliceId& slice, AnswerKind kind) {
+  Answer answer;
+  answer.epoch = 5;
+  answer.slice = slice;
+  answer.kind = kind;
+  return answer;
+}
+
+// How long the worker takes until as many of its INITs are answered, one at a time.
+std::chrono::duration<double> time_to_create(std::size_t count, ServerState second) {
+  WorkerEngine worker = worker_of(second);
+  const auto began = std::chrono::steady_clock::now();
+  for (std::size_t key = 0; key < count; ++key) {
+    worker.init(Key(static_cast<std::int64_t>(key)), pair_of_floats, {});
+  }
+  std::vector<Outgoing> sent;
+  for (std::size_t next = 0;; ++next) {
+    for (Outgoing& each : worker.take(start)) sent.push_back(std::move(each));
+    while (next < sent.size() && !std::holds_alternative<Init>(sent[next].message)) ++next;
+    if (next == sent.size()) break;
+    const SliceId slice = std::get<Init>(sent[next].message).slice;
+    worker.receive({sent[next].to, 7}, sent[next].tag, answer_to(slice, AnswerKind::created),
+                   start);
+  }
+  return std::chrono::steady_clock::now() - began;
+}
+
+TEST_CASE("requests for a server that is down do not slow down those for the others") {
+  constexpr std::size_t count = 6000;
+  const auto both = time_to_create(count, ServerState::up);
+  const auto one = time_to_create(count, ServerState::down);
+  CAPTURE(both.count());
+  CAPTURE(one.count());
+  CHECK(one.count() < 5 * both.count() + 0.1);
+}
+
+TEST_CASE("pulls that wait for a push of their worker leave once it is acknowledged") {
+  WorkerEngine worker = worker_of(ServerState::up, /*merged=*/false);
+  const std::vector<std::int64_t> keys = keys_of(0, 2);
+  for (const std::int64_t key : keys) worker.init(Key(key), pair_of_floats, {});
+  for (const Outgoing& each : worker.take(start)) {
+    if (!std::holds_alternative<Init>(each.message)) continue;
+    const SliceId slice = std::get<Init>(each.message).slice;
+    worker.receive({"s1", 7}, each.tag, answer_to(slice, AnswerKind::created), start);
+  }
+  for (const std::int64_t key : keys) {
+    worker.push(push_of(key, 0));
+    worker.push(push_of(key, 1));
+    worker.pull({0, {Key(key), 0}, 1, 0});
+  }
+  const auto first = worker.take(start);
+  REQUIRE(first.size() == 2);
+  CHECK(worker.take(start).empty());
+  const auto slice = std::get<Push>(first[1].message).slice;
+  worker.receive({"s1", 7}, first[1].tag, answer_to(slice, AnswerKind::counted), start);
+  const auto second = worker.take(start);
+  REQUIRE(second.size() == 2);
+  CHECK(std::get<Push>(second[0].message).step == 1);
+  CHECK(std::get<Push>(second[0].message).slice == slice);
+  CHECK(std::get<Pull>(second[1].message).slice == slice);
+}
+
+TEST_CASE("a pull that was asked for before the INIT of its key leaves after that") {
+  WorkerEngine worker = worker_of(ServerState::up);
+  const std::int64_t key = keys_of(1, 1).front();
+  worker.pull({0, {Key(key), 0}, 0, 0});
+  CHECK(worker.take(start).empty());
+  worker.init(Key(key), pair_of_floats, {});
+  CHECK(worker.take(start).size() == 2);
+}
+
+TEST_CASE("one server that answers for two sends by priority, whichever of them has the slice") {
+  WorkerOptions options;
+  options.replicas = true;
+  options.window = 1;
+  WorkerEngine worker(options, w1, {"s1", "s2"});
+  Epoch epoch;
+  epoch.number = epoch.run = 5;
+  epoch.servers = {{{"s1", 7}, ServerState::up}, {{"s2", 9}, ServerState::down}};
+  epoch.workers = {{w1, 0}};
+  const std::int64_t of_s1 = keys_of(0, 1).front();
+  const std::int64_t of_s2 = keys_of(1, 1).front();
+  for (const std::int64_t key : {of_s1, of_s2}) worker.init(Key(key), pair_of_floats, {});
+  worker.push(push_of(of_s1, 0), 1);
+  worker.push(push_of(of_s2, 0), 2);
+  worker.receive({"s1", 7}, 0, EpochNews{epoch}, start);
+  const auto sent = worker.take(start);
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].to == "s1");
+  CHECK(std::get<Push>(sent[0].message).slice.key == Key(of_s2));
+}
+
+}  // namespace
+}  // namespace dpwa::kvstore
