@@ -47,7 +47,12 @@ struct Training {
     CHECK(worker.pull(key, step) == weights);
   }
 
-  const Config config = test::store_config(1);
+  static Config config_of_one() {
+    Config config = test::store_config(1);
+    config.kvstore.lost_after = std::chrono::seconds(5);  // w1 is not to be left out
+    return config;
+  }
+  const Config config = config_of_one();
   kvserver::StoreServer server{config, "s1"};
   test::StoreWorker worker{config, "w1"};
   std::vector<float> weights;
