@@ -393,14 +393,4 @@ TEST_CASE("a node that answers at the address of another is missing there") {
   CHECK_FALSE(shown.contains("status"));  // run.sh --detach and others would take it for that of w1
 }
 
-TEST_CASE("the help of status asks for the file once") {
-  const std::string help = test::run_cli({"status", "--help"}).out;
-  const auto first = help.find("REQUIRED");
-  REQUIRE(first != std::string::npos);
-  CHECK(help.find("REQUIRED", first + 1) == std::string::npos);
-  CHECK(help.find("--config TEXT") != std::string::npos);
-  CHECK(test::run_cli({"status"}).err ==
-        "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa status --help)\n");
-}
-
 }  // namespace dpwa

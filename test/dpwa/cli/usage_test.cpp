@@ -138,6 +138,16 @@ echo "${COMPREPLY[*]}"
   return text;
 }
 
+TEST_CASE("the help of status asks for the file once") {
+  const std::string help = test::run_cli({"status", "--help"}).out;
+  const auto first = help.find("REQUIRED");
+  REQUIRE(first != std::string::npos);
+  CHECK(help.find("REQUIRED", first + 1) == std::string::npos);
+  CHECK(help.find("--config TEXT") != std::string::npos);
+  CHECK(test::run_cli({"status"}).err ==
+        "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa status --help)\n");
+}
+
 }  // namespace
 
 TEST_CASE("bash completes subcommands, options and their words") {
