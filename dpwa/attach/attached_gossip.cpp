@@ -102,10 +102,18 @@ AttachedGossip::Message AttachedGossip::ask(const Message& request, int descript
 }
 
 AttachedGossip::Message AttachedGossip::take_answer() {
+  return answer_in(receive());
+}
+
+std::string AttachedGossip::receive() {
   ipc::expect_soon(node_.descriptor(), answer_within);
-  const auto message = node_.receive();
+  auto message = node_.receive();
   if (!message) throw gone();
-  json answer = json::parse(*message, nullptr, /*allow_exceptions=*/false);
+  return *std::move(message);
+}
+
+AttachedGossip::Message AttachedGossip::answer_in(const std::string& message) {
+  json answer = json::parse(message, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("error"))
     throw std::runtime_error(answer["error"].get<std::string>());
   state_ = resume_state_in(answer.at("state"));
@@ -116,18 +124,26 @@ std::runtime_error AttachedGossip::gone() const {
   return std::runtime_error("the node process of '" + config_.self + "' (dpwa node) has ended");
 }
 
+StepAnswer AttachedGossip::ask_half(const StepRequest& request) {
+  if (!node_.send(encode(request))) throw gone();
+  const std::string message = receive();
+  if (auto answer = step_answer_in(message)) {
+    state_ = answer->state;
+    return *std::move(answer);
+  }
+  answer_in(message);  // throws its error
+  throw std::runtime_error("the node process of '" + config_.self + "' did not answer the step");
+}
+
 void AttachedGossip::update_send(const std::function<double()>& loss) {
-  ended_.reset();
-  const auto answer = ask({{{"do", "send"}, {"loss", number(loss())}}});
-  if (const auto report = answer.text.find("report"); report != answer.text.end())
-    ended_ = step_report_in(*report);
+  ended_ = ask_half(StepRequest{StepRequest::Half::send, loss()}).report;
 }
 
 StepReport AttachedGossip::update_wait(const std::function<double()>& loss) {
   if (ended_) return *std::exchange(ended_, std::nullopt);
-  json request{{"do", "wait"}, {"loss", nullptr}};
-  if (loss) request["loss"] = number(loss());
-  return step_report_in(ask({request}).text.at("report"));
+  StepRequest request{StepRequest::Half::wait, std::nullopt};
+  if (loss) request.loss = loss();
+  return ask_half(request).report.value();
 }
 
 void AttachedGossip::reload(const Config&) {

@@ -4,7 +4,9 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
+#include "dpwa/attach/protocol.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/ipc/unix_socket.h"
 #include "dpwa/snapshot/manifest.h"
@@ -17,8 +19,10 @@ std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes);
 
 // Gossip averaging of a trainer whose network side is a node process (`dpwa node`) of the same user
 // on the same host. Both share the memory of the parameters, so a step copies no more than with
-// Gossip; it costs one round trip over a Unix socket, and another one unless the first has blended.
-// Every call but leave() throws std::runtime_error when the node process refuses it or has ended.
+// Gossip; it costs one round trip over a Unix socket, and with a step budget another one unless the
+// first has blended. Without a budget, what arrives after update_send() is blended in the next
+// step. Every call but leave() throws std::runtime_error when the node process refuses it or has
+// ended.
 class AttachedGossip : public GossipSession {
  public:
   // `parameters` come from allocate_parameters() and have the layout of `manifest`. `threads` may
@@ -40,6 +44,9 @@ class AttachedGossip : public GossipSession {
   struct Message;  // JSON
   Message ask(const Message& request, int descriptor = -1);
   Message take_answer();
+  Message answer_in(const std::string& message);  // throws the error that it holds
+  StepAnswer ask_half(const StepRequest& request);
+  std::string receive();
   std::runtime_error gone() const;
 
   const Config config_;

@@ -129,15 +129,20 @@ void NodeService::serve() {
   if (!message) return trainer_is_gone();
   if (const auto sent_at = std::exchange(sent_at_, std::nullopt))
     waits_soon_ = SteadyClock::now() - *sent_at < wait_within;
-  json reply;
+  std::string reply;
   try {
-    reply = answer(json::parse(*message));
-    reply["state"] = to_json(state_);
+    if (const auto step = step_request_in(*message)) {
+      reply = encode(answer(*step));
+    } else {
+      json told = answer(json::parse(*message));
+      told["state"] = to_json(state_);
+      reply = text_of(told);
+    }
   } catch (const std::exception& error) {
-    reply = {{"error", error.what()}};
+    reply = text_of({{"error", error.what()}});
     leave();
   }
-  if (!trainer_.send(text_of(reply))) trainer_is_gone();
+  if (!trainer_.send(reply)) trainer_is_gone();
 }
 
 json NodeService::answer(const json& request) {
@@ -151,18 +156,6 @@ json NodeService::answer(const json& request) {
     leave();
   } else if (gossip_ == nullptr) {
     throw std::runtime_error("the node is not on the network");
-  } else if (wanted == "send") {
-    const double loss = number_in(request.at("loss"));
-    gossip_->update_send([loss] { return loss; });
-    if (gossip_->has_blended()) {
-      reply["report"] = to_json(gossip_->update_wait());
-    } else {
-      sent_at_ = SteadyClock::now();
-    }
-  } else if (wanted == "wait") {
-    const json& told = request.at("loss");
-    const auto loss = [&told] { return number_in(told); };
-    reply["report"] = to_json(told.is_null() ? gossip_->update_wait() : gossip_->update_wait(loss));
   } else if (wanted == "finish") {
     at_any_time([&] { reply["finished"] = to_json(gossip_->finish()); });
     leave();
@@ -170,6 +163,25 @@ json NodeService::answer(const json& request) {
     throw std::runtime_error("unknown request");
   }
   if (gossip_) state_ = gossip_->resume_state();
+  return reply;
+}
+
+StepAnswer NodeService::answer(const StepRequest& request) {
+  if (gossip_ == nullptr) throw std::runtime_error("the node is not on the network");
+  StepAnswer reply;
+  const auto loss = [&request] { return *request.loss; };
+  if (request.half == StepRequest::Half::wait) {
+    reply.report = request.loss ? gossip_->update_wait(loss) : gossip_->update_wait();
+  } else {
+    if (!request.loss) throw std::runtime_error("a step without a loss");
+    gossip_->update_send(loss);
+    if (gossip_->has_blended() || config_.gossip.step_budget == Duration::zero()) {
+      reply.report = gossip_->update_wait();
+    } else {
+      sent_at_ = SteadyClock::now();
+    }
+  }
+  reply.state = state_ = gossip_->resume_state();
   return reply;
 }
 

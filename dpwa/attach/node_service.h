@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "dpwa/attach/protocol.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/gossip/gossip_session.h"
@@ -61,6 +62,7 @@ class NodeService {
   static Model model_in(const nlohmann::json& told, const std::string& frame, FileDescriptor file);
   void serve();
   nlohmann::json answer(const nlohmann::json& request);
+  StepAnswer answer(const StepRequest& request);
   void at_any_time(const std::function<void()>& lasting);
   void start(const nlohmann::json& resume, double waited);  // `waited`: seconds so far
   Config with_trainers_seed(Config config) const;

@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <system_error>
+#include <type_traits>
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/ipc/unix_socket.h"
@@ -51,44 +55,6 @@ double number_in(const json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-json to_json(const StepReport& report) {
-  return {{"outcome", static_cast<int>(report.outcome)},
-          {"peer", report.peer},
-          {"factor", number(report.factor)},
-          {"staleness", number(report.staleness)},
-          {"bytes", report.bytes},
-          {"waited_ns", report.waited.count()},
-          {"clock", number(report.clock)},
-          {"distance", number(report.distance)},
-          {"clipped", report.clipped},
-          {"refused", report.refused},
-          {"block", report.block},
-          {"blocks", report.blocks},
-          {"same_host", report.same_host},
-          {"pulls_ok", report.pulls_ok},
-          {"pulls_failed", report.pulls_failed}};
-}
-
-StepReport step_report_in(const json& text) {
-  StepReport report;
-  report.outcome = static_cast<Outcome>(text.at("outcome").get<int>());
-  report.peer = text.at("peer").get<std::string>();
-  report.factor = number_in(text.at("factor"));
-  report.staleness = number_in(text.at("staleness"));
-  report.bytes = text.at("bytes").get<std::uint64_t>();
-  report.waited = std::chrono::nanoseconds(text.at("waited_ns").get<std::int64_t>());
-  report.clock = number_in(text.at("clock"));
-  report.distance = number_in(text.at("distance"));
-  report.clipped = text.at("clipped").get<bool>();
-  report.refused = text.at("refused").get<unsigned>();
-  report.block = text.at("block").get<unsigned>();
-  report.blocks = text.at("blocks").get<unsigned>();
-  report.same_host = text.at("same_host").get<bool>();
-  report.pulls_ok = text.at("pulls_ok").get<std::uint64_t>();
-  report.pulls_failed = text.at("pulls_failed").get<std::uint64_t>();
-  return report;
-}
-
 json to_json(const FinishReport& report) {
   return {{"averaged", report.averaged},
           {"participants", report.participants},
@@ -117,6 +83,113 @@ GossipState resume_state_in(const json& text) {
   state.lineage = text.at("lineage").get<std::uint64_t>();
   state.incarnation = text.at("incarnation").get<std::uint64_t>();
   return state;
+}
+
+namespace {
+
+// The two messages of a step as they lie in memory: both ends are of the same release, on one host.
+
+struct PackedRequest {
+  StepRequest::Half half;
+  bool has_loss;
+  double loss;
+};
+
+constexpr char answer_mark = 'a';
+
+// The name of the peer follows.
+struct PackedAnswer {
+  char mark = answer_mark;
+  bool has_report = false;
+  GossipState state;
+  Outcome outcome;
+  double factor, staleness;
+  std::uint64_t bytes;
+  std::int64_t waited_ns;
+  double clock, distance;
+  bool clipped, same_host;
+  unsigned refused, block, blocks;
+  std::uint64_t pulls_ok, pulls_failed;
+};
+
+template <typename Packed>
+std::string bytes_of(const Packed& packed) {
+  static_assert(std::is_trivially_copyable_v<Packed>);
+  return {reinterpret_cast<const char*>(&packed), sizeof packed};
+}
+
+template <typename Packed>
+Packed packed_in(std::string_view message) {
+  Packed packed;
+  std::memcpy(&packed, message.data(), sizeof packed);
+  return packed;
+}
+
+StepReport report_in(const PackedAnswer& packed, std::string_view peer) {
+  StepReport report;
+  report.outcome = packed.outcome;
+  report.peer = peer;
+  report.factor = packed.factor;
+  report.staleness = packed.staleness;
+  report.bytes = packed.bytes;
+  report.waited = std::chrono::nanoseconds(packed.waited_ns);
+  report.clock = packed.clock;
+  report.distance = packed.distance;
+  report.clipped = packed.clipped;
+  report.refused = packed.refused;
+  report.block = packed.block;
+  report.blocks = packed.blocks;
+  report.same_host = packed.same_host;
+  report.pulls_ok = packed.pulls_ok;
+  report.pulls_failed = packed.pulls_failed;
+  return report;
+}
+
+}  // namespace
+
+std::string encode(const StepRequest& request) {
+  return bytes_of(PackedRequest{request.half, request.loss.has_value(), request.loss.value_or(0)});
+}
+
+std::string encode(const StepAnswer& answer) {
+  const StepReport report = answer.report.value_or(StepReport{});
+  const PackedAnswer packed{.has_report = answer.report.has_value(),
+                            .state = answer.state,
+                            .outcome = report.outcome,
+                            .factor = report.factor,
+                            .staleness = report.staleness,
+                            .bytes = report.bytes,
+                            .waited_ns = report.waited.count(),
+                            .clock = report.clock,
+                            .distance = report.distance,
+                            .clipped = report.clipped,
+                            .same_host = report.same_host,
+                            .refused = report.refused,
+                            .block = report.block,
+                            .blocks = report.blocks,
+                            .pulls_ok = report.pulls_ok,
+                            .pulls_failed = report.pulls_failed};
+  return bytes_of(packed) + report.peer;
+}
+
+std::optional<StepRequest> step_request_in(std::string_view message) {
+  using Half = StepRequest::Half;
+  if (message.size() != sizeof(PackedRequest)) return std::nullopt;
+  const char half = message.front();
+  if (half != static_cast<char>(Half::send) && half != static_cast<char>(Half::wait))
+    return std::nullopt;
+  const auto packed = packed_in<PackedRequest>(message);
+  StepRequest request{packed.half, std::nullopt};
+  if (packed.has_loss) request.loss = packed.loss;
+  return request;
+}
+
+std::optional<StepAnswer> step_answer_in(std::string_view message) {
+  if (message.size() < sizeof(PackedAnswer) || message.front() != answer_mark) return std::nullopt;
+  const auto packed = packed_in<PackedAnswer>(message);
+  StepAnswer answer{packed.state, std::nullopt};
+  if (packed.has_report) answer.report = report_in(packed, message.substr(sizeof packed));
+  return answer;
 }
 
 }  // namespace dpwa::attach

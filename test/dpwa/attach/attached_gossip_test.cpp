@@ -21,6 +21,7 @@
 #include "dpwa/attach/protocol.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/free_ports.h"
+#include "dpwa/wire/messages.h"
 #include "test/dpwa/config/scratch_file.h"
 #include "test/support/eventually.h"
 
@@ -91,14 +92,20 @@ TEST_CASE("a trainer asks for a report only when the answer to its send brings n
   std::jthread node([&] {
     ipc::MessageSocket trainer = greeted_trainer(listener.get());
     while (const auto request = trainer.receive()) {
-      asked.push_back(nlohmann::json::parse(*request).at("do"));
-      nlohmann::json answer{{"state", to_json(GossipState{})}};
-      const bool blends = asked.size() == 1;  // in the first step
-      if (blends || asked.back() == "wait") {
-        report.clock = static_cast<double>(asked.size());
-        answer["report"] = to_json(report);
+      const auto half = step_request_in(*request);
+      if (!half) {
+        asked.push_back(nlohmann::json::parse(*request).at("do"));
+        trainer.send(nlohmann::json{{"state", to_json(GossipState{})}}.dump());
+        continue;
       }
-      trainer.send(answer.dump());
+      const bool waits = half->half == StepRequest::Half::wait;
+      asked.push_back(waits ? "wait" : "send");
+      StepAnswer answer;
+      if (waits || asked.size() == 1) {  // the first step blends
+        report.clock = static_cast<double>(asked.size());
+        answer.report = report;
+      }
+      trainer.send(encode(answer));
     }
   });
   AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
@@ -122,11 +129,11 @@ TEST_CASE("a trainer is told of a node process that speaks another version") {
       "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
   const Config config = load_config(file.path(), "w1");
   const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
-  std::jthread node([&] { take_one_trainer(listener.get(), 4); });
+  std::jthread node([&] { take_one_trainer(listener.get(), 5); });
   AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
                         1);
   CHECK_THROWS_WITH_AS(gossip.start(),
-                       doctest::Contains("the node process of 'w1' speaks version 4"),
+                       doctest::Contains("the node process of 'w1' speaks version 5"),
                        std::runtime_error);
   gossip.leave();
 }
@@ -159,6 +166,48 @@ TEST_CASE("a node process refuses a trainer of another version, and takes the ne
     CHECK(answer.contains("state") == !problem);
   }
   stop = true;
+}
+
+TEST_CASE("without a step budget a first half is answered with the report of the step") {
+  for (const int budget_ms : {0, 50}) {
+    CAPTURE(budget_ms);
+    const test::ScratchFile file(
+        "cluster: node_budget_test\n"
+        "nodes: [{name: w1, host: 127.0.0.1, port: " +
+        std::to_string(net::free_ports(1).front()) + "}]\n" +
+        "gossip: {daemon: true, step_budget_ms: " + std::to_string(budget_ms) +
+        "}\nsecurity: {mode: insecure}\n");
+    const Config config = load_config(file.path(), "w1");
+    std::atomic<bool> stop{false};
+    NodeService service(config, [&] { return config; },
+                        {[&] { return stop.load(); }, [] { return false; }});
+    std::jthread node([&] { service.run(); });
+    const auto name = socket_name(config.cluster, "w1", config.self_node().port);
+    auto socket = ipc::connect_to(name);
+    REQUIRE(test::eventually([&] { return socket || (socket = ipc::connect_to(name)); }));
+    ipc::MessageSocket trainer(std::move(*socket));
+    const auto parameters = allocate_parameters(64);
+    const nlohmann::json attach{{"do", "attach"},
+                                {"version", protocol_version},
+                                {"cluster", config.cluster},
+                                {"node", "w1"},
+                                {"process", 1},
+                                {"threads", 1},
+                                {"seed", nullptr}};
+    trainer.send(attach.dump(), parameters->descriptor());
+    trainer.receive();
+    const auto manifest = wire::encode(Manifest({{.name = "x", .shape = {4}}}), 0);
+    trainer.send({reinterpret_cast<const char*>(manifest.data()), manifest.size()});
+    trainer.receive();
+    trainer.send(R"({"do": "start", "resume": null, "waited": 0})");
+    trainer.receive();
+    trainer.send(encode(StepRequest{StepRequest::Half::send, 0.5}));
+    const auto answer = step_answer_in(trainer.receive().value_or(""));
+    REQUIRE(answer);
+    CHECK(answer->report.has_value() == (budget_ms == 0));
+    CHECK(answer->state.clock == 1);
+    stop = true;
+  }
 }
 
 TEST_CASE("a node process answers its callers while a name server does not answer it") {
@@ -236,7 +285,7 @@ using nlohmann::json;
 TEST_CASE("another version of the attach protocol is told in one line") {
   CHECK(version_problem({{"version", protocol_version}}, "the trainer").empty());
   CHECK(version_problem(json::object(), "the trainer") ==
-        "the trainer speaks version 1 of the attach protocol, this process version 3; run the same "
+        "the trainer speaks version 1 of the attach protocol, this process version 4; run the same "
         "release of dpwa on both sides");
 }
 
@@ -271,7 +320,13 @@ TEST_CASE("a report comes through as it was") {
   sent.same_host = true;
   sent.pulls_ok = 5;
   sent.pulls_failed = 6;
-  const StepReport came = step_report_in(json::parse(to_json(sent).dump()));
+  const auto answer = step_answer_in(encode(StepAnswer{{0.5, 8, 9}, sent}));
+  REQUIRE(answer);
+  CHECK(answer->state.clock == 0.5);
+  CHECK(answer->state.lineage == 8);
+  CHECK(answer->state.incarnation == 9);
+  REQUIRE(answer->report);
+  const StepReport& came = *answer->report;
   CHECK(came.outcome == sent.outcome);
   CHECK(came.peer == sent.peer);
   CHECK(came.factor == sent.factor);
@@ -310,11 +365,30 @@ TEST_CASE("numbers that are not finite travel as none") {
 }
 
 TEST_CASE("a message that lacks a field or has another type is refused") {
-  json text = to_json(StepReport{});
-  text["bytes"] = "many";
-  CHECK_THROWS_AS(step_report_in(text), json::exception);
-  CHECK_THROWS_AS(step_report_in(json::object()), json::exception);
+  json text = to_json(FinishReport{});
+  text["participants"] = "many";
+  CHECK_THROWS_AS(finish_report_in(text), json::exception);
+  CHECK_THROWS_AS(finish_report_in(json::object()), json::exception);
   CHECK_THROWS_AS(resume_state_in(json(nullptr)), json::exception);
+}
+
+TEST_CASE("the halves of a step are told from other messages") {
+  for (const std::optional<double> loss : {std::optional<double>(), {0.25}}) {
+    const auto request = step_request_in(encode(StepRequest{StepRequest::Half::wait, loss}));
+    REQUIRE(request);
+    CHECK(request->half == StepRequest::Half::wait);
+    CHECK(request->loss == loss);
+  }
+  const auto pending = step_answer_in(encode(StepAnswer{}));
+  REQUIRE(pending);
+  CHECK_FALSE(pending->report);
+  const std::string half = encode(StepRequest{}), answer = encode(StepAnswer{});
+  for (const std::string& other : {std::string(), std::string(R"({"do": "leave"})"), half + ' ',
+                                   half.substr(1), std::string(answer.size(), 'x')})
+    CHECK_FALSE(step_request_in(other));
+  for (const std::string& other : {std::string(), std::string(R"({"error": "no"})"), half,
+                                   answer.substr(0, answer.size() - 1)})
+    CHECK_FALSE(step_answer_in(other));
 }
 
 }  // namespace dpwa::attach
