@@ -96,6 +96,8 @@ Config load(const std::filesystem::path& file, const std::string& name,
 }
 
 bool has_values(const KeySection& section, const Config& config) {
+  if (!section.required.empty())
+    return key_at(section.path + "." + section.required).print(config).has_value();
   for (const Key& key : section.keys) {
     if (key.print(config)) return true;
   }
