@@ -72,8 +72,7 @@ Outcome DistStore::wait(Ticket ticket) {
 bool DistStore::join_until(TimePoint until) {
   while (!client_->wait_joined(std::min<TimePoint>(until, SteadyClock::now() + between_looks))) {
     const auto refusal = client_->refusal();
-    if (refusal && (refusal->kind == AnswerKind::other_settings ||
-                    refusal->last - refusal->first >= 2 * config_.kvstore.lost_after))
+    if (refusal && refusal->is_for_good(config_.kvstore.lost_after))
       throw KVStoreError("worker " + config_.self + " is not taken in: " + refusal->problem);
     if (SteadyClock::now() >= until) return false;
   }

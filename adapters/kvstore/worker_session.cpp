@@ -49,13 +49,9 @@ std::string WorkerSession::problems() const {
   return config::joined(client_.problems());
 }
 
-// A name that another process has is free once that process has been silent for long enough.
 void WorkerSession::check_refusal() const {
   const auto refusal = client_.refusal();
-  if (!refusal) return;
-  const bool for_good = refusal->kind == AnswerKind::other_settings ||
-                        refusal->last - refusal->first >= 2 * lost_after_;
-  if (for_good)
+  if (refusal && refusal->is_for_good(lost_after_))
     throw std::runtime_error("node '" + self_ + "' is not taken in: " + refusal->problem);
 }
 

@@ -52,9 +52,10 @@ std::string value_of(const Key& key) {
   return key.name + ": " + (key.sample.empty() ? key.default_value : key.sample);
 }
 
-// A key without a default is shown as a comment.
-std::string key_line(const Key& key, const std::string& indent) {
-  std::string line = indent + (key.default_value.empty() ? "# " : "") + value_of(key);
+// A key without a default is shown as a comment. `in_comment`: so is the section around it.
+std::string key_line(const Key& key, const std::string& indent, bool in_comment = false) {
+  const bool marked = key.default_value.empty() && !in_comment;
+  std::string line = indent + (marked ? "# " : "") + value_of(key);
   if (key.comment.empty()) return line + '\n';
   line.resize(std::max(line.size() + 1, comment_column), ' ');
   return line + "# " + key.comment + '\n';
@@ -108,8 +109,10 @@ void add_section(std::string& text, const KeySection& section, const std::string
     text += line + '\n';
     return;
   }
-  text += indent + config::leaf_of(section) + ":\n";
-  for (const Key& key : section.keys) text += key_line(key, indent + "  ");
+  const bool shown = section.required.empty();
+  const std::string inner_indent = indent + (shown ? "" : "# ") + "  ";
+  text += indent + (shown ? "" : "# ") + config::leaf_of(section) + ":\n";
+  for (const Key& key : section.keys) text += key_line(key, inner_indent, !shown);
   for (const KeySection* inner : config::sections_in(section))
     add_section(text, *inner, indent + "  ");
 }

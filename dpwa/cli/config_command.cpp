@@ -25,8 +25,13 @@ struct CheckOptions {
 
 void check(const CheckOptions& options, CommandContext& context) {
   const Config config = options.name.empty() ? load_launchable(options.file)
-                                             : load_config(options.file, options.name);
-  require_backend(config);
+                                             : load_process_config(options.file, options.name);
+  const NodeEntry* const server = config.self_server();
+  if (server != nullptr) {
+    require_servers(config);
+  } else {
+    require_backend(config);
+  }
   check_log_file(config);
   if (!config.self.empty()) make_security(config);  // throws ConfigError for unusable files
   context.out << to_yaml(config);
@@ -40,8 +45,9 @@ void check(const CheckOptions& options, CommandContext& context) {
     context.err << config.nodes.size() << (config.nodes.size() == 1 ? " node" : " nodes");
   }
   if (!config.self.empty()) {
-    const NodeEntry& self = config.self_node();
-    context.err << "; " << self.name << " listens on " << self.bind_host() << " port " << self.port;
+    const NodeEntry& self = server != nullptr ? *server : config.self_node();
+    context.err << (server != nullptr ? "; server " : "; ") << self.name << " listens on "
+                << self.bind_host() << " port " << self.port;
   }
   context.err << '\n';
 }
@@ -52,7 +58,8 @@ void add_config_check_command(CLI::App& parent, CommandContext& context) {
       "check", "Validate a cluster file and print the effective configuration as YAML");
   command->add_option("FILE", options->file, "The cluster file")->required();
   command->add_option("--name", options->name,
-                      "Check as this node, with the DPWA_* variables of the environment");
+                      "Check as this node or server of backend kvstore, with the DPWA_* variables "
+                      "of the environment");
   command->callback([options, &context] { check(*options, context); });
 }
 

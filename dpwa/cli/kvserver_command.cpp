@@ -7,6 +7,7 @@
 
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/app.h"
+#include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/kvserver/store_server.h"
@@ -21,18 +22,13 @@ struct KvserverOptions {
   std::string name;
 };
 
-void require_kvstore(const Config& config) {
-  if (config.backend == Backend::kvstore) return;
-  fail_at_key(config, "backend", "has no servers; accepted: kvstore");
-}
-
 void run_kvserver(const KvserverOptions& options, CommandContext& context) {
   constexpr auto look_every = std::chrono::milliseconds(50);
   forbid_core_dumps();
   stop_signal::install();
   stop_signal::defer(true);
   const Config config = load_server_config(options.file, options.name);
-  require_kvstore(config);
+  require_servers(config);
   kvserver::StoreServer server(config, config.self);
   open_log(config).use();
   server.start(config.kvstore.start_wait);

@@ -113,6 +113,16 @@ void require_backend(const Config& config) {
   require_no_daemon(config);
 }
 
+void require_servers(const Config& config) {
+  if (config.backend != Backend::kvstore)
+    fail_at_key(config, "backend", "has no servers; accepted: kvstore");
+  if (is_local(config.kvstore.type)) {
+    fail_at_key(config, "kvstore.type",
+                "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
+  }
+  require_store(config);
+}
+
 void require_plaintext_allowed(const Config& config) {
   const bool secured = config.security.mode == "psk" || config.security.mode == "mtls";
   if (!secured || config.collective.plaintext) return;

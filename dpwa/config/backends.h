@@ -26,6 +26,10 @@ std::string available_backends();
 // engine, or when the back end does not support a setting. Loading a file does not check this.
 void require_backend(const Config& config);
 
+// The same for a process `dpwa kvserver`, which every build has: throws when the file has no
+// servers to run.
+void require_servers(const Config& config);
+
 // Throws ConfigError when gradients would travel unencrypted although the file asks for encryption.
 void require_plaintext_allowed(const Config& config);
 

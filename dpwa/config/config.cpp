@@ -2,8 +2,10 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "dpwa/config/document.h"
 #include "dpwa/config/field.h"
@@ -59,11 +61,9 @@ Config read_config(const YAML::Node& document, Locations& locations) {
   return config;
 }
 
-Config load(const std::filesystem::path& file, const std::string& name,
-            const std::vector<std::string>& join, const PipePatience& patience,
-            const Launcher& launcher) {
-  Locations locations(file.string());
-  Config config = read_config(read_document(file, locations, patience), locations);
+// The file that was read, for one of its nodes.
+Config for_node(Config config, const std::string& name, const std::vector<std::string>& join,
+                const Launcher& launcher, Locations& locations) {
   const bool lists_nodes = !config.nodes.empty();
   config.self = name.empty() ? name_from_environment() : name;
   if (config.self.empty() && join.empty() && launcher) launcher(config);
@@ -79,7 +79,25 @@ Config load(const std::filesystem::path& file, const std::string& name,
   return config;
 }
 
+Config for_server(Config config, const std::string& name, Locations& locations) {
+  config.self = name.empty() ? name_from_environment() : name;
+  check_server_name(config, config.self, locations);
+  apply_log_variables(config, locations);
+  resolve_nodes(config, locations);
+  return config;
+}
+
+Config load(const std::filesystem::path& file, const std::string& name,
+            const std::vector<std::string>& join, const PipePatience& patience,
+            const Launcher& launcher) {
+  Locations locations(file.string());
+  Config config = read_config(read_document(file, locations, patience), locations);
+  return for_node(std::move(config), name, join, launcher, locations);
+}
+
 bool has_values(const KeySection& section, const Config& config) {
+  if (!section.required.empty())
+    return key_at(section.path + "." + section.required).print(config).has_value();
   for (const Key& key : section.keys) {
     if (key.print(config)) return true;
   }
@@ -125,6 +143,11 @@ std::size_t Config::self_index() const {
     if (!self.empty() && nodes[i].name == self) return i;
   }
   throw std::logic_error("the configuration has no own node: load it with a node name");
+}
+
+const NodeEntry* Config::self_server() const {
+  const auto found = std::ranges::find(kvstore.servers, self, &NodeEntry::name);
+  return self.empty() || found == kvstore.servers.end() ? nullptr : &*found;
 }
 
 bool may_run(const Config& config, std::uint64_t nodes) {
@@ -179,11 +202,17 @@ Config load_cluster(const std::filesystem::path& file) {
 Config load_server_config(const std::filesystem::path& file, const std::string& name) {
   Locations locations(file.string());
   Config config = read_config(read_document(file, locations), locations);
-  config.self = name.empty() ? name_from_environment() : name;
-  check_server_name(config, config.self, locations);
-  apply_log_variables(config, locations);
-  resolve_nodes(config, locations);
-  return config;
+  return for_server(std::move(config), name, locations);
+}
+
+Config load_process_config(const std::filesystem::path& file, const std::string& name) {
+  Locations locations(file.string());
+  Config config = read_config(read_document(file, locations), locations);
+  const std::vector<NodeEntry>& servers = config.kvstore.servers;
+  if (std::ranges::find(servers, name, &NodeEntry::name) != servers.end())
+    return for_server(std::move(config), name, locations);
+  if (!config.nodes.empty()) check_process_name(config, name, locations);
+  return for_node(std::move(config), name, {}, {}, locations);
 }
 
 Config parse_cluster(const std::string& text, const std::filesystem::path& file) {

@@ -150,6 +150,8 @@ struct Config {
 
   std::size_t self_index() const;  // throws std::logic_error when `self` is not set
   const NodeEntry& self_node() const { return nodes.at(self_index()); }
+  // The own entry of kvstore.servers; null when this process is no server.
+  const NodeEntry* self_server() const;
   // Whether this node comes to a cluster whose file does not name it.
   bool is_joiner() const { return !join.empty() && (self_added || nodes.size() == 1); }
 };
@@ -198,6 +200,10 @@ Config load_launchable(const std::filesystem::path& file);
 // load_cluster() for a server of backend kvstore: `self` is the name of one of kvstore.servers, or
 // DPWA_NAME.
 Config load_server_config(const std::filesystem::path& file, const std::string& name = "");
+
+// load_server_config() where `name` is that of a server, else load_config(). An error line about a
+// name that is neither lists the nodes and the servers.
+Config load_process_config(const std::filesystem::path& file, const std::string& name);
 
 // load_cluster() for a text, which messages call `file`. Hosts are not resolved.
 Config parse_cluster(const std::string& text, const std::filesystem::path& file);

@@ -62,6 +62,9 @@ void read_section(const KeySection& table, const Section& section, Config& confi
     section.accept_only(accepted_names(table), key_paths());
     for (const Key& key : table.keys) read_key(key, section, config);
   }
+  if (!table.required.empty())
+    section.need(table.required, key_at(table.path + "." + table.required).accepted +
+                                     ", or no section " + table.path);
 }
 
 void read_sections_in(const KeySection& table, const Section& section, Config& config) {

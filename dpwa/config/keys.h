@@ -49,6 +49,9 @@ struct KeySection {
   std::string beside{};              // and at the end of its line
   std::string accepted = "a map";    // for an error line
   std::vector<Key> keys{};
+  // The key without which the section means nothing: the section is refused, and is neither printed
+  // nor shown but as a comment. Empty: none.
+  std::string required{};
   // Checks more than one value of the section. Throws ConfigError.
   std::function<void(const Section& section, const Config& config)> check{};
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -78,6 +79,21 @@ Format<Duration> silence() {
   return format;
 }
 
+// The error says what the words mean, because some types take only one of them.
+Format<KvstoreUpdate> place_of_updates() {
+  Format<KvstoreUpdate> format = choice(kvstore_update_words);
+  format.read = [read = format.read, words = format.bounds](const Field& field) {
+    if (field.is_scalar() && std::ranges::find(words, field.text()) == words.end()) {
+      field.fail(shown(field.text()) + " is unknown," + suggestion(field.text(), words) +
+                 " accepted: server (the optimizer runs on the servers), worker (it runs on each "
+                 "worker, which needs the sum of all pushes: type dist_sync, or dist_ssp with "
+                 "staleness: 0)");
+    }
+    return read(field);
+  };
+  return format;
+}
+
 void check_compression(const Section& section, const Config& config) {
   const kvstore::CompressionOptions& compression = config.kvstore.compression;
   if (compression.threshold != 0 && compression.type != kvstore::Compression::two_bit)
@@ -91,7 +107,7 @@ void check_kvstore(const Section& section, const Config& config) {
     section.need("update", "server")
         .fail(std::string("type ") + name_in(kvstore_type_words, store.type) +
               " makes an update at each push, which only servers can do; accepted: server, or type "
-              "dist_sync");
+              "dist_sync, or dist_ssp with staleness: 0");
   }
   if (store.staleness != 0 && store.type != KvstoreType::dist_ssp) {
     section.need("staleness", "0").fail("is only for type dist_ssp; accepted: 0, or that type");
@@ -126,7 +142,7 @@ KeySection kvstore_keys() {
                      "dist_ssp: steps that a worker may be ahead of the slowest one",
                      {.reference = "for `dist_ssp`: the number of steps that a worker may be ahead "
                                    "of the slowest one; 0 is `dist_sync`"}),
-              in.key("update", &KvstoreConfig::update, choice(kvstore_update_words),
+              in.key("update", &KvstoreConfig::update, place_of_updates(),
                      "server: the optimizer runs on the servers | worker: on each worker",
                      {.reference = "`server`: the servers run the optimizer and weights come back; "
                                    "`worker`: summed gradients come back and each worker steps "
@@ -166,20 +182,24 @@ KeySection kvstore_snapshots_keys() {
   return {
       .path = "kvstore.snapshots",
       .accepted = "{folder: PATH, every_ms: 300000, keep: 2}",
-      .keys = {
-          in.key("folder", &KvstoreSnapshots::folder, secret_path(),
-                 "folder of the servers' snapshots; none = no snapshots",
-                 {.reference = "the folder in which each server writes its part of a snapshot, "
-                               "relative to the cluster file; `{name}` stands for the server. "
-                               "None = no snapshots ([KVSTORE.md](KVSTORE.md#snapshots))",
-                  .sample = "snapshots"}),
-          in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
-                 "time from the beginning of one snapshot to that of the next",
-                 {.reference = "the time from the beginning of one snapshot to that of the next"}),
-          in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
-                 "number of snapshots that stay on the disk",
-                 {.reference = "the number of snapshots that stay on the disk, the newest"}),
-      }};
+      .keys =
+          {
+              in.key("folder", &KvstoreSnapshots::folder, secret_path(),
+                     "folder of the servers' snapshots; without the section there are none",
+                     {.reference = "the folder in which each server writes its part of a snapshot, "
+                                   "relative to the cluster file; `{name}` stands for the server. "
+                                   "Required in this section: without the section there are no "
+                                   "snapshots ([KVSTORE.md](KVSTORE.md#snapshots))",
+                      .sample = "snapshots"}),
+              in.key(
+                  "every_ms", &KvstoreSnapshots::every, duration_above_0(),
+                  "time from the beginning of one snapshot to that of the next",
+                  {.reference = "the time from the beginning of one snapshot to that of the next"}),
+              in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
+                     "number of snapshots that stay on the disk",
+                     {.reference = "the number of snapshots that stay on the disk, the newest"}),
+          },
+      .required = "folder"};
 }
 
 KeySection kvstore_compression_keys() {

@@ -166,6 +166,13 @@ void check_server_name(const Config& config, const std::string& name, const Loca
   check_name("kvstore.servers", "server", names_of(config.kvstore.servers), name, locations);
 }
 
+void check_process_name(const Config& config, const std::string& name, const Locations& locations) {
+  std::vector<std::string> names = names_of(config.nodes);
+  const std::vector<std::string> servers = names_of(config.kvstore.servers);
+  names.insert(names.end(), servers.begin(), servers.end());
+  check_name("nodes", servers.empty() ? "node" : "node or server", names, name, locations);
+}
+
 std::string name_from_environment() {
   const char* value = std::getenv("DPWA_NAME");
   return value ? value : "";

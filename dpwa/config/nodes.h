@@ -30,6 +30,8 @@ void check_own_name(const Config& config, const std::string& name, const Locatio
 
 // The same of a server.
 void check_server_name(const Config& config, const std::string& name, const Locations& locations);
+// Throws when no node and no server is called `name`.
+void check_process_name(const Config& config, const std::string& name, const Locations& locations);
 
 // The own node, as the command line and the environment describe it.
 

@@ -60,7 +60,8 @@ ServerLink::ServerLink(asio::io_context& io, LocalNode& local, PeerAddress serve
       again_(io),
       over_(io),
       back_off_(first_back_off),
-      random_(static_cast<std::minstd_rand::result_type>(local.incarnation)) {}
+      random_(static_cast<std::minstd_rand::result_type>(local.incarnation)),
+      grace_(SteadyClock::now()) {}
 
 void ServerLink::start() {
   asio::co_spawn(io_, run(), net::rethrow);
@@ -109,10 +110,18 @@ void ServerLink::stop_landing() {
   if (!landing_.empty()) stream_->close();
 }
 
-void ServerLink::failed(std::string problem) {
-  if (problem != problem_ && !stopped_)
-    log(LogLevel::warn, "kvstore", "server '" + server_.name + "': " + problem);
-  problem_ = std::move(problem);
+// Once for each problem, and again when it is no longer an early one.
+void ServerLink::failed(const net::Failure& failure) {
+  const LogLevel level = grace_.level_of(failure, SteadyClock::now());
+  const bool told = failure.detail == problem_ && told_level_ >= level;
+  if (!told && !stopped_) {
+    log(level, "kvstore",
+        "server '" + server_.name + "'" + (level == LogLevel::info ? " is not there yet: " : ": ") +
+            failure.detail);
+  }
+  problem_ = failure.detail;
+  told_level_ = told ? told_level_ : level;
+  rejected_ = failure.kind == net::Failure::Kind::rejected;
 }
 
 asio::awaitable<void> ServerLink::run() {
@@ -131,6 +140,8 @@ asio::awaitable<void> ServerLink::run() {
     }
     if (welcome && !stopped_) {
       problem_.clear();
+      rejected_ = false;
+      grace_.connected();
       back_off_ = first_back_off;
       connected_ = true;
       writing_ = true;
@@ -148,7 +159,7 @@ asio::awaitable<void> ServerLink::run() {
         co_await over_.async_wait(net::as_result);
       }
     } else if (!welcome) {
-      failed(welcome.error().detail);
+      failed(welcome.error());
     }
     stream->close();
     if (stopped_) break;
@@ -175,7 +186,7 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
     landing_ = {};
     auto frame = co_await net::read_frame(stream, bounds, target);
     if (!frame) {
-      failed(frame.error().detail);
+      failed(frame.error());
       co_return;
     }
     const bool landed = !landing_.empty();
@@ -184,14 +195,14 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
                        : wire::decode_landed(frame->body, landing_);
     landing_ = {};
     if (!message) {
-      failed(message.error().detail);
+      failed(message.error());
       co_return;
     }
     if (auto* answer = std::get_if<kvstore::Answer>(&*message)) {
       std::string why = wrong_length(*answer, landed);
       if (why.empty() && answer->place) why = take_values(*answer);
       if (!why.empty()) {
-        failed(std::move(why));
+        failed({net::Failure::Kind::protocol, std::move(why)});
         co_return;
       }
     }

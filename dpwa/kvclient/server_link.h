@@ -18,6 +18,7 @@
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/same_host/memory_exchange.h"
+#include "dpwa/net/start_grace.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 
@@ -67,6 +68,9 @@ class ServerLink {
   const std::string& name() const { return server_.name; }
   // The problem of the last attempt; empty when connected.
   const std::string& problem() const { return problem_; }
+  // Whether the server has turned this process away in its last answer, or is another one than the
+  // one that was called: asking again is of no use.
+  bool rejected() const { return rejected_; }
 
  private:
   struct Waiting {
@@ -86,7 +90,7 @@ class ServerLink {
   std::string take_values(kvstore::Answer& answer);
   // The same push without its values, if the server can read them in place; none otherwise.
   std::optional<kvstore::Message> mapped(const kvstore::Message& message) const;
-  void failed(std::string problem);
+  void failed(const net::Failure& failure);
 
   net::IoThread thread_;
   boost::asio::io_context& io_;
@@ -114,6 +118,9 @@ class ServerLink {
   Duration back_off_;
   std::minstd_rand random_;
   std::string problem_ = "not reached yet";
+  LogLevel told_level_ = LogLevel::trace;  // of problem_, in the log
+  bool rejected_ = false;
+  net::StartGrace grace_;
 };
 
 }  // namespace dpwa::kvclient

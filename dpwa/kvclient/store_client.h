@@ -113,10 +113,21 @@ class StoreClient : private LinkEvents {
   // Why a server does not take this worker in, and for how long it has said so; none: no server has
   // since the last time that this worker was taken in.
   struct Refusal {
-    kvstore::AnswerKind kind = kvstore::AnswerKind::other_settings;
+    enum class Reason : std::uint8_t {
+      settings,    // those of the cluster file differ
+      name_taken,  // another process takes part under this name
+      rejected,    // the connection: by its cluster, its name, its version or its security mode
+    };
+    Reason reason = Reason::settings;
     std::string problem;
     TimePoint first{};
     TimePoint last{};
+
+    // Whether asking again is of no use. A name that another process has is free once that process
+    // has been silent for kvstore.lost_after_ms.
+    bool is_for_good(Duration lost_after) const {
+      return reason != Reason::name_taken || last - first >= 2 * lost_after;
+    }
   };
   std::optional<Refusal> refusal() const;
   // Why this worker was left out the last time: "this node was silent or hung" and so on. Throws
@@ -158,6 +169,8 @@ class StoreClient : private LinkEvents {
   void run_over(const kvstore::WorkerEngine::RunOver& event);
   void throw_if_over() const DPWA_REQUIRES(mutex_);
   void take_memory_back();
+  void note_refusal(Refusal::Reason reason, std::string problem);
+  void note_rejections();
   void tell_epoch();
   void note_gone(const kvstore::Epoch& epoch, TimePoint now);
   void compress(Held& held) const;

@@ -71,6 +71,22 @@ void StoreClient::run_over(const kvstore::WorkerEngine::RunOver& event) {
       "worker '" + options_.self.name + "' cannot go on: " + kvstore::words_for_lost(event.servers);
 }
 
+void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
+  const TimePoint now = SteadyClock::now();
+  const MutexLock lock(mutex_);
+  const bool same = refusal_ && refusal_->reason == reason;
+  refusal_ = Refusal{reason, std::move(problem), same ? refusal_->first : now, now};
+}
+
+// A worker that has taken part goes on with the other servers.
+void StoreClient::note_rejections() {
+  if (engine_.epoch().number != 0) return;
+  for (const auto& link : links_) {
+    if (link->rejected())
+      note_refusal(Refusal::Reason::rejected, "server '" + link->name() + "': " + link->problem());
+  }
+}
+
 void StoreClient::handle_events() {
   for (auto& event : engine_.take_events()) {
     std::visit(
@@ -95,10 +111,9 @@ void StoreClient::handle_events() {
             for (const auto& link : links_) link->drop(content.slice, content.step);
             operations_.handle(content, is_read(content.slice, content.step));
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Refused>) {
-            const TimePoint now = SteadyClock::now();
-            const MutexLock lock(mutex_);
-            const bool same = refusal_ && refusal_->kind == content.kind;
-            refusal_ = Refusal{content.kind, content.problem, same ? refusal_->first : now, now};
+            const bool settings = content.kind == kvstore::AnswerKind::other_settings;
+            note_refusal(settings ? Refusal::Reason::settings : Refusal::Reason::name_taken,
+                         std::move(content.problem));
           } else {
             operations_.handle(content);
           }
@@ -189,6 +204,7 @@ void StoreClient::tick() {
     for (const auto& link : links_) link->break_off(now - patience_with_writes);
   }
   note_gone(engine_.epoch(), now);
+  note_rejections();
   std::vector<std::string> problems;
   for (const auto& link : links_) {
     if (!link->problem().empty())

@@ -1,5 +1,7 @@
 #include "dpwa/kvserver/epoch_words.h"
 
+#include <algorithm>
+
 namespace dpwa::kvserver {
 namespace {
 
@@ -28,9 +30,10 @@ std::vector<std::string> words_for_change(const kvstore::Epoch& before,
   }
   for (const kvstore::WorkerEntry& worker : before.workers) {
     const kvstore::WorkerEntry* still = after.worker(worker.id.name);
-    if (still == nullptr || still->id != worker.id) {
-      lines.push_back(epoch + "worker '" + worker.id.name + "' is left out");
-    }
+    if (still != nullptr && still->id == worker.id) continue;
+    const bool by_itself = std::ranges::count(after.left, worker.id.name) > 0;
+    lines.push_back(epoch + "worker '" + worker.id.name + "' " +
+                    (by_itself ? "has left" : "is left out"));
   }
   for (const kvstore::WorkerEntry& worker : after.workers) {
     const kvstore::WorkerEntry* known = before.worker(worker.id.name);

@@ -23,7 +23,8 @@ Link::Link(asio::io_context& io, LocalNode& local, PeerAddress address,
       congestion_control_(std::move(congestion_control)),
       events_(std::move(events)),
       stream_(io),
-      wake_(io) {}
+      wake_(io),
+      grace_(SteadyClock::now()) {}
 
 void Link::start() {
   auto self = shared_from_this();
@@ -84,22 +85,30 @@ asio::awaitable<bool> Link::connect() {
     const net::Failure& failure = welcome.error();
     if (failure.kind == net::Failure::Kind::security) ++local_.traffic.security_failures;
     if (failure.nobody_listens && incarnation_ != 0) events_.lost({address_.name, incarnation_});
-    const auto held_back = limiter_.pass(net::log_key(failure), SteadyClock::now());
-    if (held_back && !stopped_) {
-      log(LogLevel::warn, "kvserver",
-          "cannot reach server '" + address_.name + "': " + failure.detail +
-              since_words(*held_back));
-    }
+    not_reached(failure);
     co_return false;
   }
   if (incarnation_ != 0 && incarnation_ != welcome->incarnation) {
     events_.lost({address_.name, incarnation_});
   }
   incarnation_ = welcome->incarnation;
+  grace_.connected();
   connected_ = true;
   ++connections_;
   log(LogLevel::info, "kvserver", "connected to server '" + address_.name + "'");
   co_return true;
+}
+
+void Link::not_reached(const net::Failure& failure) {
+  if (stopped_) return;
+  const TimePoint now = SteadyClock::now();
+  const LogLevel level = grace_.level_of(failure, now);
+  const bool early = level == LogLevel::info;
+  const auto held_back = limiter_.pass((early ? "early " : "") + net::log_key(failure), now);
+  if (!held_back) return;
+  log(level, "kvserver",
+      (early ? "not there yet: server '" : "cannot reach server '") + address_.name +
+          "': " + failure.detail + since_words(*held_back));
 }
 
 asio::awaitable<void> Link::write() {

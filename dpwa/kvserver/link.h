@@ -14,6 +14,7 @@
 #include "dpwa/log/log.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
+#include "dpwa/net/start_grace.h"
 #include "dpwa/net/stream.h"
 
 namespace dpwa::kvserver {
@@ -47,6 +48,7 @@ class Link : public std::enable_shared_from_this<Link> {
   boost::asio::awaitable<void> read();
   void hang_up();
   void protocol_error(const std::string& what);
+  void not_reached(const net::Failure& failure);
 
   LocalNode& local_;
   const PeerAddress address_;
@@ -60,6 +62,7 @@ class Link : public std::enable_shared_from_this<Link> {
   std::uint64_t connections_ = 0;  // so far
   bool stopped_ = false;
   LogLimiter limiter_;
+  net::StartGrace grace_;
 };
 
 }  // namespace dpwa::kvserver

@@ -42,9 +42,9 @@ std::string server_status(const LocalNode& local, const kvstore::ServerEngine& e
   status["not_finite"] = counts.not_finite;
   status["without_replica"] = shard.without_replica();
   // What was lost is not waited for.
-  status["lost"] = engine.started_again();
-  status["missing"] =
-      engine.started_again().empty() ? engine.missing(now) : std::vector<std::string>();
+  const std::vector<std::string> lost = engine.started_again();
+  status["lost"] = lost;
+  status["missing"] = lost.empty() ? engine.missing(now) : std::vector<std::string>();
   if (snapshots) {
     status["snapshot"] = {{"number", snapshots->number},
                           {"age_s", snapshots->age_s},

@@ -30,10 +30,6 @@ namespace {
 constexpr auto between_ticks = std::chrono::milliseconds(25);
 constexpr int ticks_to_tell = 40;  // several beats
 
-const NodeEntry& own_entry(const Config& config) {
-  return *std::ranges::find(config.kvstore.servers, config.self, &NodeEntry::name);
-}
-
 std::vector<std::string> server_names(const Config& config) {
   std::vector<std::string> names;
   for (const NodeEntry& server : config.kvstore.servers) names.push_back(server.name);
@@ -56,7 +52,7 @@ PeerAddress address_of(const NodeEntry& entry) {
 }
 
 ServerOptions options_for(const Config& config) {
-  const NodeEntry& self = own_entry(config);
+  const NodeEntry& self = *config.self_server();
   ServerOptions options;
   static_cast<ServingOptions&>(options) = config.transport;
   options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
@@ -137,7 +133,7 @@ std::string StoreRun::status() const {
 }
 
 std::uint16_t StoreRun::listen(Duration patience) {
-  return listen_patiently(server_, own_address(own_entry(config_)), local_, patience);
+  return listen_patiently(server_, own_address(*config_.self_server()), local_, patience);
 }
 
 void StoreRun::run() {

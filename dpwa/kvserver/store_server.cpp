@@ -31,10 +31,6 @@ Config checked(Config config, const std::string& name) {
     fail_at_key(config, "kvstore.servers",
                 "no server is named '" + name + "'; accepted: a name of kvstore.servers");
   }
-  if (is_local(config.kvstore.type)) {
-    fail_at_key(config, "kvstore.type",
-                "this type has no servers; accepted: dist_sync, dist_async, dist_ssp");
-  }
   check_host(config);
   if (config.kvstore.memory_bytes == 0) config.kvstore.memory_bytes = default_memory();
   return config;

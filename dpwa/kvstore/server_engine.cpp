@@ -16,6 +16,9 @@ WatchOptions with_replicas(WatchOptions options, bool replicas) {
 template <typename Type, typename... Types>
 constexpr bool is_one_of = (std::is_same_v<Type, Types> || ...);
 
+// Snapshots are counted one by one: no beat can use up their numbers.
+constexpr std::uint32_t most_snapshots_ahead = 1 << 20;
+
 // An epoch of another run without a snapshot, which these servers began again: a worker of the last
 // run takes it for WorkerEngine::RunOver.
 Epoch epoch_after(const Epoch& last, const std::vector<std::string>& begun_again) {
@@ -190,7 +193,10 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         if constexpr (std::is_same_v<Content, Beat>) {
           if (!agrees(from, content)) return;
           watch_.heard(from, content, now);
-          shard_.announce_snapshot(content.snapshot);
+          const std::uint32_t known = shard_.snapshot();
+          if (content.snapshot > known && content.snapshot - known <= most_snapshots_ahead) {
+            shard_.announce_snapshot(content.snapshot);
+          }
           if (epoch().worker(from.name) != nullptr) {
             shard_.passed_snapshot(from, content.snapshot);
           }

@@ -20,19 +20,13 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from lib.ports import free_ports  # noqa: E402
+
 PROGRAMS = ("srun", "sinfo", "slurmctld", "slurmd", "munged")
 PATIENCE_S = 120
 TRAIN = ""
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Slurm:

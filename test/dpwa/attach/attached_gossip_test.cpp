@@ -57,21 +57,41 @@ nlohmann::json take_one_trainer(int listener, int version = protocol_version) {
   return told;
 }
 
+// The node w1 of a cluster of its own, whose network side is a process. No process listens at its
+// port unless one is given.
+class OneNode {
+ public:
+  explicit OneNode(const std::string& cluster, std::uint16_t port = 28000)
+      : file_("cluster: " + cluster + "\nnodes: [{name: w1, host: 127.0.0.1, port: " +
+              std::to_string(port) + "}]\ngossip: {daemon: true}\nsecurity: {mode: insecure}\n") {}
+
+  Config config() const { return load_config(file_.path(), "w1"); }
+
+ private:
+  const test::ScratchFile file_;
+};
+
+std::string socket_of(const Config& config) {
+  return socket_name(config.cluster, "w1", config.self_node().port);
+}
+
+// A trainer of four parameters.
+AttachedGossip trainer_of(const Config& config) {
+  return AttachedGossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
+                        1);
+}
+
 }  // namespace
 
 TEST_CASE("a trainer tells its node process the seed of its choices, where it has one") {
-  const test::ScratchFile file(
-      "cluster: attached_seed_test\n"
-      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
-      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
+  const OneNode one("attached_seed_test");
   for (const auto& seed : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(1)}) {
-    Config config = load_config(file.path(), "w1");
+    Config config = one.config();
     config.gossip.seed = seed;
-    const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
+    const FileDescriptor listener = listen_for_trainers(socket_of(config));
     nlohmann::json told;
     std::jthread node([&] { told = take_one_trainer(listener.get()); });
-    AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
-                          1);
+    AttachedGossip gossip = trainer_of(config);
     gossip.start();
     node.join();
     CHECK(told.at("seed").is_null() == !seed);
@@ -81,12 +101,9 @@ TEST_CASE("a trainer tells its node process the seed of its choices, where it ha
 }
 
 TEST_CASE("a trainer asks for a report only when the answer to its send brings none") {
-  const test::ScratchFile file(
-      "cluster: attached_report_test\n"
-      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
-      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
-  const Config config = load_config(file.path(), "w1");
-  const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
+  const OneNode one("attached_report_test");
+  const Config config = one.config();
+  const FileDescriptor listener = listen_for_trainers(socket_of(config));
   StepReport report;
   std::vector<std::string> asked;
   std::jthread node([&] {
@@ -108,8 +125,7 @@ TEST_CASE("a trainer asks for a report only when the answer to its send brings n
       trainer.send(encode(answer));
     }
   });
-  AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
-                        1);
+  AttachedGossip gossip = trainer_of(config);
   gossip.start();
   std::vector<double> clocks;
   for (int step = 0; step < 2; ++step) {
@@ -123,15 +139,11 @@ TEST_CASE("a trainer asks for a report only when the answer to its send brings n
 }
 
 TEST_CASE("a trainer is told of a node process that speaks another version") {
-  const test::ScratchFile file(
-      "cluster: attached_version_test\n"
-      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
-      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
-  const Config config = load_config(file.path(), "w1");
-  const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 28000));
+  const OneNode one("attached_version_test");
+  const Config config = one.config();
+  const FileDescriptor listener = listen_for_trainers(socket_of(config));
   std::jthread node([&] { take_one_trainer(listener.get(), 5); });
-  AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
-                        1);
+  AttachedGossip gossip = trainer_of(config);
   CHECK_THROWS_WITH_AS(gossip.start(),
                        doctest::Contains("the node process of 'w1' speaks version 5"),
                        std::runtime_error);
@@ -139,18 +151,13 @@ TEST_CASE("a trainer is told of a node process that speaks another version") {
 }
 
 TEST_CASE("a node process refuses a trainer of another version, and takes the next") {
-  const test::ScratchFile file(
-      "cluster: node_version_test\n"
-      "nodes: [{name: w1, host: 127.0.0.1, port: " +
-      std::to_string(net::free_ports(1).front()) +
-      "}]\n"
-      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
-  const Config config = load_config(file.path(), "w1");
+  const OneNode one("node_version_test", net::free_ports(1).front());
+  const Config config = one.config();
   std::atomic<bool> stop{false};
   NodeService service(config, [&] { return config; },
                       {[&] { return stop.load(); }, [] { return false; }});
   std::jthread node([&] { service.run(); });
-  const auto name = socket_name(config.cluster, "w1", config.self_node().port);
+  const auto name = socket_of(config);
   for (const auto& [version, problem] : {std::pair(1, true), std::pair(protocol_version, false)}) {
     CAPTURE(version);
     auto socket = ipc::connect_to(name);
@@ -171,18 +178,14 @@ TEST_CASE("a node process refuses a trainer of another version, and takes the ne
 TEST_CASE("without a step budget a first half is answered with the report of the step") {
   for (const int budget_ms : {0, 50}) {
     CAPTURE(budget_ms);
-    const test::ScratchFile file(
-        "cluster: node_budget_test\n"
-        "nodes: [{name: w1, host: 127.0.0.1, port: " +
-        std::to_string(net::free_ports(1).front()) + "}]\n" +
-        "gossip: {daemon: true, step_budget_ms: " + std::to_string(budget_ms) +
-        "}\nsecurity: {mode: insecure}\n");
-    const Config config = load_config(file.path(), "w1");
+    const OneNode one("node_budget_test", net::free_ports(1).front());
+    Config config = one.config();
+    config.gossip.step_budget = std::chrono::milliseconds(budget_ms);
     std::atomic<bool> stop{false};
     NodeService service(config, [&] { return config; },
                         {[&] { return stop.load(); }, [] { return false; }});
     std::jthread node([&] { service.run(); });
-    const auto name = socket_name(config.cluster, "w1", config.self_node().port);
+    const auto name = socket_of(config);
     auto socket = ipc::connect_to(name);
     REQUIRE(test::eventually([&] { return socket || (socket = ipc::connect_to(name)); }));
     ipc::MessageSocket trainer(std::move(*socket));
@@ -211,13 +214,8 @@ TEST_CASE("without a step budget a first half is answered with the report of the
 }
 
 TEST_CASE("a node process answers its callers while a name server does not answer it") {
-  const test::ScratchFile file(
-      "cluster: node_reload_test\n"
-      "nodes: [{name: w1, host: 127.0.0.1, port: " +
-      std::to_string(net::free_ports(1).front()) +
-      "}]\n"
-      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
-  const Config config = load_config(file.path(), "w1");
+  const OneNode one("node_reload_test", net::free_ports(1).front());
+  const Config config = one.config();
   std::atomic<bool> stop{false};
   std::atomic<bool> hang_up{true};
   std::atomic<bool> loading{false};
@@ -231,7 +229,7 @@ TEST_CASE("a node process answers its callers while a name server does not answe
                       {[&] { return stop.load(); }, [&] { return hang_up.exchange(false); }});
   std::jthread node([&] { service.run(); });
   CHECK(test::eventually([&] { return loading.load(); }));
-  auto socket = ipc::connect_to(socket_name(config.cluster, "w1", config.self_node().port));
+  auto socket = ipc::connect_to(socket_of(config));
   REQUIRE(socket.has_value());
   ipc::MessageSocket trainer(std::move(*socket));
   trainer.send("{}");
@@ -250,25 +248,18 @@ TEST_CASE("parameters larger than memory are refused") {
 }
 
 TEST_CASE("a model too small for gossip.blocks is refused before a node process is asked for") {
-  const test::ScratchFile file(
-      "nodes: [{name: w1, host: 127.0.0.1, port: 28000}]\n"
-      "gossip: {daemon: true, blocks: 2}\nsecurity: {mode: insecure}\n");
-  CHECK_THROWS_WITH_AS(
-      AttachedGossip(load_config(file.path(), "w1"), Manifest({{.name = "x", .shape = {4}}}),
-                     allocate_parameters(64), 1),
-      doctest::Contains("gossip.blocks: 2 blocks, but"), ConfigError);
+  Config config = OneNode("attached_blocks_test").config();
+  config.gossip.blocks = 2;
+  CHECK_THROWS_WITH_AS(trainer_of(config), doctest::Contains("gossip.blocks: 2 blocks, but"),
+                       ConfigError);
 }
 
 TEST_CASE("after the end of its node process a trainer's steps fail, but leaving does not") {
-  const test::ScratchFile file(
-      "cluster: attached_gossip_test\n"
-      "nodes: [{name: w1, host: 127.0.0.1, port: 24000}]\n"
-      "gossip: {daemon: true}\nsecurity: {mode: insecure}\n");
-  const Config config = load_config(file.path(), "w1");
-  const FileDescriptor listener = listen_for_trainers(socket_name(config.cluster, "w1", 24000));
+  const OneNode one("attached_gossip_test");
+  const Config config = one.config();
+  const FileDescriptor listener = listen_for_trainers(socket_of(config));
   std::jthread node([&] { take_one_trainer(listener.get()); });
-  AttachedGossip gossip(config, Manifest({{.name = "x", .shape = {4}}}), allocate_parameters(64),
-                        1);
+  AttachedGossip gossip = trainer_of(config);
   gossip.start();
   node.join();
   SUBCASE("found by a step") {

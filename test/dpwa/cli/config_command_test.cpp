@@ -40,6 +40,65 @@ TEST_CASE("config check as a node applies the environment") {
   CHECK(result.out.find("port: 25000") != std::string::npos);
 }
 
+namespace {
+
+// Of backend kvstore. `more` begins with ", ".
+std::string file_with_servers(const std::string& more = "") {
+  return "nodes: [{name: w1, port: 24000}, {name: w2, port: 24001}]\nbackend: kvstore\n"
+         "kvstore: {servers: [{name: s1, port: 24100}, {name: s2, port: 24101}]" +
+         more + "}\n";
+}
+
+CliResult check_as(const std::string& name, const std::string& text) {
+  const ScratchFile file(text);
+  CliResult result = run_cli({"config", "check", file.path().string(), "--name", name});
+  const std::string path = file.path().string();
+  for (auto at = result.err.find(path); at != std::string::npos; at = result.err.find(path))
+    result.err.replace(at, path.size(), "c.yaml");
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("config check takes the name of a server and says where it listens") {
+  const ScopedVariable port("DPWA_PORT", "25000");  // of a node
+  const CliResult result = check_as("s2", file_with_servers());
+  CHECK(result.exit_code == 0);
+  CHECK(result.err ==
+        "ok: c.yaml: cluster dpwa, 2 nodes; server s2 listens on 127.0.0.1 port 24101\n");
+  CHECK(result.out.starts_with("cluster: dpwa\n"));
+  CHECK(result.out.find("25000") == std::string::npos);
+}
+
+TEST_CASE("config check as a server refuses what the server would refuse") {
+  const auto error = [](const std::string& text) {
+    const CliResult result = check_as("s1", text);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    return result.err;
+  };
+  CHECK(error(file_with_servers() + "security: {mode: psk, key_file: /no/such}\n")
+            .starts_with("c.yaml:4: security.key_file: "));
+  CHECK(error(file_with_servers(", type: local_update_cpu")) ==
+        "c.yaml:3: kvstore.type: this type has no servers; accepted: dist_sync, dist_async, "
+        "dist_ssp\n");
+  CHECK(error(file_with_servers(", min_workers: 3"))
+            .starts_with("c.yaml:3: kvstore.min_workers: 3 workers, and nodes lists 2"));
+  std::string gossip = file_with_servers();
+  gossip.replace(gossip.find("backend: kvstore"), 16, "backend: gossip");
+  CHECK(error(gossip) == "c.yaml:2: backend: has no servers; accepted: kvstore\n");
+}
+
+TEST_CASE("config check of an unknown name lists nodes and servers") {
+  CHECK(check_as("x9", file_with_servers()).err ==
+        "c.yaml:1: nodes: no node or server is named 'x9'; accepted: w1, w2, s1, s2\n");
+  CHECK(check_as("s11", file_with_servers()).err ==
+        "c.yaml:1: nodes: no node or server is named 's11'; did you mean 's1'? accepted: w1, w2, "
+        "s1, s2\n");
+  CHECK(check_as("x9", "nodes: [{name: w1, port: 24000}]\n").err ==
+        "c.yaml:1: nodes: no node is named 'x9'; accepted: w1\n");
+}
+
 TEST_CASE("config check of a bad file is one line and exit code 2") {
   const ScratchFile file("nodes: [{name: a, port: 1}]\ngossip: {timeot_ms: 5}\n");
   const CliResult result = run_cli({"config", "check", file.path().string()});

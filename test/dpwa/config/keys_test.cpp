@@ -27,6 +27,8 @@ const std::map<std::string, std::string> companions = {
     {"gossip.firewall.quarantine_max_ms", "quarantine_ms: 0.000001"},
     {"kvstore.staleness", "type: dist_ssp"},
     {"kvstore.compression.threshold", "type: 2bit"},
+    {"kvstore.snapshots.every_ms", "folder: f"},
+    {"kvstore.snapshots.keep", "folder: f"},
     {"security.mode=psk", "key_file: k"},
     {"security.mode=mtls", "ca: a, cert: c, key: k"},
     {"security.key_file", "mode: psk"},
@@ -161,13 +163,40 @@ TEST_CASE("a reload takes over the keys that say so, and names every one that di
 }
 
 TEST_CASE("every key says what it means, and its default is one of the values that it accepts") {
-  each_key([](const KeySection& section, const Key& key, const std::string&) {
+  each_key([](const KeySection& section, const Key& key, const std::string& path) {
     CHECK_FALSE((key.comment.empty() && key.reference.empty()));
     CHECK_FALSE(key.accepted.empty());
     if (key.default_value.empty()) return;
-    const Config config = loaded(file_with(section.path, key.name + ": " + key.default_value));
+    const Config config = loaded(file_with(section.path, key.name + ": " + key.default_value,
+                                           companion_of(path, key.default_value)));
     CHECK(key.same(config, loaded(nodes)));
   });
+}
+
+TEST_CASE("snapshots without a folder are refused at the line of their section") {
+  const std::string expected =
+      "c.yaml:3: kvstore.snapshots.folder: missing; accepted: a path, or no section "
+      "kvstore.snapshots";
+  CHECK(error_of(std::string(nodes) + "kvstore:\n  snapshots: {every_ms: 1000}\n") == expected);
+  CHECK(error_of(std::string(nodes) + "kvstore:\n  snapshots: {}\n") == expected);
+  CHECK(error_of(std::string(nodes) + "kvstore:\n  snapshots: {folder: f}\n") == "none");
+  CHECK(to_yaml(loaded(nodes)).find("snapshots:") == std::string::npos);
+}
+
+TEST_CASE("a wrong place of updates is refused with the places and the types that allow them") {
+  const auto error = [](const std::string& keys) {
+    return error_of(std::string(nodes) + "kvstore: {" + keys + "}\n");
+  };
+  CHECK(error("update: workers") ==
+        "c.yaml:2: kvstore.update: 'workers' is unknown, did you mean 'worker'? accepted: server "
+        "(the optimizer runs on the servers), worker (it runs on each worker, which needs the sum "
+        "of all pushes: type dist_sync, or dist_ssp with staleness: 0)");
+  CHECK(error("update: worker, type: dist_async") ==
+        "c.yaml:2: kvstore.update: type dist_async makes an update at each push, which only "
+        "servers can do; accepted: server, or type dist_sync, or dist_ssp with staleness: 0");
+  CHECK(error("update: worker, type: dist_ssp, staleness: 2").find("type dist_ssp makes") !=
+        std::string::npos);
+  CHECK(error("update: worker, type: dist_ssp") == "none");
 }
 
 TEST_CASE("a key or a section that is not in the table is an error of the program") {

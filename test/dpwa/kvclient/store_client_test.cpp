@@ -12,6 +12,7 @@
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/shard_engine.h"
 #include "test/support/eventually.h"
+#include "test/support/log_file.h"
 #include "test/support/store_double.h"
 
 namespace dpwa::kvclient {
@@ -178,6 +179,34 @@ TEST_CASE("without a server, joining ends in time and the reason is known") {
       client.wait_joined(std::chrono::steady_clock::now() + std::chrono::milliseconds(300)));
   REQUIRE(client.problems().size() == 1);
   CHECK(client.problems().front().starts_with("server 's1': "));
+}
+
+TEST_CASE("a refusal is for good unless a name is taken and its process may have ended") {
+  using Refusal = StoreClient::Refusal;
+  const TimePoint first{std::chrono::hours(1)};
+  const Duration lost_after = std::chrono::seconds(2);
+  CHECK(Refusal{Refusal::Reason::settings, "", first, first}.is_for_good(lost_after));
+  CHECK(Refusal{Refusal::Reason::rejected, "", first, first}.is_for_good(lost_after));
+  Refusal taken{Refusal::Reason::name_taken, "", first, first};
+  CHECK_FALSE(taken.is_for_good(lost_after));
+  taken.last = first + 2 * lost_after - Duration(1);
+  CHECK_FALSE(taken.is_for_good(lost_after));
+  taken.last = first + 2 * lost_after;
+  CHECK(taken.is_for_good(lost_after));
+}
+
+TEST_CASE("a server that is not there yet is no reason for a warning") {
+  const test::LogFile log;
+  StoreClientOptions options;
+  options.cluster = "test";
+  options.self = {"w1", 7};
+  {
+    const StoreDouble gone(kvstore::rules_of(KvstoreType::dist_sync), 1);
+    options.servers = {gone.address()};
+  }
+  const StoreClient client(options);
+  REQUIRE(test::eventually([&] { return log.has("server 's1' is not there yet: "); }));
+  CHECK_FALSE(log.has(" warning "));
 }
 
 TEST_CASE("memory that the system still reads holds its call up") {

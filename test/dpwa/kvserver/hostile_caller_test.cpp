@@ -2,9 +2,11 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
+#include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvserver/outbox.h"
 #include "dpwa/kvserver/store_server.h"
 #include "dpwa/security/key_file.h"
@@ -132,6 +134,37 @@ TEST_CASE("callers of another cluster, with another model or without a place are
   other.cluster = "other";
   const test::StoreWorker worker(other, "w1");
   CHECK(test::eventually([&] { return log.has("belongs to cluster 'test', not 'other'"); }));
+}
+
+TEST_CASE("a worker that a server turns away learns at once that asking again is of no use") {
+  const test::LogFile log;
+  const Config config = test::store_config(1);
+  kvserver::StoreServer server(config, "s1");
+  server.start();
+  kvclient::StoreClientOptions options;
+  options.cluster = config.cluster;
+  options.self = {"w1", 7};
+  const NodeEntry& entry = config.kvstore.servers.front();
+  options.servers = {{entry.name, {entry.host}, entry.port}};
+  std::string problem;
+  SUBCASE("another cluster") {
+    options.cluster = "other";
+    problem = "server 's1': node 's1' belongs to cluster 'test', not 'other'";
+  }
+  SUBCASE("no worker of the file") {
+    options.self.name = "w9";
+    problem = "server 's1': node 'w9' is not in the cluster file of 's1'";
+  }
+  SUBCASE("another server at that port") {
+    options.servers.front().name = "s2";
+    problem = "server 's2': the node at this address calls itself 's1'";
+  }
+  kvclient::StoreClient client(options);
+  client.join();
+  REQUIRE(test::eventually([&] { return client.refusal().has_value(); }));
+  const auto refusal = *client.refusal();
+  CHECK(refusal.problem == problem);
+  CHECK(refusal.is_for_good(std::chrono::hours(1)));
 }
 
 TEST_CASE("a worker takes part with the key of the cluster, and not with another one") {

@@ -86,74 +86,75 @@ struct Trainer {
   std::uint64_t step = 0;
 };
 
+// A server and the workers w1 and w2, of which the second may use no memory.
+struct Pair {
+  explicit Pair(bool second_shares = true)
+      : config(config_of_two()),
+        server(started(config)),
+        first(std::make_unique<Trainer>(config, "w1")),
+        second(config, "w2", second_shares) {
+    first->begin();
+    second.begin();
+  }
+  // Both push, and both pushes count.
+  void step(float of_first, float of_second) {
+    const auto one = first->push(of_first);
+    const auto two = second.push(of_second);
+    CHECK(first->outcome(one).kind == kvstore::AnswerKind::counted);
+    CHECK(second.outcome(two).kind == kvstore::AnswerKind::counted);
+    CHECK(first->number() == of_first + of_second);
+    CHECK(second.number() == of_first + of_second);
+  }
+
+  static Config config_of_two() {
+    Config config = test::store_config(1);
+    config.kvstore.min_workers = 2;
+    return config;
+  }
+  static std::unique_ptr<kvserver::StoreServer> started(const Config& config) {
+    auto server = std::make_unique<kvserver::StoreServer>(config, "s1");
+    server->start();
+    return server;
+  }
+  const Config config;
+  const std::unique_ptr<kvserver::StoreServer> server;
+  std::unique_ptr<Trainer> first;
+  Trainer second;
+};
+
 TEST_CASE("workers of one host, of which one does not use memory, get the same sums") {
-  Config config = test::store_config(1);
-  config.kvstore.min_workers = 2;
-  kvserver::StoreServer server(config, "s1");
-  server.start();
-  Trainer first(config, "w1");
-  Trainer second(config, "w2", false);
-  first.begin();
-  second.begin();
+  Pair pair(/*second_shares=*/false);
   // The first steps go over TCP, until both ends have mapped what they share.
   for (int step = 0; step < 40; ++step) {
     const auto number = static_cast<float>(step);
-    const auto one = first.push(number);
-    const auto other = second.push(2 * number);
-    CHECK(first.outcome(one).kind == kvstore::AnswerKind::counted);
-    CHECK(second.outcome(other).kind == kvstore::AnswerKind::counted);
-    CHECK(first.number() == 3 * number);
-    CHECK(second.number() == 3 * number);
+    pair.step(number, 2 * number);
   }
 }
 
 TEST_CASE("a second process of a name is refused, and the worker keeps its connection and memory") {
-  Config config = test::store_config(1);
-  config.kvstore.min_workers = 2;
-  kvserver::StoreServer server(config, "s1");
-  server.start();
-  Trainer first(config, "w1");
-  Trainer other(config, "w2");
-  first.begin();
-  other.begin();
-  const auto step = [&] {
-    const auto one = first.push(1);
-    const auto two = other.push(2);
-    CHECK(first.outcome(one).kind == kvstore::AnswerKind::counted);
-    CHECK(other.outcome(two).kind == kvstore::AnswerKind::counted);
-    CHECK(first.number() == 3);
-  };
-  for (int i = 0; i < 10 || !first.client->uses_memory(); ++i) step();
+  Pair pair;
+  const StoreClient& first = *pair.first->client;
+  for (int i = 0; i < 10 || !first.uses_memory(); ++i) pair.step(1, 2);
   std::unique_ptr<StoreClient> second;
   for (int life = 0; life < 3; ++life) {
     second.reset();
-    second = client_of(config, "w1", true, 8 + static_cast<std::uint64_t>(life));
+    second = client_of(pair.config, "w1", true, 8 + static_cast<std::uint64_t>(life));
     int steps = 0;
     while (steps < 30 || !second->refusal()) {
-      step();
+      pair.step(1, 2);
       ++steps;
-      REQUIRE(first.client->problems().empty());
-      REQUIRE(first.client->uses_memory());
+      REQUIRE(first.problems().empty());
+      REQUIRE(first.uses_memory());
     }
     CHECK(second->refusal()->problem == "another process takes part as worker 'w1'");
   }
 }
 
 TEST_CASE("a push of a worker that left and changed its memory does not spoil the sum") {
-  Config config = test::store_config(1);
-  config.kvstore.min_workers = 2;
-  kvserver::StoreServer server(config, "s1");
-  server.start();
-  auto leaver = std::make_unique<Trainer>(config, "w1");
-  Trainer other(config, "w2");
-  leaver->begin();
-  other.begin();
-  for (int step = 0; step < 10; ++step) {
-    const auto one = leaver->push(1);
-    const auto two = other.push(1);
-    leaver->outcome(one);
-    other.outcome(two);
-  }
+  Pair pair;
+  const auto& leaver = pair.first;
+  Trainer& other = pair.second;
+  for (int step = 0; step < 10; ++step) pair.step(1, 1);
   leaver->push(100);
   // Answers of the server show that it has the push: it is a message before this one.
   REQUIRE(leaver->client->wait(leaver->client->pull(0, leaver->step - 1), patience()));

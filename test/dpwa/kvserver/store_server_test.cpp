@@ -8,6 +8,7 @@
 #include "dpwa/net/status_query.h"
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/support/eventually.h"
+#include "test/support/log_file.h"
 
 using namespace dpwa;
 
@@ -64,6 +65,23 @@ TEST_CASE("a second process with the name of a worker waits until the first one 
   CHECK(!first->left_out());
   first.reset();
   CHECK(second.joined());
+}
+
+TEST_CASE("processes that start before a server are no reason for a warning yet") {
+  const test::LogFile log;
+  const Config config = test::store_config(2);
+  kvserver::StoreServer first(config, "s1");
+  first.start();
+  REQUIRE(
+      test::eventually([&] { return log.has("not there yet: server 's2': Connection refused"); }));
+  {
+    kvserver::StoreServer second(config, "s2");
+    second.start();
+    REQUIRE(test::eventually([&] { return log.has("connected to server 's2'"); }));
+    CHECK(log.count("not there yet") == 1);
+    CHECK_FALSE(log.has(" warning "));
+  }
+  CHECK(test::eventually([&] { return log.has("cannot reach server 's2': Connection refused"); }));
 }
 
 TEST_CASE("a large key lies on two servers, with a replica of each part on the other") {

@@ -129,6 +129,16 @@ TEST_CASE("a server takes no epoch from a caller that takes part in neither") {
   CHECK(server.epoch().number == 7);
 }
 
+// A liar among the members can therefore end the run: docs/SECURITY.md.
+TEST_CASE("a worker of the epoch is believed when the others went on without this server") {
+  ServerEngine server = server_with(true);
+  Epoch epoch = whole_epoch();
+  epoch.number = 6;
+  epoch.servers[0].state = ServerState::down;
+  server.receive(w2, 0, EpochNews{epoch}, start);
+  CHECK(server.deposed());
+}
+
 TEST_CASE("only servers of the epoch propose another one") {
   ServerEngine server = server_with(true);
   Epoch epoch = whole_epoch();
@@ -144,6 +154,21 @@ TEST_CASE("only servers of the epoch propose another one") {
   }
   CHECK(answered(s2, Ballot{5, ballot}));
   CHECK(answered(s2, Proposal{5, ballot, epoch}));
+}
+
+// The numbers of snapshots count on, or none would begin again.
+TEST_CASE("a number of a snapshot that leaves no room for others is not taken over") {
+  ServerEngine server = server_with(true);
+  Beat beat;
+  beat.epoch = 5;
+  for (const MemberId& from : {w1, MemberId{"w9", 1}, s2}) {
+    beat.snapshot = std::numeric_limits<std::uint32_t>::max();
+    server.receive(from, 0, beat, start);
+  }
+  CHECK(server.shard().snapshot() == 0);
+  beat.snapshot = 7;
+  server.receive(s2, 0, beat, start);
+  CHECK(server.begin_snapshot() == 8);
 }
 
 TEST_CASE("any slice of a value is found without cutting the value into slices") {
