@@ -11,7 +11,7 @@
 #   --jobs      targets that run at once
 #   --grow      adds what was found to reach new code to the archives; one to which nothing is added keeps its bytes
 #   TARGET      frame_decoder, handshake, messages, cluster_file, key_file, store_snapshot, store_engines,
-#               checkpoint, idx; all when none is given
+#               store_memory, checkpoint, idx; all when none is given
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -20,7 +20,7 @@ source "$repository/scripts/lib/system_packages.sh"
 # shellcheck source=lib/corpus.sh
 source "$repository/scripts/lib/corpus.sh"
 
-all=(frame_decoder handshake messages cluster_file key_file store_snapshot store_engines checkpoint idx)
+all=(frame_decoder handshake messages cluster_file key_file store_snapshot store_engines store_memory checkpoint idx)
 seconds=60 jobs=2 grow=''
 targets=()
 while (($# > 0)); do

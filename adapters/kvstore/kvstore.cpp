@@ -6,7 +6,6 @@
 #include "adapters/kvstore/dist_store.h"
 #include "adapters/kvstore/local_store.h"
 #include "adapters/kvstore/state_file.h"
-#include "dpwa/config/names.h"
 
 namespace dpwa {
 namespace {
@@ -32,8 +31,7 @@ KVStore::TensorLists one_each(const KVStore::Tensors& tensors) {
 
 std::unique_ptr<kvstore::Store> store_of(const Config& config) {
   if (!is_local(config.kvstore.type)) return std::make_unique<kvstore::DistStore>(config);
-  return std::make_unique<kvstore::LocalStore>(
-      kvstore::local_type(config::name_in(config::kvstore_type_words, config.kvstore.type)));
+  return std::make_unique<kvstore::LocalStore>(config.kvstore.type);
 }
 
 }  // namespace

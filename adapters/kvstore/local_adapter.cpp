@@ -8,7 +8,6 @@
 #include <unordered_set>
 
 #include "adapters/kvstore/torch_values.h"
-#include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
 #include "dpwa/rules/progress.h"
@@ -19,9 +18,7 @@ using kvstore::KeyedTensors;
 using kvstore::LocalStore;
 
 LocalKvstoreAdapter::LocalKvstoreAdapter(const Config& config, torch::nn::Module& model)
-    : type_(kvstore::local_type(config::name_in(config::kvstore_type_words, config.kvstore.type))),
-      compression_(config.kvstore.compression),
-      flat_(model) {
+    : type_(config.kvstore.type), compression_(config.kvstore.compression), flat_(model) {
   std::unordered_set<const void*> seen;
   for (const auto& item : model.named_parameters()) {
     if (item.value().requires_grad() && seen.insert(item.value().unsafeGetTensorImpl()).second)

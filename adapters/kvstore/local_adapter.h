@@ -35,12 +35,12 @@ class LocalKvstoreAdapter : public Adapter {
   void restore(const ResumeState& state) override { state_ = state; }
 
  private:
-  bool in_store() const { return type_ == kvstore::LocalType::local_update_cpu; }
+  bool in_store() const { return type_ == KvstoreType::local_update_cpu; }
   void update(torch::optim::Optimizer& optimizer);
   void pass_gradients();
   StepReport end_step();
 
-  const kvstore::LocalType type_;
+  const KvstoreType type_;
   const kvstore::CompressionOptions compression_;
   FlatParameters flat_;
   std::vector<std::pair<std::string, at::Tensor>> trained_;

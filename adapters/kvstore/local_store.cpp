@@ -11,12 +11,13 @@
 namespace dpwa::kvstore {
 namespace {
 
-constexpr std::pair<LocalType, std::string_view> local_names[] = {
-    {LocalType::local_update_cpu, "local_update_cpu"},
-    {LocalType::local_update_cpu, "local"},
-    {LocalType::local_allreduce_cpu, "local_allreduce_cpu"},
-    {LocalType::local_allreduce_device, "local_allreduce_device"},
-    {LocalType::local_allreduce_device, "device"},
+// The name of each type stands before its alias.
+constexpr std::pair<KvstoreType, std::string_view> local_names[] = {
+    {KvstoreType::local_update_cpu, "local_update_cpu"},
+    {KvstoreType::local_update_cpu, "local"},
+    {KvstoreType::local_allreduce_cpu, "local_allreduce_cpu"},
+    {KvstoreType::local_allreduce_device, "local_allreduce_device"},
+    {KvstoreType::local_allreduce_device, "device"},
 };
 
 // The handle of a call that was done at once.
@@ -32,7 +33,7 @@ class DoneCall : public Call {
 
 }  // namespace
 
-LocalType local_type(std::string_view name) {
+KvstoreType local_type(std::string_view name) {
   std::string known;
   for (const auto& [type, known_name] : local_names) {
     if (name == known_name) return type;
@@ -41,9 +42,9 @@ LocalType local_type(std::string_view name) {
   throw KVStoreError("unknown type of store '" + std::string(name) + "'; known: " + known);
 }
 
-std::string_view name_of(LocalType type) {
+std::string_view LocalStore::type() const {
   const auto* const found =
-      std::ranges::find(local_names, type, [](const auto& pair) { return pair.first; });
+      std::ranges::find(local_names, type_, [](const auto& pair) { return pair.first; });
   return found->second;
 }
 
@@ -51,7 +52,7 @@ void LocalStore::init(const std::vector<KeyedTensors>& values) {
   const std::vector<ValueSpec> specs = specs_.check_new(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto& [key, tensors] = values[i];
-    const bool on_device = type_ == LocalType::local_allreduce_device;
+    const bool on_device = type_ == KvstoreType::local_allreduce_device;
     const at::Tensor dense = dense_on(tensors[0], on_device ? tensors[0].device() : at::kCPU);
     values_.emplace(key, Value{specs[i], dense.clone(), 0, {}, {}});
     specs_.add(key, specs[i]);

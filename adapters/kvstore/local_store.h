@@ -15,29 +15,22 @@
 #include "dpwa/kvstore/compression.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/saved_states.h"
+#include "dpwa/kvstore/store_type.h"
 #include "dpwa/kvstore/values.h"
 
 namespace dpwa::kvstore {
 
-// The stores of one process with several devices, as MXNet names them.
-enum class LocalType {
-  local_update_cpu,        // gradients are summed and weights updated in host memory
-  local_allreduce_cpu,     // gradients are summed in host memory; every device updates
-  local_allreduce_device,  // gradients are summed on the device of the stored value; every device
-                           // updates
-};
+// A type local_* by its name, or by one of the aliases `local` (local_update_cpu) and `device`
+// (local_allreduce_device). Throws KVStoreError that lists the known names.
+KvstoreType local_type(std::string_view name);
 
-// Also by the aliases `local` (local_update_cpu) and `device` (local_allreduce_device). Throws
-// KVStoreError that lists the known names.
-LocalType local_type(std::string_view name);
-std::string_view name_of(LocalType type);
-
-// The store within one process. Sums and updates use the compute threads of torch.
+// The store within one process, of a type local_*. Sums and updates use the compute threads of
+// torch.
 class LocalStore : public Store {
  public:
-  explicit LocalStore(LocalType type) : type_(type) {}
+  explicit LocalStore(KvstoreType type) : type_(type) {}
 
-  std::string_view type() const override { return name_of(type_); }
+  std::string_view type() const override;
   int rank() const override { return 0; }
   int num_workers() const override { return 1; }
   int num_dead_node(std::chrono::milliseconds) const override { return 0; }
@@ -73,7 +66,7 @@ class LocalStore : public Store {
   at::Tensor sum_on_device(const Value& value, const std::vector<at::Tensor>& tensors) const;
   void merge_in_host_memory(const Key& key, Value& value, const std::vector<at::Tensor>& tensors);
 
-  LocalType type_;
+  KvstoreType type_;
   KeySpecs specs_;
   std::map<Key, Value> values_;
   Updater updater_;

@@ -4,15 +4,15 @@
 
 namespace dpwa {
 
-// dist_*: workers and servers (shard_engine.h). local_*: the devices of one process. The numbers of
-// dist_* are in the snapshot files of servers: never renumber.
+// As MXNet names them. dist_*: workers and servers (shard_engine.h). local_*: the devices of one
+// process. The numbers of dist_* are in the snapshot files of servers: never renumber.
 enum class KvstoreType : std::uint8_t {
   dist_sync = 0,
   dist_async = 1,
   dist_ssp = 2,
-  local_update_cpu,
-  local_allreduce_cpu,
-  local_allreduce_device
+  local_update_cpu,       // gradients are summed and weights updated in host memory
+  local_allreduce_cpu,    // gradients are summed in host memory; every device updates
+  local_allreduce_device  // the same on the device of the stored value
 };
 
 // Whether the values lie in the process itself.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "test/process/cluster_run.h"
+#include "test/support/memory_files.h"
 #include "test/support/memory_reader.h"
 #include "test/support/vector_cluster.h"
 
@@ -38,18 +39,6 @@ bool reads_all_from_memory(const ClusterRun& run, const std::string& name,
   });
 }
 
-// How many snapshot buffers a process has mapped: those of process `owner`, or of all (-1).
-int mapped_buffers(pid_t process, pid_t owner = -1) {
-  const std::string wanted =
-      "memfd:dpwa-snapshot-" + (owner < 0 ? std::string() : std::to_string(owner) + " ");
-  std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
-  int count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find(wanted) != std::string::npos) ++count;
-  }
-  return count;
-}
-
 int open_memory_files(pid_t process) {
   int count = 0;
   std::error_code ignored;
@@ -59,14 +48,6 @@ int open_memory_files(pid_t process) {
     if (target.find("memfd:dpwa-snapshot") != std::string::npos) ++count;
   }
   return count;
-}
-
-bool nothing_in_dev_shm() {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
-    if (entry.path().filename().string().find("dpwa") != std::string::npos) return false;
-  }
-  return true;
 }
 
 double longest_wait_ms(const ClusterRun& run, const std::string& name) {
@@ -124,13 +105,13 @@ TEST_CASE("four processes of one host read each other from memory and end with o
     CHECK(status["protocol_errors"] == 0);
     const pid_t id = run.process(name).id();
     CHECK(open_memory_files(id) == 3);  // its own; those of others are mapped and closed
-    CHECK(mapped_buffers(id, id) == 3);
-    CHECK(mapped_buffers(id) <= 3 * 4);
+    CHECK(test::mapped_memory_files(id, id) == 3);
+    CHECK(test::mapped_memory_files(id) <= 3 * 4);
     CHECK(run.log(name).find("from its memory, on this host") != std::string::npos);
   }
   REQUIRE(run.finishes_well());
   check_converged(run);
-  CHECK(nothing_in_dev_shm());
+  CHECK(test::names_in_dev_shm() == 0);
 }
 
 TEST_CASE("switched off, processes of one host talk TCP and share no memory") {
@@ -146,7 +127,7 @@ TEST_CASE("switched off, processes of one host talk TCP and share no memory") {
     CHECK(status["same_host_served"] == 0);
     CHECK(status["snapshots_served"] > 0);
     CHECK(open_memory_files(run.process(name).id()) == 0);
-    CHECK(mapped_buffers(run.process(name).id()) == 0);
+    CHECK(test::mapped_memory_files(run.process(name).id()) == 0);
   }
   CHECK(run.finishes_well());
 }
@@ -171,14 +152,16 @@ TEST_CASE(
   run.start_all({"--step-ms", "4"});
   const pid_t killed = run.process("w2").id();
   REQUIRE(holds_in_time([&] {
-    return all(others,
-               [&](auto& name) { return mapped_buffers(run.process(name).id(), killed) > 0; });
+    return all(others, [&](auto& name) {
+      return test::mapped_memory_files(run.process(name).id(), killed) > 0;
+    });
   }));
   run.process("w2").signal(SIGKILL);
   REQUIRE(run.wait("w2") == -SIGKILL);
   CHECK(holds_in_time([&] {
-    return all(others,
-               [&](auto& name) { return mapped_buffers(run.process(name).id(), killed) == 0; });
+    return all(others, [&](auto& name) {
+      return test::mapped_memory_files(run.process(name).id(), killed) == 0;
+    });
   }));
   std::map<std::string, std::size_t> at_death;
   for (const auto& name : others) at_death[name] = run.steps(name).size();

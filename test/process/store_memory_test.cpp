@@ -2,14 +2,13 @@
 #include <signal.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/process/cluster_run.h"
 #include "test/process/server_processes.h"
 #include "test/process/store_trainers.h"
+#include "test/support/memory_files.h"
 
 // Workers and servers of one host that read memory of one another, as processes which are killed
 // and frozen meanwhile.
@@ -23,7 +22,6 @@ using test::holds_in_time;
 using test::ServerProcesses;
 using test::StoreTrainers;
 
-constexpr int steps = 200;
 // Of a loaded machine, beside lost_after. A worker that hangs would be left out after 60 s.
 constexpr seconds slack(15);
 
@@ -34,39 +32,46 @@ Config store_of(std::size_t servers) {
   return config;
 }
 
-// The memory files of `owner` that `reader` has mapped.
-std::size_t mapped(const ChildProcess& reader, pid_t owner) {
-  std::ifstream maps("/proc/" + std::to_string(reader.id()) + "/maps");
-  const std::string name = "/memfd:dpwa-snapshot-" + std::to_string(owner) + " ";
-  std::size_t count = 0;
-  for (std::string line; std::getline(maps, line);) count += (line + " ").find(name) != line.npos;
-  return count;
-}
+// Servers and the workers w1 and w2, which train.
+struct Training {
+  explicit Training(const Config& config, int steps = 200)
+      : servers(config), trainers(servers, {"w1", "w2"}, "momentum", steps) {
+    trainers.start(0);
+  }
 
-std::size_t names_in_shared_memory() {
-  std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-    count += entry.path().filename().string().find("dpwa") != std::string::npos;
-  return count;
-}
+  // Both workers train, and their gradients are read where they are.
+  void is_in_memory() {
+    REQUIRE_MESSAGE(holds_in_time([&] {
+                      return trainers.steps("w1") > 5 && trainers.used_memory("w1") &&
+                             trainers.used_memory("w2") && mapped("s1", "w2") && mapped("w1", "s1");
+                    }),
+                    trainers.logs());
+  }
+  // The worker makes 5 more steps, within one detection time.
+  void goes_on(const std::string& name) {
+    const std::uint64_t before = trainers.steps(name);
+    const auto began = std::chrono::steady_clock::now();
+    REQUIRE_MESSAGE(holds_in_time([&] { return trainers.steps(name) >= before + 5; }),
+                    trainers.logs());
+    const Duration limit = servers.config().kvstore.lost_after + slack;
+    CHECK(std::chrono::steady_clock::now() - began < limit);
+  }
+  void finishes() { REQUIRE_MESSAGE(trainers.finish(), trainers.logs()); }
 
-// Both workers train, and their gradients are read where they are.
-bool trains_in_memory(StoreTrainers& trainers, ServerProcesses& servers) {
-  return holds_in_time([&] {
-    return trainers.steps("w1") > 5 && trainers.used_memory("w1") && trainers.used_memory("w2") &&
-           mapped(servers.at("s1"), trainers.at("w2").id()) > 0 &&
-           mapped(trainers.at("w1"), servers.at("s1").id()) > 0;
-  });
-}
+  ChildProcess& at(const std::string& name) {
+    return name[0] == 's' ? servers.at(name) : trainers.at(name);
+  }
+  // Whether `reader` has mapped memory of `owner`.
+  bool mapped(const std::string& reader, const std::string& owner) {
+    return mapped(reader, at(owner).id());
+  }
+  bool mapped(const std::string& reader, pid_t owner) {
+    return test::mapped_memory_files(at(reader).id(), owner) > 0;
+  }
 
-// The worker makes 5 more steps, within one detection time.
-void goes_on(StoreTrainers& trainers, const std::string& name, const Config& config) {
-  const std::uint64_t before = trainers.steps(name);
-  const auto began = std::chrono::steady_clock::now();
-  REQUIRE_MESSAGE(holds_in_time([&] { return trainers.steps(name) >= before + 5; }),
-                  trainers.logs());
-  CHECK(std::chrono::steady_clock::now() - began < config.kvstore.lost_after + slack);
-}
+  ServerProcesses servers;
+  StoreTrainers trainers;
+};
 
 }  // namespace
 
@@ -77,52 +82,44 @@ TEST_CASE("training in memory ends with the bits of training over TCP, and leave
     Config config = store_of(2);
     config.transport.same_host = same_host;
     config.kvstore.lost_after = seconds(20);  // none is to be left out on a loaded machine
-    ServerProcesses servers(config);
-    StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", 60);
-    trainers.start(0);
-    REQUIRE_MESSAGE(trainers.finish(), trainers.logs());
-    CHECK(trainers.used_memory("w1") == same_host);
-    CHECK(trainers.weights("w1") == trainers.weights("w2"));
-    if (same_host) CHECK(trainers.weights("w1") == expected);
-    expected = trainers.weights("w1");
+    Training run(config, 60);
+    run.finishes();
+    CHECK(run.trainers.used_memory("w1") == same_host);
+    CHECK(run.trainers.weights("w1") == run.trainers.weights("w2"));
+    if (same_host) CHECK(run.trainers.weights("w1") == expected);
+    expected = run.trainers.weights("w1");
   }
   CHECK(!expected.empty());
-  CHECK(names_in_shared_memory() == 0);
+  CHECK(test::names_in_dev_shm() == 0);
 }
 
 TEST_CASE("kill -9 of a worker whose memory is read: the round closes, the memory is given back") {
-  const Config config = store_of(1);
-  ServerProcesses servers(config);
-  StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", steps);
-  trainers.start(0);
+  Training run(store_of(1));
   for (int kill = 0; kill < 3; ++kill) {
-    REQUIRE_MESSAGE(trains_in_memory(trainers, servers), trainers.logs());
-    const pid_t killed = trainers.at("w2").id();
-    trainers.at("w2").signal(SIGKILL);
-    goes_on(trainers, "w1", config);
-    CHECK(holds_in_time([&] { return mapped(servers.at("s1"), killed) == 0; }));
-    trainers.start("w2", 0);
-    REQUIRE_MESSAGE(holds_in_time([&] { return trainers.joined("w2").size() > 1U + kill; }),
-                    trainers.logs());
+    run.is_in_memory();
+    const pid_t killed = run.at("w2").id();
+    run.at("w2").signal(SIGKILL);
+    run.goes_on("w1");
+    CHECK(holds_in_time([&] { return !run.mapped("s1", killed); }));
+    run.trainers.start("w2", 0);
+    REQUIRE_MESSAGE(holds_in_time([&] { return run.trainers.joined("w2").size() > 1U + kill; }),
+                    run.trainers.logs());
   }
-  REQUIRE_MESSAGE(trainers.finish(), trainers.logs());
-  CHECK(trainers.weights("w1") == trainers.weights("w2"));
-  CHECK(names_in_shared_memory() == 0);
+  run.finishes();
+  CHECK(run.trainers.weights("w1") == run.trainers.weights("w2"));
+  CHECK(test::names_in_dev_shm() == 0);
 }
 
 TEST_CASE("a worker that is frozen while its memory is read spoils nothing when it wakes") {
-  const Config config = store_of(1);
-  ServerProcesses servers(config);
-  StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", steps);
-  trainers.start(0);
-  REQUIRE_MESSAGE(trains_in_memory(trainers, servers), trainers.logs());
-  trainers.at("w2").signal(SIGSTOP);
-  goes_on(trainers, "w1", config);
-  trainers.at("w2").signal(SIGCONT);
-  REQUIRE_MESSAGE(trainers.finish(), trainers.logs());
-  CHECK(trainers.joined("w2").size() >= 2);
-  CHECK(trainers.weights("w1") == trainers.weights("w2"));
-  CHECK(servers.status("s1")["not_finite"] == 0);
+  Training run(store_of(1));
+  run.is_in_memory();
+  run.at("w2").signal(SIGSTOP);
+  run.goes_on("w1");
+  run.at("w2").signal(SIGCONT);
+  run.finishes();
+  CHECK(run.trainers.joined("w2").size() >= 2);
+  CHECK(run.trainers.weights("w1") == run.trainers.weights("w2"));
+  CHECK(run.servers.status("s1")["not_finite"] == 0);
 }
 
 TEST_CASE("a server that is killed or frozen while it reads memory costs nothing") {
@@ -131,35 +128,31 @@ TEST_CASE("a server that is killed or frozen while it reads memory costs nothing
   {
     Config over_tcp = config;
     over_tcp.transport.same_host = false;
-    ServerProcesses servers(over_tcp);
-    StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", steps);
-    trainers.start(0);
-    REQUIRE_MESSAGE(trainers.finish(), trainers.logs());
-    expected = trainers.weights("w1");
+    Training run(over_tcp);
+    run.finishes();
+    expected = run.trainers.weights("w1");
   }
   bool kill = true;
   SUBCASE("kill -9") {}
   SUBCASE("SIGSTOP") {
     kill = false;
   }
-  ServerProcesses servers(config);
-  StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", steps);
-  trainers.start(0);
-  REQUIRE_MESSAGE(trains_in_memory(trainers, servers), trainers.logs());
-  const pid_t hit = servers.at("s1").id();
-  servers.at("s1").signal(kill ? SIGKILL : SIGSTOP);
-  goes_on(trainers, "w1", config);
+  Training run(config);
+  run.is_in_memory();
+  const pid_t hit = run.at("s1").id();
+  run.at("s1").signal(kill ? SIGKILL : SIGSTOP);
+  run.goes_on("w1");
   if (kill) {
-    CHECK(holds_in_time([&] { return mapped(trainers.at("w1"), hit) == 0; }));
-    servers.at("s1").wait(test::run_patience);
-    servers.start("s1");
+    CHECK(holds_in_time([&] { return !run.mapped("w1", hit); }));
+    run.at("s1").wait(test::run_patience);
+    run.servers.start("s1");
   } else {
-    servers.at("s1").signal(SIGCONT);
+    run.at("s1").signal(SIGCONT);
   }
-  REQUIRE_MESSAGE(trainers.finish(), trainers.logs());
-  CHECK(trainers.weights("w1") == expected);
-  CHECK(trainers.weights("w2") == expected);
-  CHECK(names_in_shared_memory() == 0);
+  run.finishes();
+  CHECK(run.trainers.weights("w1") == expected);
+  CHECK(run.trainers.weights("w2") == expected);
+  CHECK(test::names_in_dev_shm() == 0);
 }
 
 }  // namespace dpwa
