@@ -36,6 +36,7 @@ installed() { stamp_of "$1" >"$venv/stamp.$1"; }
 ensure_venv() {
   # The programs in it contain its path, so an environment that was moved here is made again.
   if grep -qsF "$venv/bin/python" "$venv/bin/pip" && "$venv/bin/python" -c '' 2>/dev/null; then return 0; fi
+  [[ ! -L $venv ]] || die ".venv is a link to the environment of another clone, which would be emptied: remove the link"
   run_logged 'creating the private environment .venv' venv python3 -m venv --clear "$venv" || return 1
   local have
   have=$("$venv/bin/pip" --version | awk '{print $2}')

@@ -1,4 +1,4 @@
-"""build.sh builds the checkout that it stands in, and fails when a step of it fails."""
+"""build.sh builds the checkout that it stands in, and fails when a step of it fails; setup.sh keeps to it too."""
 
 from __future__ import annotations
 
@@ -101,6 +101,18 @@ class Build(unittest.TestCase):
         done = self.build(self.checkout, "release")
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"LibTorch is no longer in {self.folder}/gone", done.stderr)
+
+    def test_the_environment_of_another_clone_is_not_emptied_through_a_link(self) -> None:
+        shutil.copy(SCRIPTS / "setup.sh", self.checkout / "scripts")
+        other = self.folder / "other"
+        other.joinpath("bin").mkdir(parents=True)
+        other.joinpath("bin/pip").write_text("#!/nowhere/.venv/bin/python\n", encoding="utf-8")
+        self.checkout.joinpath(".venv").symlink_to(other)
+        command = [str(self.checkout / "scripts/setup.sh")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("remove the link", done.stderr)
+        self.assertTrue(other.joinpath("bin/pip").exists())
 
 
 if __name__ == "__main__":
