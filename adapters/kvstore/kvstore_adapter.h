@@ -18,6 +18,7 @@
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvstore/handover.h"
+#include "dpwa/kvstore/run_record.h"
 #include "dpwa/node/node.h"
 
 namespace dpwa {
@@ -44,6 +45,8 @@ class KvstoreAdapter : public Adapter {
 
   void start() override;
   Place place() const override { return place_; }
+  // In addition to Adapter::require_same: throws std::length_error beyond
+  // kvstore::max_run_settings_bytes.
   void require_same(const std::string& what, const std::string& value) override;
   void average_gradients() override;
   Accumulation accumulate() override;
@@ -68,9 +71,11 @@ class KvstoreAdapter : public Adapter {
   bool is_running() const;  // throws std::logic_error before start()
   bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
+  void agree();
+  kvstore::RunOfOthers read_run();
+  void compare(const kvstore::RunOfOthers& run) const;
   void make_weights();
   void make_gradients();
-  void compare_settings() const;
   void begin_at(std::uint64_t step);
   void update_place();
   kvstore::ExchangeReport take_weights(std::uint64_t clock);
@@ -117,14 +122,12 @@ class KvstoreAdapter : public Adapter {
   std::vector<std::size_t> trained_;                            // of parameters_: by index of hooks
   std::vector<at::Tensor> trained_parameters_;
   kvstore::SharedBuffers buffers_;
-  std::vector<std::pair<std::string, std::string>> settings_;  // the same on all workers
+  kvstore::RunRecord record_;  // what has to be the same on all workers
   std::unique_ptr<Node> node_;
-  std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers, run_
+  std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers
   std::unique_ptr<kvstore::StepExchange> gradients_;  // null: not needed so far
   std::vector<at::Tensor> outs_;                      // of weights_
-  at::Tensor run_;      // float64: the clock at step 0, then a hash of each setting
-  at::Tensor own_run_;  // the values of this worker
-  std::unique_ptr<kvstore::WorkerSession> session_;  // destroyed before the tensors that it reads
+  std::unique_ptr<kvstore::WorkerSession> session_;   // destroyed before the tensors that it reads
   std::unique_ptr<BackwardHooks> hooks_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
@@ -132,7 +135,8 @@ class KvstoreAdapter : public Adapter {
   kvstore::MemberId self_;
   Place place_;
   double clock_ = 0;
-  std::uint64_t step_ = 0;  // the step by the count of the servers
+  double clock_at_begin_ = 0;  // of the run, at its step 0
+  std::uint64_t step_ = 0;     // the step by the count of the servers
   double samples_ = 1;
   std::set<std::string> seen_;                    // all workers whose updates are in the weights
   torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
