@@ -223,7 +223,7 @@ void KvstoreAdapter::begin_at(std::uint64_t step) {
   step_ = step;
   clock_ = clock_at_begin_ + static_cast<double>(step);
   session_->client().at(step_, /*waiting=*/false);
-  bytes_before_ = session_->client().bytes_pushed();
+  traffic_before_ = session_->client().traffic();
   update_place();
 }
 

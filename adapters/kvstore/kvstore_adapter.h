@@ -159,8 +159,10 @@ class KvstoreAdapter : public Adapter {
   bool in_halves_ = false;
   std::vector<at::Tensor> before_;  // in halves: the trained parameters before the optimizer's step
   StepReport report_;
-  std::uint64_t bytes_before_ = 0;
+  kvclient::ValueTraffic traffic_before_;
 
+  // Of all steps.
+  kvclient::ValueTraffic moved_;
   std::uint64_t late_ = 0;
   std::uint64_t not_finite_ = 0;
   bool warned_of_change_ = false;

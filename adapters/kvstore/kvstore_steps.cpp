@@ -295,7 +295,11 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   const bool ran = phase_ == Phase::running;
   if (ran && exchanged_) {
     buffers_.take();
-    report.bytes = session_->client().bytes_pushed() - bytes_before_;
+    const kvclient::ValueTraffic traffic = session_->client().traffic();
+    report.bytes = traffic.received - traffic_before_.received;
+    report.sent = traffic.sent - traffic_before_.sent;
+    moved_.received += report.bytes;
+    moved_.sent += report.sent;
     begin_at(dropped_ ? step_ : step_ + 1);
   }
   if (report.outcome == Outcome::late && late_++ % 100 == 0) {

@@ -64,6 +64,7 @@ struct StepReport {
   double staleness = 0;  // own clock - peer clock at the blend; negative when the peer is ahead
   // Received for this outcome; of averaged gradients: their size as they travel, once.
   std::uint64_t bytes = 0;
+  std::uint64_t sent = 0;             // bytes pushed to servers, as they travelled
   std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
   double clock = 0;                   // own clock after the step
   unsigned participants = 1;   // nodes whose gradients the step averaged; 1 without an average

@@ -33,6 +33,7 @@ void StepStatistics::add(const StepReport& report, double step_ms) {
   sums_.pulls_ok = report.pulls_ok;
   sums_.pulls_failed = report.pulls_failed;
   sums_.bytes_received += report.bytes;
+  sums_.bytes_sent += report.sent;
   sums_.waited_ms_total += waited_ms;
   sums_.waited_ms_max = std::max(sums_.waited_ms_max, waited_ms);
   step_ms_.push_back(static_cast<float>(step_ms));
@@ -40,6 +41,7 @@ void StepStatistics::add(const StepReport& report, double step_ms) {
 
 StepStatistics::Summary StepStatistics::summary() const {
   Summary summary = sums_;
+  summary.steps = step_ms_.size();
   if (step_ms_.empty()) return summary;
   auto sorted = step_ms_;
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
@@ -66,6 +68,7 @@ std::string to_json(const RunResult& r) {
                              {"test_accuracy", accuracy(r.own)},
                              {"test_loss", loss(r.own)},
                              {"steps", r.position.step},
+                             {"steps_made", r.steps.steps},
                              {"samples", r.position.samples},
                              {"train_seconds", r.position.train_seconds},
                              {"clock", r.clock},
@@ -76,6 +79,7 @@ std::string to_json(const RunResult& r) {
                              {"step_ms_median", r.steps.step_ms_median},
                              {"step_ms_max", r.steps.step_ms_max},
                              {"bytes_received", r.steps.bytes_received},
+                             {"bytes_sent", r.steps.bytes_sent},
                              {"averaged_model", averaged(r.averaged)}};
   return json.dump(2) + "\n";
 }

@@ -19,6 +19,8 @@ class StepStatistics {
     std::uint64_t pulls_ok = 0;
     std::uint64_t pulls_failed = 0;
     std::uint64_t bytes_received = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t steps = 0;  // that this process has made
     double waited_ms_total = 0;
     double waited_ms_max = 0;
     double step_ms_median = std::numeric_limits<double>::quiet_NaN();  // NaN without steps
