@@ -115,7 +115,7 @@ void KvstoreAdapter::start() {
   log(LogLevel::info, "kvstore",
       "takes part from step " + std::to_string(step_) + " on, with " +
           config::joined(session_->client().workers()));
-  tell_status({});
+  tell_status({}, {});
 }
 
 void KvstoreAdapter::restore(const ResumeState& state) {

@@ -112,7 +112,7 @@ class KvstoreAdapter : public Adapter {
   void settle(const kvstore::ExchangeReport& exchanged);
   void rejoin();
   StepReport end_step(const torch::Tensor& loss);
-  void tell_status(const torch::Tensor& loss);
+  void tell_status(const StepReport& report, const torch::Tensor& loss);
   void hold_back();
   std::vector<at::Tensor> gradient_outs();
 

@@ -62,8 +62,18 @@ constexpr std::chrono::milliseconds file_interval(10000);
 
 std::string words_for(const StepReport& report) {
   const std::string outcome(to_string(report.outcome));
+  const bool of_servers = report.sent > 0;
+  std::array<char, 48> waited{};
+  std::snprintf(waited.data(), waited.size(), "  waited %.1f ms",
+                static_cast<double>(report.waited.count()) / 1e6);
+  const std::string end = of_servers ? waited.data() : "";
   if (report.outcome == Outcome::averaged)
-    return outcome + " over " + std::to_string(report.participants) + " nodes";
+    return outcome + " over " + std::to_string(report.participants) + " nodes" + end;
+  if (report.outcome == Outcome::updated) return outcome + " by the servers" + end;
+  if (report.outcome == Outcome::late) return outcome + ": its gradients did not count" + end;
+  if (report.outcome == Outcome::rejected && of_servers)
+    return outcome + ": its gradients are not finite" + end;
+  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other node" + end;
   return "pulls " + std::to_string(report.pulls_ok) + " ok " + std::to_string(report.pulls_failed) +
          " failed  " + outcome + " " + report.peer;
 }

@@ -257,6 +257,27 @@ TEST_CASE("work beside the steps tells how far it is once it has lasted a while"
         "w1  evaluating: 200 of 1000 samples\nw1  evaluating: 400 of 1000 samples\n");
 }
 
+TEST_CASE("a step with servers says what became of its gradients, and nothing of pulls") {
+  const auto words = [](Outcome outcome) {
+    Shown shown;
+    ProgressLine progress("w1", 100, false, shown.file);
+    StepReport report;
+    report.outcome = outcome;
+    report.participants = outcome == Outcome::averaged ? 3 : 1;
+    report.sent = 100;
+    report.waited = std::chrono::microseconds(1250);
+    progress.step(7, 0.5, report, shown.start);
+    return shown.words();
+  };
+  const std::string begin = "w1  step 7/100  loss 0.5000  clock 0.0  ";
+  CHECK(words(Outcome::averaged) == begin + "averaged over 3 nodes  waited 1.2 ms\n");
+  CHECK(words(Outcome::updated) == begin + "updated by the servers  waited 1.2 ms\n");
+  CHECK(words(Outcome::late) == begin + "late: its gradients did not count  waited 1.2 ms\n");
+  CHECK(words(Outcome::rejected) ==
+        begin + "rejected: its gradients are not finite  waited 1.2 ms\n");
+  CHECK(words(Outcome::skipped) == begin + "alone, no other node  waited 1.2 ms\n");
+}
+
 TEST_CASE("a step whose gradients were averaged says over how many nodes, and nothing of pulls") {
   const Shown shown;
   ProgressLine progress("w1", 100, false, shown.file);
