@@ -265,25 +265,34 @@ void KvstoreAdapter::note_participants() {
 }
 
 // From now on the others do not wait for this worker. The final weights are pulled once all are
-// done, so they include the last pushes of the others.
-bool KvstoreAdapter::take_final_weights() {
+// done, so they include the last pushes of the others. Throws std::runtime_error with the reason
+// when they cannot be had.
+void KvstoreAdapter::take_final_weights() {
   session_->leave();
+  session_->give_up_without_servers();
+  const auto fail = [this] {
+    const std::string problems = session_->problems();
+    throw std::runtime_error(problems.empty() ? "told to stop, or left out" : problems);
+  };
   const bool all_have_left = session_->wait_until_all_have_left();
   note_participants();
-  if (!all_have_left) return false;
+  if (!all_have_left) fail();
   // A worker that returns is ahead of this one, which has made no step for a while: without this
   // the servers would take it for one that hangs.
   session_->client().at(step_, /*waiting=*/true);
-  try {
-    session_->join();
-  } catch (const std::runtime_error& error) {
-    log(LogLevel::warn, "kvstore", error.what());
-    return false;
-  }
+  session_->join();
   weights_->pull_all();
-  if (!weights_->finish(outs_).complete()) return false;
+  if (!weights_->finish(outs_).complete()) fail();
   buffers_.take();
-  return true;
+}
+
+void KvstoreAdapter::lose_final_model(const std::string& why) {
+  finished_ = {};
+  finished_.lost_final_model = true;
+  finished_.enough = config_.gossip.min_nodes <= 1;
+  log(LogLevel::error, "kvstore",
+      "the servers do not give the final model of all workers (" + why +
+          "): the model of this node is that of its last step");
 }
 
 FinishReport KvstoreAdapter::finish() {
@@ -293,11 +302,14 @@ FinishReport KvstoreAdapter::finish() {
   }
   update_place();
   note_participants();
-  if (by_servers() && seen_.size() > 1 && !take_final_weights())
-    log(LogLevel::warn, "kvstore", "the final model is that of this node's last step");
-  const std::size_t count = finished_.participants;
-  log(LogLevel::info, "kvstore",
-      "final model of " + std::to_string(count) + (count == 1 ? " worker" : " workers"));
+  try {
+    if (by_servers() && seen_.size() > 1) take_final_weights();
+    const std::size_t count = finished_.participants;
+    log(LogLevel::info, "kvstore",
+        "final model of " + std::to_string(count) + (count == 1 ? " worker" : " workers"));
+  } catch (const std::runtime_error& refused) {
+    lose_final_model(refused.what());
+  }
   leave();
   return finished_;
 }

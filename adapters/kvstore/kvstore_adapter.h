@@ -79,7 +79,8 @@ class KvstoreAdapter : public Adapter {
   void begin_at(std::uint64_t step);
   void update_place();
   kvstore::ExchangeReport take_weights(std::uint64_t clock);
-  bool take_final_weights();
+  void take_final_weights();
+  void lose_final_model(const std::string& why);
   void note_participants();
 
   // The state of the optimizer, for others (kvstore_states.cpp).

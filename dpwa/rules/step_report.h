@@ -84,6 +84,9 @@ struct FinishReport {
   std::size_t participants = 1;    // models in it, the own one included
   double distance_to_average = 0;  // ||x_own - average|| before it was taken; NaN = not known
   bool enough = true;              // false: fewer participants than the configuration asks for
+  // With backend kvstore: the servers did not give the final model of all workers. The own model is
+  // that of the last step, and `averaged` is false.
+  bool lost_final_model = false;
 };
 
 }  // namespace dpwa

@@ -51,6 +51,7 @@ bool Report::close(const RunResult& result) {
   if (result.own) add("; test accuracy ", *result.own);
   if (result.averaged && result.averaged->evaluation)
     add("; averaged model ", *result.averaged->evaluation);
+  if (result.lost_final_model) text += "; without the final model of all nodes";
   std::fprintf(stderr, "%s\n", text.c_str());
   return complete;
 }

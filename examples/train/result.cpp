@@ -65,6 +65,7 @@ std::string to_json(const RunResult& r) {
                              {"seed", r.identity.seed},
                              {"backend", config::name_of(r.backend)},
                              {"interrupted", r.interrupted},
+                             {"lost_final_model", r.lost_final_model},
                              {"test_accuracy", accuracy(r.own)},
                              {"test_loss", loss(r.own)},
                              {"steps", r.position.step},

@@ -56,6 +56,7 @@ struct RunResult {
   StepStatistics::Summary steps;
   double clock = 0;
   bool interrupted = false;
+  bool lost_final_model = false;  // FinishReport's
 };
 
 // One JSON object and a newline; numbers that are not finite, and absent values, are null.

@@ -322,10 +322,11 @@ TEST_CASE("a result has the promised keys, and null for what is absent or not fi
   result.own = Evaluation{0.97, std::numeric_limits<double>::quiet_NaN()};
   auto json = nlohmann::json::parse(to_json(result));
   for (const char* key :
-       {"schema",        "node",           "dataset",        "split",          "model",
-        "seed",          "backend",        "test_accuracy",  "test_loss",      "steps",
-        "samples",       "clock",          "pulls_ok",       "pulls_failed",   "waited_ms_total",
-        "waited_ms_max", "step_ms_median", "bytes_received", "averaged_model", "train_seconds"})
+       {"schema",        "node",           "dataset",         "split",          "model",
+        "seed",          "backend",        "test_accuracy",   "test_loss",      "steps",
+        "samples",       "clock",          "pulls_ok",        "pulls_failed",   "waited_ms_total",
+        "waited_ms_max", "step_ms_median", "bytes_received",  "averaged_model", "train_seconds",
+        "steps_made",    "bytes_sent",     "lost_final_model"})
     CHECK_MESSAGE(json.contains(key), key);
   CHECK(json["schema"] == 1);
   CHECK(json["backend"] == "gossip");
