@@ -85,4 +85,26 @@ std::string to_json(const RunResult& r) {
   return json.dump(2) + "\n";
 }
 
+bool is_kept(const std::string& earlier, const RunResult& now, std::uint64_t steps) {
+  if (now.steps.steps != 0 || now.interrupted) return false;
+  const auto old = ordered_json::parse(earlier, nullptr, /*allow_exceptions=*/false);
+  const auto fresh = ordered_json::parse(to_json(now));
+  if (!old.is_object()) return false;
+  for (const char* key :
+       {"node", "dataset", "split", "model", "optimizer", "lr", "batch_size", "seed", "backend"}) {
+    if (old.value(key, ordered_json()) != fresh[key]) return false;
+  }
+  const ordered_json old_steps = old.value("steps", ordered_json());
+  if (!old_steps.is_number_unsigned()) return false;
+  const auto ended_at = old_steps.get<std::uint64_t>();
+  // A worker that comes to servers begins with the step after the last one.
+  if (ended_at != now.position.step && ended_at < steps) return false;
+  const auto is_true = [&old](const char* key) {
+    return old.value(key, ordered_json(false)) == ordered_json(true);
+  };
+  if (is_true("interrupted") || is_true("lost_final_model")) return false;
+  const bool has_average = old.value("averaged_model", ordered_json()).is_object();
+  return has_average || !now.averaged;
+}
+
 }  // namespace dpwa::train

@@ -62,4 +62,8 @@ struct RunResult {
 // One JSON object and a newline; numbers that are not finite, and absent values, are null.
 std::string to_json(const RunResult& result);
 
+// Whether the text of the result file, of an earlier process, says more of this run than `now`: no
+// step was made since, and the run of `steps` steps had ended. Any text.
+bool is_kept(const std::string& earlier, const RunResult& now, std::uint64_t steps);
+
 }  // namespace dpwa::train

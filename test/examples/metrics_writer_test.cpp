@@ -5,9 +5,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "examples/train/errors.h"
 #include "examples/train/metrics_writer.h"
@@ -340,6 +342,34 @@ TEST_CASE("a result has the promised keys, and null for what is absent or not fi
   CHECK(json["averaged_model"] ==
         nlohmann::json{
             {"test_accuracy", 0.98}, {"test_loss", 0.1}, {"participants", 4}, {"distance", 2.5}});
+}
+
+TEST_CASE("the result of a run that had ended stays when a later process trained nothing") {
+  RunResult trained;
+  trained.identity.node = "w1";
+  trained.position.step = 20;
+  trained.steps.steps = 20;
+  RunResult again = trained;
+  again.steps.steps = 0;
+  CHECK(is_kept(to_json(trained), again, 20));
+  CHECK_FALSE(is_kept(to_json(trained), trained, 20));
+  CHECK_FALSE(is_kept("", again, 20));
+  CHECK_FALSE(is_kept("[1]", again, 20));
+  again.position.step = 21;  // the servers count one more
+  CHECK(is_kept(to_json(trained), again, 20));
+  CHECK_FALSE(is_kept(to_json(trained), again, 21));
+  again.averaged = AveragedModel{};
+  CHECK_FALSE(is_kept(to_json(trained), again, 20));  // it has what the earlier one had not
+  trained.averaged = AveragedModel{};
+  CHECK(is_kept(to_json(trained), again, 20));
+  for (const auto& spoil : std::vector<std::function<void(RunResult&)>>{
+           [](RunResult& r) { r.position.step = 19; }, [](RunResult& r) { r.interrupted = true; },
+           [](RunResult& r) { r.lost_final_model = true; },
+           [](RunResult& r) { r.identity.node = "w2"; }}) {
+    RunResult other = trained;
+    spoil(other);
+    CHECK_FALSE(is_kept(to_json(other), again, 20));
+  }
 }
 
 TEST_CASE("step statistics sum, take the greatest and the median") {
