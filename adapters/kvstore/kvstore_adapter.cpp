@@ -1,16 +1,18 @@
 #include "adapters/kvstore/kvstore_adapter.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <span>
 #include <stdexcept>
 #include <unordered_set>
 
 #include "adapters/backend.h"
 #include "adapters/kvstore/local_adapter.h"
+#include "adapters/kvstore/torch_values.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
@@ -19,20 +21,8 @@
 namespace dpwa {
 namespace {
 
-// A number of 52 bits, which float64 holds exactly, for a setting and its value: below 0 for a
-// whole number, which can be told, and otherwise a hash.
-double number_of(const std::string& what, const std::string& value) {
-  constexpr std::size_t most_digits = 15;
-  const bool is_number = !value.empty() && value.size() <= most_digits &&
-                         std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
-  if (is_number) return -1 - static_cast<double>(std::stoull(value));
-  return static_cast<double>(kvstore::Key(what + "=" + value).hash() >> 12U);
-}
-
-std::string value_of(double number) {
-  if (!(number < 0)) return "another value";
-  return std::to_string(static_cast<std::uint64_t>(-1 - number));
-}
+// Of the record of the run: the key of a parameter has no parentheses.
+constexpr auto run_key = "(run)";
 
 // Of workers that do not step together: all else may differ.
 bool is_of_data(const std::pair<std::string, std::string>& setting) {
@@ -67,7 +57,20 @@ bool KvstoreAdapter::is_running() const {
 
 void KvstoreAdapter::require_same(const std::string& what, const std::string& value) {
   if (phase_ != Phase::made) throw std::logic_error("require_same() belongs before start()");
-  settings_.emplace_back(what, value);
+  kvstore::SharedSettings& settings = record_.settings;
+  const auto same = std::ranges::find(
+      settings, what, [](const auto& setting) -> const auto& { return setting.first; });
+  if (same == settings.end()) {
+    settings.emplace_back(what, value);
+  } else {
+    same->second += ", " + value;
+  }
+  std::size_t bytes = 0;
+  for (const auto& [name, text] : settings) bytes += name.size() + text.size() + 3;
+  if (bytes > kvstore::max_run_settings_bytes)
+    throw std::length_error("the settings of require_same() have " + std::to_string(bytes) +
+                            " bytes; accepted: at most " +
+                            std::to_string(kvstore::max_run_settings_bytes));
 }
 
 void KvstoreAdapter::start() {
@@ -83,6 +86,7 @@ void KvstoreAdapter::start() {
   phase_ = Phase::running;
   try {
     step_ = session_->join();
+    agree();
     make_weights();
     if (!by_servers()) {
       make_gradients();
@@ -94,7 +98,6 @@ void KvstoreAdapter::start() {
         by_servers() ? take_weights(step_) : take_from_workers(/*has_own=*/false);
     if (pulled.stopped) throw std::runtime_error("node '" + config_.self + "' was told to stop");
     if (pulled.left_out) rejoin();
-    compare_settings();
     buffers_.take();
     begin_at(step_);
     places_restored_ =
@@ -112,12 +115,73 @@ void KvstoreAdapter::start() {
   log(LogLevel::info, "kvstore",
       "takes part from step " + std::to_string(step_) + " on, with " +
           config::joined(session_->client().workers()));
-  tell_status({});
+  tell_status({}, {});
 }
 
 void KvstoreAdapter::restore(const ResumeState& state) {
   clock_ = state.clock;
   restored_ = true;
+}
+
+// Before the keys of the model are made: a worker with another one must not change those of the
+// run, and the others would wait for the keys that it does not push.
+void KvstoreAdapter::agree() {
+  record_.clock = clock_;
+  if (!merged())
+    std::erase_if(record_.settings, [](const auto& each) { return !is_of_data(each); });
+  std::unordered_set<std::size_t> trained(trained_.begin(), trained_.end());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& [name, parameter] = parameters_[i];
+    const kvstore::ValueSpec spec = kvstore::spec_of(parameter, "key '" + name + "'");
+    // The others would wait for the gradients of what is frozen here.
+    const bool frozen = config_.kvstore.type != KvstoreType::dist_async && !trained.contains(i);
+    record_.keys.push_back({name, spec.text() + (frozen ? " frozen" : ""), spec.elements()});
+  }
+  for (const auto& [name, spec] : buffers_.keys())
+    record_.keys.push_back({name, spec.text(), spec.elements()});
+  const std::vector<double> own = encode(record_);
+  const kvclient::Ticket init = session_->client().init(run_key, kvstore::run_record_spec,
+                                                        std::as_bytes(std::span(own)), false);
+  session_->wait_created(init, run_key);
+  const kvstore::RunOfOthers run = read_run();
+  compare(run);
+  clock_at_begin_ = run.clock;
+}
+
+kvstore::RunOfOthers KvstoreAdapter::read_run() {
+  while (true) {
+    kvstore::ExchangeReport report;
+    const kvclient::Outcome outcome =
+        answer_to(session_->client().pull(run_key, 0), "the settings of the run", report);
+    if (report.stopped) throw std::runtime_error("node '" + config_.self + "' was told to stop");
+    if (report.left_out) {
+      session_->join();
+      continue;
+    }
+    std::vector<double> values(kvstore::run_record_elements);
+    const kvstore::SharedBytes& bytes = outcome.values.at(0);
+    if (bytes->size() != values.size() * sizeof(double))
+      throw std::logic_error("a record of the run of another size");
+    std::memcpy(values.data(), bytes->data(), bytes->size());
+    return kvstore::decode_run(values);
+  }
+}
+
+void KvstoreAdapter::compare(const kvstore::RunOfOthers& run) const {
+  for (const auto& [name, own, theirs] : kvstore::other_settings(record_, run)) {
+    const std::string words =
+        "node '" + config_.self + "' has " + name + " " + own + ", and the run " + theirs;
+    if (!merged()) {
+      log(LogLevel::warn, "kvstore", words + ": its model is trained on both");
+      continue;
+    }
+    throw std::runtime_error(words +
+                             "; accepted: the same on all nodes, and as before where the servers "
+                             "go on from a snapshot");
+  }
+  if (const auto other = other_model(record_, run))
+    throw std::runtime_error("node '" + config_.self + "' has " + *other +
+                             "; accepted: the same keys, shapes and types on all nodes");
 }
 
 void KvstoreAdapter::make_weights() {
@@ -131,14 +195,6 @@ void KvstoreAdapter::make_weights() {
   }
   buffers_.add_to(*weights_);
   for (const at::Tensor& value : buffers_.outs()) outs_.push_back(value);
-  if (!merged()) std::erase_if(settings_, [](const auto& each) { return !is_of_data(each); });
-  std::vector<double> numbers = {clock_};
-  for (const auto& [what, value] : settings_) numbers.push_back(number_of(what, value));
-  own_run_ = at::empty({static_cast<std::int64_t>(numbers.size())}, at::kDouble);
-  std::ranges::copy(numbers, own_run_.mutable_data_ptr<double>());
-  run_ = own_run_.clone();
-  weights_->add("(run)", own_run_, /*compresses=*/false);
-  outs_.push_back(run_);
   weights_->wait_created();
 }
 
@@ -150,24 +206,6 @@ void KvstoreAdapter::make_gradients() {
                     at::zeros_like(trained_parameters_[i]), /*compresses=*/true);
   }
   gradients_->wait_created();
-}
-
-void KvstoreAdapter::compare_settings() const {
-  const double* own = own_run_.const_data_ptr<double>();
-  const double* theirs = run_.const_data_ptr<double>();
-  for (std::size_t i = 0; i < settings_.size(); ++i) {
-    if (own[i + 1] == theirs[i + 1]) continue;
-    const auto& [what, value] = settings_[i];
-    const std::string words = "node '" + config_.self + "' has " + what + " " + value +
-                              ", and the run " + value_of(theirs[i + 1]);
-    if (!merged()) {
-      log(LogLevel::warn, "kvstore", words + ": its model is trained on both");
-      continue;
-    }
-    throw std::runtime_error(words +
-                             "; accepted: the same on all nodes, and as before where the servers "
-                             "go on from a snapshot");
-  }
 }
 
 // Those with all pushes of steps below `clock`.
@@ -183,9 +221,9 @@ kvstore::ExchangeReport KvstoreAdapter::take_weights(std::uint64_t clock) {
 // The weights are those of this step.
 void KvstoreAdapter::begin_at(std::uint64_t step) {
   step_ = step;
-  clock_ = *run_.const_data_ptr<double>() + static_cast<double>(step);
+  clock_ = clock_at_begin_ + static_cast<double>(step);
   session_->client().at(step_, /*waiting=*/false);
-  bytes_before_ = session_->client().bytes_pushed();
+  traffic_before_ = session_->client().traffic();
   update_place();
 }
 
@@ -227,25 +265,34 @@ void KvstoreAdapter::note_participants() {
 }
 
 // From now on the others do not wait for this worker. The final weights are pulled once all are
-// done, so they include the last pushes of the others.
-bool KvstoreAdapter::take_final_weights() {
+// done, so they include the last pushes of the others. Throws std::runtime_error with the reason
+// when they cannot be had.
+void KvstoreAdapter::take_final_weights() {
   session_->leave();
+  session_->give_up_without_servers();
+  const auto fail = [this] {
+    const std::string problems = session_->problems();
+    throw std::runtime_error(problems.empty() ? "told to stop, or left out" : problems);
+  };
   const bool all_have_left = session_->wait_until_all_have_left();
   note_participants();
-  if (!all_have_left) return false;
+  if (!all_have_left) fail();
   // A worker that returns is ahead of this one, which has made no step for a while: without this
   // the servers would take it for one that hangs.
   session_->client().at(step_, /*waiting=*/true);
-  try {
-    session_->join();
-  } catch (const std::runtime_error& error) {
-    log(LogLevel::warn, "kvstore", error.what());
-    return false;
-  }
+  session_->join();
   weights_->pull_all();
-  if (!weights_->finish(outs_).complete()) return false;
+  if (!weights_->finish(outs_).complete()) fail();
   buffers_.take();
-  return true;
+}
+
+void KvstoreAdapter::lose_final_model(const std::string& why) {
+  finished_ = {};
+  finished_.lost_final_model = true;
+  finished_.enough = config_.gossip.min_nodes <= 1;
+  log(LogLevel::error, "kvstore",
+      "the servers do not give the final model of all workers (" + why +
+          "): the model of this node is that of its last step");
 }
 
 FinishReport KvstoreAdapter::finish() {
@@ -255,11 +302,14 @@ FinishReport KvstoreAdapter::finish() {
   }
   update_place();
   note_participants();
-  if (by_servers() && seen_.size() > 1 && !take_final_weights())
-    log(LogLevel::warn, "kvstore", "the final model is that of this node's last step");
-  const std::size_t count = finished_.participants;
-  log(LogLevel::info, "kvstore",
-      "final model of " + std::to_string(count) + (count == 1 ? " worker" : " workers"));
+  try {
+    if (by_servers() && seen_.size() > 1) take_final_weights();
+    const std::size_t count = finished_.participants;
+    log(LogLevel::info, "kvstore",
+        "final model of " + std::to_string(count) + (count == 1 ? " worker" : " workers"));
+  } catch (const std::runtime_error& refused) {
+    lose_final_model(refused.what());
+  }
   leave();
   return finished_;
 }

@@ -18,6 +18,7 @@
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvstore/handover.h"
+#include "dpwa/kvstore/run_record.h"
 #include "dpwa/node/node.h"
 
 namespace dpwa {
@@ -44,6 +45,8 @@ class KvstoreAdapter : public Adapter {
 
   void start() override;
   Place place() const override { return place_; }
+  // In addition to Adapter::require_same: throws std::length_error beyond
+  // kvstore::max_run_settings_bytes.
   void require_same(const std::string& what, const std::string& value) override;
   void average_gradients() override;
   Accumulation accumulate() override;
@@ -68,13 +71,16 @@ class KvstoreAdapter : public Adapter {
   bool is_running() const;  // throws std::logic_error before start()
   bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
+  void agree();
+  kvstore::RunOfOthers read_run();
+  void compare(const kvstore::RunOfOthers& run) const;
   void make_weights();
   void make_gradients();
-  void compare_settings() const;
   void begin_at(std::uint64_t step);
   void update_place();
   kvstore::ExchangeReport take_weights(std::uint64_t clock);
-  bool take_final_weights();
+  void take_final_weights();
+  void lose_final_model(const std::string& why);
   void note_participants();
 
   // The state of the optimizer, for others (kvstore_states.cpp).
@@ -107,7 +113,7 @@ class KvstoreAdapter : public Adapter {
   void settle(const kvstore::ExchangeReport& exchanged);
   void rejoin();
   StepReport end_step(const torch::Tensor& loss);
-  void tell_status(const torch::Tensor& loss);
+  void tell_status(const StepReport& report, const torch::Tensor& loss);
   void hold_back();
   std::vector<at::Tensor> gradient_outs();
 
@@ -117,14 +123,12 @@ class KvstoreAdapter : public Adapter {
   std::vector<std::size_t> trained_;                            // of parameters_: by index of hooks
   std::vector<at::Tensor> trained_parameters_;
   kvstore::SharedBuffers buffers_;
-  std::vector<std::pair<std::string, std::string>> settings_;  // the same on all workers
+  kvstore::RunRecord record_;  // what has to be the same on all workers
   std::unique_ptr<Node> node_;
-  std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers, run_
+  std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers
   std::unique_ptr<kvstore::StepExchange> gradients_;  // null: not needed so far
   std::vector<at::Tensor> outs_;                      // of weights_
-  at::Tensor run_;      // float64: the clock at step 0, then a hash of each setting
-  at::Tensor own_run_;  // the values of this worker
-  std::unique_ptr<kvstore::WorkerSession> session_;  // destroyed before the tensors that it reads
+  std::unique_ptr<kvstore::WorkerSession> session_;   // destroyed before the tensors that it reads
   std::unique_ptr<BackwardHooks> hooks_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
@@ -132,7 +136,8 @@ class KvstoreAdapter : public Adapter {
   kvstore::MemberId self_;
   Place place_;
   double clock_ = 0;
-  std::uint64_t step_ = 0;  // the step by the count of the servers
+  double clock_at_begin_ = 0;  // of the run, at its step 0
+  std::uint64_t step_ = 0;     // the step by the count of the servers
   double samples_ = 1;
   std::set<std::string> seen_;                    // all workers whose updates are in the weights
   torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
@@ -155,8 +160,10 @@ class KvstoreAdapter : public Adapter {
   bool in_halves_ = false;
   std::vector<at::Tensor> before_;  // in halves: the trained parameters before the optimizer's step
   StepReport report_;
-  std::uint64_t bytes_before_ = 0;
+  kvclient::ValueTraffic traffic_before_;
 
+  // Of all steps.
+  kvclient::ValueTraffic moved_;
   std::uint64_t late_ = 0;
   std::uint64_t not_finite_ = 0;
   bool warned_of_change_ = false;

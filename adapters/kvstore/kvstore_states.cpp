@@ -176,7 +176,7 @@ bool KvstoreAdapter::take_given(const HandoverNote& note, ExchangeReport& report
 ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
   const TimePoint began = Steady::now();
   ExchangeReport report;
-  kvstore::Newcomer newcomer{self_, 0, has_own, false};
+  kvstore::Newcomer newcomer{self_, 0, has_own, false, {}};
   const auto fail = [&](const std::string& why) {
     throw std::runtime_error("node '" + config_.self + "' comes to a run at step " +
                              std::to_string(newcomer.next_step) + ", and " + why);
@@ -191,6 +191,7 @@ ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
       step_ = 0;
       return report;
     }
+    newcomer.hear(note);
     const HandoverMove move = next_move(newcomer, session_->client().members(), note);
     switch (move.kind) {
       case HandoverMove::Kind::take:
@@ -215,6 +216,9 @@ ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
         fail(
             "the worker that has its weights cannot give them (its log says why); accepted: "
             "update: server");
+        break;
+      case HandoverMove::Kind::decline:
+        write_note({HandoverNote::Kind::lacks, newcomer.next_step, self_.incarnation}, report);
         break;
       case HandoverMove::Kind::wait:
         break;

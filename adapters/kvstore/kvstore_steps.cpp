@@ -295,7 +295,11 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   const bool ran = phase_ == Phase::running;
   if (ran && exchanged_) {
     buffers_.take();
-    report.bytes = session_->client().bytes_pushed() - bytes_before_;
+    const kvclient::ValueTraffic traffic = session_->client().traffic();
+    report.bytes = traffic.received - traffic_before_.received;
+    report.sent = traffic.sent - traffic_before_.sent;
+    moved_.received += report.bytes;
+    moved_.sent += report.sent;
     begin_at(dropped_ ? step_ : step_ + 1);
   }
   if (report.outcome == Outcome::late && late_++ % 100 == 0) {
@@ -317,16 +321,28 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   report.clock = clock_;
   terms_.reset();
   sent_ = averaged_ = exchanged_ = dropped_ = in_halves_ = false;
-  if (ran) tell_status(loss);
+  if (ran) tell_status(report, loss);
   return report;
 }
 
-void KvstoreAdapter::tell_status(const torch::Tensor& loss) {
+void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& loss) {
   const TimePoint now = Steady::now();
   if (now - told_ < between_status_notes || phase_ != Phase::running) return;
   told_ = now;
   StatusNotes& notes = node_->local().notes;
   notes.set("clock", nlohmann::json(clock_).dump());
+  const bool has_stepped = report.clock > 0;
+  notes.set("kvstore",
+            nlohmann::json{{"rank", place_.rank},
+                           {"size", place_.size},
+                           {"outcome", has_stepped ? nlohmann::json(to_string(report.outcome))
+                                                   : nlohmann::json(nullptr)},
+                           {"waited_ms", static_cast<double>(report.waited.count()) / 1e6},
+                           {"bytes_received", moved_.received},
+                           {"bytes_sent", moved_.sent},
+                           {"late", late_},
+                           {"not_finite", not_finite_}}
+                .dump());
   if (loss.defined() && loss.numel() == 1 && loss.is_cpu()) {
     const double value = loss.item<double>();
     if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());

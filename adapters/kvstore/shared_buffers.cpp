@@ -35,11 +35,27 @@ SharedBuffers::SharedBuffers(const torch::nn::Module& model) {
   }
 }
 
+std::string SharedBuffers::name_of_key(const Group& group) {
+  const std::string type(name_of(*to_dtype(group.members.front().scalar_type())));
+  return "(buffers " + type + ")";
+}
+
+std::vector<std::pair<std::string, ValueSpec>> SharedBuffers::keys() const {
+  std::vector<std::pair<std::string, ValueSpec>> keys;
+  for (const Group& group : groups_) {
+    std::uint64_t elements = 0;
+    for (const at::Tensor& member : group.members)
+      elements += static_cast<std::uint64_t>(member.numel());
+    const DType type = *to_dtype(group.members.front().scalar_type());
+    keys.emplace_back(name_of_key(group), ValueSpec{type, {elements}});
+  }
+  return keys;
+}
+
 void SharedBuffers::add_to(StepExchange& exchange) {
   for (Group& group : groups_) {
     group.value = flattened(group.members);
-    const std::string type(name_of(*to_dtype(group.value.scalar_type())));
-    group.key = exchange.add("(buffers " + type + ")", group.value, /*compresses=*/false);
+    group.key = exchange.add(name_of_key(group), group.value, /*compresses=*/false);
   }
 }
 

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "adapters/kvstore/step_exchange.h"
+#include "dpwa/kvstore/values.h"
 
 namespace dpwa::kvstore {
 
@@ -20,6 +22,8 @@ class SharedBuffers {
  public:
   explicit SharedBuffers(const torch::nn::Module& model);
 
+  // Those that add_to() makes.
+  std::vector<std::pair<std::string, ValueSpec>> keys() const;
   void add_to(StepExchange& exchange);
   // What StepExchange::finish() writes for the keys of these buffers.
   std::vector<at::Tensor> outs() const;
@@ -34,6 +38,8 @@ class SharedBuffers {
     at::Tensor value;  // in host memory, flat; the value on the servers
     std::size_t key = 0;
   };
+  static std::string name_of_key(const Group& group);
+
   std::vector<Group> groups_;
 };
 

@@ -55,6 +55,16 @@ void WorkerSession::check_refusal() const {
     throw std::runtime_error("node '" + self_ + "' is not taken in: " + refusal->problem);
 }
 
+void WorkerSession::give_up_without_servers() {
+  answered_ = Steady::now();
+}
+
+bool WorkerSession::servers_are_gone(TimePoint now) {
+  if (!answered_) return false;
+  if (client_.problems().size() < servers_) answered_ = now;
+  return now - *answered_ >= start_wait_;
+}
+
 bool WorkerSession::look_up(TimePoint began, const std::string& what) {
   const TimePoint now = Steady::now();
   check_refusal();
@@ -62,6 +72,7 @@ bool WorkerSession::look_up(TimePoint began, const std::string& what) {
     if (!stopping_) stopping_ = now;
     if (now - *stopping_ >= grace) return true;
   }
+  if (servers_are_gone(now)) return true;
   if (now - std::max(began, told_) < between_words) return false;
   told_ = now;
   std::string reason = problems();
@@ -85,7 +96,7 @@ std::uint64_t WorkerSession::join() {
     const bool stopped = look_up(began, "the servers to take this worker in");
     if (!stopped && now < until) continue;
     std::string reason = problems();
-    if (stopped) {
+    if (stopped && stop_signal::received() != 0) {
       reason = "it was told to stop";
     } else if (reason.empty()) {
       reason =
@@ -156,13 +167,8 @@ void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key
 
 bool WorkerSession::wait_until_all_have_left() {
   const TimePoint began = Steady::now();
-  TimePoint answered = began;
   while (!client_.workers().empty()) {
-    const TimePoint now = Steady::now();
-    if (client_.problems().size() < servers_) answered = now;
-    if (look_up(began, "the other workers to finish") || now - answered >= start_wait_)
-      return false;
-    std::this_thread::sleep_for(look_every / 10);
+    if (!pause(began, "the other workers to finish")) return false;
   }
   return true;
 }

@@ -42,15 +42,19 @@ class WorkerSession {
   // Of an init. Throws std::runtime_error that names the key when a server refuses it, or nobody
   // has made it within kvstore.start_wait_ms. Joins again when this worker is left out meanwhile.
   void wait_created(kvclient::Ticket ticket, const std::string& key);
-  // Waits until no worker takes part; this one has left. False when the process was told to stop,
-  // or when no server has answered for kvstore.start_wait_ms.
+  // At the end: from now on every wait also ends, as if the process was told to stop, when no
+  // server has answered for kvstore.start_wait_ms.
+  void give_up_without_servers();
+  // Waits until no worker takes part; this one has left. False when the wait has ended before.
   bool wait_until_all_have_left();
+  // What is known of the servers that do not answer, for a line; empty: all do.
+  std::string problems() const;
 
  private:
   // Logs from time to time that it waits. Returns true when the process was told to stop and
   // answers under way have had time to arrive.
   bool look_up(TimePoint began, const std::string& what);
-  std::string problems() const;
+  bool servers_are_gone(TimePoint now);
   // Throws std::runtime_error when servers refuse this worker for good.
   void check_refusal() const;
   void look();
@@ -65,6 +69,7 @@ class WorkerSession {
   TimePoint told_{};
   std::uint64_t first_step_ = 0;
   std::optional<TimePoint> stopping_;
+  std::optional<TimePoint> answered_;  // a server, the last time; set by give_up_without_servers()
   std::function<void()> on_look_;
   bool looking_ = false;
 };

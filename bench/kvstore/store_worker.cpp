@@ -98,7 +98,7 @@ class StoreWorker : public Worker {
   }
 
   void pull_once(Window& window) override {
-    const std::uint64_t pushed = client_.bytes_pushed();
+    const std::uint64_t pushed = client_.traffic().sent;
     const auto begun = SteadyClock::now();
     std::vector<kvclient::Ticket> tickets;
     const bool apart = keys_.size() > 1;
@@ -123,7 +123,7 @@ class StoreWorker : public Worker {
     const auto end = SteadyClock::now();
     ++window.pulls;
     // What was pushed as it travels, and what came back.
-    window.bytes += client_.bytes_pushed() - pushed + parameters_.bytes().size();
+    window.bytes += client_.traffic().sent - pushed + parameters_.bytes().size();
     window.latency_us.push_back(std::chrono::duration<double, std::micro>(end - begun).count());
   }
 

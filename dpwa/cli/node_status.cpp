@@ -81,6 +81,12 @@ std::uint64_t count_in(const Json& document, const char* key) {
   return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
+// Null: there is none.
+const Json* object_in(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_object() ? &*found : nullptr;
+}
+
 // Problems of a node, in words; empty for a healthy node.
 std::string notes(const Json& document) {
   const auto found = document.find("firewall");
@@ -95,6 +101,10 @@ std::string notes(const Json& document) {
   note(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
   note(count_in(firewall, "quarantined_peers"), "quarantined");
   note(count_in(document, "ledger_passed_over"), "passed over");
+  if (const Json* store = object_in(document, "kvstore")) {
+    note(count_in(*store, "late"), "late");
+    note(count_in(*store, "not_finite"), "not finite");
+  }
   const auto collective = document.find("collective");
   const bool waits =
       collective != document.end() && collective->is_object() && collective->contains("waits") &&
@@ -125,8 +135,7 @@ void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
 
 // The group in which a node averages gradients, as its status states it; null: none.
 const Json* group_of(const NodeStatus& node) {
-  const auto found = node.document.find("collective");
-  return found != node.document.end() && found->is_object() ? &*found : nullptr;
+  return object_in(node.document, "collective");
 }
 
 // "1 of 4"; "apart" while it trains without a group, "-" before there is one.
@@ -155,6 +164,30 @@ void print_group_table(const std::vector<NodeStatus>& nodes, std::ostream& out) 
                megabytes(status, "gradient_bytes"), notes(status)});
   }
   table.print(out);
+}
+
+// Of workers of the parameter server.
+void print_worker_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+  TextTable table({"node", "address", "state", "clock", "loss", "rank", "last step", "waited ms",
+                   "MB in", "MB out", "notes"});
+  for (const NodeStatus& node : nodes) {
+    if (const std::string absence = absence_of(node); !absence.empty()) {
+      table.add({node.name, node.address, absence});
+      continue;
+    }
+    const Json& status = node.document;
+    const Json* const found = object_in(status, "kvstore");
+    const Json store = found != nullptr ? *found : Json(Json::object());
+    table.add({node.name, node.address, field_text(status, "state"), field_text(status, "clock", 0),
+               field_text(status, "loss", 4), rank_text(store), field_text(store, "outcome"),
+               field_text(store, "waited_ms", 1), megabytes(store, "bytes_received"),
+               megabytes(store, "bytes_sent"), notes(status)});
+  }
+  table.print(out);
+}
+
+bool is_of_store(const NodeStatus& node) {
+  return raw_text(node.document, "backend") == "kvstore";
 }
 
 void print_pull_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
@@ -256,6 +289,8 @@ void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out)
       std::ranges::any_of(nodes, [](const NodeStatus& node) { return group_of(node) != nullptr; });
   if (steps_together) {
     print_group_table(nodes, out);
+  } else if (std::ranges::any_of(nodes, is_of_store)) {
+    print_worker_table(nodes, out);
   } else {
     print_pull_table(nodes, out);
   }

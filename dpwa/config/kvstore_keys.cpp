@@ -43,6 +43,16 @@ Key servers_key() {
   return key;
 }
 
+Format<KvstoreType> store_type() {
+  Format<KvstoreType> format = choice(kvstore_type_words);
+  format.read = [read = format.read](const Field& field) {
+    for (const Word<KvstoreType>& alias : kvstore_type_aliases)
+      if (field.is_scalar() && field.text() == alias.name) return alias.value;
+    return read(field);
+  };
+  return format;
+}
+
 // The threshold of 2bit: 0 in CompressionOptions means automatic.
 Format<double> threshold() {
   constexpr auto word = "auto";
@@ -131,13 +141,15 @@ KeySection kvstore_keys() {
                 "back."},
       .keys =
           {
-              in.key("type", &KvstoreConfig::type, choice(kvstore_type_words),
+              in.key("type", &KvstoreConfig::type, store_type(),
                      "dist_sync | dist_async | dist_ssp, or a type for one process",
                      {.reference =
                           "`dist_sync`: a step is one update, made of one push of every live "
                           "worker; `dist_async`: each push is an update; `dist_ssp`: the same "
                           "with bounded `staleness`. The `local_*` types are for the devices of "
-                          "one process ([KVSTORE.md](KVSTORE.md))"}),
+                          "one process ([KVSTORE.md](KVSTORE.md)). MXNet's names are accepted: "
+                          "`local` for `local_update_cpu`, `device` for `local_allreduce_device`, "
+                          "`dist_sync_device` and `dist_device_sync` for `dist_sync`"}),
               in.key("staleness", &KvstoreConfig::staleness, steps,
                      "dist_ssp: steps that a worker may be ahead of the slowest one",
                      {.reference = "for `dist_ssp`: the number of steps that a worker may be ahead "

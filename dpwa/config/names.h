@@ -44,6 +44,12 @@ inline constexpr Word<KvstoreType> kvstore_type_words[] = {
     {"local_update_cpu", KvstoreType::local_update_cpu},
     {"local_allreduce_cpu", KvstoreType::local_allreduce_cpu},
     {"local_allreduce_device", KvstoreType::local_allreduce_device}};
+// MXNet's names, which are read and never printed.
+inline constexpr Word<KvstoreType> kvstore_type_aliases[] = {
+    {"local", KvstoreType::local_update_cpu},
+    {"device", KvstoreType::local_allreduce_device},
+    {"dist_sync_device", KvstoreType::dist_sync},
+    {"dist_device_sync", KvstoreType::dist_sync}};
 inline constexpr Word<KvstoreUpdate> kvstore_update_words[] = {{"server", KvstoreUpdate::server},
                                                                {"worker", KvstoreUpdate::worker}};
 inline constexpr Word<kvstore::Compression> kvstore_compression_words[] = {

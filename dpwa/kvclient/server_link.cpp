@@ -41,6 +41,12 @@ bool is_request(const kvstore::Message& message) {
          std::holds_alternative<kvstore::StateMessage>(message);
 }
 
+// Of the values that a push carries, wherever they are.
+std::size_t pushed_bytes(const kvstore::Message& message) {
+  const auto* push = std::get_if<kvstore::Push>(&message);
+  return push == nullptr ? 0 : push->content().size();
+}
+
 bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std::uint64_t step) {
   const auto* push = std::get_if<kvstore::Push>(&message);
   return push != nullptr && push->step <= step && push->slice == slice;
@@ -189,7 +195,8 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       failed(frame.error());
       co_return;
     }
-    const bool landed = !landing_.empty();
+    const std::size_t landed_bytes = landing_.size();
+    const bool landed = landed_bytes != 0;
     auto message = !landed
                        ? wire::decode_kv(frame->header.type, frame->body, std::move(frame->payload))
                        : wire::decode_landed(frame->body, landing_);
@@ -199,12 +206,16 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       co_return;
     }
     if (auto* answer = std::get_if<kvstore::Answer>(&*message)) {
+      std::uint64_t answer_bytes = landed_bytes;
+      if (answer->values) answer_bytes += answer->values->size();
+      if (answer->place) answer_bytes += answer->place->bytes;
       std::string why = wrong_length(*answer, landed);
       if (why.empty() && answer->place) why = take_values(*answer);
       if (!why.empty()) {
         failed({net::Failure::Kind::protocol, std::move(why)});
         co_return;
       }
+      traffic_.received += answer_bytes;
     }
     events_.arrived(server, frame->header.request_id, std::move(*message));
   }
@@ -336,7 +347,11 @@ asio::awaitable<bool> ServerLink::write_one(net::Stream& stream) {
   for (const auto& part : frame.payload) buffers.push_back(asio::buffer(part.data(), part.size()));
   const net::Deadline end(stream.get_executor(), began_ + write_limit, [&] { stream.close(); });
   const std::span<const asio::const_buffer> all(buffers);
+  // Before the write, because the answer may be handled before its end is.
+  const std::size_t values = pushed_bytes(under_way_->message);
+  traffic_.sent += values;
   const auto broken = co_await stream.write_all(all);
+  if (broken) traffic_.sent -= values;
   co_return !broken;
 }
 

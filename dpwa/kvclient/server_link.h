@@ -39,6 +39,14 @@ class LinkEvents {
   ~LinkEvents() = default;
 };
 
+// Bytes of values that have travelled since the start: of pushes, compressed ones as they are, and
+// of answers. What was sent again counts again. What another process of this host reads in memory
+// counts as over TCP.
+struct ValueTraffic {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
 // The connection of a worker to one server of the store. Dials until the server answers, and again
 // after each failure, with back-off. Messages leave in the order of send(), but short ones without
 // a slice first. For a server that does not answer only requests are kept, each once; the engine
@@ -66,6 +74,7 @@ class ServerLink {
   // Whether the server reads pushes from shared memory.
   bool uses_memory() const { return exchange_ != nullptr; }
   const std::string& name() const { return server_.name; }
+  const ValueTraffic& traffic() const { return traffic_; }
   // The problem of the last attempt; empty when connected.
   const std::string& problem() const { return problem_; }
   // Whether the server has turned this process away in its last answer, or is another one than the
@@ -115,6 +124,7 @@ class ServerLink {
   bool connected_ = false;
   bool writing_ = false;
   bool stopped_ = false;
+  ValueTraffic traffic_;
   Duration back_off_;
   std::minstd_rand random_;
   std::string problem_ = "not reached yet";

@@ -230,10 +230,7 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
                             std::move(targets));
         }
         if (out_) return left_out();
-        for (kvstore::Push& push : pushes) {
-          pushed_ += push.content().size();
-          engine_.push(std::move(push), priority);
-        }
+        for (kvstore::Push& push : pushes) engine_.push(std::move(push), priority);
       });
   return ticket;
 }
@@ -333,9 +330,9 @@ std::vector<std::string> StoreClient::problems() const {
   return problems_;
 }
 
-std::uint64_t StoreClient::bytes_pushed() const {
+ValueTraffic StoreClient::traffic() const {
   const MutexLock lock(mutex_);
-  return bytes_pushed_;
+  return traffic_;
 }
 
 }  // namespace dpwa::kvclient

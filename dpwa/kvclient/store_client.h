@@ -144,7 +144,8 @@ class StoreClient : private LinkEvents {
   // As Epoch::left.
   std::vector<std::string> left() const;
   std::vector<std::string> problems() const;  // "server 's1': connection refused" and so on
-  std::uint64_t bytes_pushed() const;
+  // To and from all servers.
+  ValueTraffic traffic() const;
 
  private:
   struct Held {
@@ -198,7 +199,6 @@ class StoreClient : private LinkEvents {
   bool out_ = false;  // left out, without a join() since
   bool stopped_ = false;
   std::uint64_t told_epoch_ = 0;
-  std::uint64_t pushed_ = 0;
 
   mutable Mutex mutex_;
   Condition changed_;
@@ -212,7 +212,7 @@ class StoreClient : private LinkEvents {
   std::vector<std::string> left_ DPWA_GUARDED_BY(mutex_);
   std::optional<Refusal> refusal_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> gone_since_ DPWA_GUARDED_BY(mutex_);
-  std::uint64_t bytes_pushed_ DPWA_GUARDED_BY(mutex_) = 0;
+  ValueTraffic traffic_ DPWA_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpwa::kvclient

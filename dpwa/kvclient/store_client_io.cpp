@@ -139,7 +139,11 @@ void StoreClient::pump() {
   const MutexLock lock(mutex_);
   for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
   uses_memory_ = std::ranges::any_of(links_, [](const auto& link) { return link->uses_memory(); });
-  bytes_pushed_ = pushed_;
+  traffic_ = {};
+  for (const auto& link : links_) {
+    traffic_.sent += link->traffic().sent;
+    traffic_.received += link->traffic().received;
+  }
   changed_.notify_all();
 }
 

@@ -32,9 +32,16 @@ std::optional<HandoverNote> decode_note(std::span<const double, note_elements> v
   const auto kind = whole(values[0]);
   const auto step = whole(values[1]);
   const auto giver = whole(values[2]);
-  if (!kind || *kind > static_cast<std::uint64_t>(HandoverNote::Kind::refused) || !step || !giver)
+  if (!kind || *kind > static_cast<std::uint64_t>(HandoverNote::Kind::lacks) || !step || !giver)
     return std::nullopt;
   return HandoverNote{static_cast<HandoverNote::Kind>(*kind), *step, *giver};
+}
+
+void Newcomer::hear(const HandoverNote& note) {
+  if (note.kind == HandoverNote::Kind::lacks && note.giver != self.incarnation)
+    without.insert(note.giver);
+  // Others may have taken these.
+  if (note.kind == HandoverNote::Kind::given) without.clear();
 }
 
 HandoverMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>& workers,
@@ -44,10 +51,14 @@ HandoverMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>&
   // Nobody has pushed the step after `next_step`, so the mean of the step before it is still there.
   if (note.kind == Note::given && note.step + 1 >= newcomer.next_step) return {Move::take, 0};
 
+  const bool asked_itself = note.kind == Note::wanted && note.giver == newcomer.self.incarnation;
+  if (asked_itself && !newcomer.has_own) return {Move::decline, 0};
+
   const WorkerEntry* oldest = nullptr;  // of all
   const WorkerEntry* giver = nullptr;   // the oldest of the others
   bool takes_part = false;              // the one that the note names
   for (const WorkerEntry& worker : workers) {
+    if (newcomer.without.contains(worker.id.incarnation)) continue;
     if (oldest == nullptr || older(worker, *oldest)) oldest = &worker;
     if (worker.id == newcomer.self) continue;
     if (giver == nullptr || older(worker, *giver)) giver = &worker;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct HandoverNote {
     writing = 2,  // `giver` places them: what the servers have is a mixture
     given = 3,    // the servers have those that step `step` begins with
     refused = 4,  // `giver` cannot give: the adapter does not know its optimizer
+    lacks = 5,    // `giver` was asked, and has no weights itself: it has come, too
   };
   Kind kind = Kind::none;
   std::uint64_t step = 0;
@@ -46,6 +48,7 @@ struct HandoverMove {
     keep,     // its own weights: no worker has newer ones
     nobody,   // has any weights
     refused,  // the giver does not give
+    decline,  // this worker is asked, and has no weights either
   };
   Kind kind = Kind::wait;
   std::uint64_t giver = 0;  // its incarnation
@@ -57,6 +60,10 @@ struct Newcomer {
   std::uint64_t next_step = 0;  // the first step that waits for it; above 0
   bool has_own = false;         // it was left out, and has weights of an earlier step
   bool asked = false;           // it has asked before
+  // Incarnations of workers that have said that they have no weights either.
+  std::set<std::uint64_t> without{};
+
+  void hear(const HandoverNote& note);
 };
 // Pure. `workers` take part, the newcomer among them.
 HandoverMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>& workers,

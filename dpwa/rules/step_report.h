@@ -64,6 +64,7 @@ struct StepReport {
   double staleness = 0;  // own clock - peer clock at the blend; negative when the peer is ahead
   // Received for this outcome; of averaged gradients: their size as they travel, once.
   std::uint64_t bytes = 0;
+  std::uint64_t sent = 0;             // bytes pushed to servers, as they travelled
   std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
   double clock = 0;                   // own clock after the step
   unsigned participants = 1;   // nodes whose gradients the step averaged; 1 without an average
@@ -83,6 +84,9 @@ struct FinishReport {
   std::size_t participants = 1;    // models in it, the own one included
   double distance_to_average = 0;  // ||x_own - average|| before it was taken; NaN = not known
   bool enough = true;              // false: fewer participants than the configuration asks for
+  // With backend kvstore: the servers did not give the final model of all workers. The own model is
+  // that of the last step, and `averaged` is false.
+  bool lost_final_model = false;
 };
 
 }  // namespace dpwa

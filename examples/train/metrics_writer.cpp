@@ -61,6 +61,7 @@ void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double
   number(", \"waited_ms\": ", static_cast<double>(report.waited.count()) / 1e6);
   number(", \"step_ms\": ", std::round(step_ms * 1e4) / 1e4);
   whole(", \"bytes\": ", report.bytes);
+  if (report.sent > 0) whole(", \"sent\": ", report.sent);
   if (report.outcome == Outcome::mixed) {
     text(", \"transport\": ", report.same_host ? "same_host" : "tcp");
   }

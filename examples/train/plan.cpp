@@ -146,7 +146,8 @@ std::string data_words(const TrainOptions& options, const Config& config,
 std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
                                         const RunPosition& position, const std::string& what) {
   const RunLength length = run_length(options, identity);
-  if (position.step < length.steps && position.cursor.value_or(position.samples) < length.samples)
+  if (position.step < length.steps &&
+      position.cursor.value_or(position.of_stream()) < length.samples)
     return std::nullopt;
   const std::string at = std::to_string(position.step);
   if (options.steps != 0)

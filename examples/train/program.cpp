@@ -81,7 +81,8 @@ class Program {
   std::optional<Evaluation> evaluate_own();
   SampleProgress progress(const char* what);
   void reestimate();
-  bool leave(RunResult& result);  // false: the final average was over too few nodes
+  // False: the final average was over too few nodes, or there is no final model.
+  bool leave(RunResult& result);
 
   TrainOptions options_;
   LaunchedConfig cluster_;
@@ -268,6 +269,7 @@ bool Program::leave(RunResult& result) {
     return true;
   }
   const FinishReport finished = adapter_->finish();
+  result.lost_final_model = finished.lost_final_model;
   const bool measures = options_.reestimate_batch_norm && has_batch_norm(*model_);
   if (measures && !finished.averaged)
     log(LogLevel::warn, "train",
@@ -282,7 +284,7 @@ bool Program::leave(RunResult& result) {
         "too few nodes at the end: " + std::to_string(finished.participants) + ", where " +
             std::to_string(config_.gossip.min_nodes) +
             " are required (gossip.min_nodes or --min-nodes)");
-  return finished.enough;
+  return finished.enough && !finished.lost_final_model;
 }
 
 // When all nodes step together, a node that is behind continues at the position of the others.

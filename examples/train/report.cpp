@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -15,12 +17,19 @@ namespace dpwa::train {
 
 Report::Report(const TrainOptions& options, const std::string& node, bool resumed,
                std::uint64_t steps)
-    : quiet_(options.quiet), progress_(std::make_unique<ProgressLine>(node, steps, options.quiet)) {
+    : steps_(steps),
+      quiet_(options.quiet),
+      progress_(std::make_unique<ProgressLine>(node, steps, options.quiet)) {
   if (options.run_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(options.run_dir, error);
   if (error) throw UsageError("--run-dir: " + options.run_dir.string() + ": " + error.message());
   result_file_ = options.run_dir / (node + ".result.json");
+  if (std::filesystem::is_regular_file(result_file_, error)) {
+    std::ostringstream text;
+    text << std::ifstream(result_file_).rdbuf();
+    earlier_ = text.str();
+  }
   metrics_ = std::make_unique<MetricsWriter>(options.run_dir / (node + ".metrics.jsonl"), resumed);
 }
 
@@ -30,8 +39,9 @@ void Report::own_model(const RunResult& result) {
                          result.own->loss);
 }
 
-void Report::write(const RunResult& result) const {
-  if (!result_file_.empty()) write_file_atomically(result_file_, {to_json(result)});
+void Report::write(const RunResult& result) {
+  if (result_file_.empty() || is_kept(earlier_, result, steps_)) return;
+  write_file_atomically(result_file_, {to_json(result)});
 }
 
 bool Report::close(const RunResult& result) {
@@ -39,10 +49,17 @@ bool Report::close(const RunResult& result) {
   progress_.reset();
   if (result_file_.empty()) std::fputs(to_json(result).c_str(), stdout);
   if (quiet_) return complete;
-  std::string text = result.identity.node + ": " +
-                     (result.interrupted ? "stopped at" : "finished") + " step " +
-                     std::to_string(result.position.step) + ", " +
-                     std::to_string(result.position.samples) + " samples";
+  const std::string at = " step " + std::to_string(result.position.step) + ", ";
+  std::string text = result.identity.node + ": ";
+  if (result.interrupted || result.steps.steps != 0) {
+    text += (result.interrupted ? "stopped at" : "finished") + at +
+            std::to_string(result.position.samples) + " samples";
+  } else {
+    text += "nothing was left to train at" + at;
+    text += is_kept(earlier_, result, steps_)
+                ? "and " + result_file_.string() + " stays as it is"
+                : std::to_string(result.position.samples) + " samples";
+  }
   const auto add = [&text](const char* what, const Evaluation& evaluation) {
     char percent[32];
     std::snprintf(percent, sizeof percent, "%.2f %%", 100 * evaluation.accuracy);
@@ -51,6 +68,7 @@ bool Report::close(const RunResult& result) {
   if (result.own) add("; test accuracy ", *result.own);
   if (result.averaged && result.averaged->evaluation)
     add("; averaged model ", *result.averaged->evaluation);
+  if (result.lost_final_model) text += "; without the final model of all nodes";
   std::fprintf(stderr, "%s\n", text.c_str());
   return complete;
 }
@@ -62,8 +80,18 @@ constexpr std::chrono::milliseconds file_interval(10000);
 
 std::string words_for(const StepReport& report) {
   const std::string outcome(to_string(report.outcome));
+  const bool of_servers = report.sent > 0;
+  std::array<char, 48> waited{};
+  std::snprintf(waited.data(), waited.size(), "  waited %.1f ms",
+                static_cast<double>(report.waited.count()) / 1e6);
+  const std::string end = of_servers ? waited.data() : "";
   if (report.outcome == Outcome::averaged)
-    return outcome + " over " + std::to_string(report.participants) + " nodes";
+    return outcome + " over " + std::to_string(report.participants) + " nodes" + end;
+  if (report.outcome == Outcome::updated) return outcome + " by the servers" + end;
+  if (report.outcome == Outcome::late) return outcome + ": its gradients did not count" + end;
+  if (report.outcome == Outcome::rejected && of_servers)
+    return outcome + ": its gradients are not finite" + end;
+  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other node" + end;
   return "pulls " + std::to_string(report.pulls_ok) + " ok " + std::to_string(report.pulls_failed) +
          " failed  " + outcome + " " + report.peer;
 }

@@ -50,7 +50,7 @@ class ProgressLine {
 class Report {
  public:
   // Creates the run directory and opens the metrics file; throws UsageError when it cannot.
-  // `resumed`: continues the metrics file of the last run.
+  // `resumed`: continues the metrics file of the last run. `steps`: of the whole run.
   Report(const TrainOptions& options, const std::string& node, bool resumed, std::uint64_t steps);
 
   MetricsWriter* metrics() { return metrics_.get(); }  // null without a run directory
@@ -58,14 +58,17 @@ class Report {
 
   // The evaluation at the end of training, as a line of the metrics.
   void own_model(const RunResult& result);
-  // The result file, whole or not at all; throws std::system_error.
-  void write(const RunResult& result) const;
+  // The result file, whole or not at all; throws std::system_error. Of a run that had ended before,
+  // the file of the process that trained stays.
+  void write(const RunResult& result);
   // The closing line, and the result on stdout when there is no run directory. False when lines of
   // the metrics were lost.
   [[nodiscard]] bool close(const RunResult& result);
 
  private:
   std::filesystem::path result_file_;
+  std::string earlier_;  // what the result file held at the start
+  std::uint64_t steps_;
   bool quiet_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<ProgressLine> progress_;

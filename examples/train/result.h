@@ -19,6 +19,8 @@ class StepStatistics {
     std::uint64_t pulls_ok = 0;
     std::uint64_t pulls_failed = 0;
     std::uint64_t bytes_received = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t steps = 0;  // that this process has made
     double waited_ms_total = 0;
     double waited_ms_max = 0;
     double step_ms_median = std::numeric_limits<double>::quiet_NaN();  // NaN without steps
@@ -54,9 +56,14 @@ struct RunResult {
   StepStatistics::Summary steps;
   double clock = 0;
   bool interrupted = false;
+  bool lost_final_model = false;  // FinishReport's
 };
 
 // One JSON object and a newline; numbers that are not finite, and absent values, are null.
 std::string to_json(const RunResult& result);
+
+// Whether the text of the result file, of an earlier process, says more of this run than `now`: no
+// step was made since, and the run of `steps` steps had ended. Any text.
+bool is_kept(const std::string& earlier, const RunResult& now, std::uint64_t steps);
 
 }  // namespace dpwa::train

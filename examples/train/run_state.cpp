@@ -34,6 +34,7 @@ std::string to_json(const RunState& state) {
   adapter["clock"] = state.adapter.clock;
   json position = state.position;
   if (state.position.cursor) position["cursor"] = *state.position.cursor;
+  if (state.position.passed_over != 0) position["passed_over"] = state.position.passed_over;
   return json{{"identity", state.identity}, {"position", position}, {"adapter", adapter}}.dump();
 }
 
@@ -48,6 +49,11 @@ RunState run_state_from_json(const std::string& text) {
     if (!position.at("cursor").is_number_unsigned())
       throw std::runtime_error("cursor is not a count");
     state.position.cursor = position.at("cursor").get<std::uint64_t>();
+  }
+  if (position.contains("passed_over")) {
+    if (!position.at("passed_over").is_number_unsigned())
+      throw std::runtime_error("passed_over is not a count");
+    state.position.passed_over = position.at("passed_over").get<std::uint64_t>();
   }
   const json& adapter = all.at("adapter");
   adapter.at("clock").get_to(state.adapter.clock);
@@ -86,7 +92,8 @@ void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here) {
 RunPosition carried_over(const RunState& checkpoint, const RunIdentity& here) {
   RunPosition position = checkpoint.position;
   if (here.shares_data && !position.cursor) {
-    position.cursor = position.samples * checkpoint.identity.nodes;
+    position.cursor = position.of_stream() * checkpoint.identity.nodes;
+    position.passed_over = 0;
   } else if (!here.shares_data && position.cursor) {
     position.samples = shard(*position.cursor, here.nodes, here.rank).count;
     position.cursor.reset();

@@ -30,11 +30,16 @@ struct RunIdentity {
 // The progress of a run.
 struct RunPosition {
   std::uint64_t step = 0;
-  std::uint64_t samples = 0;  // taken by this node; also the position in a stream of its own
+  std::uint64_t samples = 0;  // that this node has trained on
   double train_seconds = 0;   // in the training loop, evaluations and earlier processes included
   // With shared data: the position in the common order, which is the number of samples that all
   // nodes have taken.
   std::optional<std::uint64_t> cursor = std::nullopt;
+  // With a stream of its own: samples of it that were passed over. The others made these steps
+  // without this node, or what it sent for them did not count.
+  std::uint64_t passed_over = 0;
+
+  std::uint64_t of_stream() const { return samples + passed_over; }
 };
 
 // The part of a checkpoint that is not tensors.

@@ -51,7 +51,8 @@ std::span<const std::uint32_t> OwnSamples::next(const Place&) {
 bool OwnSamples::go_on_at(std::uint64_t step, RunPosition& position) {
   if (step <= position.step) return false;
   position.step = step;
-  position.samples = std::min(total_, step * batch_size_);
+  const std::uint64_t others = std::min(total_, step * batch_size_);
+  position.passed_over = std::max(others, position.of_stream()) - position.samples;
   seek(position);
   return true;
 }

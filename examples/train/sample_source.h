@@ -72,7 +72,7 @@ class OwnSamples final : public SampleSource {
         total_(total_samples),
         whole_(whole > 0 ? whole : static_cast<double>(total_samples)) {}
 
-  void seek(const RunPosition& position) override { stream_.seek(position.samples); }
+  void seek(const RunPosition& position) override { stream_.seek(position.of_stream()); }
   bool ended() const override { return stream_.position() >= total_; }
   double done() const override;
   std::span<const std::uint32_t> next(const Place& place) override;

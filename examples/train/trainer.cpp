@@ -57,7 +57,10 @@ std::optional<LoopEnd> Trainer::step() {
   const StepReport report = parts_.adapter.step(parts_.optimizer, loss);
   if (!report.made) return LoopEnd::stopped;
   ++position_.step;
-  position_.samples += samples.size();
+  // Under the other back ends these are outcomes of pulls, which do not undo the step.
+  const bool dropped = options_.follows_clock &&
+                       (report.outcome == Outcome::late || report.outcome == Outcome::rejected);
+  (dropped ? position_.passed_over : position_.samples) += samples.size();
   parts_.samples.settle(position_);
   if (options_.follows_clock) follow(report.clock);
 

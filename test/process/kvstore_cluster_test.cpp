@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -35,11 +36,12 @@ class Store {
     processes_.erase(name);
     processes_.emplace(name, test::start_server(run_.file(), name));
   }
-  void start(const std::string& name, int steps, int step_ms = 10) {
+  // `hidden`: of its model.
+  void start(const std::string& name, int steps, int step_ms = 10, int hidden = 24) {
     processes_.erase(name);
     processes_.emplace(
         name, test::ChildProcess({DPWA_COLLECTIVE_TRAINER, run_.file(), name, std::to_string(steps),
-                                  std::to_string(step_ms), "24", output(name)},
+                                  std::to_string(step_ms), std::to_string(hidden), output(name)},
                                  run_.directory() / (name + ".log"), {"OMP_NUM_THREADS=1"}));
   }
   void start_all(int steps) {
@@ -180,6 +182,36 @@ TEST_CASE("update: worker: a worker that comes when no other has the weights end
   store.start("w2", 150);
   CHECK(store.at("w2").wait(test::run_patience) == 1);
   CHECK(store.log("w2").find("no worker that has its weights takes part") != std::string::npos);
+}
+
+TEST_CASE("update: worker: two workers that come when the last one has gone both end with a line") {
+  Store store(3, 1, "type: dist_sync, update: worker, min_workers: 1");
+  store.start("w1", 100000);
+  REQUIRE(store.reaches("w1", 20));
+  store.at("w1").signal(SIGKILL);
+  for (const std::string name : {"w2", "w3"}) store.start(name, 150);
+  for (const std::string name : {"w2", "w3"}) {
+    CHECK(store.at(name).wait(std::chrono::seconds(20)) == 1);  // not after start_wait_ms
+    INFO(store.logs());
+    CHECK(store.log(name).find("no worker that has its weights takes part") != std::string::npos);
+  }
+}
+
+TEST_CASE("a worker with another model ends with a line and the others go on") {
+  for (const std::string type : {"dist_sync", "dist_async"}) {
+    CAPTURE(type);
+    Store store(3, 1, "type: " + type);
+    store.start("w1", 60);
+    store.start("w2", 60, 10, -24);
+    store.start("w3", 60);
+    CHECK(store.at("w2").wait(test::run_patience) == 1);
+    INFO(store.logs());
+    CHECK(store.log("w2").find("node 'w2' has another model than the run: key 3 is 'third.weight' "
+                               "float32[3,24], and that of the run 'second.weight' "
+                               "float32[24,24]; 4 keys of 483 elements here, 6 keys of 1083") !=
+          std::string::npos);
+    store.check_end({"w1", "w3"}, type == "dist_sync");
+  }
 }
 
 TEST_CASE("SIGTERM ends a worker that waits for servers, and the others do not wait for it") {

@@ -1,12 +1,14 @@
 // A small training program under backend collective, for tests that kill it: collective_trainer
-// FILE NAME STEPS STEP_MS HIDDEN OUTPUT. Trains until the clock is STEPS; writes a line of JSON for
-// each step, with a checksum of the model and the place in the data that the batch was taken from.
+// FILE NAME STEPS STEP_MS HIDDEN OUTPUT. HIDDEN below 0: without the layer in the middle. Trains
+// until the clock is STEPS; writes a line of JSON for each step, with a checksum of the model and
+// the place in the data that the batch was taken from.
 #include <ATen/Parallel.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -29,12 +31,16 @@ constexpr std::int64_t inputs = 16;
 
 struct Net : torch::nn::Module {
   explicit Net(std::int64_t hidden) {
+    const bool has_second = hidden > 0;
+    hidden = std::abs(hidden);
     first = register_module("first", torch::nn::Linear(inputs, hidden));
-    second = register_module("second", torch::nn::Linear(hidden, hidden));
+    if (has_second) second = register_module("second", torch::nn::Linear(hidden, hidden));
     third = register_module("third", torch::nn::Linear(hidden, 3));
   }
   torch::Tensor forward(const torch::Tensor& x) {
-    return third(torch::tanh(second(torch::tanh(first(x)))));
+    torch::Tensor y = torch::tanh(first(x));
+    if (second) y = torch::tanh(second(y));
+    return third(y);
   }
   torch::nn::Linear first{nullptr}, second{nullptr}, third{nullptr};
 };

@@ -2,10 +2,8 @@
 #include <torch/nn/utils/clip_grad.h>
 
 #include <chrono>
-#include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -15,7 +13,6 @@
 #include "adapters/kvstore/worker_session.h"
 #include "test/adapters/kvstore/store_nodes.h"
 #include "test/support/eventually.h"
-#include "test/support/log_file.h"
 
 // Workers of the parameter server in one process, with real servers, against a single process that
 // trains on all of their data.
@@ -263,102 +260,6 @@ TEST_CASE("a worker that is left out before its keys are made joins again") {
     CHECK(session.client().takes_part());
     session.leave();
   });
-}
-
-TEST_CASE("what does not fit is one line that names it") {
-  const auto problem_of = [](const BackEnd& back_end,
-                             const std::function<void(Participant&)>& body) {
-    std::string problem;
-    std::mutex mutex;
-    run_nodes(back_end, [&](Participant& node) {
-      try {
-        body(node);
-      } catch (const std::runtime_error& error) {
-        const std::scoped_lock lock(mutex);
-        problem = error.what();
-      }
-      node.wait_for_all();
-    });
-    return problem;
-  };
-  SUBCASE("another setting") {
-    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
-      Net net(5);
-      const auto adapter = make_adapter(node.config, net);
-      adapter->require_same("--seed", node.index == 0 ? "1" : "2");
-      adapter->start();
-      node.wait_for_all();
-      torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1));
-      const Data data = data_of(4);
-      const auto loss = loss_of(net, data, 0, 4);
-      loss.backward();
-      adapter->step(optimizer, loss);
-      CHECK(adapter->finish().participants == 1);  // not the one that was refused
-    });
-    CHECK(problem ==
-          "node 'w2' has --seed 2, and the run 1; accepted: the same on all nodes, and as before "
-          "where the servers go on from a snapshot");
-  }
-  SUBCASE("another setting that is no number") {
-    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
-      Net net(5);
-      const auto adapter = make_adapter(node.config, net);
-      adapter->require_same("--split", node.index == 0 ? "iid" : "sorted");
-      adapter->start();
-      node.wait_for_all();
-    });
-    CHECK(problem.starts_with("node 'w2' has --split sorted, and the run another value; "));
-  }
-  SUBCASE("other data of workers that do not step together is a warning") {
-    const LogFile log;
-    const auto apart =
-        store(2, 1, [](Config& config) { config.kvstore.type = KvstoreType::dist_async; });
-    const auto problem = problem_of(apart, [](Participant& node) {
-      Net net(5);
-      const auto adapter = make_adapter(node.config, net);
-      adapter->require_same("--data", node.index == 0 ? "mnist" : "synthetic");
-      adapter->require_same("--batch-size", node.index == 0 ? "32" : "64");
-      adapter->start();
-      node.wait_for_all();
-    });
-    CHECK(problem.empty());
-    CHECK(log.count("node 'w2' has --data synthetic, and the run another value") == 1);
-    CHECK(log.count("--batch-size") == 0);
-  }
-  SUBCASE("another shape") {
-    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
-      torch::nn::Linear layer(3, node.index == 0 ? 4 : 5);
-      const auto adapter = make_adapter(node.config, *layer);
-      adapter->start();
-      node.wait_for_all();
-    });
-    CHECK(problem == "key 'weight' is float32[4,3], worker w2 has float32[5,3]");
-  }
-  SUBCASE("too few workers") {
-    const auto alone = store(
-        2, 1, [](Config& config) { config.kvstore.start_wait = std::chrono::milliseconds(300); });
-    const auto problem = problem_of(alone, [](Participant& node) {
-      if (node.index == 1) return;
-      Net net(5);
-      make_adapter(node.config, net)->start();
-    });
-    CHECK(problem.find("the first step waits for 2 (kvstore.min_workers)") != std::string::npos);
-  }
-  SUBCASE("no server") {
-    const auto nowhere = store(1, 0, [](Config& config) {
-      config.kvstore.start_wait = std::chrono::milliseconds(300);
-      NodeEntry server;
-      server.name = "s1";
-      server.port = 1;
-      config.kvstore.servers = {server};
-    });
-    const auto problem = problem_of(nowhere, [](Participant& node) {
-      Net net(5);
-      make_adapter(node.config, net)->start();
-    });
-    CHECK(problem.starts_with("node 'w1' does not take part after 3"));
-    CHECK(problem.find("server 's1': ") != std::string::npos);
-  }
 }
 
 TEST_CASE("a second backward pass after gradients have left is refused") {

@@ -86,6 +86,33 @@ TEST_CASE("nodes that step together are shown with rank, group, engine and what 
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 130);
 }
 
+TEST_CASE("workers of the parameter server are shown with their steps and bytes, not with pulls") {
+  const auto node = [](const std::string& name, const char* document) {
+    return cli::NodeStatus{name, "192.168.100.100:24000", "-", "", cli::Json::parse(document)};
+  };
+  const std::vector<cli::NodeStatus> nodes{
+      node("worker-1", R"({"state": "training", "backend": "kvstore", "clock": 1234567.0,
+          "loss": 12.3456, "bytes_received": 1, "kvstore": {"rank": 0, "size": 3,
+          "outcome": "averaged", "waited_ms": 12345.67, "bytes_received": 123456700000,
+          "bytes_sent": 7700000000, "late": 3, "not_finite": 2}})"),
+      // As it begins, and one that says nothing that fits.
+      node("worker-2", R"({"state": "joining", "backend": "kvstore"})"),
+      node("worker-3", R"({"state": "joining", "backend": "kvstore", "kvstore": [7]})"),
+      {"worker-4", "h:1", "-", "no answer in time", cli::Json::object()}};
+  std::ostringstream out;
+  cli::print_status_table(nodes, out);
+  const std::string table = out.str();
+  CAPTURE(table);
+  for (const char* shown :
+       {"1234567  12.3456  0 of 3  averaged   12345.7    123457  7700    3 late, 2 not finite",
+        "no answer: no answer in time", "worker-3"})
+    CHECK(table.find(shown) != std::string::npos);
+  for (const char* absent : {"pulls ok", "memory", "member"})
+    CHECK(table.find(absent) == std::string::npos);
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 130);
+}
+
 TEST_CASE("a text table lines its columns up and lets a short row run on") {
   cli::TextTable table({"a", "bb", "c"});
   table.add({"long", "x", "1"});

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "dpwa/config/backends.h"
 #include "dpwa/config/keys.h"
@@ -109,6 +111,19 @@ TEST_CASE("every key loads at each of its bounds, and prints as a file that load
     }
     CHECK(printed.size() == key.bounds.size());  // what the file gives has reached its field
   });
+}
+
+TEST_CASE("the names of types that MXNet has are read, and printed as those of dpwa") {
+  for (const auto& [alias, type] :
+       {std::pair{"local", "local_update_cpu"}, std::pair{"device", "local_allreduce_device"},
+        std::pair{"dist_sync_device", "dist_sync"}, std::pair{"dist_device_sync", "dist_sync"}}) {
+    CAPTURE(alias);
+    const Config config = parse_cluster(
+        std::string("nodes: [{name: w1, port: 24000}]\nbackend: kvstore\nkvstore: {type: ") +
+            alias + ", servers: [{name: s1, port: 24100}]}\n",
+        "c.yaml");
+    CHECK(config::name_in(config::kvstore_type_words, config.kvstore.type) == std::string(type));
+  }
 }
 
 TEST_CASE("every key is refused beyond its bounds, with its line and its name") {

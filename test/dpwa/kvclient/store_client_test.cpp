@@ -101,7 +101,7 @@ TEST_CASE("a push of two workers is their mean, for a small and for a cut key") 
       // 10 - 2 x mean(1, 2)
       CHECK(train(client, i, size) == std::vector<float>(size, 7.0F));
       CHECK(client.workers().size() == 2);
-      CHECK(client.bytes_pushed() == 2 * size * sizeof(float));
+      CHECK(client.traffic().sent == 2 * size * sizeof(float));
     });
   }
 }

@@ -28,7 +28,7 @@ TEST_CASE("a note survives its form, and values that are no note are none") {
   CHECK(decode_note(encode(note)) == note);
   CHECK(decode_note(encode(HandoverNote{})) == HandoverNote{});
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const NoteValues& values : {NoteValues{5, 0, 0}, NoteValues{1, -1, 0}, NoteValues{1, 0.5, 0},
+  for (const NoteValues& values : {NoteValues{6, 0, 0}, NoteValues{1, -1, 0}, NoteValues{1, 0.5, 0},
                                    NoteValues{nan, 0, 0}, NoteValues{1, 0, 1e17}}) {
     CHECK(decode_note(values) == std::nullopt);
   }
@@ -55,9 +55,28 @@ TEST_CASE("a giver that is asked or writes is waited for while it takes part") {
   CHECK(move({Note::wanted, 9, first.incarnation}).kind == Move::wait);
   CHECK(move({Note::wanted, 8, first.incarnation}).kind == Move::ask);
   CHECK(move({Note::wanted, 9, 1}).kind == Move::ask);
-  // It is asked itself, and has none.
-  CHECK(move({Note::wanted, 9, newcomer.incarnation}) ==
+  // It is asked itself, and has none, or those of an earlier step.
+  CHECK(move({Note::wanted, 9, newcomer.incarnation}).kind == Move::decline);
+  CHECK(move({Note::wanted, 9, newcomer.incarnation}, three, true) ==
         HandoverMove{Move::ask, first.incarnation});
+}
+
+TEST_CASE("workers that have all come and have no weights end instead of waiting for each other") {
+  Newcomer one{newcomer, 9, false, true, {}};
+  const auto hears = [&](const HandoverNote& note) {
+    one.hear(note);
+    return next_move(one, three, note);
+  };
+  const HandoverNote first_lacks{Note::lacks, 9, first.incarnation};
+  CHECK(hears(first_lacks) == HandoverMove{Move::ask, second.incarnation});
+  CHECK(hears({Note::lacks, 9, newcomer.incarnation}).kind == Move::ask);  // its own answer
+  CHECK(hears({Note::lacks, 9, second.incarnation}).kind == Move::nobody);
+  // One that was left out has weights of its own.
+  one.has_own = true;
+  CHECK(hears({}).kind == Move::keep);
+  one.has_own = false;
+  // Somebody has given: the others may have taken it.
+  CHECK(hears({Note::given, 7, 1}) == HandoverMove{Move::ask, first.incarnation});
 }
 
 TEST_CASE("a refusal counts once this worker has asked") {

@@ -1,0 +1,149 @@
+#include <torch/nn/modules/linear.h>
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "adapters/adapter.h"
+#include "test/adapters/kvstore/store_nodes.h"
+#include "test/support/log_file.h"
+
+// Workers of the parameter server whose programs or models differ, and those that find nobody.
+namespace dpwa {
+
+using namespace test;
+
+TEST_CASE("what does not fit is one line that names it") {
+  const auto problem_of = [](const BackEnd& back_end,
+                             const std::function<void(Participant&)>& body) {
+    std::string problem;
+    std::mutex mutex;
+    run_nodes(back_end, [&](Participant& node) {
+      try {
+        body(node);
+      } catch (const std::runtime_error& error) {
+        const std::scoped_lock lock(mutex);
+        problem = error.what();
+      }
+      node.wait_for_all();
+    });
+    return problem;
+  };
+  SUBCASE("another setting") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      Net net(5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->require_same("--seed", node.index == 0 ? "1" : "2");
+      adapter->start();
+      node.wait_for_all();
+      torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1));
+      const Data data = data_of(4);
+      const auto loss = loss_of(net, data, 0, 4);
+      loss.backward();
+      adapter->step(optimizer, loss);
+      CHECK(adapter->finish().participants == 1);  // not the one that was refused
+    });
+    CHECK(problem ==
+          "node 'w2' has --seed 2, and the run 1; accepted: the same on all nodes, and as before "
+          "where the servers go on from a snapshot");
+  }
+  SUBCASE("another setting that is no number") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      Net net(5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->require_same("--split", node.index == 0 ? "iid" : "sorted");
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem.starts_with("node 'w2' has --split sorted, and the run iid; "));
+  }
+  SUBCASE("a setting that one program has and the other has not") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      Net net(5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->require_same("--schedule", node.index == 0 ? "taper" : "constant");
+      if (node.index == 0) adapter->require_same("--steps", "100");
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem.starts_with("node 'w2' has --schedule constant, and the run taper; "));
+  }
+  SUBCASE("other data of workers that do not step together is a warning") {
+    const LogFile log;
+    const auto apart =
+        store(2, 1, [](Config& config) { config.kvstore.type = KvstoreType::dist_async; });
+    const auto problem = problem_of(apart, [](Participant& node) {
+      Net net(5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->require_same("--data", node.index == 0 ? "mnist" : "synthetic");
+      adapter->require_same("--batch-size", node.index == 0 ? "32" : "64");
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem.empty());
+    CHECK(log.count("node 'w2' has --data synthetic, and the run mnist") == 1);
+    CHECK(log.count("--batch-size") == 0);
+  }
+  SUBCASE("another shape") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      torch::nn::Linear layer(3, node.index == 0 ? 4 : 5);
+      const auto adapter = make_adapter(node.config, *layer);
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem ==
+          "node 'w2' has another model than the run: key 1 is 'weight' float32[5,3], and that of "
+          "the run 'weight' float32[4,3]; 2 keys of 20 elements here, 2 keys of 16 elements in the "
+          "run; accepted: the same keys, shapes and types on all nodes");
+  }
+  SUBCASE("a model that lacks keys of the run") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      const bool bias = node.index == 0;
+      torch::nn::Linear layer(torch::nn::LinearOptions(3, 4).bias(bias));
+      const auto adapter = make_adapter(node.config, *layer);
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem.find("the run: it lacks the key 'bias' of the run; 1 key of 12") !=
+          std::string::npos);
+  }
+  SUBCASE("a parameter that is frozen here only") {
+    const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
+      torch::nn::Linear layer(3, 4);
+      layer->bias.set_requires_grad(node.index == 0);
+      const auto adapter = make_adapter(node.config, *layer);
+      adapter->start();
+      node.wait_for_all();
+    });
+    CHECK(problem.find("key 2 is 'bias' float32[4] frozen, and") != std::string::npos);
+  }
+  SUBCASE("too few workers") {
+    const auto alone = store(
+        2, 1, [](Config& config) { config.kvstore.start_wait = std::chrono::milliseconds(300); });
+    const auto problem = problem_of(alone, [](Participant& node) {
+      if (node.index == 1) return;
+      Net net(5);
+      make_adapter(node.config, net)->start();
+    });
+    CHECK(problem.find("the first step waits for 2 (kvstore.min_workers)") != std::string::npos);
+  }
+  SUBCASE("no server") {
+    const auto nowhere = store(1, 0, [](Config& config) {
+      config.kvstore.start_wait = std::chrono::milliseconds(300);
+      NodeEntry server;
+      server.name = "s1";
+      server.port = 1;
+      config.kvstore.servers = {server};
+    });
+    const auto problem = problem_of(nowhere, [](Participant& node) {
+      Net net(5);
+      make_adapter(node.config, net)->start();
+    });
+    CHECK(problem.starts_with("node 'w1' does not take part after 3"));
+    CHECK(problem.find("server 's1': ") != std::string::npos);
+  }
+}
+
+}  // namespace dpwa
