@@ -51,7 +51,8 @@ kvstore::Bytes ones(unsigned key) {
 kvstore::Bytes sgd() {
   kvstore::OptimizerOptions options;
   options.learning_rate = 0.01;
-  return kvstore::encode(options);
+  const kvstore::OptionsBytes bytes = kvstore::encode(options);
+  return {bytes.begin(), bytes.end()};
 }
 
 void require_finite(std::span<const std::byte> values) {

@@ -29,6 +29,7 @@
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "test/fuzz/memory_guest.h"
 #include "test/fuzz/memory_host.h"
+#include "test/fuzz/require.h"
 
 using namespace dpwa;
 using test::Input;
