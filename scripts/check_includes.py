@@ -4,8 +4,9 @@
 - interpolation/ includes itself and the standard library, nothing else
 - dpwa/ includes interpolation/ and itself; adapters/ those and itself; examples/ all three
 - a folder of dpwa/ that is a layer includes itself and the layers that dpwa/CMakeLists.txt, or one in the
-  folder, states in dpwa_layer(... USES ...), which must not lead back to it; what lies beside the layers
-  (dpwa/cli/) includes any, and no layer includes it
+  folder, states in dpwa_layer(... USES ...), which must not lead back to it; dpwa/cli/ lies beside the layers:
+  it includes any, and no layer includes it; there is no other C++ below dpwa/
+- a layer has sources of its own folder alone, and LINKS libraries of others alone
 - bench/ includes dpwa/, interpolation/ and itself; bench/step/ and bench/collective/ alone adapters/ as well
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
   adapters/launch/ may include adapters/collective/engine/, which has the store of the meeting
@@ -14,7 +15,7 @@
 - what is ours is included in quotes, from the root of the repository, and nothing else is; the programs of
   test/install/consumer/ alone see the installed headers, in angle brackets
 - C++ is in files whose names end in .h, .cpp or .cu: no other file is checked, so no other is allowed
-- #include with a plain path alone: no #include_next, no #import, no macro
+- #include with a plain path alone: no #include_next, no #import, no import, no macro, no %: for #
 
 Exit code 0: all hold; 1: some do not, one line each; 2: wrong usage.
 """
@@ -50,7 +51,9 @@ OTHER_SUFFIXES = {
 }
 INSTALLED = "test/install/consumer/"
 COMMENTS = r"(?:\s|/\*.*?\*/)*"
-DIRECTIVE = re.compile(rf"^{COMMENTS}#{COMMENTS}(include(?:_next)?|import)\b(.*)")
+DIRECTIVE = re.compile(rf"^(?:.*\*/)?{COMMENTS}(#|%:){COMMENTS}(include(?:_next)?|import)\b(.*)")
+MODULE = re.compile(r'^\s*(?:export\s+)?import\s*["<]')
+BESIDE_LAYERS = "cli"
 PATH = re.compile(rf'^{COMMENTS}(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -66,18 +69,27 @@ class Include:
 class Layer:
     stated_in: str  # the build file with its dpwa_layer()
     uses: set[str]
+    sources: set[str]
+    links: set[str]
 
 
 def parse(text: str) -> list[Include]:
     found = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    # A line that goes on in the next one counts where it ends.
+    def joined(lines: re.Match[str]) -> str:
+        return "\n" * lines[0].count("\n") + lines[0].replace("\\\n", "")
+
+    spliced = re.sub(r"(?:[^\n]*\\\n)+", joined, text)
+    for number, line in enumerate(spliced.splitlines(), start=1):
+        if MODULE.match(line):
+            found.append(Include(number, False, line.strip(), plain=False))
         if not (directive := DIRECTIVE.match(line)):
             continue
-        path = PATH.match(directive[2])
-        if path and directive[1] == "include":
+        path = PATH.match(directive[3])
+        if path and directive[1] == "#" and directive[2] == "include":
             found.append(Include(number, path[1] is not None, path[1] or path[2]))
         else:
-            found.append(Include(number, False, f"#{directive[1]}{directive[2]}", plain=False))
+            found.append(Include(number, False, f"{directive[1]}{directive[2]}{directive[3]}", plain=False))
     return found
 
 
@@ -112,10 +124,17 @@ class Tree:
         """The layers of dpwa/ by name."""
         result = {}
         for path in sorted((self.root / "dpwa").rglob("CMakeLists.txt")):
-            for name, words in LAYER.findall(path.read_text(encoding="utf-8")):
-                _, _, uses = words.partition("USES")
-                used = set(uses.partition("LINKS")[0].split())
-                result[name] = Layer(path.relative_to(self.root).as_posix(), used)
+            text = re.sub(r"#[^\n]*", "", path.read_text(encoding="utf-8"))
+            for name, words in LAYER.findall(text):
+                lists: dict[str, set[str]] = {"SOURCES": set(), "USES": set(), "LINKS": set()}
+                current: set[str] = set()
+                for word in words.split():
+                    if word in lists:
+                        current = lists[word]
+                    else:
+                        current.add(word)
+                result[name] = Layer(path.relative_to(self.root).as_posix(), lists["USES"], lists["SOURCES"],
+                                     lists["LINKS"])
         return result
 
     def is_ours(self, path: str) -> bool:
@@ -169,6 +188,17 @@ def layer_cycles(layers: dict[str, Layer]) -> list[str]:
     return lines
 
 
+def list_problems(layers: dict[str, Layer]) -> list[str]:
+    """Sources of other folders, and layers that are linked without being stated in USES."""
+    lines = []
+    for name, layer in layers.items():
+        lines += [f"{layer.stated_in}: {source} of {name} is not in the folder of the layer"
+                  for source in sorted(layer.sources) if ".." in source.split("/")]
+        lines += [f"{layer.stated_in}: {name} LINKS {link}: a layer is stated in USES"
+                  for link in sorted(layer.links) if link.startswith("dpwa")]
+    return lines
+
+
 def adapter_folder(path: str) -> str:
     """The folder below adapters/ that `path` is in; empty for adapters/*.h and adapters/*.cpp."""
     parts = path.split("/")
@@ -211,7 +241,12 @@ def problem(tree: Tree, file: str, include: Include) -> str | None:
 def check(root: Path) -> list[str]:
     """Every violation under `root`, one line each."""
     tree = Tree(root)
-    lines = layer_cycles(tree.layers)
+    lines = layer_cycles(tree.layers) + list_problems(tree.layers)
+    lines += [
+        f"{file}: C++ of dpwa/ is in the folder of a layer or in dpwa/{BESIDE_LAYERS}/"
+        for file in tree.includes
+        if file.startswith("dpwa/") and layer_of(file) not in {*tree.layers, BESIDE_LAYERS}
+    ]
     lines += [f"{file}: C++ is in files that end in .h, .cpp or .cu: others are not checked" for file in tree.unread()]
     for file, includes in tree.includes.items():
         for include in includes:

@@ -20,7 +20,8 @@ CLEAN = {
     "dpwa/text/text.h": "",
     "dpwa/text/CMakeLists.txt": "dpwa_layer(text SOURCES text.cpp)\n",
     "dpwa/cli/main.cpp": '#include "dpwa/log/log.h"\n#include "dpwa/text/text.h"\n',
-    "dpwa/node.h": '#include "interpolation/blend.h"\n#include <boost/asio.hpp>\n',
+    "dpwa/node/node.h": '#include "interpolation/blend.h"\n#include <boost/asio.hpp>\n',
+    "dpwa/node/CMakeLists.txt": "dpwa_layer(node SOURCES node.cpp)\n",
     "adapters/adapter.h": "#include <torch/types.h>\n",
     "adapters/common/flat.h": "#include <ATen/core/Tensor.h>\n",
     "adapters/gossip/gossip.h": '#include "adapters/adapter.h"\n#include "adapters/common/flat.h"\n',
@@ -29,7 +30,7 @@ CLEAN = {
     "adapters/collective/engine/store.h": "",
     "adapters/launch/meet.cpp": '#include "adapters/collective/engine/store.h"\n',
     "adapters/factory.cpp": '#include "adapters/gossip/gossip.h"\n#include "adapters/null/null.h"\n',
-    "bench/pull.cpp": '#include "dpwa/node.h"\n#include "interpolation/blend.h"\n',
+    "bench/pull.cpp": '#include "dpwa/node/node.h"\n#include "interpolation/blend.h"\n',
     "bench/step/step.cpp": '#include "adapters/adapter.h"\n#include "bench/pull.cpp"\n#include <torch/types.h>\n',
     "examples/train.cpp": '#include "adapters/adapter.h"\n#include <torch/torch.h>\n',
     "test/adapters/gossip_test.cpp": "#include <torch/types.h>\n",
@@ -56,7 +57,7 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual(self.violations(), [])
 
     def test_interpolation_may_not_include_dpwa(self) -> None:
-        self.assert_one("interpolation/blend.cpp", '#include "dpwa/node.h"\n', "must not include dpwa/")
+        self.assert_one("interpolation/blend.cpp", '#include "dpwa/node/node.h"\n', "must not include dpwa/")
 
     def test_interpolation_may_not_include_a_third_party(self) -> None:
         self.assert_one("interpolation/blend.cpp", "#include <boost/core/span.hpp>\n", "no dependencies")
@@ -85,10 +86,10 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual([line.split(":")[0] for line in found], ["dpwa/log/CMakeLists.txt", "dpwa/text/CMakeLists.txt"])
 
     def test_dpwa_may_not_include_adapters(self) -> None:
-        self.assert_one("dpwa/node.cpp", '#include "adapters/factory.cpp"\n', "must not include adapters/")
+        self.assert_one("dpwa/node/node.cpp", '#include "adapters/factory.cpp"\n', "must not include adapters/")
 
     def test_dpwa_may_not_include_torch(self) -> None:
-        self.assert_one("dpwa/node.cpp", "#  include <c10/core/Device.h>\n", "torch is for")
+        self.assert_one("dpwa/node/node.cpp", "#  include <c10/core/Device.h>\n", "torch is for")
 
     def test_a_torch_free_test_may_not_include_torch(self) -> None:
         self.assert_one("test/dpwa/node_test.cpp", "#include <torch/types.h>\n", "torch is for")
@@ -119,7 +120,7 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual([line.split(":")[0] for line in found], ["adapters/factory.cpp", "adapters/null/null.h"])
 
     def test_a_quoted_include_must_exist_from_the_root(self) -> None:
-        self.assert_one("dpwa/node.cpp", '#include "node.h"\n', "no such .h, .cpp or .cu file")
+        self.assert_one("dpwa/node/node.cpp", '#include "node.h"\n', "no such .h, .cpp or .cu file")
 
     def test_our_headers_may_not_be_in_angle_brackets(self) -> None:
         for path in ("dpwa/log/log.h", "dpwa/../adapters/adapter.h", "../log/log.h"):
@@ -127,18 +128,42 @@ class CheckIncludes(unittest.TestCase):
                 self.assert_one("dpwa/text/text.h", f"#include <{path}>\n", "included in quotes")
 
     def test_a_program_that_uses_the_installation_has_our_headers_in_angle_brackets(self) -> None:
-        self.assertEqual(self.violations(**{"test/install/consumer/main.cpp": "#include <dpwa/node.h>\n"}), [])
+        self.assertEqual(self.violations(**{"test/install/consumer/main.cpp": "#include <dpwa/node/node.h>\n"}), [])
 
     def test_an_include_without_a_plain_path_is_refused(self) -> None:
         for text in (
             '#include_next "adapters/adapter.h"\n', "#include_next <torch/torch.h>\n", '#import "adapters/adapter.h"\n',
-            "#define HEADER <torch/torch.h>\n#include HEADER\n", "#include \\\n<torch/torch.h>\n",
+            "#define HEADER <torch/torch.h>\n#include HEADER\n", '%:include "adapters/adapter.h"\n',
+            "import <torch/torch.h>;\n", 'export import "adapters/adapter.h";\n',
         ):
             with self.subTest(text):
-                self.assert_one("dpwa/node.cpp", text, "write #include with a path")
+                self.assert_one("dpwa/node/node.cpp", text, "write #include with a path")
 
     def test_a_comment_does_not_hide_an_include(self) -> None:
-        self.assert_one("dpwa/node.cpp", "/* a */ # /* b */ include/**/<torch/torch.h> // c\n", "torch is for")
+        self.assert_one("dpwa/node/node.cpp", "/* a */ # /* b */ include/**/<torch/torch.h> // c\n", "torch is for")
+        self.assert_one("dpwa/node/node.cpp", "/* a\n b */ #include <torch/torch.h>\n", "torch is for")
+
+    def test_a_directive_that_goes_on_in_the_next_line_is_read_whole(self) -> None:
+        for text in ("#include \\\n<torch/torch.h>\n", "#inc\\\nlude <torch/torch.h>\n"):
+            with self.subTest(text):
+                self.assert_one("dpwa/node/node.cpp", text, ":2: torch/torch.h: torch is for")
+
+    def test_all_of_dpwa_is_in_a_layer_or_the_command_line(self) -> None:
+        for file in ("dpwa/helper.h", "dpwa/extra/extra.cpp"):
+            with self.subTest(file):
+                self.assert_one(file, "", "is in the folder of a layer or in dpwa/cli/")
+
+    def test_a_layer_has_sources_of_its_own_folder_and_states_layers_in_uses(self) -> None:
+        lists = "dpwa/text/CMakeLists.txt"
+        self.assert_one(lists, "dpwa_layer(text SOURCES ../log/log.cpp)\n", "is not in the folder of the layer")
+        self.assert_one(lists, "dpwa_layer(text SOURCES text.cpp LINKS dpwa_log)\n", "a layer is stated in USES")
+
+    def test_comments_of_a_build_file_state_nothing(self) -> None:
+        lists = "dpwa_layer(text\n  SOURCES text.cpp\n  USES # log\n)\n"
+        source = '#include "dpwa/log/log.h"\n'
+        found = self.violations(**{"dpwa/text/CMakeLists.txt": lists, "dpwa/text/text.cpp": source})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("does not state that the layer uses log", found[0])
 
     def test_other_suffixes_are_refused_whether_included_or_not(self) -> None:
         for suffix in ("hpp", "inc", "ipp", "cc", "H"):
