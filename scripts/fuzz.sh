@@ -57,7 +57,7 @@ install_clang() {
     run_logged "installing clang $version" install-clang apt_install "clang-$version" "libclang-rt-$version-dev"
     return
   done
-  die 'no clang of version 16 or later is to be had; install one with its compiler-rt'
+  die 'found no clang of version 16 or later; install one with its compiler-rt'
 }
 
 "$repository/scripts/setup.sh"

@@ -191,7 +191,8 @@ void Assembler::drop_untaken() {
   task_ = Task::rest;
   newcomers_wait_ = false;
   failed_ = std::max(failed_, dropped->membership.epoch);
-  board_.change([&before = before_](GroupNotes& notes) { notes.formed = before; });
+  const auto before = before_;
+  board_.change([&before](GroupNotes& notes) { notes.formed = before; });
 }
 
 void Assembler::work() {
@@ -359,12 +360,14 @@ void Assembler::harvest() {
     return;
   }
   const MutexLock lock(mutex_);
-  board_.change([&, &before = before_](GroupNotes& notes) {
+  auto before = before_;
+  board_.change([&](GroupNotes& notes) {
     before = notes.formed;
     notes.formed = membership;
     notes.seeks = false;
     notes.lost.clear();
   });
+  before_ = std::move(before);
   formed_at_ = SteadyClock::now();
   formed_ = Formed{membership, std::move(group), attempt->newcomer};
   if (!engine_->setting().empty())

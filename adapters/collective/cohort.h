@@ -36,7 +36,7 @@ class Cohort {
 
   void take_up(Assembler::Formed formed);
   void drop();    // the group can no longer be used
-  void forget();  // nor did it ever begin: the start of the run is tried again
+  void forget();  // the same, and as if it had never begun: the run tries to start again
   void note_apart(bool apart);
   void note_left();  // this node will join no further group
 

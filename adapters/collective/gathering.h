@@ -20,7 +20,7 @@ inline constexpr std::chrono::milliseconds leave_limit(2000);
 // Blocks for collective.start_wait at most, then throws std::runtime_error with the names of the
 // nodes that are missing.
 std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalNode& local);
-// As that says it.
+// The text of its error.
 std::string not_together(const std::string& problem);
 
 // The status of the nodes at these places of the file, in the same order, asked at once over the

@@ -55,8 +55,8 @@ class Store;
 // texts, not both in one store. A push sums all values of a key, also where the key comes several
 // times in a list. The sum goes to the optimizer or updater, if there is one; else it replaces the
 // stored value. The optimizer sees the sum: set OptimizerOptions::rescale to 1 / devices for the
-// mean. Every type takes an optimizer, which works in host memory; an updater works where the sum
-// is, and is of the local types alone: code does not travel.
+// mean. Every type takes an optimizer, which works in host memory. Only the local types take an
+// updater, which works where the sum is: servers never run code of a program.
 //
 // A call that does not fit throws KVStoreError, which names the key, the worker and both shapes: it
 // has changed nothing, and the store goes on. One thread at a time.

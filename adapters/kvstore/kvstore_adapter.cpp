@@ -123,8 +123,8 @@ void KvstoreAdapter::restore(const ResumeState& state) {
   restored_ = true;
 }
 
-// Before the keys of the model are made: a worker with another one must not change those of the
-// run, and the others would wait for the keys that it does not push.
+// Compares the models before the keys are made: a worker with another model must not change the
+// keys of the run, and the others would wait for those that it does not push.
 void KvstoreAdapter::agree() {
   record_.clock = clock_;
   if (!merged())

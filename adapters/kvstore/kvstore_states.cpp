@@ -280,7 +280,7 @@ bool KvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimizer) {
     why = refused.what();
   }
   optimizer.state().clear();
-  log(LogLevel::warn, "kvstore", "the optimizer's state cannot be had from the servers: " + why);
+  log(LogLevel::warn, "kvstore", "cannot fetch the optimizer's state from the servers: " + why);
   return false;
 }
 

@@ -96,7 +96,7 @@ Format<KvstoreUpdate> place_of_updates() {
     if (field.is_scalar() && std::ranges::find(words, field.text()) == words.end()) {
       field.fail(shown(field.text()) + " is unknown," + suggestion(field.text(), words) +
                  " accepted: server (the optimizer runs on the servers), worker (it runs on each "
-                 "worker, which needs the sum of all pushes: type dist_sync, or dist_ssp with "
+                 "worker, which needs the mean of all pushes: type dist_sync, or dist_ssp with "
                  "staleness: 0)");
     }
     return read(field);

@@ -207,9 +207,9 @@ void StoreRun::deliver() {
 void StoreRun::note_changes() {
   if (engine_.ended().number != 0 && !std::exchange(told_of_ended_run_, true)) {
     log(LogLevel::warn, "kvserver",
-        "workers of a run are there whose values a former process of this server took with it: "
-        "they go on from the newest snapshot if all servers were started again and have one, and "
-        "end otherwise");
+        "this server was started again and has lost the values of its workers' run: they go on "
+        "from "
+        "the newest snapshot if all servers were started again and have one, and end otherwise");
   }
   if (engine_.epoch().number != noted_.number) {
     for (const std::string& line : words_for_change(noted_, engine_.epoch())) {

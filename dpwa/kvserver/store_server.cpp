@@ -60,6 +60,7 @@ class StoreServer::Thread {
 
   std::optional<std::string> reload_security() {
     const MutexLock lock(mutex_);
+    if (!run_) return std::nullopt;  // it could not begin again, and ends
     const auto& security = run_->local().security;
     return security ? security->reload() : std::nullopt;
   }
@@ -69,7 +70,7 @@ class StoreServer::Thread {
 
  private:
   // Incarnations grow even when the clock stands still.
-  std::shared_ptr<StoreRun> begin() {
+  std::shared_ptr<StoreRun> begin() DPWA_REQUIRES(mutex_) {
     incarnation_ = std::max(incarnation_ + 1, wall_clock_us());
     return std::make_shared<StoreRun>(config_, incarnation_);
   }
@@ -107,7 +108,7 @@ class StoreServer::Thread {
 
   const Config config_;
   Mutex mutex_;
-  std::uint64_t incarnation_ = 0;
+  std::uint64_t incarnation_ DPWA_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<StoreRun> run_ DPWA_GUARDED_BY(mutex_);
   bool stopped_ DPWA_GUARDED_BY(mutex_) = false;
   std::atomic<int> failure_{0};

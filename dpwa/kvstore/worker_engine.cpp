@@ -223,7 +223,7 @@ void WorkerEngine::send_from(const std::vector<Queue*>& queues, std::size_t kind
   }
 }
 
-// Each call looks only at what it sends, however much waits.
+// What a call costs depends on what it sends, not on how much waits.
 void WorkerEngine::send_queued(std::size_t kind, TimePoint now) {
   const Epoch& epoch = epochs_.installed();
   if (epoch.number == 0) return;
@@ -314,7 +314,7 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       message);
 }
 
-// Of keys that this worker has: what it goes on with would not be what it had.
+// The servers that were started again and have lost the values of this worker's keys.
 std::optional<std::vector<std::string>> WorkerEngine::lost_servers(const Epoch& epoch) const {
   const Epoch& own = epochs_.installed();
   if (own.number == 0 || epoch.number <= own.number || epoch.run == own.run ||

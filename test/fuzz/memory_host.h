@@ -65,12 +65,12 @@ class MemoryHost {
   boost::asio::io_context io_{1};
   LocalNode local_;
   kvserver::MemoryDoor door_;
+  TimePoint now_{};
   kvstore::ServerEngine engine_;
   kvserver::StoreHandler handler_;
   std::vector<std::unique_ptr<Caller>> callers_;  // the last one calls
   std::map<std::uint64_t, Lent> lent_;            // by number of the answer
   std::uint64_t steps_[2] = {0, 0};               // of w2
-  TimePoint now_{};
 };
 
 }  // namespace dpwa::test

@@ -126,6 +126,12 @@ class Layers(unittest.TestCase):
                 self.assertEqual(listed[layer], uses, f"what {layer} may use, in the table and in its build file")
 
 
+class Binary(unittest.TestCase):
+    def test_a_binary_that_is_named_is_there(self) -> None:
+        if "DPWA_CLI" in os.environ:
+            self.assertTrue(os.access(CLI, os.X_OK), f"DPWA_CLI names {CLI}")
+
+
 @unittest.skipUnless(os.access(CLI, os.X_OK), "there is no dpwa binary: DPWA_CLI names one")
 class Configuration(unittest.TestCase):
     def setUp(self) -> None:
