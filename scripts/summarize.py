@@ -28,6 +28,7 @@ AVERAGED_MODELS = {
     "collective": "model that the synchronous nodes share",
     "kvstore": "model of the parameter servers",
 }
+WITHOUT_PULLS = {"collective", "kvstore"}  # back ends
 
 
 def average_of(results: list[Record]) -> Record | None:
@@ -87,9 +88,10 @@ def number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def node_table(data: dict[str, Any]) -> Table:
+def node_table(data: dict[str, Any], backend: str) -> Table:
     table = Table(title=f"{data['source']}, {data['model']}, split {data['split']}, seed {data['seed']}", min_width=76)
-    for column in ("node", "accuracy", "loss", "steps", "samples", "pulls ok", "failed", "waited", "step", "MB in"):
+    pulls = ("pulls ok", "failed") if backend not in WITHOUT_PULLS else ()
+    for column in ("node", "accuracy", "loss", "steps", "samples", *pulls, "waited", "step", "MB in"):
         table.add_column(column, justify="left" if column == "node" else "right")
     for node in data["nodes"]:
         table.add_row(
@@ -98,8 +100,7 @@ def node_table(data: dict[str, Any]) -> Table:
             number(node["test_loss"], 4),
             str(node["steps"]),
             f"{node['samples']:,}",
-            str(node["pulls_ok"]),
-            str(node["pulls_failed"]),
+            *((str(node["pulls_ok"]), str(node["pulls_failed"])) if pulls else ()),
             number(node["waited_ms_total"], 1) + " ms",
             number(node["step_ms_median"], 2) + " ms",
             number(node["bytes_received"] / 1e6, 1),
@@ -142,7 +143,7 @@ def main() -> int:
     console = Console()
     console = console if console.is_terminal else Console(width=110)
     backend = read_results(options.folder)[0].get("backend", "")
-    console.print(node_table(data), comparison_table(data, backend))
+    console.print(node_table(data, backend), comparison_table(data, backend))
     return 0
 
 

@@ -25,6 +25,8 @@ TERMINAL_INTERVAL = 0.25  # seconds
 PLAIN_INTERVAL = 2.0
 SMOOTHING = 0.05  # weight of the newest step in the loss shown
 COLUMNS = ("node", "step", "loss", "accuracy", "clock", "pulls ok", "failed", "peer", "factor", "waited")
+OF_PULLS = {"clock", "pulls ok", "failed", "peer", "factor"}
+WITHOUT_PULLS = {"averaged", "updated", "late"}  # outcomes of the back ends collective and kvstore
 
 
 @dataclass
@@ -57,6 +59,9 @@ class NodeView:
         if loss is not None:
             self.loss = loss if self.loss is None else self.loss + SMOOTHING * (loss - self.loss)
 
+    def pulls(self) -> bool:
+        return self.latest.get("outcome") not in WITHOUT_PULLS
+
     def cells(self) -> tuple[str, ...]:
         return (
             self.name,
@@ -74,19 +79,21 @@ class NodeView:
 
 def table(views: list[NodeView], seconds: float) -> Table:
     result = Table(title=f"{seconds:.0f} s", title_justify="right", header_style="bold")
+    hidden = set() if any(view.pulls() for view in views) else OF_PULLS
     for column in COLUMNS:
-        result.add_column(column, justify="left" if column in {"node", "peer"} else "right")
+        if column not in hidden:
+            result.add_column(column, justify="left" if column in {"node", "peer"} else "right")
     for view in views:
-        result.add_row(*view.cells())
+        result.add_row(*(cell for column, cell in zip(COLUMNS, view.cells()) if column not in hidden))
     return result
 
 
 def plain_line(view: NodeView) -> str:
     _, step, loss, accuracy, clock, pulls_ok, failed, peer, factor, waited = view.cells()
-    return (
-        f"   {view.name}: step {step}  loss {loss}  accuracy {accuracy}  clock {clock}  "
-        f"pulls {pulls_ok} ok {failed} failed  peer {peer}  factor {factor}  waited {waited}"
-    )
+    line = f"   {view.name}: step {step}  loss {loss}  accuracy {accuracy}  "
+    if view.pulls():
+        line += f"clock {clock}  pulls {pulls_ok} ok {failed} failed  peer {peer}  factor {factor}  "
+    return f"{line}waited {waited}"
 
 
 def runs(pid: int) -> bool:

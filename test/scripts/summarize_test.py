@@ -78,6 +78,15 @@ class Summarize(unittest.TestCase):
         with self.assertRaises(FileNotFoundError):
             summarize.summary(self.folder, "")
 
+    def test_only_a_run_with_pulls_has_columns_of_pulls(self) -> None:
+        self.write(result("w1", 0.96, average(0.97, 1, 3.0)))
+        data = summarize.summary(self.folder, "")
+        for backend, pulls in (("gossip", True), ("", True), ("collective", False), ("kvstore", False)):
+            with self.subTest(backend):
+                table = summarize.node_table(data, backend)
+                self.assertEqual("pulls ok" in [column.header for column in table.columns], pulls)
+                self.assertEqual({len(list(column.cells)) for column in table.columns}, {1})
+
     def test_the_table_says_what_the_nodes_of_each_back_end_have_in_the_end(self) -> None:
         self.write(result("w1", 0.96, average(0.97, 2, 0.0)))
         data = summarize.summary(self.folder, "")
