@@ -107,14 +107,26 @@ void SnapshotKeeper::tick(TimePoint now) {
   if (!engine_.epoch().has(engine_.self())) return;
   collect();
   complete(std::min(engine_.stored_everywhere(), written_));
-  const SnapshotSchedule::View view{
-      engine_.shard().snapshot(), std::max(engine_.over_everywhere(), engine_.epoch().from.number),
-      engine_.shard().clock()};
-  schedule_.look(engine_.epoch(), view, now);
-  if (schedule_.due(engine_.epoch(), engine_.self().name, view, now)) {
+  const SnapshotSchedule::View seen = view();
+  schedule_.look(engine_.epoch(), seen, now);
+  if (schedule_.due(engine_.epoch(), engine_.self().name, seen, now)) {
     const std::uint32_t number = engine_.begin_snapshot();
     log(LogLevel::debug, "kvserver", "snapshot " + std::to_string(number) + " begins");
   }
+}
+
+SnapshotSchedule::View SnapshotKeeper::view() const {
+  return {engine_.shard().snapshot(),
+          std::max(engine_.over_everywhere(), engine_.epoch().from.number),
+          engine_.shard().clock()};
+}
+
+bool SnapshotKeeper::last_is_due() const {
+  if (refusal_ || !engine_.epoch().workers.empty()) return false;
+  const SnapshotSchedule::View seen = view();
+  const bool unnamed = engine_.stored_everywhere() >= seen.number && completed_ < seen.number &&
+                       seen.number > engine_.epoch().from.number;
+  return schedule_.has_news(seen) || seen.number > seen.over || unnamed;
 }
 
 void SnapshotKeeper::start(TimePoint now) {

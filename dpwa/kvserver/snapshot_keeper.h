@@ -45,10 +45,13 @@ class SnapshotKeeper {
   // Why this server cannot start, in one line; none when it can.
   const std::optional<std::string>& refusal() const { return refusal_; }
   SnapshotStatus status(TimePoint now) const;
+  // All workers have left, and the snapshot of their last steps is not on all disks yet.
+  bool last_is_due() const;
 
  private:
   using Slices = std::map<kvstore::SliceId, kvstore::ShardEngine::Captured>;
 
+  SnapshotSchedule::View view() const;
   void start(TimePoint now);
   void take_up(SnapshotFolder::Contents contents);
   void take_up(const kvstore::SnapshotId& id, SnapshotResult<SnapshotFolder::Loaded> loaded);

@@ -25,6 +25,8 @@ class SnapshotSchedule {
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
   bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
            TimePoint now) const;
+  // Whether there were steps since the last snapshot began.
+  bool has_news(const View& view) const { return !servers_.empty() && view.clock != clock_; }
 
  private:
   // A snapshot that has not ended after this many periods is given up.

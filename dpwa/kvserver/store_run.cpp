@@ -29,6 +29,8 @@ namespace {
 
 constexpr auto between_ticks = std::chrono::milliseconds(25);
 constexpr int ticks_to_tell = 40;  // several beats
+constexpr int ticks_to_hear = 16;
+constexpr auto for_last_snapshot = std::chrono::seconds(3);
 
 std::vector<std::string> server_names(const Config& config) {
   std::vector<std::string> names;
@@ -145,7 +147,10 @@ void StoreRun::run() {
 }
 
 void StoreRun::stop() {
-  asio::post(io_, [this] { end(); });
+  asio::post(io_, [this] {
+    ends_at_ = SteadyClock::now() + for_last_snapshot;
+    if (!snapshots_ || !snapshots_->last_is_due()) end();
+  });
 }
 
 void StoreRun::end() {
@@ -162,6 +167,12 @@ asio::awaitable<void> StoreRun::tick() {
     engine_.tick(SteadyClock::now());
     if (snapshots_) snapshots_->tick(SteadyClock::now());
     deliver();
+    // The other servers hear that this one has its part.
+    if (ends_at_ && !snapshots_->last_is_due()) ++ticks_since_last_;
+    if (ends_at_ && (ticks_since_last_ > ticks_to_hear || SteadyClock::now() >= *ends_at_)) {
+      end();
+      co_return;
+    }
     if (snapshots_ && snapshots_->refusal()) {
       refused_ = true;
       log(LogLevel::error, "kvserver", *snapshots_->refusal());

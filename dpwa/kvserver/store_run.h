@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "dpwa/base/time.h"
@@ -32,8 +33,9 @@ class StoreRun {
 
   // Throws std::runtime_error when it cannot listen within `patience`.
   std::uint16_t listen(Duration patience);
-  void run();   // returns when the server has ended
-  void stop();  // any thread
+  void run();  // returns when the server has ended
+  // Any thread. When all workers have left, their last snapshot is finished first, for 3 s at most.
+  void stop();
   bool deposed() const { return deposed_; }
   // It cannot start from its snapshots, or its settings are not those of the others.
   bool refused() const { return refused_; }
@@ -61,6 +63,8 @@ class StoreRun {
   kvstore::ShardCounts counted_;
   bool told_of_ended_run_ = false;
   bool ended_ = false;
+  std::optional<TimePoint> ends_at_;  // at the latest: it is to stop
+  int ticks_since_last_ = 0;          // since the last snapshot is on all disks
   bool deposed_ = false;
   bool refused_ = false;
   int ticks_refused_ = 0;
