@@ -204,7 +204,7 @@ TEST_CASE("a wrong place of updates is refused with the places and the types tha
   };
   CHECK(error("update: workers") ==
         "c.yaml:2: kvstore.update: 'workers' is unknown, did you mean 'worker'? accepted: server "
-        "(the optimizer runs on the servers), worker (it runs on each worker, which needs the sum "
+        "(the optimizer runs on the servers), worker (it runs on each worker, which needs the mean "
         "of all pushes: type dist_sync, or dist_ssp with staleness: 0)");
   CHECK(error("update: worker, type: dist_async") ==
         "c.yaml:2: kvstore.update: type dist_async makes an update at each push, which only "
