@@ -117,16 +117,12 @@ void SnapshotKeeper::tick(TimePoint now) {
 
 SnapshotSchedule::View SnapshotKeeper::view() const {
   return {engine_.shard().snapshot(),
-          std::max(engine_.over_everywhere(), engine_.epoch().from.number),
-          engine_.shard().clock()};
+          std::max(engine_.over_everywhere(), engine_.epoch().from.number), engine_.shard().clock(),
+          engine_.stored_everywhere(), status_.number};
 }
 
 bool SnapshotKeeper::last_is_due() const {
-  if (refusal_ || !engine_.epoch().workers.empty()) return false;
-  const SnapshotSchedule::View seen = view();
-  const bool unnamed = engine_.stored_everywhere() >= seen.number && completed_ < seen.number &&
-                       seen.number > engine_.epoch().from.number;
-  return schedule_.has_news(seen) || seen.number > seen.over || unnamed;
+  return !refusal_ && schedule_.last_is_due(engine_.epoch(), view());
 }
 
 void SnapshotKeeper::start(TimePoint now) {

@@ -35,4 +35,13 @@ bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self,
   return !under_way || servers_ != epoch.servers || now - began_ >= patience * every_;
 }
 
+bool SnapshotSchedule::last_is_due(const kvstore::Epoch& epoch, const View& view) const {
+  if (servers_.empty() || !epoch.workers.empty()) return false;
+  const bool news = view.clock != clock_;
+  const bool under_way = view.number > view.over;
+  const bool unnamed =
+      view.number > epoch.from.number && view.stored >= view.number && view.named < view.number;
+  return news || under_way || unnamed;
+}
+
 }  // namespace dpwa::kvserver

@@ -67,6 +67,29 @@ TEST_CASE("once all workers have gone a snapshot of the last steps begins at onc
   CHECK_FALSE(servers.due({1, 1, 9}, seconds(2)));
 }
 
+TEST_CASE("the last snapshot is due until the file of the last steps has its name") {
+  Schedule servers;
+  const auto is_due = [&](const SnapshotSchedule::View& view) {
+    servers.schedule.look(servers.epoch, view, servers.start);
+    return servers.schedule.last_is_due(servers.epoch, view);
+  };
+  CHECK_FALSE(servers.schedule.last_is_due({}, {}));  // before the first epoch
+  CHECK_FALSE(is_due({4, 4, 7, 4, 4}));
+  CHECK_FALSE(is_due({4, 4, 9, 4, 4}));  // a worker takes part
+  servers.epoch.workers.clear();
+  CHECK(is_due({4, 4, 9, 4, 4}));
+  CHECK(is_due({5, 4, 9, 4, 4}));  // it is written
+  CHECK(is_due({5, 5, 9, 5, 4}));  // all have their parts
+  CHECK_FALSE(is_due({5, 5, 9, 5, 5}));
+  SUBCASE("one that was given up is not waited for") {
+    CHECK_FALSE(is_due({6, 6, 9, 5, 5}));
+  }
+  SUBCASE("nor the one that the servers have started from") {
+    servers.epoch.from.number = 5;
+    CHECK_FALSE(is_due({5, 5, 9, 5, 0}));
+  }
+}
+
 TEST_CASE("servers that started from a snapshot begin the next after steps of their own") {
   Schedule servers;
   CHECK_FALSE(servers.due({12, 12, 42}, seconds(0)));
