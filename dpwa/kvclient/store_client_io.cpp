@@ -75,6 +75,9 @@ void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
   const TimePoint now = SteadyClock::now();
   const MutexLock lock(mutex_);
   const bool same = refusal_ && refusal_->reason == reason;
+  // Other reasons end the process, which says so.
+  if (!same && reason == Refusal::Reason::name_taken)
+    log(LogLevel::warn, "kvstore", "not taken in yet: " + problem);
   refusal_ = Refusal{reason, std::move(problem), same ? refusal_->first : now, now};
 }
 
