@@ -182,7 +182,7 @@ TEST_CASE("a run that has ended and is started again keeps its result") {
   run.start("w1", 20);
   CHECK(run.at("w1").wait(test::run_patience) == 0);
   INFO(run.all());
-  CHECK(run.has("w1", "w1: nothing was left to train at step 21, and "));
+  CHECK(run.has("w1", "w1: nothing was left to train at step 20, and "));
   CHECK(run.result_text("w1") == result);
 }
 
