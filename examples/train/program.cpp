@@ -191,7 +191,8 @@ void Program::resume() {
   adapter_->restore(state.adapter);
   log(LogLevel::info, "train",
       "resumed from " + loaded->file.string() + " at step " + std::to_string(position_.step));
-  if (const auto why = nothing_left(options_, identity_, position_))
+  const Origin origin{.length_is_held = length_is_held(options_, config_)};
+  if (const auto why = nothing_left(options_, identity_, position_, origin))
     log(LogLevel::warn, "train", *why);
 }
 
@@ -300,7 +301,8 @@ void Program::catch_up() {
       "continues at step " + std::to_string(position_.step) + ", where the others are");
   // An earlier life of this node may have written the lines before.
   if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
-  if (const auto why = nothing_left(options_, identity_, position_, "the run"))
+  const Origin origin{"the run", step, length_is_held(options_, config_)};
+  if (const auto why = nothing_left(options_, identity_, position_, origin))
     log(LogLevel::warn, "train", *why);
 }
 
