@@ -252,16 +252,21 @@ Accumulation KvstoreAdapter::accumulate() {
   return Accumulation([this] { accumulating_ = false; });
 }
 
-// Not those that were lost on the way.
+// Those that have made a step, and were not lost on the way.
 void KvstoreAdapter::note_participants() {
-  std::set<std::string> names = {config_.self};
-  for (const std::string& name : session_->client().workers()) names.insert(name);
+  std::set<std::string> names;
   for (const std::string& name : session_->client().left()) names.insert(name);
-  std::erase_if(names,
-                [this](const auto& name) { return name != config_.self && !seen_.contains(name); });
+  for (const kvstore::WorkerEntry& worker : session_->client().members()) {
+    if (worker.first_step < step_) names.insert(worker.id.name);
+  }
+  if (has_counted_) names.insert(config_.self);
   finished_.participants = names.size();
-  finished_.averaged = names.size() > 1;
-  finished_.enough = names.size() >= config_.gossip.min_nodes;
+  const bool of_others = names.size() > (names.contains(config_.self) ? 1 : 0);
+  // Of a run that had ended, at servers that were started again since: they do not know the
+  // workers.
+  const bool of_former_run = names.empty() && step_ > 0 && config_.nodes.size() > 1;
+  finished_.averaged = of_others || of_former_run;
+  finished_.enough = std::max<std::size_t>(1, names.size()) >= config_.gossip.min_nodes;
 }
 
 // From now on the others do not wait for this worker. The final weights are pulled once all are
@@ -305,8 +310,9 @@ FinishReport KvstoreAdapter::finish() {
   try {
     if (by_servers() && seen_.size() > 1) take_final_weights();
     const std::size_t count = finished_.participants;
+    const std::string of_workers = std::to_string(count) + (count == 1 ? " worker" : " workers");
     log(LogLevel::info, "kvstore",
-        "final model of " + std::to_string(count) + (count == 1 ? " worker" : " workers"));
+        "final model of " + (count == 0 ? "a run that had ended before" : of_workers));
   } catch (const std::runtime_error& refused) {
     lose_final_model(refused.what());
   }

@@ -315,6 +315,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
             "finite: they did not count");
   }
   const bool counted = ran && exchanged_ && report.outcome == Outcome::skipped;
+  has_counted_ = has_counted_ || counted;
   if (counted && merged() && report.participants > 1) report.outcome = Outcome::averaged;
   if (counted && !merged()) report.outcome = Outcome::updated;
   if (report.outcome != Outcome::averaged) report.participants = 1;
