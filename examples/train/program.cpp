@@ -280,12 +280,18 @@ bool Program::leave(RunResult& result) {
     result.averaged =
         AveragedModel{evaluate_own(), finished.participants, finished.distance_to_average};
   }
+  if (!finished.averaged && !finished.lost_final_model && report_->lacks_final_model(result)) {
+    result.lost_final_model = true;
+    log(LogLevel::error, "train",
+        "an earlier process of this node did not get the final model of all nodes, and the servers "
+        "have none either: they have begun anew since");
+  }
   if (!finished.enough)
     log(LogLevel::error, "train",
         "too few nodes at the end: " + std::to_string(finished.participants) + ", where " +
             std::to_string(config_.gossip.min_nodes) +
             " are required (gossip.min_nodes or --min-nodes)");
-  return finished.enough && !finished.lost_final_model;
+  return finished.enough && !result.lost_final_model;
 }
 
 // When all nodes step together, a node that is behind continues at the position of the others.
