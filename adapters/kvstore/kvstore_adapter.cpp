@@ -80,6 +80,9 @@ void KvstoreAdapter::start() {
   options.incarnation = wall_clock_us();
   options.seed = options.incarnation;
   node_ = std::make_unique<Node>(config_, flat_.manifest(), options);
+  for (const char* key :
+       {"peers", "peers_omitted", "members", "members_omitted", "members_unverified"})
+    node_->local().notes.set(key, "null");  // it trains through the servers
   node_->start(config_.kvstore.start_wait);
   session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation);
   self_ = {config_.self, options.incarnation};
@@ -273,6 +276,9 @@ void KvstoreAdapter::note_participants() {
 // done, so they include the last pushes of the others. Throws std::runtime_error with the reason
 // when they cannot be had.
 void KvstoreAdapter::take_final_weights() {
+  finishing_ = true;
+  told_ = {};
+  tell_status(last_report_, {});
   session_->leave();
   session_->give_up_without_servers();
   const auto fail = [this] {

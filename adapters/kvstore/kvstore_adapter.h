@@ -162,12 +162,14 @@ class KvstoreAdapter : public Adapter {
   std::vector<at::Tensor> before_;  // in halves: the trained parameters before the optimizer's step
   StepReport report_;
   kvclient::ValueTraffic traffic_before_;
+  StepReport last_report_;  // of the step before
 
   // Of all steps.
   kvclient::ValueTraffic moved_;
   std::uint64_t late_ = 0;
   std::uint64_t not_finite_ = 0;
   bool warned_of_change_ = false;
+  bool finishing_ = false;  // waits for the others and the final weights
   TimePoint told_{};
 };
 
