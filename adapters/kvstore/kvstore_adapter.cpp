@@ -25,8 +25,11 @@ namespace {
 constexpr auto run_key = "(run)";
 
 // Of workers that do not step together: all else may differ.
-bool is_of_data(const std::pair<std::string, std::string>& setting) {
-  return setting.first == "data" || setting.first == "--data";
+bool is_data(const std::string& setting) {
+  return setting == "data" || setting == "--data";
+}
+bool is_of_data(const std::string& setting) {
+  return is_data(setting) || setting == "--split" || setting == "--seed";
 }
 
 }  // namespace
@@ -131,7 +134,7 @@ void KvstoreAdapter::restore(const ResumeState& state) {
 void KvstoreAdapter::agree() {
   record_.clock = clock_;
   if (!merged())
-    std::erase_if(record_.settings, [](const auto& each) { return !is_of_data(each); });
+    std::erase_if(record_.settings, [](const auto& each) { return !is_of_data(each.first); });
   std::unordered_set<std::size_t> trained(trained_.begin(), trained_.end());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, parameter] = parameters_[i];
@@ -175,7 +178,9 @@ void KvstoreAdapter::compare(const kvstore::RunOfOthers& run) const {
     const std::string words =
         "node '" + config_.self + "' has " + name + " " + own + ", and the run " + theirs;
     if (!merged()) {
-      log(LogLevel::warn, "kvstore", words + ": its model is trained on both");
+      log(LogLevel::warn, "kvstore",
+          words + (is_data(name) ? ": its model is trained on both"
+                                 : ": workers may share samples, and some be left unused"));
       continue;
     }
     throw std::runtime_error(words +

@@ -95,12 +95,13 @@ std::string words_for(const StepReport& report) {
                 static_cast<double>(report.waited.count()) / 1e6);
   const std::string end = of_servers ? waited.data() : "";
   if (report.outcome == Outcome::averaged)
-    return outcome + " over " + std::to_string(report.participants) + " nodes" + end;
+    return outcome + " over " + std::to_string(report.participants) +
+           (of_servers ? " workers" : " nodes") + end;
   if (report.outcome == Outcome::updated) return outcome + " by the servers" + end;
   if (report.outcome == Outcome::late) return outcome + ": its gradients did not count" + end;
   if (report.outcome == Outcome::rejected && of_servers)
     return outcome + ": its gradients are not finite" + end;
-  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other node" + end;
+  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other worker" + end;
   return "pulls " + std::to_string(report.pulls_ok) + " ok " + std::to_string(report.pulls_failed) +
          " failed  " + outcome + " " + report.peer;
 }

@@ -78,7 +78,8 @@ TEST_CASE(
     return test::run_cli({"status", "--config", file.string()});
   };
   CHECK(status("ours").out.find("training") != std::string::npos);
-  CHECK(status("theirs").out.find("no answer: does not accept this cluster key") !=
+  CHECK(status("theirs").out.find(
+            "no answer: has another cluster key than this process (security.key_file)") !=
         std::string::npos);
   const auto missing = status("none");
   CHECK(missing.exit_code == 2);
