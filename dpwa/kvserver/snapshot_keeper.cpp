@@ -136,7 +136,10 @@ void SnapshotKeeper::start(TimePoint now) {
   }
   const SnapshotId from = start->from;
   common_ = start->common;
-  if (from.number == 0) return engine_.load({}, {});
+  if (from.number == 0) {
+    schedule_.starts_from(0);
+    return engine_.load({}, {});
+  }
   loading_ = true;
   on_disk([this, from]() -> std::function<void()> {
     auto loaded = std::make_shared<SnapshotResult<SnapshotFolder::Loaded>>(folder_.load(from));
@@ -165,6 +168,7 @@ void SnapshotKeeper::take_up(const SnapshotId& id, SnapshotResult<SnapshotFolder
   log(LogLevel::info, "kvserver",
       "starts from " + named(id) + " of run " + std::to_string(id.run) + ": " +
           std::to_string(loaded->part.size()) + " slices, step " + std::to_string(clock));
+  schedule_.starts_from(clock);
   engine_.load(id, std::move(loaded->part));
 }
 

@@ -11,7 +11,7 @@ void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimeP
   if (servers_.empty()) {  // the first epoch
     servers_ = epoch.servers;
     number_ = view.number;
-    clock_ = view.clock;
+    clock_ = start_.value_or(view.clock);  // fast workers have made steps since
     began_ = now;
   }
   if (view.number <= number_) return;

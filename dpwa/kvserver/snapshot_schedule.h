@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ class SnapshotSchedule {
     std::uint32_t stored = 0;  // the last snapshot of which all servers have stored their part
     std::uint32_t named = 0;   // the last snapshot whose file here has its final name
   };
+  // Of the run that the servers begin together: the steps that their values have, 0 without a
+  // snapshot. A server that comes to a run later does not call it.
+  void starts_from(std::uint64_t clock) { start_ = clock; }
   // Called before due(), in each epoch.
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
   bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
@@ -37,7 +41,8 @@ class SnapshotSchedule {
   const Duration every_;
   TimePoint began_;
   std::uint32_t number_ = 0;
-  std::uint64_t clock_ = 0;                    // when it began
+  std::uint64_t clock_ = 0;  // when it began
+  std::optional<std::uint64_t> start_;
   std::vector<kvstore::ServerEntry> servers_;  // when it began
 };
 

@@ -97,5 +97,28 @@ TEST_CASE("servers that started from a snapshot begin the next after steps of th
   CHECK(servers.due({12, 12, 43}, seconds(20)));
 }
 
+TEST_CASE("steps that were made before the first look at a new run count as steps") {
+  Schedule servers;
+  const auto is_due = [&](const SnapshotSchedule::View& view) {
+    CHECK_FALSE(servers.due(view, seconds(0)));
+    return servers.due(view, seconds(10));
+  };
+  SUBCASE("from the first one") {
+    servers.schedule.starts_from(0);
+    CHECK(is_due({0, 0, 3}));
+  }
+  SUBCASE("from a snapshot") {
+    servers.schedule.starts_from(42);
+    CHECK(is_due({12, 12, 43}));
+  }
+  SUBCASE("from a snapshot without steps since") {
+    servers.schedule.starts_from(42);
+    CHECK_FALSE(is_due({12, 12, 42}));
+  }
+  SUBCASE("not at a server that comes to the run later") {
+    CHECK_FALSE(is_due({12, 12, 42}));
+  }
+}
+
 }  // namespace
 }  // namespace dpwa::kvserver
