@@ -35,7 +35,7 @@ def average_of(results: list[Record]) -> Record | None:
     """The averaged model, as the node saw it that averaged with the most others."""
     taken = [r["averaged_model"] for r in results if r["averaged_model"]]
     taken = [model for model in taken if model["test_accuracy"] is not None]
-    return max(taken, key=lambda model: model["participants"], default=None)
+    return max(taken, key=lambda model: model["participants"] or 0, default=None)
 
 
 def consensus_distance(results: list[Record]) -> float | None:

@@ -25,8 +25,11 @@ namespace {
 constexpr auto run_key = "(run)";
 
 // Of workers that do not step together: all else may differ.
-bool is_of_data(const std::pair<std::string, std::string>& setting) {
-  return setting.first == "data" || setting.first == "--data";
+bool is_data(const std::string& setting) {
+  return setting == "data" || setting == "--data";
+}
+bool is_of_data(const std::string& setting) {
+  return is_data(setting) || setting == "--split" || setting == "--seed";
 }
 
 }  // namespace
@@ -80,6 +83,9 @@ void KvstoreAdapter::start() {
   options.incarnation = wall_clock_us();
   options.seed = options.incarnation;
   node_ = std::make_unique<Node>(config_, flat_.manifest(), options);
+  for (const char* key :
+       {"peers", "peers_omitted", "members", "members_omitted", "members_unverified"})
+    node_->local().notes.set(key, "null");  // it trains through the servers
   node_->start(config_.kvstore.start_wait);
   session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation);
   self_ = {config_.self, options.incarnation};
@@ -128,7 +134,7 @@ void KvstoreAdapter::restore(const ResumeState& state) {
 void KvstoreAdapter::agree() {
   record_.clock = clock_;
   if (!merged())
-    std::erase_if(record_.settings, [](const auto& each) { return !is_of_data(each); });
+    std::erase_if(record_.settings, [](const auto& each) { return !is_of_data(each.first); });
   std::unordered_set<std::size_t> trained(trained_.begin(), trained_.end());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, parameter] = parameters_[i];
@@ -172,7 +178,9 @@ void KvstoreAdapter::compare(const kvstore::RunOfOthers& run) const {
     const std::string words =
         "node '" + config_.self + "' has " + name + " " + own + ", and the run " + theirs;
     if (!merged()) {
-      log(LogLevel::warn, "kvstore", words + ": its model is trained on both");
+      log(LogLevel::warn, "kvstore",
+          words + (is_data(name) ? ": its model is trained on both"
+                                 : ": workers may share samples, and some be left unused"));
       continue;
     }
     throw std::runtime_error(words +
@@ -252,22 +260,30 @@ Accumulation KvstoreAdapter::accumulate() {
   return Accumulation([this] { accumulating_ = false; });
 }
 
-// Not those that were lost on the way.
+// Those that have made a step, and were not lost on the way.
 void KvstoreAdapter::note_participants() {
-  std::set<std::string> names = {config_.self};
-  for (const std::string& name : session_->client().workers()) names.insert(name);
+  std::set<std::string> names;
   for (const std::string& name : session_->client().left()) names.insert(name);
-  std::erase_if(names,
-                [this](const auto& name) { return name != config_.self && !seen_.contains(name); });
+  for (const kvstore::WorkerEntry& worker : session_->client().members()) {
+    if (worker.first_step < step_) names.insert(worker.id.name);
+  }
+  if (has_counted_) names.insert(config_.self);
   finished_.participants = names.size();
-  finished_.averaged = names.size() > 1;
-  finished_.enough = names.size() >= config_.gossip.min_nodes;
+  const bool of_others = names.size() > (names.contains(config_.self) ? 1 : 0);
+  // Of a run that had ended, at servers that were started again since: they do not know the
+  // workers.
+  const bool of_former_run = names.empty() && step_ > 0 && config_.nodes.size() > 1;
+  finished_.averaged = of_others || of_former_run;
+  finished_.enough = std::max<std::size_t>(1, names.size()) >= config_.gossip.min_nodes;
 }
 
 // From now on the others do not wait for this worker. The final weights are pulled once all are
 // done, so they include the last pushes of the others. Throws std::runtime_error with the reason
 // when they cannot be had.
 void KvstoreAdapter::take_final_weights() {
+  finishing_ = true;
+  told_ = {};
+  tell_status(last_report_, {});
   session_->leave();
   session_->give_up_without_servers();
   const auto fail = [this] {
@@ -305,8 +321,9 @@ FinishReport KvstoreAdapter::finish() {
   try {
     if (by_servers() && seen_.size() > 1) take_final_weights();
     const std::size_t count = finished_.participants;
+    const std::string of_workers = std::to_string(count) + (count == 1 ? " worker" : " workers");
     log(LogLevel::info, "kvstore",
-        "final model of " + std::to_string(count) + (count == 1 ? " worker" : " workers"));
+        "final model of " + (count == 0 ? "a run that had ended before" : of_workers));
   } catch (const std::runtime_error& refused) {
     lose_final_model(refused.what());
   }

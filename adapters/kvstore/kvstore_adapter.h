@@ -139,7 +139,8 @@ class KvstoreAdapter : public Adapter {
   double clock_at_begin_ = 0;  // of the run, at its step 0
   std::uint64_t step_ = 0;     // the step by the count of the servers
   double samples_ = 1;
-  std::set<std::string> seen_;                    // all workers whose updates are in the weights
+  std::set<std::string> seen_;                    // all workers that took part beside this one
+  bool has_counted_ = false;                      // an update of this worker
   torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
   std::vector<bool> used_;                        // of trained_: it has had a gradient here
   bool held_back_ = false;                        // update: server: nothing leaves in backward()
@@ -161,12 +162,14 @@ class KvstoreAdapter : public Adapter {
   std::vector<at::Tensor> before_;  // in halves: the trained parameters before the optimizer's step
   StepReport report_;
   kvclient::ValueTraffic traffic_before_;
+  StepReport last_report_;  // of the step before
 
   // Of all steps.
   kvclient::ValueTraffic moved_;
   std::uint64_t late_ = 0;
   std::uint64_t not_finite_ = 0;
   bool warned_of_change_ = false;
+  bool finishing_ = false;  // waits for the others and the final weights
   TimePoint told_{};
 };
 

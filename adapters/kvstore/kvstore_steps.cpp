@@ -315,6 +315,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
             "finite: they did not count");
   }
   const bool counted = ran && exchanged_ && report.outcome == Outcome::skipped;
+  has_counted_ = has_counted_ || counted;
   if (counted && merged() && report.participants > 1) report.outcome = Outcome::averaged;
   if (counted && !merged()) report.outcome = Outcome::updated;
   if (report.outcome != Outcome::averaged) report.participants = 1;
@@ -322,6 +323,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   terms_.reset();
   sent_ = averaged_ = exchanged_ = dropped_ = in_halves_ = false;
   if (ran) tell_status(report, loss);
+  last_report_ = report;
   return report;
 }
 
@@ -340,6 +342,7 @@ void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& 
                            {"waited_ms", static_cast<double>(report.waited.count()) / 1e6},
                            {"bytes_received", moved_.received},
                            {"bytes_sent", moved_.sent},
+                           {"finishing", finishing_},
                            {"late", late_},
                            {"not_finite", not_finite_}}
                 .dump());

@@ -12,6 +12,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/keys.h"
+#include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/security/security.h"
 
@@ -38,6 +39,11 @@ void check(const CheckOptions& options, CommandContext& context) {
   // Not an error here: the file may be meant for another host.
   if (const auto problem = congestion_control_problem(config))
     context.err << "warning: " << *problem << " (a node started on this host refuses it)\n";
+  if (const std::size_t servers = config.kvstore.servers.size();
+      servers > 0 && config.backend != Backend::kvstore)
+    context.err << "warning: " << options.file << ": kvstore.servers lists " << servers
+                << (servers == 1 ? " server" : " servers") << ", which backend "
+                << config::name_of(config.backend) << " does not use; backend: kvstore does\n";
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
   if (config.nodes.empty()) {
     context.err << "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)";

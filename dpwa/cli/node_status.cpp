@@ -102,6 +102,10 @@ std::string notes(const Json& document) {
   note(count_in(firewall, "quarantined_peers"), "quarantined");
   note(count_in(document, "ledger_passed_over"), "passed over");
   if (const Json* store = object_in(document, "kvstore")) {
+    const auto finishing = store->find("finishing");
+    if (finishing != store->end() && *finishing == true &&
+        raw_text(document, "state") == "training")
+      text += (text.empty() ? "" : ", ") + std::string("done, waits for others");
     note(count_in(*store, "late"), "late");
     note(count_in(*store, "not_finite"), "not finite");
   }
@@ -284,12 +288,14 @@ std::vector<std::string> status_problems(std::span<const NodeStatus> nodes) {
   return problems;
 }
 
-void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out, Backend of_file) {
+  const bool silent =
+      std::ranges::all_of(nodes, [](const NodeStatus& node) { return !absence_of(node).empty(); });
   const bool steps_together =
       std::ranges::any_of(nodes, [](const NodeStatus& node) { return group_of(node) != nullptr; });
-  if (steps_together) {
+  if (steps_together || (silent && of_file == Backend::collective)) {
     print_group_table(nodes, out);
-  } else if (std::ranges::any_of(nodes, is_of_store)) {
+  } else if (std::ranges::any_of(nodes, is_of_store) || (silent && of_file == Backend::kvstore)) {
     print_worker_table(nodes, out);
   } else {
     print_pull_table(nodes, out);

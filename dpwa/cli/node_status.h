@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/config/config.h"
 #include "dpwa/net/status_query.h"
 
 namespace dpwa::cli {
@@ -44,8 +45,10 @@ std::string other_name(const NodeStatus& node);
 // serious one.
 std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers);
 
-// One row for each node, about 110 columns wide with short names. Unusual things come last.
-void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out);
+// One row for each node, about 110 columns wide with short names. Unusual things come last. The
+// columns are those of the back end that the nodes state, or `of_file` when none answers.
+void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out,
+                        Backend of_file = Backend::gossip);
 
 // One line for each of these nodes that is missing or failing, such as "w2: no answer: Connection
 // refused". Pure.

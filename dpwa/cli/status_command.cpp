@@ -157,8 +157,8 @@ Found ask_all(const Asking& asking) {
   return {ask(asking), ask_servers(asking)};
 }
 
-void print_tables(const Found& found, std::ostream& out) {
-  print_status_table(found.nodes, out);
+void print_tables(const Found& found, Backend of_file, std::ostream& out) {
+  print_status_table(found.nodes, out, of_file);
   if (found.servers.empty()) return;
   out << '\n';
   print_server_table(found.servers, out);
@@ -169,7 +169,7 @@ void show_once(const Asking& asking, const StatusOptions& options, CommandContex
   if (options.json) {
     print_json(asking.config, found, context.out);
   } else {
-    print_tables(found, context.out);
+    print_tables(found, asking.config.backend, context.out);
   }
   if (!options.check) return;
   const auto of_file = std::span(found.nodes).first(asking.config.nodes.size());
@@ -190,7 +190,7 @@ void watch(const Asking& asking, unsigned seconds, CommandContext& context) {
     } else if (!first) {
       context.out << '\n';
     }
-    print_tables(found, context.out);
+    print_tables(found, asking.config.backend, context.out);
     context.out.flush();
     std::this_thread::sleep_for(pause);
   }
@@ -206,7 +206,7 @@ void require_known(const Config& config, const std::string& name) {
     if (place == std::string::npos) continue;
     if (std::filesystem::exists(path.replace(place, 6, name))) return;
   }
-  config::check_own_name(config, name, config::Locations(config.file.string()));
+  config::check_process_name(config, name, config::Locations(config.file.string()));
 }
 
 void show_status(const StatusOptions& options, CommandContext& context) {

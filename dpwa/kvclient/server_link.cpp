@@ -188,11 +188,16 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
     landing_ = place.size() == bytes ? place : std::span<std::byte>();
     return landing_;
   };
+  turned_away_.clear();
   while (!stopped_) {
     landing_ = {};
     auto frame = co_await net::read_frame(stream, bounds, target);
     if (!frame) {
-      failed(frame.error());
+      if (!turned_away_.empty()) {
+        problem_ = turned_away_;
+      } else {
+        failed(frame.error());
+      }
       co_return;
     }
     const std::size_t landed_bytes = landing_.size();
@@ -206,6 +211,7 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       co_return;
     }
     if (auto* answer = std::get_if<kvstore::Answer>(&*message)) {
+      if (is_refusal(answer->kind)) turned_away_ = answer->problem;
       std::uint64_t answer_bytes = landed_bytes;
       if (answer->values) answer_bytes += answer->values->size();
       if (answer->place) answer_bytes += answer->place->bytes;

@@ -130,6 +130,7 @@ class ServerLink {
   std::string problem_ = "not reached yet";
   LogLevel told_level_ = LogLevel::trace;  // of problem_, in the log
   bool rejected_ = false;
+  std::string turned_away_;  // why the server ends this connection; empty: it does not
   net::StartGrace grace_;
 };
 

@@ -19,6 +19,7 @@
 #include "dpwa/kvclient/server_link.h"
 #include "dpwa/kvstore/compression.h"
 #include "dpwa/kvstore/slices.h"
+#include "dpwa/kvstore/worker_changes.h"
 #include "dpwa/kvstore/worker_engine.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
@@ -199,6 +200,7 @@ class StoreClient : private LinkEvents {
   bool out_ = false;  // left out, without a join() since
   bool stopped_ = false;
   std::uint64_t told_epoch_ = 0;
+  kvstore::WorkerChanges changes_;
 
   mutable Mutex mutex_;
   Condition changed_;

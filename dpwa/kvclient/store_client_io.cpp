@@ -75,6 +75,9 @@ void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
   const TimePoint now = SteadyClock::now();
   const MutexLock lock(mutex_);
   const bool same = refusal_ && refusal_->reason == reason;
+  // Other reasons end the process, which says so.
+  if (!same && reason == Refusal::Reason::name_taken)
+    log(LogLevel::warn, "kvstore", "not taken in yet: " + problem);
   refusal_ = Refusal{reason, std::move(problem), same ? refusal_->first : now, now};
 }
 
@@ -148,32 +151,25 @@ void StoreClient::pump() {
 }
 
 void StoreClient::tell_epoch() {
+  using Kind = kvstore::WorkerChange::Kind;
   const kvstore::Epoch& epoch = engine_.epoch();
   note_gone(epoch, SteadyClock::now());
-  const MutexLock lock(mutex_);
-  const auto tell = [this](const std::string& name, const char* what) {
-    if (name != options_.self.name) log(LogLevel::warn, "kvstore", "worker '" + name + "' " + what);
+  // One that came to a run under way, or that had ended, with a step that has not been made yet.
+  const auto ending = [this](const kvstore::WorkerEntry& worker) {
+    const bool made_none = worker.first_step > 0 && worker.first_step >= engine_.clock();
+    return made_none ? Kind::no_step : Kind::lost;
   };
-  if (told_epoch_ != 0) {
-    for (const kvstore::WorkerEntry& worker : workers_) {
-      const std::string& name = worker.id.name;
-      if (epoch.worker(name) != nullptr) continue;
-      if (std::ranges::count(epoch.left, name) == 0) {
-        tell(name, "was left out: it has left, is silent or hangs");
-      } else if (name != options_.self.name) {
-        log(LogLevel::info, "kvstore", "worker '" + name + "' has left");
-      }
-    }
-    const auto known = [this](const std::string& name) DPWA_REQUIRES(mutex_) {
-      return std::ranges::any_of(workers_,
-                                 [&](const auto& worker) { return worker.id.name == name; });
-    };
-    for (const kvstore::WorkerEntry& worker : epoch.workers) {
-      const std::string& name = worker.id.name;
-      const bool back = std::ranges::count(left_, name) != 0;  // for the final weights
-      if (!known(name) && !back) tell(name, "takes part from now on");
-    }
+  for (const kvstore::WorkerChange& change : changes_.look(epoch, ending)) {
+    const std::string& name = change.worker.id.name;
+    if (told_epoch_ == 0 || name == options_.self.name) continue;
+    const bool lost = change.kind == Kind::lost;
+    const char* what = " has left";
+    if (change.kind == Kind::came) what = " takes part from now on";
+    if (change.kind == Kind::no_step) what = " no longer takes part; it has made no step";
+    if (lost) what = " was left out: it has left, is silent or hangs";
+    log(lost ? LogLevel::warn : LogLevel::info, "kvstore", "worker '" + name + "'" + what);
   }
+  const MutexLock lock(mutex_);
   workers_ = epoch.workers;
   left_ = epoch.left;
   told_epoch_ = epoch.number;

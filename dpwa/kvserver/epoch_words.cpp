@@ -1,7 +1,5 @@
 #include "dpwa/kvserver/epoch_words.h"
 
-#include <algorithm>
-
 namespace dpwa::kvserver {
 namespace {
 
@@ -17,31 +15,33 @@ const char* word_of(kvstore::ServerState state) {
   return "";
 }
 
+std::string words_for(const kvstore::WorkerChange& change) {
+  using Kind = kvstore::WorkerChange::Kind;
+  if (change.kind == Kind::came)
+    return " takes part from step " + std::to_string(change.worker.first_step) + " on";
+  return change.kind == Kind::lost ? " is left out" : " has left";
+}
+
 }  // namespace
 
-std::vector<std::string> words_for_change(const kvstore::Epoch& before,
-                                          const kvstore::Epoch& after) {
+std::vector<std::string> EpochWords::look(
+    const kvstore::Epoch& epoch, const std::function<bool(const kvstore::MemberId&)>& has_left) {
   std::vector<std::string> lines;
-  const std::string epoch = "epoch " + std::to_string(after.number) + ": ";
-  for (std::size_t at = 0; at < after.servers.size(); ++at) {
-    const kvstore::ServerEntry& server = after.servers[at];
-    const bool same = at < before.servers.size() && before.servers[at] == server;
-    if (!same) lines.push_back(epoch + "server '" + server.id.name + "' " + word_of(server.state));
+  if (epoch.number == number_) return lines;
+  const std::string begin = "epoch " + std::to_string(epoch.number) + ": ";
+  for (std::size_t at = 0; at < epoch.servers.size(); ++at) {
+    const kvstore::ServerEntry& server = epoch.servers[at];
+    const bool same = at < servers_.size() && servers_[at] == server;
+    if (!same) lines.push_back(begin + "server '" + server.id.name + "' " + word_of(server.state));
   }
-  for (const kvstore::WorkerEntry& worker : before.workers) {
-    const kvstore::WorkerEntry* still = after.worker(worker.id.name);
-    if (still != nullptr && still->id == worker.id) continue;
-    const bool by_itself = std::ranges::count(after.left, worker.id.name) > 0;
-    lines.push_back(epoch + "worker '" + worker.id.name + "' " +
-                    (by_itself ? "has left" : "is left out"));
-  }
-  for (const kvstore::WorkerEntry& worker : after.workers) {
-    const kvstore::WorkerEntry* known = before.worker(worker.id.name);
-    if (known == nullptr || *known != worker) {
-      lines.push_back(epoch + "worker '" + worker.id.name + "' takes part from step " +
-                      std::to_string(worker.first_step) + " on");
-    }
-  }
+  const auto ending = [&](const kvstore::WorkerEntry& worker) {
+    return has_left(worker.id) ? kvstore::WorkerChange::Kind::left
+                               : kvstore::WorkerChange::Kind::lost;
+  };
+  for (const kvstore::WorkerChange& change : workers_.look(epoch, ending))
+    lines.push_back(begin + "worker '" + change.worker.id.name + "'" + words_for(change));
+  number_ = epoch.number;
+  servers_ = epoch.servers;
   return lines;
 }
 

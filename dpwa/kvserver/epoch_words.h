@@ -1,15 +1,26 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "dpwa/kvstore/epoch.h"
+#include "dpwa/kvstore/worker_changes.h"
 
 namespace dpwa::kvserver {
 
 // The changes from one epoch to the next, one line each: which workers and servers take part and
-// which no longer do. Pure.
-std::vector<std::string> words_for_change(const kvstore::Epoch& before,
-                                          const kvstore::Epoch& after);
+// which no longer do. Pure; one owner, one thread.
+class EpochWords {
+ public:
+  // `has_left`: whether a worker that no longer takes part has said so itself.
+  std::vector<std::string> look(const kvstore::Epoch& epoch,
+                                const std::function<bool(const kvstore::MemberId&)>& has_left);
+
+ private:
+  std::uint64_t number_ = 0;
+  std::vector<kvstore::ServerEntry> servers_;
+  kvstore::WorkerChanges workers_;
+};
 
 }  // namespace dpwa::kvserver

@@ -100,7 +100,7 @@ asio::awaitable<bool> Link::connect() {
 }
 
 void Link::not_reached(const net::Failure& failure) {
-  if (stopped_) return;
+  if (stopped_ || expects_end_) return;
   const TimePoint now = SteadyClock::now();
   const LogLevel level = grace_.level_of(failure, now);
   const bool early = level == LogLevel::info;

@@ -39,6 +39,8 @@ class Link : public std::enable_shared_from_this<Link> {
   void start();
   void send(kvstore::Message message, std::uint64_t tag = 0);
   void stop();
+  // This process is to end, and the other one probably too: that is no failure.
+  void expect_end() { expects_end_ = true; }
   bool is_open() const { return connected_; }
 
  private:
@@ -61,6 +63,7 @@ class Link : public std::enable_shared_from_this<Link> {
   bool connected_ = false;
   std::uint64_t connections_ = 0;  // so far
   bool stopped_ = false;
+  bool expects_end_ = false;
   LogLimiter limiter_;
   net::StartGrace grace_;
 };

@@ -117,16 +117,12 @@ void SnapshotKeeper::tick(TimePoint now) {
 
 SnapshotSchedule::View SnapshotKeeper::view() const {
   return {engine_.shard().snapshot(),
-          std::max(engine_.over_everywhere(), engine_.epoch().from.number),
-          engine_.shard().clock()};
+          std::max(engine_.over_everywhere(), engine_.epoch().from.number), engine_.shard().clock(),
+          engine_.stored_everywhere(), status_.number};
 }
 
 bool SnapshotKeeper::last_is_due() const {
-  if (refusal_ || !engine_.epoch().workers.empty()) return false;
-  const SnapshotSchedule::View seen = view();
-  const bool unnamed = engine_.stored_everywhere() >= seen.number && completed_ < seen.number &&
-                       seen.number > engine_.epoch().from.number;
-  return schedule_.has_news(seen) || seen.number > seen.over || unnamed;
+  return !refusal_ && schedule_.last_is_due(engine_.epoch(), view());
 }
 
 void SnapshotKeeper::start(TimePoint now) {
@@ -140,7 +136,10 @@ void SnapshotKeeper::start(TimePoint now) {
   }
   const SnapshotId from = start->from;
   common_ = start->common;
-  if (from.number == 0) return engine_.load({}, {});
+  if (from.number == 0) {
+    schedule_.starts_from(0);
+    return engine_.load({}, {});
+  }
   loading_ = true;
   on_disk([this, from]() -> std::function<void()> {
     auto loaded = std::make_shared<SnapshotResult<SnapshotFolder::Loaded>>(folder_.load(from));
@@ -169,6 +168,7 @@ void SnapshotKeeper::take_up(const SnapshotId& id, SnapshotResult<SnapshotFolder
   log(LogLevel::info, "kvserver",
       "starts from " + named(id) + " of run " + std::to_string(id.run) + ": " +
           std::to_string(loaded->part.size()) + " slices, step " + std::to_string(clock));
+  schedule_.starts_from(clock);
   engine_.load(id, std::move(loaded->part));
 }
 

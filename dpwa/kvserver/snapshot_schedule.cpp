@@ -11,7 +11,7 @@ void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimeP
   if (servers_.empty()) {  // the first epoch
     servers_ = epoch.servers;
     number_ = view.number;
-    clock_ = view.clock;
+    clock_ = start_.value_or(view.clock);  // fast workers have made steps since
     began_ = now;
   }
   if (view.number <= number_) return;
@@ -33,6 +33,15 @@ bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self,
   if (!news) return false;
   const bool under_way = view.number > view.over;
   return !under_way || servers_ != epoch.servers || now - began_ >= patience * every_;
+}
+
+bool SnapshotSchedule::last_is_due(const kvstore::Epoch& epoch, const View& view) const {
+  if (servers_.empty() || !epoch.workers.empty()) return false;
+  const bool news = view.clock != clock_;
+  const bool under_way = view.number > view.over;
+  const bool unnamed =
+      view.number > epoch.from.number && view.stored >= view.number && view.named < view.number;
+  return news || under_way || unnamed;
 }
 
 }  // namespace dpwa::kvserver

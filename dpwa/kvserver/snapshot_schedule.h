@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,18 @@ class SnapshotSchedule {
     std::uint32_t number = 0;  // the last snapshot that has begun
     std::uint32_t over = 0;    // the last snapshot whose part is stored or given up at every server
     std::uint64_t clock = 0;   // of the servers
+    std::uint32_t stored = 0;  // the last snapshot of which all servers have stored their part
+    std::uint32_t named = 0;   // the last snapshot whose file here has its final name
   };
+  // Of the run that the servers begin together: the steps that their values have, 0 without a
+  // snapshot. A server that comes to a run later does not call it.
+  void starts_from(std::uint64_t clock) { start_ = clock; }
   // Called before due(), in each epoch.
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
   bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
            TimePoint now) const;
-  // Whether there were steps since the last snapshot began.
-  bool has_news(const View& view) const { return !servers_.empty() && view.clock != clock_; }
+  // All workers have left, and the snapshot of their last steps is not complete on this disk yet.
+  bool last_is_due(const kvstore::Epoch& epoch, const View& view) const;
 
  private:
   // A snapshot that has not ended after this many periods is given up.
@@ -35,7 +41,8 @@ class SnapshotSchedule {
   const Duration every_;
   TimePoint began_;
   std::uint32_t number_ = 0;
-  std::uint64_t clock_ = 0;                    // when it began
+  std::uint64_t clock_ = 0;  // when it began
+  std::optional<std::uint64_t> start_;
   std::vector<kvstore::ServerEntry> servers_;  // when it began
 };
 

@@ -10,7 +10,6 @@
 
 #include "dpwa/config/names.h"
 #include "dpwa/config/store_settings.h"
-#include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/server_status.h"
 #include "dpwa/kvstore/lost_words.h"
 #include "dpwa/log/log.h"
@@ -148,6 +147,7 @@ void StoreRun::run() {
 
 void StoreRun::stop() {
   asio::post(io_, [this] {
+    for (const auto& [name, link] : links_) link->expect_end();
     ends_at_ = SteadyClock::now() + for_last_snapshot;
     if (!snapshots_ || !snapshots_->last_is_due()) end();
   });
@@ -222,12 +222,11 @@ void StoreRun::note_changes() {
         "from "
         "the newest snapshot if all servers were started again and have one, and end otherwise");
   }
-  if (engine_.epoch().number != noted_.number) {
-    for (const std::string& line : words_for_change(noted_, engine_.epoch())) {
-      log(LogLevel::info, "kvserver", line);
-    }
-    noted_ = engine_.epoch();
-  }
+  const auto has_left = [this](const kvstore::MemberId& worker) {
+    return engine_.has_left(worker);
+  };
+  for (const std::string& line : words_.look(engine_.epoch(), has_left))
+    log(LogLevel::info, "kvserver", line);
   if (const auto names = engine_.started_again(); !names.empty() && !std::exchange(told_, true))
     log(LogLevel::error, "kvserver", "the run cannot go on: " + kvstore::words_for_lost(names));
   const kvstore::ShardCounts& counts = engine_.shard().counts();

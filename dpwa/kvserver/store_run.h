@@ -11,6 +11,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
+#include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/link.h"
 #include "dpwa/kvserver/memory_door.h"
 #include "dpwa/kvserver/snapshot_keeper.h"
@@ -59,7 +60,7 @@ class StoreRun {
   StoreHandler* handler_ = nullptr;  // of server_
   std::map<std::string, std::shared_ptr<Link>> links_;
   boost::asio::steady_timer timer_;
-  kvstore::Epoch noted_;  // the last epoch that was logged
+  EpochWords words_;
   kvstore::ShardCounts counted_;
   bool told_of_ended_run_ = false;
   bool ended_ = false;

@@ -37,6 +37,12 @@ bool MemberWatch::is_taken(const MemberId& worker, TimePoint now) const {
   return found->second.beat.joins && alive({worker.name, found->second.incarnation}, now);
 }
 
+bool MemberWatch::has_left(const MemberId& worker) const {
+  const auto found = views_.find(worker.name);
+  return found != views_.end() && found->second.incarnation == worker.incarnation &&
+         !found->second.beat.joins;
+}
+
 void MemberWatch::lost(const MemberId& member) {
   const auto view = views_.find(member.name);
   if (view != views_.end() && view->second.incarnation == member.incarnation) {

@@ -78,6 +78,8 @@ class MemberWatch {
   // Whether another process has the name of this worker: it takes part, or wants to, and was heard
   // of lately. One that has just been killed counts until it has been silent for long enough.
   bool is_taken(const MemberId& worker, TimePoint now) const;
+  // Whether this worker has left, or has been told that it was left out.
+  bool has_left(const MemberId& worker) const;
   // The process of this member has ended: a connection was refused or reset.
   void lost(const MemberId& member);
   void installed(const Epoch& epoch, TimePoint now);

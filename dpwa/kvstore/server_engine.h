@@ -55,6 +55,7 @@ class ServerEngine {
   bool is_taken(const MemberId& worker, TimePoint now) const {
     return watch_.is_taken(worker, now);
   }
+  bool has_left(const MemberId& worker) const { return watch_.has_left(worker); }
 
   // Begins a snapshot (ShardEngine) on all servers. Any server may call it. Returns the number of
   // the snapshot.

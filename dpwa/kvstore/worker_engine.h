@@ -69,6 +69,7 @@ class WorkerEngine {
   // Sets the step that is pushed next, and whether the training loop now waits for pulls or
   // computes.
   void at(std::uint64_t clock, bool waiting, TimePoint now);
+  std::uint64_t clock() const { return clock_; }  // as set by at()
 
   // --- messages
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);

@@ -9,6 +9,9 @@
 namespace dpwa::net {
 namespace {
 
+// As the called has found. Its own line is "has another cluster key".
+const std::string other_key = "has another cluster key than this process (security.key_file)";
+
 Failure not_accepted(std::string what) {
   return {Failure::Kind::security, std::move(what)};
 }
@@ -39,13 +42,13 @@ Failure alerted(const TlsMoment& moment, int alert) {
   const std::string words = SSL_alert_desc_string_long(alert);
   if (concerns_certificate(alert)) {
     return not_accepted(moment.certificates ? "does not accept this node's certificate: " + words
-                                            : "does not accept this cluster key (" + words + ")");
+                                            : other_key + " (" + words + ")");
   }
   if (moment.established) return {Failure::Kind::ended, "ended TLS: " + words};
   if (concerns_key(alert)) {
     return not_accepted(moment.certificates
                             ? "accepts no certificate of this node (is its security mode psk?)"
-                            : "does not accept this cluster key");
+                            : other_key);
   }
   if (alert == SSL_AD_PROTOCOL_VERSION)
     return not_accepted("speaks no TLS 1.3 (is its security mode insecure?)");

@@ -217,7 +217,10 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
   out["ledger_passed_over"] = ledger ? Json(passed_over) : Json(nullptr);
   peers.move_to(out, "peers");
   describe_members(local.members->self(), local.of_file, members, out);
-  for (const auto& [key, json] : local.notes.all()) out[key] = Json::parse(json);
+  for (const auto& [key, json] : local.notes.all()) {
+    out[key] = Json::parse(json);
+    if (out[key].is_null()) out.erase(key);  // of no meaning with this back end
+  }
   return out.dump();
 }
 

@@ -81,7 +81,7 @@ struct StepReport {
 // What finish() did.
 struct FinishReport {
   bool averaged = false;           // a global average was taken
-  std::size_t participants = 1;    // models in it, the own one included
+  std::size_t participants = 1;    // models in it; 0: of a run that had ended, not known any more
   double distance_to_average = 0;  // ||x_own - average|| before it was taken; NaN = not known
   bool enough = true;              // false: fewer participants than the configuration asks for
   // With backend kvstore: the servers did not give the final model of all workers. The own model is

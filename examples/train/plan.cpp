@@ -143,21 +143,37 @@ std::string data_words(const TrainOptions& options, const Config& config,
          std::to_string(config.nodes.size() - 1) + "; --shard and --split shared choose otherwise";
 }
 
+bool length_is_held(const TrainOptions& options, const Config& config) {
+  return config.backend == Backend::kvstore && !is_local(config.kvstore.type) &&
+         step_together(config) && options.schedule != Schedule::constant;
+}
+
 std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
-                                        const RunPosition& position, const std::string& what) {
+                                        const RunPosition& position, const Origin& origin) {
   const RunLength length = run_length(options, identity);
   if (position.step < length.steps &&
       position.cursor.value_or(position.of_stream()) < length.samples)
     return std::nullopt;
-  const std::string at = std::to_string(position.step);
-  if (options.steps != 0)
-    return what + " is at step " + at + ", so --steps " + std::to_string(options.steps) +
-           " trains nothing more; --steps above " + at + " would";
-  return what + " is at step " + at + ", where --epochs " + config::number_text(options.epochs) +
-         " has ended (step " +
-         std::to_string(
-             steps_of(length, options.batch_size, identity.shares_data ? identity.nodes : 1)) +
-         "), so nothing more is trained; a larger --epochs would";
+  const bool by_steps = options.steps != 0;
+  std::string text = origin.what + " is at step " + std::to_string(position.step);
+  if (by_steps) {
+    text += ", so --steps " + std::to_string(options.steps) + " trains nothing more; ";
+  } else {
+    const std::uint64_t nodes = identity.shares_data ? identity.nodes : 1;
+    text += ", where --epochs " + config::number_text(options.epochs) + " has ended (step " +
+            std::to_string(steps_of(length, options.batch_size, nodes)) +
+            "), so nothing more is trained; ";
+  }
+  const std::string option = by_steps ? "--steps" : "--epochs";
+  if (origin.length_is_held)
+    return text + "the servers refuse another " + option + " in this run, because --schedule " +
+           std::string(to_string(options.schedule)) +
+           " depends on it; for more, start servers without its snapshots, and all nodes with a "
+           "larger " +
+           option + " (from the first step, or from checkpoints with --resume)";
+  if (!by_steps) return text + "a larger --epochs would";
+  return text + "--steps above " + std::to_string(std::max(position.step, origin.next_step)) +
+         " would";
 }
 
 std::uint64_t node_stream(const TrainOptions& options, const Config& config,

@@ -60,11 +60,21 @@ std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::u
 std::string data_words(const TrainOptions& options, const Config& config,
                        const RunIdentity& identity, std::size_t samples);
 
-// The reason why a run resumed at `position` would train nothing, and how to continue; none: it
-// trains. `what` is at that position.
+// Whether the servers of the run refuse workers with another --steps or --epochs: the learning rate
+// depends on it, and they hold the settings of the run.
+bool length_is_held(const TrainOptions& options, const Config& config);
+
+// The origin of the position at which a run goes on.
+struct Origin {
+  std::string what = "the checkpoint";
+  std::uint64_t next_step = 0;  // of the group, when it is ahead of the position
+  bool length_is_held = false;
+};
+
+// The reason why a run that goes on at `position` would train nothing, and how to continue; none:
+// it trains.
 std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
-                                        const RunPosition& position,
-                                        const std::string& what = "the checkpoint");
+                                        const RunPosition& position, const Origin& origin = {});
 
 // One independent stream for this node; nodes on the same shard by choice have streams of their
 // own.

@@ -191,7 +191,8 @@ void Program::resume() {
   adapter_->restore(state.adapter);
   log(LogLevel::info, "train",
       "resumed from " + loaded->file.string() + " at step " + std::to_string(position_.step));
-  if (const auto why = nothing_left(options_, identity_, position_))
+  const Origin origin{.length_is_held = length_is_held(options_, config_)};
+  if (const auto why = nothing_left(options_, identity_, position_, origin))
     log(LogLevel::warn, "train", *why);
 }
 
@@ -279,12 +280,18 @@ bool Program::leave(RunResult& result) {
     result.averaged =
         AveragedModel{evaluate_own(), finished.participants, finished.distance_to_average};
   }
+  if (!finished.averaged && !finished.lost_final_model && report_->lacks_final_model(result)) {
+    result.lost_final_model = true;
+    log(LogLevel::error, "train",
+        "an earlier process of this node did not get the final model of all nodes, and the servers "
+        "have none either: they have begun anew since");
+  }
   if (!finished.enough)
     log(LogLevel::error, "train",
         "too few nodes at the end: " + std::to_string(finished.participants) + ", where " +
             std::to_string(config_.gossip.min_nodes) +
             " are required (gossip.min_nodes or --min-nodes)");
-  return finished.enough && !finished.lost_final_model;
+  return finished.enough && !result.lost_final_model;
 }
 
 // When all nodes step together, a node that is behind continues at the position of the others.
@@ -300,7 +307,8 @@ void Program::catch_up() {
       "continues at step " + std::to_string(position_.step) + ", where the others are");
   // An earlier life of this node may have written the lines before.
   if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
-  if (const auto why = nothing_left(options_, identity_, position_, "the run"))
+  const Origin origin{"the run", step, length_is_held(options_, config_)};
+  if (const auto why = nothing_left(options_, identity_, position_, origin))
     log(LogLevel::warn, "train", *why);
 }
 

@@ -40,8 +40,15 @@ void Report::own_model(const RunResult& result) {
 }
 
 void Report::write(const RunResult& result) {
-  if (result_file_.empty() || is_kept(earlier_, result, steps_)) return;
-  write_file_atomically(result_file_, {to_json(result)});
+  if (result_file_.empty()) return;
+  const auto earlier = earlier_result(earlier_, result, steps_);
+  if (earlier && earlier->text == earlier_) return;
+  write_file_atomically(result_file_, {earlier ? earlier->text : to_json(result)});
+}
+
+bool Report::lacks_final_model(const RunResult& result) const {
+  const auto earlier = earlier_result(earlier_, result, steps_);
+  return earlier && earlier->lacks_final_model;
 }
 
 bool Report::close(const RunResult& result) {
@@ -56,9 +63,11 @@ bool Report::close(const RunResult& result) {
             std::to_string(result.position.samples) + " samples";
   } else {
     text += "nothing was left to train at" + at;
-    text += is_kept(earlier_, result, steps_)
-                ? "and " + result_file_.string() + " stays as it is"
-                : std::to_string(result.position.samples) + " samples";
+    const auto earlier = earlier_result(earlier_, result, steps_);
+    text += !earlier
+                ? std::to_string(result.position.samples) + " samples"
+                : "and " + result_file_.string() +
+                      (earlier->text == earlier_ ? " stays as it is" : " gets the final model");
   }
   const auto add = [&text](const char* what, const Evaluation& evaluation) {
     char percent[32];
@@ -86,12 +95,13 @@ std::string words_for(const StepReport& report) {
                 static_cast<double>(report.waited.count()) / 1e6);
   const std::string end = of_servers ? waited.data() : "";
   if (report.outcome == Outcome::averaged)
-    return outcome + " over " + std::to_string(report.participants) + " nodes" + end;
+    return outcome + " over " + std::to_string(report.participants) +
+           (of_servers ? " workers" : " nodes") + end;
   if (report.outcome == Outcome::updated) return outcome + " by the servers" + end;
   if (report.outcome == Outcome::late) return outcome + ": its gradients did not count" + end;
   if (report.outcome == Outcome::rejected && of_servers)
     return outcome + ": its gradients are not finite" + end;
-  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other node" + end;
+  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other worker" + end;
   return "pulls " + std::to_string(report.pulls_ok) + " ok " + std::to_string(report.pulls_failed) +
          " failed  " + outcome + " " + report.peer;
 }

@@ -59,8 +59,10 @@ class Report {
   // The evaluation at the end of training, as a line of the metrics.
   void own_model(const RunResult& result);
   // The result file, whole or not at all; throws std::system_error. Of a run that had ended before,
-  // the file of the process that trained stays.
+  // the file of the process that trained stays, and gets the final model if it had none.
   void write(const RunResult& result);
+  // Of a run that had ended before: the file says that the final model was lost.
+  bool lacks_final_model(const RunResult& result) const;
   // The closing line, and the result on stdout when there is no run directory. False when lines of
   // the metrics were lost.
   [[nodiscard]] bool close(const RunResult& result);

@@ -22,7 +22,8 @@ ordered_json averaged(const std::optional<AveragedModel>& model) {
   if (!model) return nullptr;
   return {{"test_accuracy", accuracy(model->evaluation)},
           {"test_loss", loss(model->evaluation)},
-          {"participants", model->participants},
+          {"participants",
+           model->participants > 0 ? ordered_json(model->participants) : ordered_json(nullptr)},
           {"distance", model->distance}};
 }
 
@@ -85,26 +86,30 @@ std::string to_json(const RunResult& r) {
   return json.dump(2) + "\n";
 }
 
-bool is_kept(const std::string& earlier, const RunResult& now, std::uint64_t steps) {
-  if (now.steps.steps != 0 || now.interrupted) return false;
-  const auto old = ordered_json::parse(earlier, nullptr, /*allow_exceptions=*/false);
+std::optional<EarlierResult> earlier_result(const std::string& text, const RunResult& now,
+                                            std::uint64_t steps) {
+  if (now.steps.steps != 0 || now.interrupted) return std::nullopt;
+  auto json = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   const auto fresh = ordered_json::parse(to_json(now));
-  if (!old.is_object()) return false;
+  if (!json.is_object()) return std::nullopt;
   for (const char* key :
        {"node", "dataset", "split", "model", "optimizer", "lr", "batch_size", "seed", "backend"}) {
-    if (old.value(key, ordered_json()) != fresh[key]) return false;
+    if (json.value(key, ordered_json()) != fresh[key]) return std::nullopt;
   }
-  const ordered_json old_steps = old.value("steps", ordered_json());
-  if (!old_steps.is_number_unsigned()) return false;
-  const auto ended_at = old_steps.get<std::uint64_t>();
-  // A worker that comes to servers begins with the step after the last one.
-  if (ended_at != now.position.step && ended_at < steps) return false;
-  const auto is_true = [&old](const char* key) {
-    return old.value(key, ordered_json(false)) == ordered_json(true);
+  const ordered_json ended_at = json.value("steps", ordered_json());
+  if (!ended_at.is_number_unsigned()) return std::nullopt;
+  // The run may have been longer than this process was told.
+  if (ended_at != now.position.step && ended_at.get<std::uint64_t>() < steps) return std::nullopt;
+  const auto is_true = [&json](const char* key) {
+    return json.value(key, ordered_json(false)) == ordered_json(true);
   };
-  if (is_true("interrupted") || is_true("lost_final_model")) return false;
-  const bool has_average = old.value("averaged_model", ordered_json()).is_object();
-  return has_average || !now.averaged;
+  if (is_true("interrupted")) return std::nullopt;
+  const bool lost = is_true("lost_final_model");
+  const bool has_average = json.value("averaged_model", ordered_json()).is_object();
+  if (has_average || !now.averaged) return EarlierResult{text, lost};
+  json["averaged_model"] = fresh["averaged_model"];
+  json["lost_final_model"] = false;
+  return EarlierResult{json.dump(2) + "\n", false};
 }
 
 }  // namespace dpwa::train

@@ -42,8 +42,8 @@ struct Evaluation {
 
 struct AveragedModel {
   std::optional<Evaluation> evaluation;  // none when there was no time for it
-  std::uint64_t participants = 1;
-  double distance = 0;  // from this node's model to the average
+  std::uint64_t participants = 1;        // 0: not known
+  double distance = 0;                   // from this node's model to the average
 };
 
 // NODE.result.json, which goes to stdout without --run-dir.
@@ -62,8 +62,15 @@ struct RunResult {
 // One JSON object and a newline; numbers that are not finite, and absent values, are null.
 std::string to_json(const RunResult& result);
 
-// Whether the text of the result file, of an earlier process, says more of this run than `now`: no
-// step was made since, and the run of `steps` steps had ended. Any text.
-bool is_kept(const std::string& earlier, const RunResult& now, std::uint64_t steps);
+// The result of a run that had ended before this process.
+struct EarlierResult {
+  std::string text;                // of the file; with the final model of `now` where it had none
+  bool lacks_final_model = false;  // the servers did not give it, now neither
+};
+
+// Of the text of a result file, of `now` and of the steps of the run. None: this process has made
+// steps, or the text is not the result of the same run at its end. Any text.
+std::optional<EarlierResult> earlier_result(const std::string& text, const RunResult& now,
+                                            std::uint64_t steps);
 
 }  // namespace dpwa::train

@@ -49,6 +49,7 @@ std::span<const std::uint32_t> OwnSamples::next(const Place&) {
 }
 
 bool OwnSamples::go_on_at(std::uint64_t step, RunPosition& position) {
+  step = std::min(step, (total_ + batch_size_ - 1) / batch_size_);
   if (step <= position.step) return false;
   position.step = step;
   const std::uint64_t others = std::min(total_, step * batch_size_);

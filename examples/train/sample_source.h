@@ -55,8 +55,9 @@ class SampleSource {
 
   // After the start and after every step: takes over a position that the group has moved.
   virtual void settle(RunPosition& /*position*/) {}
-  // Goes on at this step of the group, past the samples of the steps between. False when it is not
-  // ahead of `position`, or when the position comes by settle().
+  // Goes on at this step of the group, past the samples of the steps between, but not beyond the
+  // end of the run. False when that is not ahead of `position`, or when the position comes by
+  // settle().
   virtual bool go_on_at(std::uint64_t /*step*/, RunPosition& /*position*/) { return false; }
 };
 

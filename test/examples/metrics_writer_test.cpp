@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -272,12 +271,12 @@ TEST_CASE("a step with servers says what became of its gradients, and nothing of
     return shown.words();
   };
   const std::string begin = "w1  step 7/100  loss 0.5000  clock 0.0  ";
-  CHECK(words(Outcome::averaged) == begin + "averaged over 3 nodes  waited 1.2 ms\n");
+  CHECK(words(Outcome::averaged) == begin + "averaged over 3 workers  waited 1.2 ms\n");
   CHECK(words(Outcome::updated) == begin + "updated by the servers  waited 1.2 ms\n");
   CHECK(words(Outcome::late) == begin + "late: its gradients did not count  waited 1.2 ms\n");
   CHECK(words(Outcome::rejected) ==
         begin + "rejected: its gradients are not finite  waited 1.2 ms\n");
-  CHECK(words(Outcome::skipped) == begin + "alone, no other node  waited 1.2 ms\n");
+  CHECK(words(Outcome::skipped) == begin + "alone, no other worker  waited 1.2 ms\n");
 }
 
 TEST_CASE("a step whose gradients were averaged says over how many nodes, and nothing of pulls") {
@@ -314,80 +313,4 @@ TEST_CASE("a quiet run shows no progress of either kind") {
   progress.work("evaluating", 0, 1000, shown.start);
   progress.work("evaluating", 10, 1000, shown.start + std::chrono::minutes(1));
   CHECK(shown.words().empty());
-}
-
-TEST_CASE("a result has the promised keys, and null for what is absent or not finite") {
-  RunResult result;
-  result.identity.node = "w1";
-  result.identity.data = "mnist";
-  result.backend = Backend::gossip;
-  result.own = Evaluation{0.97, std::numeric_limits<double>::quiet_NaN()};
-  auto json = nlohmann::json::parse(to_json(result));
-  for (const char* key :
-       {"schema",        "node",           "dataset",         "split",          "model",
-        "seed",          "backend",        "test_accuracy",   "test_loss",      "steps",
-        "samples",       "clock",          "pulls_ok",        "pulls_failed",   "waited_ms_total",
-        "waited_ms_max", "step_ms_median", "bytes_received",  "averaged_model", "train_seconds",
-        "steps_made",    "bytes_sent",     "lost_final_model"})
-    CHECK_MESSAGE(json.contains(key), key);
-  CHECK(json["schema"] == 1);
-  CHECK(json["backend"] == "gossip");
-  CHECK(json["test_accuracy"] == 0.97);
-  CHECK(json["test_loss"].is_null());
-  CHECK(json["step_ms_median"].is_null());
-  CHECK(json["averaged_model"].is_null());
-
-  result.averaged = AveragedModel{Evaluation{0.98, 0.1}, 4, 2.5};
-  json = nlohmann::json::parse(to_json(result));
-  CHECK(json["averaged_model"] ==
-        nlohmann::json{
-            {"test_accuracy", 0.98}, {"test_loss", 0.1}, {"participants", 4}, {"distance", 2.5}});
-}
-
-TEST_CASE("the result of a run that had ended stays when a later process trained nothing") {
-  RunResult trained;
-  trained.identity.node = "w1";
-  trained.position.step = 20;
-  trained.steps.steps = 20;
-  RunResult again = trained;
-  again.steps.steps = 0;
-  CHECK(is_kept(to_json(trained), again, 20));
-  CHECK_FALSE(is_kept(to_json(trained), trained, 20));
-  CHECK_FALSE(is_kept("", again, 20));
-  CHECK_FALSE(is_kept("[1]", again, 20));
-  again.position.step = 21;  // the servers count one more
-  CHECK(is_kept(to_json(trained), again, 20));
-  CHECK_FALSE(is_kept(to_json(trained), again, 21));
-  again.averaged = AveragedModel{};
-  CHECK_FALSE(is_kept(to_json(trained), again, 20));  // it has what the earlier one had not
-  trained.averaged = AveragedModel{};
-  CHECK(is_kept(to_json(trained), again, 20));
-  for (const auto& spoil : std::vector<std::function<void(RunResult&)>>{
-           [](RunResult& r) { r.position.step = 19; }, [](RunResult& r) { r.interrupted = true; },
-           [](RunResult& r) { r.lost_final_model = true; },
-           [](RunResult& r) { r.identity.node = "w2"; }}) {
-    RunResult other = trained;
-    spoil(other);
-    CHECK_FALSE(is_kept(to_json(other), again, 20));
-  }
-}
-
-TEST_CASE("step statistics sum, take the greatest and the median") {
-  StepStatistics statistics;
-  for (const double ms : {5.0, 1.0, 100.0, 2.0, 3.0}) {
-    StepReport report;
-    report.bytes = 10;
-    report.waited = std::chrono::microseconds(static_cast<int>(ms * 1000));
-    report.pulls_ok = 7;
-    report.pulls_failed = 1;
-    statistics.add(report, ms);
-  }
-  const auto summary = statistics.summary();
-  CHECK(summary.step_ms_median == 3);
-  CHECK(summary.step_ms_max == 100);
-  CHECK(summary.waited_ms_total == doctest::Approx(111));
-  CHECK(summary.waited_ms_max == doctest::Approx(100));
-  CHECK(summary.bytes_received == 50);
-  CHECK(summary.pulls_ok == 7);
-  CHECK(summary.pulls_failed == 1);
 }

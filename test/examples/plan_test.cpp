@@ -121,8 +121,49 @@ TEST_CASE("a resumed run that is at its end already says so, and what would trai
   options.steps = 300;
   CHECK(nothing_left(options, identity, far) ==
         "the checkpoint is at step 500" + expected + "500 would");
-  CHECK(nothing_left(options, identity, far, "the run") ==
+  CHECK(nothing_left(options, identity, far, {"the run"}) ==
         "the run is at step 500" + expected + "500 would");
+  far.step = 300;  // the others are farther
+  CHECK(nothing_left(options, identity, far, {"the run", 501}) ==
+        "the run is at step 300" + expected + "501 would");
+}
+
+TEST_CASE("a run that has ended at servers which hold its length says how to train more") {
+  TrainOptions options;
+  options.batch_size = 32;
+  options.steps = 300;
+  Config config = cluster_of_four();
+  CHECK_FALSE(length_is_held(options, config));
+  config.backend = Backend::kvstore;
+  config.kvstore.type = KvstoreType::dist_sync;
+  CHECK(length_is_held(options, config));
+  options.schedule = Schedule::constant;
+  CHECK_FALSE(length_is_held(options, config));
+  options.schedule = Schedule::linear;
+  config.kvstore.type = KvstoreType::dist_async;
+  CHECK_FALSE(length_is_held(options, config));
+  config.kvstore.type = KvstoreType::local_update_cpu;
+  CHECK_FALSE(length_is_held(options, config));
+
+  const auto identity = identify(options, config, of_size(60000));
+  RunPosition position;
+  position.step = 300;
+  position.samples = 300 * 32;
+  const Origin origin{"the run", 301, /*length_is_held=*/true};
+  const auto ending = [](const std::string& option) {
+    return "the servers refuse another " + option +
+           " in this run, because --schedule linear depends on it; for more, start servers without "
+           "its snapshots, and all nodes with a larger " +
+           option + " (from the first step, or from checkpoints with --resume)";
+  };
+  CHECK(nothing_left(options, identity, position, origin) ==
+        "the run is at step 300, so --steps 300 trains nothing more; " + ending("--steps"));
+  options.steps = 0;
+  options.epochs = 0.5;
+  CHECK(nothing_left(options, identity, position, origin) ==
+        "the run is at step 300, where --epochs 0.5 has ended (step 235), so nothing more is "
+        "trained; " +
+            ending("--epochs"));
 }
 
 TEST_CASE("nodes that step together share the data, unless the split or a shard says otherwise") {

@@ -236,7 +236,8 @@ TEST_CASE("a shard goes on at the step of the others, past the samples between, 
   CHECK(samples.done() == doctest::Approx(0.7));
   CHECK(!samples.ended());
   CHECK(samples.go_on_at(25, position));  // the others have ended
-  CHECK(position.step == 25);
+  CHECK(position.step == 10);
+  CHECK(!samples.go_on_at(26, position));
   CHECK(position.samples == 2);
   CHECK(position.of_stream() == 20);
   CHECK(samples.ended());

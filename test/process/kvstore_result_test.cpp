@@ -13,6 +13,7 @@
 #include "test/process/cluster_run.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
+#include "test/support/temporary_directory.h"
 
 // What dpwa-train says at the end of a run with servers of the store.
 namespace dpwa {
@@ -29,6 +30,10 @@ class TrainRun {
   TrainRun(std::size_t workers, const std::string& settings)
       : run_(workers, "backend: kvstore\nkvstore: {lost_after_ms: 1000, servers: " +
                           test::server_entries(1) + ", " + settings + "}\n") {
+    start_server();
+  }
+  void start_server() {
+    processes_.erase("s1");
     processes_.emplace("s1", test::start_server(run_.file(), "s1"));
   }
   void start(const std::string& name, int steps, const std::vector<std::string>& more = {}) {
@@ -56,6 +61,12 @@ class TrainRun {
   test::ChildProcess& at(const std::string& name) { return processes_.at(name); }
   bool has(const std::string& name, const std::string& words) const {
     return run_.log(name).find(words) != std::string::npos;
+  }
+  int count_of(const std::string& name, const std::string& words) const {
+    const std::string log = run_.log(name);
+    int found = 0;
+    for (auto at = log.find(words); at != std::string::npos; at = log.find(words, at + 1)) ++found;
+    return found;
   }
   bool logs(const std::string& name, const std::string& words) const {
     return test::eventually([&] { return has(name, words); }, test::run_patience);
@@ -91,16 +102,23 @@ class TrainRun {
   bool has_made_steps(const std::string& name) const {
     return test::eventually([&] { return steps(name).size() > 30; }, test::run_patience);
   }
-  // Of the server.
-  std::uint64_t updates() const {
+  std::string folder() const { return run_.directory(); }
+  std::uint64_t updates() const { return server_status()["updates"]; }
+  // The last one of the server, by number.
+  std::uint64_t snapshots() const {
+    const Json status = server_status();
+    return status.contains("snapshot") ? status["snapshot"]["number"].get<std::uint64_t>() : 0;
+  }
+
+ private:
+  Json server_status() const {
     const Config config = load_cluster(run_.file());
     const NodeEntry& server = config.kvstore.servers.front();
     const auto answers = query_status(config.cluster, {{"s1", {server.host}, server.port}},
                                       std::chrono::seconds(2), nullptr);
-    return Json::parse(answers.front().json)["updates"];
+    return Json::parse(answers.front().json);
   }
 
- private:
   test::ClusterRun run_;
   std::map<std::string, test::ChildProcess> processes_;
 };
@@ -155,35 +173,96 @@ TEST_CASE("samples and bytes of a worker that was left out are those that counte
   CHECK(run.updates() <= (counted + run.count("w2", "late")) * model_keys);
 }
 
-TEST_CASE("a worker that was started again counts the samples of its own process") {
+TEST_CASE("a worker that is started again counts the steps and samples of its own process") {
   constexpr int steps = 300;
-  TrainRun run(2, "type: dist_sync");
-  for (const std::string name : {"w1", "w2"}) run.start(name, steps);
-  REQUIRE(run.has_made_steps("w2"));
-  run.at("w2").signal(SIGKILL);
-  REQUIRE(run.logs("w1", "worker 'w2' was left out"));
-  run.start("w2", steps);
-  for (const std::string name : {"w1", "w2"}) REQUIRE(run.at(name).wait(test::run_patience) == 0);
-  const Json result = run.result("w2");
+  std::vector<std::string> names{"w1"};
+  bool ended = true;
+  SUBCASE("its run goes on") {
+    names.emplace_back("w2");
+    ended = false;
+  }
+  SUBCASE("its run has ended: it keeps the result") {}
+  TrainRun run(names.size(), "type: dist_sync");
+  const std::string& name = names.back();
+  for (const std::string& each : names) run.start(each, steps);
+  if (ended) {
+    REQUIRE(run.at(name).wait(test::run_patience) == 0);
+  } else {
+    REQUIRE(run.has_made_steps(name));
+    run.at(name).signal(SIGKILL);
+    REQUIRE(run.logs("w1", "worker 'w2' was left out"));
+  }
+  const std::string before = run.result_text(name);
+  run.start(name, steps);
+  for (const std::string& each : names) REQUIRE(run.at(each).wait(test::run_patience) == 0);
   INFO(run.all());
+  CHECK(run.has(name, "w1: nothing was left to train at step 300, and ") == ended);
+  if (ended) CHECK(run.result_text(name) == before);
+  const Json result = run.result(name);
   CHECK(result["steps"] == steps);
-  CHECK(result["steps_made"] < steps);
+  CHECK((result["steps_made"] == steps) == ended);
   CHECK(result["samples"] == result["steps_made"].get<std::uint64_t>() * batch);
   CHECK(result["bytes_sent"] == result["steps_made"].get<std::uint64_t>() * model_bytes);
   CHECK(run.result("w1")["samples"] == steps * batch);
 }
 
-TEST_CASE("a run that has ended and is started again keeps its result") {
-  TrainRun run(1, "type: dist_sync");
-  run.start("w1", 20);
-  REQUIRE(run.at("w1").wait(test::run_patience) == 0);
-  const std::string result = run.result_text("w1");
-  CHECK(run.result("w1")["samples"] == 20 * batch);
-  run.start("w1", 20);
-  CHECK(run.at("w1").wait(test::run_patience) == 0);
+TEST_CASE(
+    "a run that ends and is started again has no warning, and each worker comes and goes once") {
+  const std::vector<std::string> names{"w1", "w2"};
+  TrainRun run(2, "type: dist_sync");
+  for (int life = 1; life <= 2; ++life) {
+    CAPTURE(life);
+    for (const std::string& name : names) run.start(name, 50);
+    for (const std::string& name : names) REQUIRE(run.at(name).wait(test::run_patience) == 0);
+    INFO(run.all());
+    for (const std::string& name : names) {
+      CHECK_FALSE(run.has(name, "left out"));
+      CHECK(run.result(name)["averaged_model"]["participants"] == 2);
+      for (const std::string words : {"' has left", "' takes part from step "})
+        CHECK(test::eventually([&] { return run.count_of("s1", "'" + name + words) == life; }));
+    }
+  }
+  run.at("s1").signal(SIGTERM);
+  CHECK(run.at("s1").wait(test::run_patience) == 128 + SIGTERM);
+  CHECK_FALSE(run.has("s1", "left out"));
+}
+
+TEST_CASE("a worker that lost the final model takes it from a snapshot when it is started again") {
+  bool has_snapshot = false;
+  SUBCASE("the servers have one") {
+    has_snapshot = true;
+  }
+  SUBCASE("they have none, which it says") {}
+  const test::TemporaryDirectory folder;
+  const std::string snapshots =
+      ", snapshots: {folder: " + folder.path().string() + ", every_ms: 100}";
+  TrainRun run(2, "type: dist_async, start_wait_ms: 3000" + (has_snapshot ? snapshots : ""));
+  std::vector<std::string> more;  // where the servers have begun anew, or it would train again
+  if (!has_snapshot) more = {"--checkpoint", run.folder()};
+  run.start("w1", 30, more);
+  run.start("w2", 100000);
+  REQUIRE(test::eventually([&] { return run.result("w1").is_object(); }, test::run_patience));
+  const std::uint64_t earlier = run.snapshots();
+  if (has_snapshot)
+    REQUIRE(test::eventually([&] { return run.snapshots() > earlier + 1; }, test::run_patience));
+  for (const std::string name : {"s1", "w2"}) run.at(name).signal(SIGKILL);
+  REQUIRE(run.at("w1").wait(test::run_patience) == 1);
+  REQUIRE(run.result("w1")["lost_final_model"] == true);
+
+  run.start_server();
+  if (!has_snapshot) more.emplace_back("--resume");
+  run.start("w1", 30, more);
+  run.start("w2", 30);
+  const auto exit_code = run.at("w1").wait(test::run_patience);
   INFO(run.all());
-  CHECK(run.has("w1", "w1: nothing was left to train at step 21, and "));
-  CHECK(run.result_text("w1") == result);
+  CHECK(exit_code == (has_snapshot ? 0 : 1));
+  const Json result = run.result("w1");
+  CHECK(result["samples"] == 30 * batch);
+  CHECK(result["steps_made"] == 30);
+  CHECK(result["lost_final_model"] == !has_snapshot);
+  CHECK(result["averaged_model"].is_object() == has_snapshot);
+  CHECK(run.has("w1", "and the servers have none either: they have begun anew since") !=
+        has_snapshot);
 }
 
 }  // namespace dpwa

@@ -74,7 +74,7 @@ TEST_CASE("who joins shows the cluster's key, or a certificate that names it") {
     for (const std::string name : {"w1", "w2", "w4"})
       create_private_file(secrets.path(name + ".key"), key_file_text({key}));
     create_private_file(secrets.path("w3.key"), key_file_text({new_key()}));
-    reason = "does not accept this cluster key";
+    reason = "has another cluster key than this process (security.key_file)";
     security = "security: {mode: psk, key_file: \"" + folder + "{name}.key\"}";
   }
   SUBCASE("mtls") {

@@ -245,4 +245,29 @@ TEST_CASE("a server that is killed or stopped during snapshots costs no update a
   CHECK(training->nothing_lost());
 }
 
+TEST_CASE("servers that are stopped right after the last step keep the snapshot of it") {
+  ServerProcesses servers(with_snapshots(KvstoreType::dist_sync, seconds(3600)));
+  std::optional<OneWorker> training(std::in_place, servers.config(), 400'000);
+  for (int step = 0; step < 3; ++step) REQUIRE(training->train());
+  training->worker.call([](kvstore::WorkerEngine& engine) { engine.leave(); });
+  const auto is_alone = [&](const std::string& name) {
+    const auto status = servers.status(name);
+    return status.is_object() && status["workers"].empty();
+  };
+  REQUIRE(holds_in_time([&] { return is_alone("s1") && is_alone("s2"); }));
+  for (const std::string name : {"s1", "s2"}) servers.at(name).signal(SIGTERM);
+  for (const std::string name : {"s1", "s2"}) {
+    CAPTURE(name);
+    CHECK(servers.at(name).wait(test::run_patience) == 128 + SIGTERM);
+    CHECK(servers.snapshots(name).size() == 1);
+    CHECK(servers.count(name, "cannot reach server") == 0);
+    CHECK(servers.count(name, "worker 'w1' has left") == 1);
+  }
+  training.reset();
+  for (const std::string name : {"s1", "s2"}) servers.start(name);
+  training.emplace(servers.config(), 400'000);
+  CHECK(training->first_step == 3);
+  CHECK(training->nothing_lost());
+}
+
 }  // namespace dpwa

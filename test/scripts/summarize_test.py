@@ -74,6 +74,11 @@ class Summarize(unittest.TestCase):
         names = [node["name"] for node in summarize.summary(self.folder, "")["nodes"]]
         self.assertEqual(names, ["w1", "w2", "w10"])
 
+    def test_an_average_whose_participants_are_not_known_counts_least(self) -> None:
+        results = [{"averaged_model": {**average(0.9, 1, 0.1), "participants": count}} for count in (None, 2)]
+        self.assertEqual(summarize.average_of(results)["participants"], 2)
+        self.assertIsNone(summarize.average_of(results[:1])["participants"])
+
     def test_an_empty_folder_is_an_error(self) -> None:
         with self.assertRaises(FileNotFoundError):
             summarize.summary(self.folder, "")

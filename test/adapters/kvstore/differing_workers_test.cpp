@@ -78,12 +78,16 @@ TEST_CASE("what does not fit is one line that names it") {
       Net net(5);
       const auto adapter = make_adapter(node.config, net);
       adapter->require_same("--data", node.index == 0 ? "mnist" : "synthetic");
+      adapter->require_same("--split", "iid");
+      adapter->require_same("--seed", node.index == 0 ? "1" : "2");
       adapter->require_same("--batch-size", node.index == 0 ? "32" : "64");
       adapter->start();
       node.wait_for_all();
     });
     CHECK(problem.empty());
     CHECK(log.count("node 'w2' has --data synthetic, and the run mnist") == 1);
+    CHECK(log.count("node 'w2' has --seed 2, and the run 1: workers may share samples") == 1);
+    CHECK(log.count("--split") == 0);
     CHECK(log.count("--batch-size") == 0);
   }
   SUBCASE("another shape") {

@@ -1,6 +1,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/utils/clip_grad.h>
 
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -245,6 +246,47 @@ TEST_CASE("a worker that leaves before its first step is no participant") {
     CHECK(finished.participants == 2);
     CHECK(finished.averaged);
   });
+}
+
+TEST_CASE("a worker that comes and makes no step gets the final model, and is no participant") {
+  auto update = KvstoreUpdate::server;
+  SUBCASE("update: server") {}
+  SUBCASE("update: worker") {
+    update = KvstoreUpdate::worker;
+  }
+  const Data data = data_of(64);
+  const auto models = models_of<Net>(2, 5);
+  std::atomic<bool> came = false;
+  run_nodes(store(2, 1,
+                  [&](Config& config) {
+                    config.kvstore.min_workers = 1;
+                    config.kvstore.update = update;
+                  }),
+            [&](Participant& node) {
+              Net& net = *models[node.index];
+              const auto optimizer = make(optimizers()[0].second, net);
+              const auto adapter = make_adapter(node.config, net);
+              const auto step = [&] {
+                optimizer->zero_grad();
+                loss_of(net, data, 0, worker_rows).backward();
+                adapter->step(*optimizer, {});
+              };
+              if (node.index == 0) {
+                adapter->start();
+                for (int i = 0; i < 10; ++i) step();
+              }
+              node.wait_for_all();
+              if (node.index == 1) {
+                adapter->start();
+                came = true;
+              }
+              while (!came) step();
+              const FinishReport finished = adapter->finish();
+              CHECK(finished.participants == 1);
+              CHECK(finished.averaged == (node.index == 1));
+              CHECK(finished.enough);
+            });
+  if (update == KvstoreUpdate::server) CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
 }
 
 TEST_CASE("a worker that is left out before its keys are made joins again") {

@@ -133,6 +133,19 @@ TEST_CASE("config check warns of a congestion control that is not this host's") 
   CHECK(result.err.find("\nok: ") != std::string::npos);
 }
 
+TEST_CASE("config check warns of servers that the back end does not use") {
+  const std::string rest =
+      "nodes: [{name: w1, port: 24000}]\nkvstore: {servers: [{name: s1, port: 24001}]}\n";
+  const ScratchFile file(rest);
+  const CliResult result = run_cli({"config", "check", file.path().string()});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.starts_with("warning: " + file.path().string() +
+                               ": kvstore.servers lists 1 server, which backend gossip does not "
+                               "use; backend: kvstore does\nok: "));
+  const ScratchFile used("backend: kvstore\n" + rest);
+  CHECK(run_cli({"config", "check", used.path().string()}).err.starts_with("ok: "));
+}
+
 TEST_CASE("a back end that this build does not have is refused by whatever would run it") {
   for (const BackendInfo& info : backends()) {
     if (info.absent.empty()) continue;

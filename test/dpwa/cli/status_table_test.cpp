@@ -95,6 +95,8 @@ TEST_CASE("workers of the parameter server are shown with their steps and bytes,
           "loss": 12.3456, "bytes_received": 1, "kvstore": {"rank": 0, "size": 3,
           "outcome": "averaged", "waited_ms": 12345.67, "bytes_received": 123456700000,
           "bytes_sent": 7700000000, "late": 3, "not_finite": 2}})"),
+      node("worker-5", R"({"state": "training", "backend": "kvstore",
+          "kvstore": {"finishing": true}})"),
       // As it begins, and one that says nothing that fits.
       node("worker-2", R"({"state": "joining", "backend": "kvstore"})"),
       node("worker-3", R"({"state": "joining", "backend": "kvstore", "kvstore": [7]})"),
@@ -105,12 +107,25 @@ TEST_CASE("workers of the parameter server are shown with their steps and bytes,
   CAPTURE(table);
   for (const char* shown :
        {"1234567  12.3456  0 of 3  averaged   12345.7    123457  7700    3 late, 2 not finite",
-        "no answer: no answer in time", "worker-3"})
+        "done, waits for others", "no answer: no answer in time", "worker-3"})
     CHECK(table.find(shown) != std::string::npos);
   for (const char* absent : {"pulls ok", "memory", "member"})
     CHECK(table.find(absent) == std::string::npos);
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 130);
+}
+
+TEST_CASE("nodes that do not answer are shown in the columns of the back end of their file") {
+  const std::vector<cli::NodeStatus> nodes{
+      {"w1", "h:1", "-", "no answer in time", cli::Json::object()}};
+  const auto first_line = [&](Backend backend) {
+    std::ostringstream out;
+    cli::print_status_table(nodes, out, backend);
+    return out.str().substr(0, out.str().find('\n'));
+  };
+  CHECK(first_line(Backend::kvstore).find("waited ms") != std::string::npos);
+  CHECK(first_line(Backend::collective).find("MB averaged") != std::string::npos);
+  CHECK(first_line(Backend::gossip).find("pulls ok") != std::string::npos);
 }
 
 TEST_CASE("a text table lines its columns up and lets a short row run on") {

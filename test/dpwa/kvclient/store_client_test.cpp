@@ -165,6 +165,22 @@ TEST_CASE("nobody waits for a worker that has left, and it may join again") {
   });
 }
 
+TEST_CASE("a worker that came late and leaves without a step is no reason for a warning") {
+  const test::LogFile log;
+  StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
+  StoreClient client(options_of(server, "w1", true));
+  train(client, 0, 3);
+  {
+    StoreClient late(options_of(server, "w2", true));
+    late.join();
+    REQUIRE(late.wait_joined(patience()).value_or(0) > 1);
+    late.leave(patience());
+  }
+  CHECK(test::eventually(
+      [&] { return log.has("worker 'w2' no longer takes part; it has made no step"); }));
+  CHECK_FALSE(log.has(" warning "));
+}
+
 TEST_CASE("without a server, joining ends in time and the reason is known") {
   StoreClientOptions options;
   options.cluster = "test";

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace dpwa;
-using kvserver::words_for_change;
+using kvserver::EpochWords;
 using Lines = std::vector<std::string>;
 
 namespace {
@@ -21,18 +21,53 @@ kvstore::Epoch epoch_of(std::uint64_t number, std::vector<kvstore::WorkerEntry> 
 const kvstore::WorkerEntry w1{{"w1", 7}, 0};
 const kvstore::WorkerEntry w2{{"w2", 8}, 0};
 
+Lines look(EpochWords& words, const kvstore::Epoch& epoch, bool has_left = false) {
+  return words.look(epoch, [&](const kvstore::MemberId&) { return has_left; });
+}
+
 }  // namespace
 
 TEST_CASE("a worker that ends by itself has left and one that was lost is left out") {
-  const auto both = epoch_of(1, {w1, w2});
-  CHECK(words_for_change(both, epoch_of(2, {w1}, {"w2"})) ==
-        Lines{"epoch 2: worker 'w2' has left"});
-  CHECK(words_for_change(both, epoch_of(2, {w1})) == Lines{"epoch 2: worker 'w2' is left out"});
+  EpochWords words;
+  CHECK(look(words, epoch_of(1, {w1, w2})) ==
+        Lines{"epoch 1: server 's1' is up", "epoch 1: worker 'w1' takes part from step 0 on",
+              "epoch 1: worker 'w2' takes part from step 0 on"});
+  CHECK(look(words, epoch_of(1, {w1, w2})).empty());
+  SUBCASE("after a step") {
+    CHECK(look(words, epoch_of(2, {w1}, {"w2"})) == Lines{"epoch 2: worker 'w2' has left"});
+  }
+  SUBCASE("without a step") {
+    CHECK(look(words, epoch_of(2, {w1}), true) == Lines{"epoch 2: worker 'w2' has left"});
+  }
+  SUBCASE("lost") {
+    CHECK(look(words, epoch_of(2, {w1})) == Lines{"epoch 2: worker 'w2' is left out"});
+  }
 }
 
 TEST_CASE("a worker of a new process is told as one that was left out and one that takes part") {
   const kvstore::WorkerEntry again{{"w2", 9}, 4};
+  EpochWords words;
+  look(words, epoch_of(1, {w1, w2}));
   CHECK(
-      words_for_change(epoch_of(1, {w1, w2}), epoch_of(2, {w1, again})) ==
+      look(words, epoch_of(2, {w1, again})) ==
       Lines{"epoch 2: worker 'w2' is left out", "epoch 2: worker 'w2' takes part from step 4 on"});
+}
+
+TEST_CASE("a worker that comes back for the final weights is not told again") {
+  EpochWords words;
+  look(words, epoch_of(1, {w1, w2}));
+  look(words, epoch_of(2, {w1}, {"w2"}));
+  const kvstore::WorkerEntry back{{"w2", 8}, 9};
+  CHECK(look(words, epoch_of(3, {w1, back}, {"w2"})).empty());
+  SUBCASE("its end is not either") {
+    CHECK(look(words, epoch_of(4, {w1}, {"w2"})).empty());
+    const kvstore::WorkerEntry again{{"w2", 9}, 9};
+    CHECK(look(words, epoch_of(5, {w1, again}, {"w2"})) ==
+          Lines{"epoch 5: worker 'w2' takes part from step 9 on"});
+  }
+  SUBCASE("its loss is") {
+    CHECK(look(words, epoch_of(4, {w1})) == Lines{"epoch 4: worker 'w2' is left out"});
+    CHECK(look(words, epoch_of(5, {w1, back})) ==
+          Lines{"epoch 5: worker 'w2' takes part from step 9 on"});
+  }
 }

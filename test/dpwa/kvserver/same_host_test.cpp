@@ -13,6 +13,7 @@
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/support/eventually.h"
+#include "test/support/log_file.h"
 
 namespace dpwa {
 namespace {
@@ -132,6 +133,7 @@ TEST_CASE("workers of one host, of which one does not use memory, get the same s
 }
 
 TEST_CASE("a second process of a name is refused, and the worker keeps its connection and memory") {
+  const test::LogFile log;
   Pair pair;
   const StoreClient& first = *pair.first->client;
   for (int i = 0; i < 10 || !first.uses_memory(); ++i) pair.step(1, 2);
@@ -148,6 +150,8 @@ TEST_CASE("a second process of a name is refused, and the worker keeps its conne
     }
     CHECK(second->refusal()->problem == "another process takes part as worker 'w1'");
   }
+  CHECK(log.count("not taken in yet: another process takes part as worker 'w1'") == 3);
+  CHECK(log.count("connection was closed") == 0);
 }
 
 TEST_CASE("a push of a worker that left and changed its memory does not spoil the sum") {

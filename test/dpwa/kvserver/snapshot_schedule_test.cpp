@@ -67,11 +67,57 @@ TEST_CASE("once all workers have gone a snapshot of the last steps begins at onc
   CHECK_FALSE(servers.due({1, 1, 9}, seconds(2)));
 }
 
+TEST_CASE("the last snapshot is due until the file of the last steps has its name") {
+  Schedule servers;
+  const auto is_due = [&](const SnapshotSchedule::View& view) {
+    servers.schedule.look(servers.epoch, view, servers.start);
+    return servers.schedule.last_is_due(servers.epoch, view);
+  };
+  CHECK_FALSE(servers.schedule.last_is_due({}, {}));  // before the first epoch
+  CHECK_FALSE(is_due({4, 4, 7, 4, 4}));
+  CHECK_FALSE(is_due({4, 4, 9, 4, 4}));  // a worker takes part
+  servers.epoch.workers.clear();
+  CHECK(is_due({4, 4, 9, 4, 4}));
+  CHECK(is_due({5, 4, 9, 4, 4}));  // it is written
+  CHECK(is_due({5, 5, 9, 5, 4}));  // all have their parts
+  CHECK_FALSE(is_due({5, 5, 9, 5, 5}));
+  SUBCASE("one that was given up is not waited for") {
+    CHECK_FALSE(is_due({6, 6, 9, 5, 5}));
+  }
+  SUBCASE("nor the one that the servers have started from") {
+    servers.epoch.from.number = 5;
+    CHECK_FALSE(is_due({5, 5, 9, 5, 0}));
+  }
+}
+
 TEST_CASE("servers that started from a snapshot begin the next after steps of their own") {
   Schedule servers;
   CHECK_FALSE(servers.due({12, 12, 42}, seconds(0)));
   CHECK_FALSE(servers.due({12, 12, 42}, seconds(20)));
   CHECK(servers.due({12, 12, 43}, seconds(20)));
+}
+
+TEST_CASE("steps that were made before the first look at a new run count as steps") {
+  Schedule servers;
+  const auto is_due = [&](const SnapshotSchedule::View& view) {
+    CHECK_FALSE(servers.due(view, seconds(0)));
+    return servers.due(view, seconds(10));
+  };
+  SUBCASE("from the first one") {
+    servers.schedule.starts_from(0);
+    CHECK(is_due({0, 0, 3}));
+  }
+  SUBCASE("from a snapshot") {
+    servers.schedule.starts_from(42);
+    CHECK(is_due({12, 12, 43}));
+  }
+  SUBCASE("from a snapshot without steps since") {
+    servers.schedule.starts_from(42);
+    CHECK_FALSE(is_due({12, 12, 42}));
+  }
+  SUBCASE("not at a server that comes to the run later") {
+    CHECK_FALSE(is_due({12, 12, 42}));
+  }
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_CASE("a node that cannot show the key is refused at once, with the reason, 
   std::string reason;
   SUBCASE("another key") {
     calls = other.open();
-    reason = "does not accept this cluster key";
+    reason = "has another cluster key than this process (security.key_file)";
   }
   SUBCASE("no TLS at the caller") {
     calls = nullptr;
@@ -112,7 +112,7 @@ TEST_CASE("an observer sees a node with its key, and why one without it does not
     return query_status("test", nodes, test::patience, security.get()).front();
   };
   CHECK(ask(key.open()).json == "{}");
-  CHECK(ask(other.open()).error == "does not accept this cluster key");
+  CHECK(ask(other.open()).error == "has another cluster key than this process (security.key_file)");
   CHECK(ask(nullptr).error == "the called node speaks TLS only (security.mode)");
 }
 

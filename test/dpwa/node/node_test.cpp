@@ -157,7 +157,8 @@ TEST_CASE_FIXTURE(Waiting, "a node that waits answers those that hold the key al
   CHECK(ask().error != "");
   Config other = config;
   other.security.key_file = folder.path("theirs").string();
-  CHECK(ask("test", make_security(other).get()).error == "does not accept this cluster key");
+  CHECK(ask("test", make_security(other).get()).error ==
+        "has another cluster key than this process (security.key_file)");
 }
 
 }  // namespace dpwa

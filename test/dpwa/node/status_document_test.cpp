@@ -106,6 +106,16 @@ TEST_CASE("a status lists who is in the file or has answered, and counts the oth
   CHECK(node.document().at("members").size() == 3);
 }
 
+TEST_CASE("a note of the back end replaces a field of the status, or takes it away") {
+  Observed node({"w2"});
+  CHECK(node.document().contains("peers"));
+  node.local.notes.set("peers", "null");
+  node.local.notes.set("loss", "0.5");
+  CHECK_FALSE(node.document().contains("peers"));
+  CHECK(node.document().at("loss") == 0.5);
+  CHECK(node.document().contains("members"));
+}
+
 TEST_CASE("a status has the account of every peer, in pulls, and the chance that it is asked") {
   Observed node({"w2", "w3"});
   CHECK(node.document().at("ledger_passed_over").is_null());
