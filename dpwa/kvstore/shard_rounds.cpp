@@ -75,9 +75,8 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
     const auto open =
         std::ranges::count_if(held.rounds, [&](const auto& each) { return each.second.has(from); });
     if (static_cast<std::size_t>(open) >= most_open_rounds) {
-      return refuse(from.name, tag, entry.first, AnswerKind::wrong_spec, message.step,
-                    "key " + entry.first.key.text() + ", worker " + from.name + ": " +
-                        std::to_string(open) + " earlier pushes of it wait for other workers");
+      return explain_refusal(from.name, tag, entry.first, AnswerKind::wrong_spec, message.step,
+                             std::to_string(open) + " earlier pushes of it wait for other workers");
     }
   }
   Round& round = held.rounds[message.step];
