@@ -117,11 +117,7 @@ std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const kvstore::MemberId& 
   const auto& exchange = guest->second.exchange;
   const auto bytes = exchange->bytes(place.memory, place.offset, place.bytes);
   if (bytes.empty()) return std::nullopt;
-  const auto file = exchange->memory(place.memory);
-  auto loan = std::make_shared<kvstore::Loan>();
-  loan->memory = file;
-  loan->intact = [file, mark = place.mark] { return file->generation() == mark; };
-  return Borrowed{bytes, std::move(loan)};
+  return Borrowed{bytes, {exchange->memory(place.memory), place.mark}};
 }
 
 std::optional<kvstore::Place> MemoryDoor::place_for(const kvstore::MemberId& worker,
