@@ -14,6 +14,16 @@
 #include "dpwa/parallel/largest_batch.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "dpwa/parallel/shares.h"
+namespace {
+
+std::vector<std::uint64_t> shard_sizes(std::uint64_t total, std::uint64_t parts) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t i = 0; i < parts; ++i) sizes.push_back(shard(total, parts, i).count);
+  return sizes;
+}
+
+}  // namespace
+
 
 using namespace dpwa;
 
