@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "dpwa/base/atomic_file.h"
 #include "dpwa/base/file_descriptor.h"
+#include "dpwa/base/numbers.h"
 
 namespace dpwa::kvserver {
 namespace {
@@ -64,13 +64,6 @@ class OpenFile {
   std::string problem_;
 };
 
-std::optional<std::uint64_t> whole(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::string line_of(const fs::path& file, const std::string& end) {
   return "snapshot " + file.string() + " " + end;
 }
@@ -113,8 +106,8 @@ std::vector<SnapshotFolder::File> SnapshotFolder::files(std::string_view ending)
         std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - ending.size());
     const auto dot = middle.find('.');
     if (dot == std::string_view::npos) continue;
-    const auto run = whole(middle.substr(0, dot));
-    const auto number = whole(middle.substr(dot + 1));
+    const auto run = number_in<std::uint64_t>(middle.substr(0, dot));
+    const auto number = number_in<std::uint64_t>(middle.substr(dot + 1));
     if (!run || !number || *number > UINT32_MAX) continue;
     found.push_back({{*run, static_cast<std::uint32_t>(*number)}, entry->path()});
   }
