@@ -67,6 +67,7 @@ install(PROGRAMS scripts/prepare_data.sh scripts/prepare_data.py scripts/prepare
 install(FILES scripts/requirements-svi.txt DESTINATION ${share}/scripts)
 install(FILES scripts/lib/common.sh scripts/lib/download.py scripts/lib/image_files.py scripts/lib/node_process.sh
               scripts/lib/node_states.py scripts/lib/piped_file.sh scripts/lib/processes.sh scripts/lib/readiness.sh
+              scripts/lib/wheels.py
         DESTINATION ${share}/scripts/lib)
 file(RELATIVE_PATH dpwa_share_to_bin "${CMAKE_INSTALL_FULL_DATADIR}/dpwa" "${CMAKE_INSTALL_FULL_BINDIR}")
 configure_file(cmake/installed.sh.in installed.sh @ONLY)

@@ -4,8 +4,8 @@
 - interpolation/ includes itself and the standard library, nothing else
 - dpwa/ includes interpolation/ and itself; adapters/ those and itself; examples/ all three
 - a folder of dpwa/ that is a layer includes itself and the layers that dpwa/CMakeLists.txt, or one in the
-  folder, states in dpwa_layer(... USES ...), which must not lead back to it; dpwa/cli/ lies beside the layers:
-  it includes any, and no layer includes it; there is no other C++ below dpwa/
+  folder, states in dpwa_layer(... USES ...), which must not lead back to it; it includes each of them;
+  dpwa/cli/ lies beside the layers: it includes any, and no layer includes it; there is no other C++ below dpwa/
 - a layer has sources of its own folder alone, and LINKS libraries of others alone
 - bench/ includes dpwa/, interpolation/ and itself; bench/step/ and bench/collective/ alone adapters/ as well
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
@@ -159,12 +159,17 @@ def layer_of(path: str) -> str:
     return parts[1] if parts[0] == "dpwa" and len(parts) > 2 else ""
 
 
+def used_by_include(path: str) -> str:
+    """What USES has to state for an include of `path`; empty for files that are of no layer."""
+    return "interpolation" if path.startswith("interpolation/") else layer_of(path)
+
+
 def layer_problem(layers: dict[str, Layer], file: str, include: Include) -> str | None:
-    """What is wrong with an include line between two folders of dpwa/."""
-    source, target = layer_of(file), layer_of(include.path)
+    """What is wrong with an include line of a layer of dpwa/."""
+    source, target = layer_of(file), used_by_include(include.path)
     if not source or not target or source == target or source not in layers:
         return None
-    if target not in layers:
+    if target not in layers and target != "interpolation":
         return f"dpwa/{target}/ is no layer: none may include it"
     if target not in layers[source].uses:
         return f"{layers[source].stated_in} does not state that the layer uses {target}"
@@ -197,6 +202,15 @@ def list_problems(layers: dict[str, Layer]) -> list[str]:
         lines += [f"{layer.stated_in}: {name} LINKS {link}: a layer is stated in USES"
                   for link in sorted(layer.links) if link.startswith("dpwa")]
     return lines
+
+
+def unused_layers(tree: Tree) -> list[str]:
+    """What layers state in USES and include nowhere."""
+    included: dict[str, set[str]] = {}
+    for file, includes in tree.includes.items():
+        included.setdefault(layer_of(file), set()).update(used_by_include(include.path) for include in includes)
+    return [f"{layer.stated_in}: {name} USES {used}, and no file of the layer includes it"
+            for name, layer in tree.layers.items() for used in sorted(layer.uses - included.get(name, set()))]
 
 
 def adapter_folder(path: str) -> str:
@@ -241,7 +255,7 @@ def problem(tree: Tree, file: str, include: Include) -> str | None:
 def check(root: Path) -> list[str]:
     """Every violation under `root`, one line each."""
     tree = Tree(root)
-    lines = layer_cycles(tree.layers) + list_problems(tree.layers)
+    lines = layer_cycles(tree.layers) + list_problems(tree.layers) + unused_layers(tree)
     lines += [
         f"{file}: C++ of dpwa/ is in the folder of a layer or in dpwa/{BESIDE_LAYERS}/"
         for file in tree.includes

@@ -8,6 +8,8 @@
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/clang.sh
+source "$repository/scripts/lib/clang.sh"
 # shellcheck source=lib/torch.sh
 source "$repository/scripts/lib/torch.sh"
 
@@ -22,11 +24,7 @@ while (($# > 0)); do
 done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || usage_error "--jobs takes a whole number above 0, not '$jobs'"
 
-compiler=''
-for name in clang++-{21..16} clang++; do
-  if command -v "$name" >/dev/null; then compiler=$name; break; fi
-done
-[[ -n $compiler ]] || die 'no clang: run scripts/fuzz.sh first, which installs one'
+compiler=$(find_clang) || die 'no clang of version 16 or later: run scripts/fuzz.sh first, which installs one'
 [[ -f $torch_record ]] || die 'the build is not set up: run scripts/setup.sh first'
 torch=$(dirname -- "$(<"$torch_record")")/../../include
 

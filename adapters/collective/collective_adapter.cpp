@@ -121,9 +121,7 @@ void CollectiveAdapter::require_same(const std::string& what, const std::string&
 }
 
 void CollectiveAdapter::reload(const Config& fresh) {
-  open_log(fresh).use();
-  log(LogLevel::info, "config",
-      "reloaded the log settings; with backend collective all else needs a restart");
+  reload_log(fresh, Backend::collective);
 }
 
 void CollectiveAdapter::set_batch_size(std::uint64_t samples) {

@@ -245,9 +245,7 @@ void KvstoreAdapter::update_place() {
 }
 
 void KvstoreAdapter::reload(const Config& fresh) {
-  open_log(fresh).use();
-  log(LogLevel::info, "config",
-      "reloaded the log settings; with backend kvstore all else needs a restart");
+  reload_log(fresh, Backend::kvstore);
 }
 
 void KvstoreAdapter::set_batch_size(std::uint64_t samples) {

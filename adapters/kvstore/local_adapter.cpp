@@ -9,7 +9,6 @@
 
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/config/open_log.h"
-#include "dpwa/log/log.h"
 #include "dpwa/rules/progress.h"
 
 namespace dpwa {
@@ -107,9 +106,7 @@ StepReport LocalKvstoreAdapter::end_step() {
 }
 
 void LocalKvstoreAdapter::reload(const Config& fresh) {
-  open_log(fresh).use();
-  log(LogLevel::info, "config",
-      "reloaded the log settings; with backend kvstore all else needs a restart");
+  reload_log(fresh, Backend::kvstore);
 }
 
 FinishReport LocalKvstoreAdapter::finish() {

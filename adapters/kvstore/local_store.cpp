@@ -7,18 +7,23 @@
 #include <utility>
 
 #include "adapters/kvstore/merge.h"
+#include "dpwa/config/names.h"
 
 namespace dpwa::kvstore {
 namespace {
 
-// The name of each type stands before its alias.
-constexpr std::pair<KvstoreType, std::string_view> local_names[] = {
-    {KvstoreType::local_update_cpu, "local_update_cpu"},
-    {KvstoreType::local_update_cpu, "local"},
-    {KvstoreType::local_allreduce_cpu, "local_allreduce_cpu"},
-    {KvstoreType::local_allreduce_device, "local_allreduce_device"},
-    {KvstoreType::local_allreduce_device, "device"},
-};
+// The names of the types of a local store; each stands before its aliases.
+std::vector<config::Word<KvstoreType>> local_names() {
+  std::vector<config::Word<KvstoreType>> names;
+  for (const auto& word : config::kvstore_type_words) {
+    if (!is_local(word.value)) continue;
+    names.push_back(word);
+    for (const auto& alias : config::kvstore_type_aliases) {
+      if (alias.value == word.value) names.push_back(alias);
+    }
+  }
+  return names;
+}
 
 // The handle of a call that was done at once.
 class DoneCall : public Call {
@@ -35,17 +40,15 @@ class DoneCall : public Call {
 
 KvstoreType local_type(std::string_view name) {
   std::string known;
-  for (const auto& [type, known_name] : local_names) {
-    if (name == known_name) return type;
-    known.append(known.empty() ? "" : ", ").append(known_name);
+  for (const auto& word : local_names()) {
+    if (name == word.name) return word.value;
+    known.append(known.empty() ? "" : ", ").append(word.name);
   }
   throw KVStoreError("unknown type of store '" + std::string(name) + "'; known: " + known);
 }
 
 std::string_view LocalStore::type() const {
-  const auto* const found =
-      std::ranges::find(local_names, type_, [](const auto& pair) { return pair.first; });
-  return found->second;
+  return config::name_in(config::kvstore_type_words, type_);
 }
 
 void LocalStore::init(const std::vector<KeyedTensors>& values) {

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -14,34 +12,14 @@
 #include <vector>
 
 #include "adapters/kvstore/torch_values.h"
+#include "dpwa/base/atomic_file.h"
 #include "dpwa/base/file_descriptor.h"
 
 namespace dpwa::kvstore {
-namespace {
-
-// The error number, 0 for none.
-int write_synced(const std::string& file, std::span<const std::byte> bytes) {
-  const FileDescriptor descriptor(
-      ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (descriptor.get() < 0) return errno;
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return ::fsync(descriptor.get()) == 0 ? 0 : errno;
-}
-
-}  // namespace
-
-void write_states(const std::filesystem::path& file, const SavedStates& states) {
-  const std::string temporary = file.string() + ".tmp";
-  int error = write_synced(temporary, encode(states));
-  if (error == 0 && std::rename(temporary.c_str(), file.c_str()) != 0) error = errno;
-  if (error == 0) return;
-  ::unlink(temporary.c_str());
-  throw std::system_error(error, std::generic_category(), file.string());
+void write_states(const std::filesystem::path& path, const SavedStates& states) {
+  AtomicFile file(path, path.string() + ".tmp", 0666);
+  file.write(encode(states));
+  file.commit();
 }
 
 SavedStates read_states(const std::filesystem::path& file) {

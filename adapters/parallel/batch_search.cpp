@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "adapters/parallel/saved_training.h"
+#include "dpwa/base/process_memory.h"
 #include "dpwa/parallel/largest_batch.h"
 
 namespace dpwa {

@@ -9,10 +9,12 @@
 
 #include <array>
 #include <cerrno>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 
 #include "bench/system_call.h"
+#include "dpwa/base/atomic_file.h"
 
 namespace dpwa::bench {
 namespace {
@@ -40,12 +42,8 @@ std::array<int, 2> make_pipe() {
 
 void JsonLines::send(const Json& document) {
   const std::string line = document.dump() + "\n";
-  for (std::string_view rest = line; !rest.empty();) {
-    const auto written = ::write(out_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw std::runtime_error("a benchmark process has ended");
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!write_all(out_, std::as_bytes(std::span(line))))
+    throw std::runtime_error("a benchmark process has ended");
 }
 
 std::optional<Json> JsonLines::receive(std::chrono::milliseconds limit) {

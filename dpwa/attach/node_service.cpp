@@ -28,9 +28,9 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 constexpr auto introduction = std::chrono::seconds(5);  // for the first messages of a caller
-// How long to poll for the "wait" of a step, after the answer to its "send", before sleeping. The
-// optimizer of a small model takes less; to be woken would take longer than to answer.
-constexpr auto wait_within = std::chrono::microseconds(200);
+// How long to poll for the second half of a step, after the answer to its first, before sleeping.
+// The optimizer of a small model takes less; to be woken would take longer than to answer.
+constexpr auto soon = std::chrono::microseconds(200);
 
 std::string text_of(const json& reply) {
   return reply.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
@@ -58,7 +58,8 @@ void NodeService::run() {
     std::vector<int> sockets{listener.get()};
     if (trainer_.is_open()) {
       sockets.push_back(trainer_.descriptor());
-      if (sent_at_ && waits_soon_) ipc::expect_soon(trainer_.descriptor(), wait_within);
+      if (second_half_.due_since && second_half_.comes_soon)
+        ipc::expect_soon(trainer_.descriptor(), soon);
     }
     ipc::wait_for_any(sockets, ipc::look_every);
     if (signals_.take_reload()) reload_.begin();
@@ -127,8 +128,8 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
 void NodeService::serve() {
   const auto message = trainer_.receive(nullptr, signals_.stop);
   if (!message) return trainer_is_gone();
-  if (const auto sent_at = std::exchange(sent_at_, std::nullopt))
-    waits_soon_ = SteadyClock::now() - *sent_at < wait_within;
+  if (const auto since = std::exchange(second_half_.due_since, std::nullopt))
+    second_half_.comes_soon = SteadyClock::now() - *since < soon;
   std::string reply;
   try {
     if (const auto step = step_request_in(*message)) {
@@ -178,7 +179,7 @@ StepAnswer NodeService::answer(const StepRequest& request) {
     if (gossip_->has_blended() || config_.gossip.step_budget == Duration::zero()) {
       reply.report = gossip_->update_wait();
     } else {
-      sent_at_ = SteadyClock::now();
+      second_half_.due_since = SteadyClock::now();
     }
   }
   reply.state = state_ = gossip_->resume_state();
@@ -260,7 +261,7 @@ void NodeService::leave() {
 void NodeService::trainer_is_gone() {
   trainer_.close();
   next_.reset();
-  sent_at_.reset();
+  second_half_.due_since.reset();
   if (gossip_ == nullptr) return;
   LocalNode& local = gossip_->node().local();
   local.stale = true;

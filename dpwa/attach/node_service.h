@@ -57,6 +57,11 @@ class NodeService {
     unsigned threads = 1;
     std::optional<std::uint64_t> seed;
   };
+  // The second half of a step, which a trainer asks for on its own only with a step budget.
+  struct SecondHalf {
+    std::optional<std::chrono::steady_clock::time_point> due_since;  // none: it is not due
+    bool comes_soon = false;  // the last one came so soon that it pays to poll for the next
+  };
   void admit(ipc::MessageSocket caller);
   void check(const nlohmann::json& told) const;  // throws unless it is meant for this node
   static Model model_in(const nlohmann::json& told, const std::string& frame, FileDescriptor file);
@@ -77,8 +82,7 @@ class NodeService {
   ipc::MessageSocket trainer_;
   std::string trainer_name_;  // "process 123"
   std::optional<Model> next_;
-  std::optional<std::chrono::steady_clock::time_point> sent_at_;  // of a step without its "wait"
-  bool waits_soon_ = false;  // the last "wait" came so soon that it pays to poll for the next
+  SecondHalf second_half_;
   GossipState state_;
   std::optional<std::uint64_t> trainer_seed_;  // gossip.seed of the last trainer that started
 

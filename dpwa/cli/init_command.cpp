@@ -1,11 +1,5 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -15,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "dpwa/base/atomic_file.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/cluster_template.h"
@@ -25,36 +20,14 @@
 namespace dpwa::cli {
 namespace {
 
-// False with errno set when not everything was written and synced.
-bool fill(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return ::fsync(descriptor) == 0;
-}
-
-// Writes the whole file or nothing: it writes a temporary file beside it, syncs that file and
-// renames it. When it fails, it removes the temporary file and throws std::runtime_error with the
-// reason.
-void write_file_atomically(const std::filesystem::path& file, std::string_view text) {
-  const auto fail = [&](int error) {
-    throw std::runtime_error("cannot write '" + file.string() +
-                             "': " + std::generic_category().message(error));
-  };
-  std::string temporary = file.string() + ".XXXXXX";
-  const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (descriptor < 0) fail(errno);
-  ::fchmod(descriptor, 0644);
-  int error = fill(descriptor, text) ? 0 : errno;
-  if (::close(descriptor) != 0 && error == 0) error = errno;
-  if (error == 0 && std::rename(temporary.c_str(), file.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(temporary.c_str());
-    fail(error);
-  }
+// Writes the whole file or nothing. Throws std::runtime_error with the reason.
+void write_cluster_file(const std::filesystem::path& path, std::string_view text) try {
+  AtomicFile file(path);
+  file.set_mode(0644);
+  file.write(text);
+  file.commit();
+} catch (const std::system_error& error) {
+  throw std::runtime_error("cannot write '" + path.string() + "': " + error.code().message());
 }
 
 constexpr unsigned most_nodes = 10000;
@@ -208,7 +181,7 @@ void init(const InitOptions& options, CommandContext& context) {
   if (to_stdout) {
     context.out << text;
   } else {
-    write_file_atomically(options.file, text);
+    write_cluster_file(options.file, text);
     context.err << "wrote " << options.file << ": " << wanted.nodes
                 << (wanted.nodes == 1 ? " node" : " nodes");
     if (wanted.servers > 0) {

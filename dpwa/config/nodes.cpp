@@ -3,12 +3,12 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "dpwa/base/numbers.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/field.h"
 #include "dpwa/config/keys.h"
@@ -82,10 +82,9 @@ NodeEntry parse(const std::string& text) {
   entry.host = text.substr(0, colon == std::string::npos ? 0 : colon);
   if (entry.host.size() > 2 && entry.host.front() == '[' && entry.host.back() == ']')
     entry.host = entry.host.substr(1, entry.host.size() - 2);
-  const char* end = text.data() + text.size();
-  const char* digits = colon == std::string::npos ? end : text.data() + colon + 1;
-  const auto [read, error] = std::from_chars(digits, end, entry.port);
-  if (entry.host.empty() || error != std::errc{} || read != end || entry.port == 0) {
+  const std::string digits = colon == std::string::npos ? "" : text.substr(colon + 1);
+  entry.port = number_in<std::uint16_t>(digits).value_or(0);
+  if (entry.host.empty() || entry.port == 0) {
     refuse(text, "is not the address of a node; accepted: HOST:PORT, such as 10.0.0.1:7001");
   }
   return entry;

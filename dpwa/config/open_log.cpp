@@ -1,9 +1,12 @@
 #include "dpwa/config/open_log.h"
 
 #include <filesystem>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "dpwa/base/plain_text.h"
+#include "dpwa/config/names.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa {
@@ -22,6 +25,13 @@ NewLog open_log(const Config& config) {
   } catch (const std::runtime_error& error) {
     refuse(config, one_line(error.what()));
   }
+}
+
+void reload_log(const Config& fresh, Backend backend) {
+  open_log(fresh).use();
+  log(LogLevel::info, "config",
+      std::string("reloaded the log settings; with backend ") + config::name_of(backend) +
+          " all else needs a restart");
 }
 
 void check_log_file(const Config& config) {

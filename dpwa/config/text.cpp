@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <span>
 
+#include "dpwa/base/numbers.h"
 #include "dpwa/base/plain_text.h"
 
 namespace dpwa::config {
@@ -78,15 +78,6 @@ std::optional<Quantity> parse_quantity(std::string_view text, std::span<const Un
   return Quantity{*number, found->scale};
 }
 
-template <class Number>
-std::optional<Number> parse_whole(std::string_view text) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 std::string shown(std::string_view value) {
@@ -139,12 +130,12 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 }
 
 std::optional<double> parse_number(std::string_view text) {
-  const auto value = parse_whole<double>(text);
+  const auto value = number_in<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
-  return parse_whole<std::int64_t>(text);
+  return number_in<std::int64_t>(text);
 }
 
 std::optional<Duration> parse_duration_ms(std::string_view text) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <chrono>
-#include <stdexcept>
 #include <utility>
 
 #include "dpwa/ipc/unix_socket.h"
@@ -18,7 +17,6 @@
 namespace dpwa::kvserver {
 
 namespace asio = boost::asio;
-using asio::local::stream_protocol;
 using same_host::card_number;
 using same_host::MemoryExchange;
 
@@ -38,19 +36,8 @@ MemoryDoor::MemoryDoor(asio::io_context& io, LocalNode& local)
           }) {}
 
 bool MemoryDoor::listen() {
-  const same_host::Offer offer{same_host::boot_id(), same_host::unique_socket_name()};
-  if (offer.boot_id.empty()) return false;
-  try {
-    FileDescriptor listener = ipc::listen_at(offer.socket);
-    accepts_.acceptor().assign(stream_protocol(), listener.get());
-    listener.release();
-  } catch (const std::runtime_error& error) {
-    log(LogLevel::debug, "kvserver",
-        std::string("no Unix socket for workers of this host: ") + error.what());
-    return false;
-  }
-  offer_ = to_text(offer);
-  return true;
+  offer_ = same_host::offer_socket(accepts_.acceptor(), "kvserver", "workers");
+  return !offer_.empty();
 }
 
 void MemoryDoor::serve() {
@@ -117,11 +104,7 @@ std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const kvstore::MemberId& 
   const auto& exchange = guest->second.exchange;
   const auto bytes = exchange->bytes(place.memory, place.offset, place.bytes);
   if (bytes.empty()) return std::nullopt;
-  const auto file = exchange->memory(place.memory);
-  auto loan = std::make_shared<kvstore::Loan>();
-  loan->memory = file;
-  loan->intact = [file, mark = place.mark] { return file->generation() == mark; };
-  return Borrowed{bytes, std::move(loan)};
+  return Borrowed{bytes, {exchange->memory(place.memory), place.mark}};
 }
 
 std::optional<kvstore::Place> MemoryDoor::place_for(const kvstore::MemberId& worker,

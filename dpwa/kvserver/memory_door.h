@@ -34,7 +34,7 @@ class MemoryDoor {
   // The memory that a push of this worker names; none when the worker has not shared it.
   struct Borrowed {
     std::span<const std::byte> bytes;
-    std::shared_ptr<const kvstore::Loan> loan;
+    kvstore::Loan loan;
   };
   std::optional<Borrowed> borrow(const kvstore::MemberId& worker,
                                  const kvstore::Place& place) const;

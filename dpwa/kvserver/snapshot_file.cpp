@@ -91,13 +91,12 @@ std::vector<std::byte> encode_head(const SnapshotHead& head) {
   return bytes;
 }
 
-bool write_slice(const kvstore::ShardEngine::Captured& slice, std::uint32_t place,
-                 const std::function<bool(std::span<const std::span<const std::byte>>)>& write) {
+void write_slice(const kvstore::ShardEngine::Captured& slice, std::uint32_t place,
+                 const std::function<void(std::span<const std::byte>)>& write) {
   const kvstore::Message copy = kvstore::copy_of(slice.slice, slice.spec, slice.state);
   const wire::KvFrame frame = wire::encode(copy, place);
-  std::vector<std::span<const std::byte>> parts{frame.head};
-  parts.insert(parts.end(), frame.payload.begin(), frame.payload.end());
-  return write(parts);
+  write(frame.head);
+  for (const std::span<const std::byte> part : frame.payload) write(part);
 }
 
 SnapshotResult<SnapshotHead> read_head(SnapshotSource& source) {

@@ -59,9 +59,9 @@ using SnapshotResult = boost::system::result<T, std::string>;
 
 // Throws std::invalid_argument for names that are too long.
 std::vector<std::byte> encode_head(const SnapshotHead& head);
-// Calls `write` with the bytes of a slice until it returns false.
-bool write_slice(const kvstore::ShardEngine::Captured& slice, std::uint32_t place,
-                 const std::function<bool(std::span<const std::span<const std::byte>>)>& write);
+// Calls `write` with the bytes of a slice, part after part, and passes on what it throws.
+void write_slice(const kvstore::ShardEngine::Captured& slice, std::uint32_t place,
+                 const std::function<void(std::span<const std::byte>)>& write);
 
 // The bytes of a file, which may be anything.
 struct SnapshotSource {

@@ -2,17 +2,17 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
+#include "dpwa/base/atomic_file.h"
 #include "dpwa/base/file_descriptor.h"
+#include "dpwa/base/numbers.h"
 
 namespace dpwa::kvserver {
 namespace {
@@ -29,18 +29,6 @@ std::string reason() {
   return std::strerror(errno);
 }
 
-bool write_all(int file, std::span<const std::span<const std::byte>> parts) {
-  for (std::span<const std::byte> part : parts) {
-    while (!part.empty()) {
-      const ssize_t written = ::write(file, part.data(), part.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      part = part.subspan(static_cast<std::size_t>(written));
-    }
-  }
-  return true;
-}
-
 bool read_all(int file, std::span<std::byte> into) {
   while (!into.empty()) {
     const ssize_t got = ::read(file, into.data(), into.size());
@@ -49,12 +37,6 @@ bool read_all(int file, std::span<std::byte> into) {
     into = into.subspan(static_cast<std::size_t>(got));
   }
   return true;
-}
-
-// Makes a new name durable, so that it survives a crash of the machine.
-bool sync_folder(const fs::path& folder) {
-  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return descriptor.valid() && ::fsync(descriptor.get()) == 0;
 }
 
 // The file as a source; the error is the end of a line that begins with its name.
@@ -81,13 +63,6 @@ class OpenFile {
   SnapshotSource source_;
   std::string problem_;
 };
-
-std::optional<std::uint64_t> whole(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 std::string line_of(const fs::path& file, const std::string& end) {
   return "snapshot " + file.string() + " " + end;
@@ -131,8 +106,8 @@ std::vector<SnapshotFolder::File> SnapshotFolder::files(std::string_view ending)
         std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - ending.size());
     const auto dot = middle.find('.');
     if (dot == std::string_view::npos) continue;
-    const auto run = whole(middle.substr(0, dot));
-    const auto number = whole(middle.substr(dot + 1));
+    const auto run = number_in<std::uint64_t>(middle.substr(0, dot));
+    const auto number = number_in<std::uint64_t>(middle.substr(dot + 1));
     if (!run || !number || *number > UINT32_MAX) continue;
     found.push_back({{*run, static_cast<std::uint32_t>(*number)}, entry->path()});
   }
@@ -186,29 +161,24 @@ SnapshotFolder::Contents SnapshotFolder::look(const std::atomic<bool>& stop) {
 std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const Part& part,
                                                  const std::atomic<bool>& stop) {
   const fs::path unfinished = folder_ / name_of(head.id, unfinished_ending);
+  const fs::path ready = folder_ / name_of(head.id, ready_ending);
   const auto failed = [&](const std::string& why) {
-    std::error_code ignored;
-    fs::remove(unfinished, ignored);
     return line_of(unfinished, "was not written: " + why);
   };
   constexpr ::mode_t owner_only = 0600;  // weights may be as secret as keys
-  FileDescriptor file(::open(unfinished.c_str(),
-                             O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, owner_only));
-  if (!file.valid()) return failed(reason());
-  const std::vector<std::byte> start = encode_head(head);
-  const std::span<const std::byte> whole_start(start);
-  if (!write_all(file.get(), {&whole_start, 1})) return failed(reason());
-  for (std::uint32_t place = 0; place < part.size(); ++place) {
-    if (stop) return failed("the server ends");
-    const bool written = write_slice(
-        part[place], place, [&](const auto& parts) { return write_all(file.get(), parts); });
-    if (!written) return failed(reason());
+  try {
+    AtomicFile file(ready, unfinished, owner_only);
+    file.write(encode_head(head));
+    for (std::uint32_t place = 0; place < part.size(); ++place) {
+      if (stop) return failed("the server ends");
+      write_slice(part[place], place, [&](std::span<const std::byte> bytes) { file.write(bytes); });
+    }
+    file.commit();
+  } catch (const std::system_error& error) {
+    return failed(error.code().message());
   }
-  if (::fsync(file.get()) != 0) return failed(reason());
-  if (::close(file.release()) != 0) return failed(reason());
-  const fs::path ready = folder_ / name_of(head.id, ready_ending);
-  if (::rename(unfinished.c_str(), ready.c_str()) != 0) return failed(reason());
-  if (!sync_folder(folder_)) return line_of(ready, "may not be on the disk: " + reason());
+  if (const auto error = sync_folder(folder_))
+    return line_of(ready, "may not be on the disk: " + error.message());
   for (const File& file : files(ready_ending)) {
     std::error_code ignored;
     const bool given_up = file.id.run == head.id.run && file.id.number + 1 < head.id.number;
@@ -224,7 +194,8 @@ std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id, std::u
   if (::rename(ready.c_str(), complete.c_str()) != 0) {
     return line_of(ready, "cannot be renamed: " + reason());
   }
-  if (!sync_folder(folder_)) return line_of(complete, "may not be on the disk: " + reason());
+  if (const auto error = sync_folder(folder_))
+    return line_of(complete, "may not be on the disk: " + error.message());
   std::set<SnapshotId> usable = {id};
   for (const File& file : files(complete_ending)) {
     if (file.id.run == id.run || !common) usable.insert(file.id);

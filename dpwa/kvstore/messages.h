@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "dpwa/kvstore/epoch_engine.h"
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/values.h"
+#include "dpwa/snapshot/memory_file.h"
 #include "dpwa/snapshot/reused_memory.h"
 
 namespace dpwa::kvstore {
@@ -64,9 +64,11 @@ struct Place {
 
 // Memory of another process that may be read because of a message.
 struct Loan {
-  std::shared_ptr<const void> memory;  // keeps it mapped
-  // Whether the memory has not changed since it was lent.
-  std::function<bool()> intact;
+  std::shared_ptr<const MemoryFile> file;  // none: memory of this process
+  std::uint64_t generation = 0;            // of the file as it was lent
+
+  // Whether what was read before this call had not changed since it was lent.
+  bool intact() const { return !file || file->generation() == generation; }
 };
 
 struct Push {
@@ -82,8 +84,8 @@ struct Push {
   Bytes values;  // in that form
   // Instead of `values`: memory of the worker, which it leaves alone until the push is answered.
   std::span<const std::byte> lent;
-  std::shared_ptr<const Loan> loan;  // if that memory is of another process
-  std::optional<Place> place;        // where that memory is, on the wire
+  Loan loan;                   // of that memory
+  std::optional<Place> place;  // where that memory is, on the wire
 
   std::span<const std::byte> content() const { return lent.empty() ? std::span(values) : lent; }
 };

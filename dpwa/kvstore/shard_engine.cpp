@@ -26,6 +26,11 @@ void ShardEngine::refuse(const std::string& to, std::uint64_t tag, const SliceId
        Answer{epoch_.number, slice, kind, step, 0, nullptr, std::move(problem), snapshot_});
 }
 
+void ShardEngine::explain_refusal(const std::string& to, std::uint64_t tag, const SliceId& slice,
+                                  AnswerKind kind, std::uint64_t step, const std::string& problem) {
+  refuse(to, tag, slice, kind, step, "key " + slice.key.text() + ", worker " + to + ": " + problem);
+}
+
 void ShardEngine::answer(const Entry& entry, const Waiter& waiter) {
   const auto& [id, held] = entry;
   Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot_};
@@ -134,11 +139,10 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
     return answer_once_stored(*found, waiter);
   }
   if (!inits_.contains(id) && waiting_inits(from.name) >= most_waiting_inits) {
-    return refuse(from.name, tag, id, AnswerKind::wrong_spec, 0,
-                  "key " + id.key.text() + ", worker " + from.name + ": " +
-                      std::to_string(most_waiting_inits) +
-                      " of its keys wait for the values of worker " +
-                      epoch_.workers.front().id.name);
+    return explain_refusal(from.name, tag, id, AnswerKind::wrong_spec, 0,
+                           std::to_string(most_waiting_inits) +
+                               " of its keys wait for the values of worker " +
+                               epoch_.workers.front().id.name);
   }
   auto& waiting = inits_[id];
   std::erase_if(waiting, [&](const auto& each) { return each.waiter.worker == from.name; });
@@ -154,8 +158,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   }
   if (const auto why = shortage(bytes_of(message.spec.dtype, slice.elements.count))) {
     for (const auto& [each, its] : waiting) {
-      refuse(each.worker, each.tag, id, AnswerKind::no_memory, 0,
-             "key " + id.key.text() + ", worker " + each.worker + ": " + *why);
+      explain_refusal(each.worker, each.tag, id, AnswerKind::no_memory, 0, *why);
     }
     inits_.erase(id);
     return;
@@ -186,41 +189,53 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   send_copy(entry, now);
 }
 
-void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message, TimePoint now) {
-  const auto refused = [&](AnswerKind kind, std::string problem = {}) {
-    refuse(from.name, tag, message.slice, kind, message.step, std::move(problem));
-  };
-  if (const auto kind = obstacle(from, message.epoch)) return refused(*kind);
-  const std::string who = "key " + message.slice.key.text() + ", worker " + from.name + ": ";
-  const auto found = slices_.find(message.slice);
-  if (found == slices_.end()) {
-    return refused(AnswerKind::unknown_key, who + "no such key was initialised");
+ShardEngine::Entry* ShardEngine::slice_for(const MemberId& from, std::uint64_t tag,
+                                           std::uint64_t epoch, const SliceId& id,
+                                           std::uint64_t step) {
+  const auto found = slices_.find(id);
+  if (const auto kind = obstacle(from, epoch)) {
+    refuse(from.name, tag, id, *kind, step);
+  } else if (found == slices_.end()) {
+    explain_refusal(from.name, tag, id, AnswerKind::unknown_key, step,
+                    "no such key was initialised");
+  } else if (!is_primary(found->second.home)) {
+    refuse(from.name, tag, id, AnswerKind::not_primary, step);
+  } else {
+    return &*found;
   }
+  return nullptr;
+}
+
+void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message, TimePoint now) {
+  const auto refused = [&](AnswerKind kind, const std::string& problem) {
+    explain_refusal(from.name, tag, message.slice, kind, message.step, problem);
+  };
+  Entry* const found = slice_for(from, tag, message.epoch, message.slice, message.step);
+  if (found == nullptr) return;
   Held& held = found->second;
-  if (!is_primary(held.home)) return refused(AnswerKind::not_primary);
   const std::uint64_t bytes = compressed_bytes(message.compression, held.spec.dtype, held.elements);
   if (message.content().size() != bytes ||
       compression_of(message.compression, held.spec.dtype) != message.compression) {
-    return refused(AnswerKind::wrong_spec, who + "slice " + std::to_string(message.slice.index) +
-                                               " of " + held.spec.text() + " has " +
-                                               std::to_string(bytes) + " bytes, not " +
+    return refused(AnswerKind::wrong_spec, "slice " + std::to_string(message.slice.index) + " of " +
+                                               held.spec.text() + " has " + std::to_string(bytes) +
+                                               " bytes, not " +
                                                std::to_string(message.content().size()));
   }
   if (!std::isfinite(message.weight) || message.weight < 0) {
-    return refused(AnswerKind::wrong_spec, who + "the weight is not a number from 0 on");
+    return refused(AnswerKind::wrong_spec, "the weight is not a number from 0 on");
   }
   if (message.optimizer.empty()) {
     if (!rules_.merged) {
-      return refused(AnswerKind::no_optimizer, who + "an update at each push needs an optimizer");
+      return refused(AnswerKind::no_optimizer, "an update at each push needs an optimizer");
     }
   } else if (const auto options = decode_options(message.optimizer); !options) {
     return refused(AnswerKind::bad_optimizer,
-                   who + "the optimizer is unknown to this server, or its options are not sound");
+                   "the optimizer is unknown to this server, or its options are not sound");
   } else {
     const std::uint64_t state = OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
     const std::uint64_t has = held.optimizer->bytes().size();
     const auto why = state > has ? shortage(state - has) : std::nullopt;
-    if (why) return refused(AnswerKind::no_memory, who + *why);
+    if (why) return refused(AnswerKind::no_memory, *why);
   }
   if (rules_.merged) {
     push_merged(*found, from, tag, std::move(message), now);
@@ -230,24 +245,15 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
 }
 
 void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& message, TimePoint) {
-  const auto refused = [&](AnswerKind kind, std::string problem = {}) {
-    refuse(from.name, tag, message.slice, kind, message.clock, std::move(problem));
-  };
-  if (const auto kind = obstacle(from, message.epoch)) return refused(*kind);
-  const auto found = slices_.find(message.slice);
-  if (found == slices_.end()) {
-    return refused(AnswerKind::unknown_key, "key " + message.slice.key.text() + ", worker " +
-                                                from.name + ": no such key was initialised");
-  }
-  if (!is_primary(found->second.home)) return refused(AnswerKind::not_primary);
+  Entry* const found = slice_for(from, tag, message.epoch, message.slice, message.clock);
+  if (found == nullptr) return;
   // A request that was sent again: the earlier one was lost, or still waits.
   std::erase_if(found->second.pulls,
                 [&](const PullWaiter& pull) { return pull.worker == from && pull.tag == tag; });
   const auto waiting = std::ranges::count(found->second.pulls, from, &PullWaiter::worker);
   if (static_cast<std::size_t>(waiting) >= most_waiting_pulls) {
-    return refused(AnswerKind::wrong_spec, "key " + message.slice.key.text() + ", worker " +
-                                               from.name + ": " + std::to_string(waiting) +
-                                               " earlier pulls of it wait");
+    return explain_refusal(from.name, tag, message.slice, AnswerKind::wrong_spec, message.clock,
+                           std::to_string(waiting) + " earlier pulls of it wait");
   }
   found->second.pulls.push_back({from, tag, message.clock, message.known_version});
   serve_pulls(*found);

@@ -151,8 +151,7 @@ class ShardEngine {
   struct Lent {
     MemberId worker;
     Contribution values;
-    std::shared_ptr<const Loan> loan;  // null: memory of this process
-    bool intact() const { return !loan || loan->intact(); }
+    Loan loan;
   };
   // The pushes for one step whose round is open.
   struct Round {
@@ -219,6 +218,12 @@ class ShardEngine {
   std::optional<std::size_t> backup_of(std::uint32_t home) const;
   void refuse(const std::string& to, std::uint64_t tag, const SliceId& slice, AnswerKind kind,
               std::uint64_t step, std::string problem = {});
+  // The answer says which key of which worker has the problem.
+  void explain_refusal(const std::string& to, std::uint64_t tag, const SliceId& slice,
+                       AnswerKind kind, std::uint64_t step, const std::string& problem);
+  // The slice of a request about values that are here; null: the request was refused.
+  Entry* slice_for(const MemberId& from, std::uint64_t tag, std::uint64_t epoch, const SliceId& id,
+                   std::uint64_t step);
   void answer(const Entry& entry, const Waiter& waiter);
   void send(const std::string& to, std::uint64_t tag, Message message);
 

@@ -75,9 +75,8 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
     const auto open =
         std::ranges::count_if(held.rounds, [&](const auto& each) { return each.second.has(from); });
     if (static_cast<std::size_t>(open) >= most_open_rounds) {
-      return refuse(from.name, tag, entry.first, AnswerKind::wrong_spec, message.step,
-                    "key " + entry.first.key.text() + ", worker " + from.name + ": " +
-                        std::to_string(open) + " earlier pushes of it wait for other workers");
+      return explain_refusal(from.name, tag, entry.first, AnswerKind::wrong_spec, message.step,
+                             std::to_string(open) + " earlier pushes of it wait for other workers");
     }
   }
   Round& round = held.rounds[message.step];
@@ -233,7 +232,7 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
     total.resize(bytes);
     return add_up(dtype, total, parts, !round.sum.empty());
   };
-  const auto torn = [](const Lent& part) { return !part.intact(); };
+  const auto torn = [](const Lent& part) { return !part.loan.intact(); };
   const auto not_finite = [&](const Lent& part) {
     Bytes alone(bytes);
     return !add_up(dtype, alone, {&part.values, 1});
@@ -280,7 +279,7 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
   const Contribution values{message.compression, message.content(), weight};
   change.gradient.resize(held.elements * size_of(computed_in(held.spec.dtype)));
   const bool finite = add_up(held.spec.dtype, change.gradient, {&values, 1});
-  if (finite && (!message.loan || message.loan->intact())) {
+  if (finite && message.loan.intact()) {
     change.optimizer = message.optimizer;
   } else {
     ++counts_.not_finite;

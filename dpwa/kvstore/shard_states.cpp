@@ -8,17 +8,12 @@ namespace dpwa::kvstore {
 // With kvstore.update: worker a worker places the value behind it, too.
 void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMessage& message,
                           TimePoint now) {
-  const auto refused = [&](AnswerKind kind, std::string problem = {}) {
-    refuse(from.name, tag, message.slice, kind, 0, std::move(problem));
+  const auto refused = [&](AnswerKind kind, const std::string& problem) {
+    explain_refusal(from.name, tag, message.slice, kind, 0, problem);
   };
-  if (const auto kind = obstacle(from, message.epoch)) return refused(*kind);
-  const std::string who = "key " + message.slice.key.text() + ", worker " + from.name + ": ";
-  const auto found = slices_.find(message.slice);
-  if (found == slices_.end()) {
-    return refused(AnswerKind::unknown_key, who + "no such key was initialised");
-  }
+  Entry* const found = slice_for(from, tag, message.epoch, message.slice, 0);
+  if (found == nullptr) return;
   Held& held = found->second;
-  if (!is_primary(held.home)) return refused(AnswerKind::not_primary);
   if (message.kind != StateMessage::Kind::place) {
     const auto bytes = held.optimizer->bytes();
     return send(from.name, tag,
@@ -36,7 +31,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   const auto options = decode_options(message.optimizer);
   if (!options) {
     return refused(AnswerKind::bad_optimizer,
-                   who + "the optimizer is unknown to this server, or its options are not sound");
+                   "the optimizer is unknown to this server, or its options are not sound");
   }
   const DType dtype = held.spec.dtype;
   const std::uint64_t state_bytes = OptimizerState::bytes_of(*options, dtype, held.elements);
@@ -44,15 +39,14 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   const bool has_value = message.state.size() == state_bytes + value_bytes;
   if (!has_value && message.state.size() != state_bytes) {
     return refused(AnswerKind::wrong_spec,
-                   who + "a state of " + std::to_string(message.state.size()) +
-                       " bytes, where that of " + std::string(name_of(options->kind)) + " has " +
-                       std::to_string(state_bytes) + ", and with the value " +
-                       std::to_string(state_bytes + value_bytes));
+                   "a state of " + std::to_string(message.state.size()) + " bytes, where that of " +
+                       std::string(name_of(options->kind)) + " has " + std::to_string(state_bytes) +
+                       ", and with the value " + std::to_string(state_bytes + value_bytes));
   }
   const std::span<const std::byte> content = message.state;
   const std::uint64_t has = held.optimizer->bytes().size();
   const auto why = state_bytes > has ? shortage(state_bytes - has) : std::nullopt;
-  if (why) return refused(AnswerKind::no_memory, who + *why);
+  if (why) return refused(AnswerKind::no_memory, *why);
   held.optimizer = std::make_shared<OptimizerState>(*OptimizerState::restored(
       *options, dtype, held.elements, message.steps, content.first(state_bytes)));
   held.optimizer_options = message.optimizer;

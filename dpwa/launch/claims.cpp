@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
+#include "dpwa/base/numbers.h"
 #include "dpwa/base/random.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/text.h"
@@ -74,10 +74,8 @@ void Variables::fail(const std::string& name, const std::string& problem) {
 std::optional<int> Variables::number(const std::string& name, int low, int high) const {
   const std::string value = text(name);
   if (value.empty()) return std::nullopt;
-  int number = 0;
-  const char* end = value.data() + value.size();
-  const auto [read, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || read != end || number < low || number > high) {
+  const std::optional<int> number = number_in<int>(value);
+  if (!number || *number < low || *number > high) {
     fail(name, config::shown(value) + " is not accepted; accepted: a whole number from " +
                    std::to_string(low) + " to " + std::to_string(high));
   }

@@ -86,10 +86,6 @@ void NewLog::use() noexcept {
   logger_slot().swap(configured);
 }
 
-void configure_log(std::string_view level, const std::string& file, const std::string& node) {
-  NewLog(level, file, node).use();
-}
-
 void log(LogLevel level, std::string_view subsystem, std::string_view message) {
   if (!log_enabled(level)) return;
   logger()->log(to_spdlog(level), "{}: {}", subsystem, one_line(message));

@@ -16,7 +16,7 @@ enum class LogLevel { trace, debug, info, warn, error, off };
 
 // A log that is open but not in use yet: level by name (trace, debug, info, warn, error, off), file
 // path or empty for stderr, and the node name that every line carries. use() makes it the log of
-// the process, in place of the one before.
+// the process, in place of the one before. dpwa/config/open_log.h opens that of a cluster file.
 class NewLog {
  public:
   // Throws std::runtime_error when the file cannot be opened.
@@ -26,10 +26,6 @@ class NewLog {
  private:
   std::shared_ptr<void> logger_;
 };
-
-// Opens a log and uses it, for programs without a cluster file. Other programs:
-// dpwa/config/open_log.h.
-void configure_log(std::string_view level, const std::string& file, const std::string& node);
 
 // One named logger per subsystem ("rx", "tx", "node", "adapter"). A message that quotes a peer or a
 // file cannot look like another line: it is written as by one_line(). Thread-safe.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dpwa/log/log.h"
+#include "dpwa/net/drain.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/node_handlers.h"
 #include "dpwa/net/same_host/listener.h"
@@ -145,19 +146,8 @@ void Server::stop() {
   stopping = true;
   if (same_host_) same_host_->stop();
   accepts_.stop();
-  bool draining = false;
-  for (const auto& session : sessions_) {
-    if (session->replying()) {
-      draining = true;
-    } else {
-      session->close();
-    }
-  }
-  if (!draining) return;
-  drain_.expires_after(options.drain_time);
-  drain_.async_wait([this](const boost::system::error_code&) {
-    for (const auto& session : sessions_) session->close();
-  });
+  net::drain(sessions_, drain_, options.drain_time,
+             [](const ServerSession& session) { return session.replying(); });
 }
 
 void Server::report(const net::Failure& failure, const std::string& address) {

@@ -5,12 +5,6 @@
 
 namespace dpwa {
 
-std::vector<std::uint64_t> shard_sizes(std::uint64_t total, std::uint64_t parts) {
-  std::vector<std::uint64_t> sizes;
-  for (std::uint64_t i = 0; i < parts; ++i) sizes.push_back(shard(total, parts, i).count);
-  return sizes;
-}
-
 ItemRange shard(std::uint64_t total, std::uint64_t parts, std::uint64_t index) {
   assert(index < parts);
   const std::uint64_t size = total / parts;

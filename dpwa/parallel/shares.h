@@ -15,10 +15,8 @@ struct ItemRange {
   std::uint64_t end() const { return from + count; }
 };
 
-// `total` items cut into `parts` parts: sizes differ by at most one, the first total mod parts
-// parts have one more. parts > 0.
-std::vector<std::uint64_t> shard_sizes(std::uint64_t total, std::uint64_t parts);
-// Part `index` of them.
+// Part `index` of `total` items cut into `parts` parts: sizes differ by at most one, the first
+// total mod parts parts have one more. parts > 0.
 ItemRange shard(std::uint64_t total, std::uint64_t parts, std::uint64_t index);
 
 // The smallest number of equal devices that finish `batch` samples as soon as all `devices` would:

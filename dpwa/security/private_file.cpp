@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "dpwa/base/atomic_file.h"
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/plain_text.h"
 
@@ -73,24 +75,6 @@ void fail(const fs::path& file, const std::string& what, int error) {
   throw std::runtime_error(line(file, what + ": " + words_for(error)));
 }
 
-// 0, or the error number of the call that failed.
-int fill(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return ::fsync(descriptor) == 0 ? 0 : errno;
-}
-
-// A new name survives a crash of the host only when its folder is synced too.
-void sync_folder(const fs::path& file) {
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (descriptor.get() >= 0) ::fsync(descriptor.get());
-}
-
 }  // namespace
 
 FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_bytes) {
@@ -124,24 +108,24 @@ void create_private_file(const fs::path& file, const SecretText& text) {
   if (descriptor.get() < 0 && errno == EEXIST)
     throw FileExists(line(file, "exists; it is never overwritten"));
   if (descriptor.get() < 0) fail(file, "cannot be created", errno);
-  if (const int error = fill(descriptor.get(), text.text()); error != 0) {
+  const auto bytes = std::as_bytes(std::span(text.text()));
+  if (!write_all(descriptor.get(), bytes) || ::fsync(descriptor.get()) != 0) {
+    const int error = errno;
     ::unlink(file.c_str());
     fail(file, "cannot be written", error);
   }
-  sync_folder(file);
+  (void)sync_folder(folder_of(file));
 }
 
 void replace_private_file(const fs::path& file, const SecretText& text) {
-  std::string temporary = file.string() + ".XXXXXX";
-  const FileDescriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
-  if (descriptor.get() < 0) fail(file, "cannot be replaced", errno);
-  int error = fill(descriptor.get(), text.text());
-  if (error == 0 && std::rename(temporary.c_str(), file.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(temporary.c_str());
-    fail(file, "cannot be replaced", error);
+  try {
+    AtomicFile replacement(file);
+    replacement.write(text.text());
+    replacement.commit();
+  } catch (const std::system_error& error) {
+    fail(file, "cannot be replaced", error.code().value());
   }
-  sync_folder(file);
+  (void)sync_folder(folder_of(file));
 }
 
 }  // namespace dpwa

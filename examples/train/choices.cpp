@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
+
+#include "dpwa/base/numbers.h"
 
 namespace dpwa::train {
 namespace {
@@ -36,15 +37,6 @@ std::optional<Kind> kind_of(const Words<Kind, n>& words, std::string_view text) 
   for (const auto& [kind, word] : words)
     if (word == text) return kind;
   return std::nullopt;
-}
-
-template <typename Number>
-std::optional<Number> parse_all(std::string_view text) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
 }
 
 }  // namespace
@@ -86,13 +78,13 @@ std::optional<Schedule> parse_schedule(std::string_view text) {
 }
 
 std::optional<double> parse_number(std::string_view text) {
-  const auto value = parse_all<double>(text);
+  const auto value = number_in<double>(text);
   if (!value || !std::isfinite(*value)) return std::nullopt;
   return value;
 }
 
 std::optional<unsigned long long> parse_whole(std::string_view text) {
-  return parse_all<unsigned long long>(text);
+  return number_in<unsigned long long>(text);
 }
 
 std::optional<Split> parse_split(std::string_view text) {

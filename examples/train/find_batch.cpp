@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "adapters/parallel/batch_search.h"
+#include "dpwa/base/process_memory.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/largest_batch.h"

@@ -80,15 +80,14 @@ void check(const std::vector<kvstore::Outgoing>& messages) {
 
 // A push of memory that its worker shares, as the server finds it.
 void lend(kvstore::Message& message) {
-  static const std::array<std::byte, 64> memory{};
+  constexpr std::size_t bytes = 64;
+  static const std::shared_ptr<MemoryFile> memory = MemoryFile::create(bytes);
   auto* push = std::get_if<kvstore::Push>(&message);
   if (push == nullptr || !push->place) return;
   const kvstore::Place place = *std::exchange(push->place, std::nullopt);
-  if (place.offset > memory.size() || place.bytes > memory.size() - place.offset) return;
-  push->lent = std::span(memory).subspan(place.offset, place.bytes);
-  auto loan = std::make_shared<kvstore::Loan>();
-  loan->intact = [mark = place.mark] { return mark % 2 == 0; };
-  push->loan = std::move(loan);
+  if (place.offset > bytes || place.bytes > bytes - place.offset) return;
+  push->lent = memory->bytes({place.offset, place.bytes});
+  push->loan = {memory, memory->generation() + place.mark % 2};
 }
 
 void at_server(Records records, bool at_each_push, bool replicas) {

@@ -16,12 +16,13 @@ CLEAN = {
     "interpolation/blend.cpp": '#include "interpolation/blend.h"\n',
     "dpwa/log/log.h": "#include <string_view>\n",
     "dpwa/log/log.cpp": '#include "dpwa/log/log.h"\n#include <spdlog/spdlog.h>\n',
+    "dpwa/log/line.h": '#include "dpwa/text/text.h"\n',
     "dpwa/log/CMakeLists.txt": "# Above text.\ndpwa_layer(log\n  SOURCES log.cpp\n  USES text\n  LINKS spdlog::spdlog)\n",
     "dpwa/text/text.h": "",
     "dpwa/text/CMakeLists.txt": "dpwa_layer(text SOURCES text.cpp)\n",
     "dpwa/cli/main.cpp": '#include "dpwa/log/log.h"\n#include "dpwa/text/text.h"\n',
     "dpwa/node/node.h": '#include "interpolation/blend.h"\n#include <boost/asio.hpp>\n',
-    "dpwa/node/CMakeLists.txt": "dpwa_layer(node SOURCES node.cpp)\n",
+    "dpwa/node/CMakeLists.txt": "dpwa_layer(node SOURCES node.cpp USES interpolation)\n",
     "adapters/adapter.h": "#include <torch/types.h>\n",
     "adapters/common/flat.h": "#include <ATen/core/Tensor.h>\n",
     "adapters/gossip/gossip.h": '#include "adapters/adapter.h"\n#include "adapters/common/flat.h"\n',
@@ -68,6 +69,16 @@ class CheckIncludes(unittest.TestCase):
     def test_a_layer_may_not_include_one_that_it_does_not_state(self) -> None:
         self.assert_one("dpwa/text/text.h", '#include "dpwa/log/log.h"\n', "does not state that the layer uses log")
 
+    def test_a_layer_may_not_include_interpolation_without_stating_it(self) -> None:
+        self.assert_one("dpwa/text/text.h", '#include "interpolation/blend.h"\n', "layer uses interpolation")
+
+    def test_a_layer_may_not_state_one_that_it_does_not_include(self) -> None:
+        for used in ("text", "interpolation"):
+            with self.subTest(used):
+                lists = f"dpwa_layer(net SOURCES net.cpp USES log {used})\n"
+                found = self.violations(**{"dpwa/net/CMakeLists.txt": lists, "dpwa/net/net.cpp": '#include "dpwa/log/log.h"\n'})
+                self.assertEqual(found, [f"dpwa/net/CMakeLists.txt: net USES {used}, and no file of the layer includes it"])
+
     def test_layers_may_be_stated_in_one_file(self) -> None:
         text = "dpwa_layer(text SOURCES text.cpp)\n\ndpwa_layer(more\n  SOURCES more.cpp\n  USES text)\n"
         changed = {"dpwa/CMakeLists.txt": text, "dpwa/more/more.h": '#include "dpwa/text/text.h"\n'}
@@ -82,7 +93,8 @@ class CheckIncludes(unittest.TestCase):
         self.assertIn("dpwa/cli/ is no layer", found[0])
 
     def test_layers_may_not_lead_back_to_one_another(self) -> None:
-        found = self.violations(**{"dpwa/text/CMakeLists.txt": "dpwa_layer(text SOURCES text.cpp USES log)\n"})
+        lists = "dpwa_layer(text SOURCES text.cpp USES log)\n"
+        found = self.violations(**{"dpwa/text/CMakeLists.txt": lists, "dpwa/text/text.cpp": '#include "dpwa/log/log.h"\n'})
         self.assertEqual([line.split(":")[0] for line in found], ["dpwa/log/CMakeLists.txt", "dpwa/text/CMakeLists.txt"])
 
     def test_dpwa_may_not_include_adapters(self) -> None:

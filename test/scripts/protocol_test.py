@@ -15,7 +15,9 @@ import unittest
 from collections.abc import Callable
 from pathlib import Path
 
+import scripts_path  # noqa: F401  (before the modules of scripts/)
 import protocol_messages as wire
+from lib.ports import free_ports
 from protocol_client import Caller, Connection
 from protocol_messages import Hello, Member, Pull, Rejected, Snapshot, Tensor
 
@@ -38,14 +40,6 @@ def mean_of(models: list[list[float]]) -> bytes:
         keep, add = as_float32(1 - 1 / count), as_float32(1 / count)
         mean = [as_float32(as_float32(x * keep) + as_float32(y * add)) for x, y in zip(mean, model)]
     return struct.pack(f"<{len(mean)}f", *mean)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [held.getsockname()[1] for held in sockets]
-    for held in sockets:
-        held.close()
-    return ports
 
 
 class SecondNode:

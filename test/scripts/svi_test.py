@@ -40,7 +40,7 @@ class Scratch(unittest.TestCase):
 
 class Prepare(Scratch):
     def prepare(self, **wheels: object) -> bool:
-        fetch = lambda folder: make_wheels(folder, **wheels)  # noqa: E731
+        fetch = lambda folder, *_: make_wheels(folder, **wheels)  # noqa: E731
         with mock.patch.object(prepare_svi_data, "fetch_wheels", fetch):
             return prepare_svi_data.prepare(self.folder / "svi")
 

@@ -17,11 +17,11 @@ LogFile::LogFile() {
   if (descriptor < 0) throw std::runtime_error("no temporary file");
   ::close(descriptor);
   file_ = pattern;
-  configure_log("info", file_.string(), "");
+  NewLog("info", file_.string(), "").use();
 }
 
 LogFile::~LogFile() {
-  configure_log("info", "", "");
+  NewLog("info", "", "").use();
   std::error_code ignored;
   std::filesystem::remove(file_, ignored);
 }

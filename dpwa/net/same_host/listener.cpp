@@ -1,17 +1,15 @@
 #include "dpwa/net/same_host/listener.h"
 
-#include <stdexcept>
 #include <utility>
 
 #include "dpwa/ipc/unix_socket.h"
-#include "dpwa/log/log.h"
+#include "dpwa/net/drain.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/same_host/session.h"
 
 namespace dpwa::same_host {
 
 namespace asio = boost::asio;
-using asio::local::stream_protocol;
 
 Listener::Listener(asio::io_context& io, LocalNode& node, const ServerOptions& server_options,
                    const ServerEvents& server_events, Readers& server_readers, Report report)
@@ -27,19 +25,8 @@ Listener::Listener(asio::io_context& io, LocalNode& node, const ServerOptions& s
 Listener::~Listener() = default;
 
 bool Listener::listen() {
-  const Offer offer{boot_id(), unique_socket_name()};
-  if (offer.boot_id.empty()) return false;
-  try {
-    FileDescriptor listener = ipc::listen_at(offer.socket);
-    accepts_.acceptor().assign(stream_protocol(), listener.get());
-    listener.release();
-  } catch (const std::runtime_error& error) {
-    log(LogLevel::debug, "rx",
-        std::string("no Unix socket for peers of this host: ") + error.what());
-    return false;
-  }
-  offer_ = to_text(offer);
-  return true;
+  offer_ = offer_socket(accepts_.acceptor(), "rx", "peers");
+  return !offer_.empty();
 }
 
 void Listener::serve() {
@@ -75,19 +62,8 @@ void Listener::stop() {
   stopping = true;
   if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
   accepts_.stop();
-  bool draining = false;
-  for (const auto& session : sessions_) {
-    if (session->lending()) {
-      draining = true;
-    } else {
-      session->close();
-    }
-  }
-  if (!draining) return;
-  drain_.expires_after(options.drain_time);
-  drain_.async_wait([this](const boost::system::error_code&) {
-    for (const auto& session : sessions_) session->close();
-  });
+  net::drain(sessions_, drain_, options.drain_time,
+             [](const Session& session) { return session.lending(); });
 }
 
 }  // namespace dpwa::same_host

@@ -7,6 +7,11 @@
 #include <cstdio>
 #include <fstream>
 #include <random>
+#include <stdexcept>
+
+#include "dpwa/base/file_descriptor.h"
+#include "dpwa/ipc/unix_socket.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa::same_host {
 namespace {
@@ -51,6 +56,22 @@ std::string unique_socket_name() {
     name += text;
   }
   return name;
+}
+
+std::string offer_socket(boost::asio::local::stream_protocol::acceptor& acceptor,
+                         std::string_view subsystem, const std::string& callers) {
+  const Offer offer{boot_id(), unique_socket_name()};
+  if (offer.boot_id.empty()) return {};
+  try {
+    FileDescriptor listener = ipc::listen_at(offer.socket);
+    acceptor.assign(boost::asio::local::stream_protocol(), listener.get());
+    listener.release();
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::debug, subsystem,
+        "no Unix socket for " + callers + " of this host: " + error.what());
+    return {};
+  }
+  return to_text(offer);
 }
 
 bool is_local(const boost::asio::ip::tcp::socket& socket) {

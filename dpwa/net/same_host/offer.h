@@ -1,8 +1,10 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace dpwa::same_host {
 
@@ -22,6 +24,11 @@ std::optional<Offer> parse_offer(const std::string& text);
 const std::string& boot_id();
 // A unique socket name that no other process can guess.
 std::string unique_socket_name();
+
+// Makes the acceptor listen at such a name, and returns the offer. Empty when the system does not
+// allow it, which is logged of `subsystem`; `callers` says in the line who they would have been.
+std::string offer_socket(boost::asio::local::stream_protocol::acceptor& acceptor,
+                         std::string_view subsystem, const std::string& callers);
 
 // Whether the other end of a connection is on this host, as far as its addresses tell.
 bool is_local(const boost::asio::ip::tcp::socket& socket);

@@ -1,9 +1,10 @@
-// Checksums, random numbers and threads. plain_text_test.cpp has the rest.
+// Checksums, numbers, random numbers and threads. plain_text_test.cpp has the rest.
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <new>
 #include <set>
 #include <span>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "dpwa/base/checksum.h"
+#include "dpwa/base/numbers.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/threads.h"
@@ -242,3 +244,11 @@ TEST_CASE("a quoted text keeps what is plain and shows every other byte") {
 
 }  // namespace
 }  // namespace dpwa::wire
+
+TEST_CASE("a number is the whole of a text and within its range, or there is none") {
+  CHECK(number_in<std::uint16_t>("65535") == 65535);
+  CHECK(number_in<std::int64_t>("-3") == -3);
+  CHECK(number_in<double>("1.5e2") == 150);
+  for (const char* text : {"", " 1", "1 ", "1x", "x", "+1", "0x1", "65536", "-1"})
+    CHECK_FALSE(number_in<std::uint16_t>(text));
+}

@@ -104,6 +104,6 @@ int main(int argc, char** argv) {
   if (words.size() > 1) plan.steps = std::atoi(words[1].c_str());
   if (words.size() > 2) plan.step_ms = std::atof(words[2].c_str());
   if (words.size() > 3) plan.jitter = std::atof(words[3].c_str());
-  dpwa::configure_log("warn", "", "");
+  dpwa::NewLog("warn", "", "").use();
   dpwa::measure(plan);
 }

@@ -1,10 +1,8 @@
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +17,7 @@
 #include "dpwa/net/status_query.h"
 #include "test/dpwa/kvserver/store_worker.h"
 #include "test/support/eventually.h"
+#include "test/support/temporary_directory.h"
 
 // Snapshots of servers whose workers count the steps of each key apart, as the class KVStore does,
 // and save and load the state of the optimizer meanwhile.
@@ -38,16 +37,6 @@ constexpr std::array<int, 2> every{1, 3};
 TimePoint in_time() {
   return SteadyClock::now() + std::chrono::seconds(60);
 }
-
-struct Folder {
-  Folder() {
-    std::string name = "/tmp/dpwa_own_steps.XXXXXX";
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
 
 kvstore::OptimizerOptions momentum() {
   auto options = kvstore::default_options(kvstore::OptimizerKind::momentum);
@@ -188,11 +177,11 @@ struct Training {
 
 TEST_CASE(
     "steps of each key, saved states and snapshots go together, also while a server is gone") {
-  const Folder folder;
+  const test::TemporaryDirectory folder;
   Config config = test::store_config(2);
   config.kvstore.min_workers = workers;
   config.kvstore.replicas = 1;
-  config.kvstore.snapshots.folder = folder.path.string();
+  config.kvstore.snapshots.folder = folder.path().string();
   config.kvstore.snapshots.every = std::chrono::milliseconds(50);
   std::array<std::uint64_t, every.size()> last{};
   {

@@ -49,9 +49,8 @@ inline std::vector<std::byte> sample_bytes(const kvserver::SnapshotHead& head,
                                            const kvserver::Part& part) {
   std::vector<std::byte> bytes = encode_head(head);
   for (std::uint32_t place = 0; place < part.size(); ++place) {
-    kvserver::write_slice(part[place], place, [&](const auto& pieces) {
-      for (const auto& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
-      return true;
+    kvserver::write_slice(part[place], place, [&](const auto& piece) {
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
     });
   }
   return bytes;

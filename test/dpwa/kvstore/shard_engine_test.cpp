@@ -177,15 +177,15 @@ TEST_CASE("memory that a worker has taken back before the round closes does not 
   for (const bool alone : {false, true}) {
     Server server(sync);
     const Bytes memory = bytes_of({5, 6});
-    bool intact = true;
-    auto loan = std::make_shared<Loan>();
-    loan->intact = [&] { return intact; };
+    const std::shared_ptr<MemoryFile> file = MemoryFile::create(memory.size());
+    REQUIRE(file);
+    const Loan loan{file, file->generation()};
     Push lent = server.push(0, {});
     lent.wants_value = true;
     lent.lent = memory;
     lent.loan = loan;
     server.engine.receive(w0, 1, lent, now);
-    intact = false;
+    file->begin_write();
     Push other = server.push(0, {1, 1});
     if (alone) other.lent = memory, other.values.clear(), other.loan = loan;
     server.engine.receive(w1, 2, other, now);
@@ -202,9 +202,11 @@ TEST_CASE("an update at once does not count memory that its worker has taken bac
   const auto sgd = encode(OptimizerOptions{});
   lent.optimizer.assign(sgd.begin(), sgd.end());
   lent.lent = memory;
-  auto loan = std::make_shared<Loan>();
-  loan->intact = [] { return false; };
-  lent.loan = loan;
+  const std::shared_ptr<MemoryFile> file = MemoryFile::create(memory.size());
+  REQUIRE(file);
+  lent.loan = {file, file->generation()};
+  file->begin_write();
+  file->end_write();
   const std::vector<double> before = server.values();
   server.engine.receive(w0, 1, lent, now);
   CHECK(server.answer().kind == AnswerKind::not_finite);

@@ -2,11 +2,10 @@
 #include <sys/mman.h>
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <new>
-#include <string>
 
+#include "dpwa/base/process_memory.h"
 #include "dpwa/net/staging_pool.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "test/dpwa/net/pulling_node.h"
@@ -25,14 +24,6 @@ constexpr bool sanitized = true;  // every byte has shadow bytes, up to four of 
 #else
 constexpr bool sanitized = false;
 #endif
-
-std::uint64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("MemAvailable:")) return std::stoull(line.substr(13)) * 1024;
-  }
-  return 0;
-}
 
 // Not touched before it is used: of a node's buffers most are not, in one pull.
 AlignedBuffer untouched(std::size_t bytes) {

@@ -1,13 +1,10 @@
 #include <doctest/doctest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <set>
-#include <stdexcept>
 #include <vector>
 
 #include "dpwa/base/random.h"
@@ -16,6 +13,16 @@
 #include "dpwa/parallel/shares.h"
 
 using namespace dpwa;
+
+namespace {
+
+std::vector<std::uint64_t> shard_sizes(std::uint64_t total, std::uint64_t parts) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t i = 0; i < parts; ++i) sizes.push_back(shard(total, parts, i).count);
+  return sizes;
+}
+
+}  // namespace
 
 TEST_CASE("shard sizes add up, differ by at most one, and the first ones are larger") {
   CHECK(shard_sizes(10, 4) == std::vector<std::uint64_t>{3, 3, 2, 2});
@@ -294,39 +301,4 @@ TEST_CASE("within a budget steps are measured until they tell enough, none beyon
   CHECK(measured == Sizes{1, 2, 4});
   CHECK(largest_within_budget(1009, 6, 1e9, memory).largest == 0);
   CHECK(largest_within_budget(1010, 6, 1e9, memory).largest == 1);
-}
-
-namespace {
-
-// The kernel counts the pages of each thread in steps.
-constexpr std::uint64_t counted_late = 1 << 20;
-
-// Not from the heap, which may keep what it is given back, as a sanitizer's does.
-void use_memory(std::size_t bytes) {
-  void* const memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(memory != MAP_FAILED);
-  std::memset(memory, 1, bytes);
-  ::munmap(memory, bytes);
-}
-
-}  // namespace
-
-TEST_CASE("figures of the kernel's files are read by their names") {
-  const std::string text = "Name:\tVmHWM: 3\nVmPeak:\t  9 kB\nVmHWM:\t 1234 kB\nVmRSS:\t77 kB\n";
-  CHECK(kilobytes_of(text, "VmHWM") == 1234 * 1024);
-  CHECK(kilobytes_of(text, "VmRSS") == 77 * 1024);
-  CHECK_THROWS_AS(kilobytes_of(text, "VmSwap"), std::runtime_error);
-}
-
-TEST_CASE("the peak of memory is measured anew after it was forgotten") {
-  constexpr std::size_t large = 64 << 20;
-  forget_peak();
-  const std::uint64_t before = peak_bytes();
-  use_memory(large);
-  CHECK(peak_bytes() >= before + large / 2);
-  CHECK(resident_bytes() <= peak_bytes() + counted_late);
-  forget_peak();
-  CHECK(peak_bytes() < before + large / 2);
-  CHECK(available_bytes() > 0);
 }
