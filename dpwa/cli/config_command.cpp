@@ -24,6 +24,15 @@ struct CheckOptions {
   std::string name;
 };
 
+// The setting that leaves the pair ledger without effect; empty: it has one, or is off.
+std::string ledger_obstacle(const Config& config) {
+  if (config.backend != Backend::gossip || !config.gossip.ledger) return {};
+  if (config.gossip.blend != BlendMode::delta) return "gossip.blend: lerp";
+  if (config.interpolation.method != "constant")
+    return "interpolation.method: " + config.interpolation.method;
+  return config.interpolation.divergence_threshold > 0 ? "interpolation.divergence_threshold" : "";
+}
+
 void check(const CheckOptions& options, CommandContext& context) {
   const Config config = options.name.empty() ? load_launchable(options.file)
                                              : load_process_config(options.file, options.name);
@@ -44,6 +53,9 @@ void check(const CheckOptions& options, CommandContext& context) {
     context.err << "warning: " << options.file << ": kvstore.servers lists " << servers
                 << (servers == 1 ? " server" : " servers") << ", which backend "
                 << config::name_of(config.backend) << " does not use; backend: kvstore does\n";
+  if (const std::string obstacle = ledger_obstacle(config); !obstacle.empty())
+    context.err << "note: " << options.file << ": gossip.ledger has no effect with " << obstacle
+                << ", so nodes that step more slowly count for more than their share\n";
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
   if (config.nodes.empty()) {
     context.err << "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)";

@@ -38,7 +38,7 @@ KeySection gossip_keys() {
                  {.reference = "`true`: each pair of nodes takes equally much from each other, "
                                "which keeps the [mean of all nodes at any "
                                "pace](ALGORITHMS.md#the-pair-ledger). It has an effect with "
-                               "`blend: delta` and a factor that never changes"}),
+                               "`blend: delta` and method `constant` without a threshold"}),
           in.key("blocks", &GossipConfig::blocks, whole(1, max_blocks, "a count"),
                  "parts of the model, 1 to 64; each pull transfers one of them, in turn",
                  {.reference =

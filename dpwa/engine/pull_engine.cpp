@@ -16,6 +16,8 @@ constexpr std::size_t max_greeted_strangers = 8;
 // After this many rounds in which no peer had a fresh snapshot, a snapshot of any age is taken.
 // Otherwise a node whose peers all pause would never blend.
 constexpr unsigned most_declined_rounds = 50;
+// Peers that are passed over in one round, before it ends.
+constexpr int most_passed_over = 32;
 
 // The snapshot arrived whole, and must not be blended.
 bool kept_out(PeerFailure failure) {
@@ -66,7 +68,7 @@ PullEngine::PullEngine(const PullEngineOptions& options, PeerTable peers)
       staleness_(options.staleness),
       block_shares_(options.block_shares),
       random_(options.seed) {
-  if (options.ledger_factor.value_or(0) > 0) ledger_.emplace(*options.ledger_factor);
+  if (options.ledger_factor) ledger_.emplace(*options.ledger_factor);
 }
 
 void PullEngine::begin(const RoundSpec& spec) {
@@ -86,7 +88,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     began_ = now;
     not_fresh_ = false;
     round_.begin(now, spec_.timeout, spec_.peer, spec_.neighbours);
-    if (balances()) ledger_->begin_round();
+    if (balances()) ledger_->begin_round(table_.size());
   }
   const auto peer = stopped_ ? std::nullopt : choose(now);
   if (!peer) return end(now);
@@ -106,8 +108,11 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
 std::optional<PeerId> PullEngine::choose(TimePoint now) {
   auto peer = round_.next_peer(table_, now, random_);
   if (!balances()) return peer;
-  while (peer && ledger_->passes_over(*peer, random_))
+  for (int passed = 0; peer && ledger_->passes_over(*peer, random_); ++passed) {
+    // Among many, one round need not find out that all of them are passed over.
+    if (passed == most_passed_over) return std::nullopt;
     peer = round_.next_peer(table_, now, random_);
+  }
   return peer;
 }
 
@@ -195,7 +200,7 @@ PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overfl
   if (answer.failure == PeerFailure::unchanged && !known.final && spec_.exchange.fresh_only &&
       !fresh(peer, known, now)) {
     fail(answer, PeerFailure::stale,
-         "has not advanced beyond clock " + std::to_string(known.clock));
+         "is too far behind, or its clock does not advance: clock " + std::to_string(known.clock));
   }
   if (!answer.failure && may_overflow) {
     verdict_.reported = true;
@@ -248,16 +253,22 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
     taken.took_all(answer.incarnation, answer.progress.version);
   }
   if (exchange.blends) table_.shares_lineage(peer);
-  if (balances() && answer.keeps_ledger) {
-    const double share = spec_.block ? block_shares_.at(block()) : 1;
-    ledger_->took(peer, answer.incarnation, verdict_.scale * share);
-  }
+  account_for(answer, verdict_.scale);
   round_.succeeded(table_, answer.progress, now, answer.same_host);
+}
+
+void PullEngine::account_for(const Answer& answer, double scale) {
+  if (!balances() || !answer.keeps_ledger || answer.incarnation == 0) return;
+  const double share = spec_.block ? block_shares_.at(block()) : 1;
+  ledger_->took(*round_.current(), answer.incarnation, scale * share);
 }
 
 void PullEngine::failed(const Answer& answer, TimePoint now) {
   const PeerId peer = *round_.current();
   const PeerFailure failure = *answer.failure;
+  // A peer that is too far behind would otherwise wait for this node to blend it, which it will not
+  // do before the peer has caught up by blending this node.
+  if (failure == PeerFailure::stale) account_for(answer, 1);
   arrival_.refused += kept_out(failure) ? 1 : 0;
   not_fresh_ = not_fresh_ || failure == PeerFailure::not_fresh;
   if (failure == PeerFailure::other_lineage)

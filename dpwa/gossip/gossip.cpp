@@ -19,6 +19,7 @@
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/server_options.h"
 #include "dpwa/node/node.h"
+#include "dpwa/rules/pair_ledger.h"
 #include "interpolation/guarded.h"
 #include "interpolation/registry.h"
 
@@ -123,7 +124,8 @@ void Gossip::start_after(Duration waited) {
   Node::Options options;
   options.incarnation = incarnation_;
   options.seed = random_.next();
-  if (config_.gossip.ledger) options.ledger_factor = state_.constant_factor();
+  const auto factor = state_.constant_factor();
+  if (config_.gossip.ledger && factor >= PairLedger::least_factor) options.ledger_factor = factor;
   options.block_shares = state_.block_shares();
   options.now = now_;
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,28 +21,33 @@ class Statements {
   struct Statement {
     std::uint64_t incarnation = 0;  // of the peer
     std::uint16_t taken = 0;
+    bool operator==(const Statement&) const = default;
   };
 
-  // The last one of a peer counts, since statements are sums. Those of further peers are dropped
-  // until the next take(): their next pull states it again.
+  // Those of a peer are kept in their order, because others may speak in its name: were only the
+  // last one kept, a value that is repeated often enough would hide what the peer itself states.
+  // Of more than a few the last one counts, since statements are sums. Those of further peers are
+  // dropped until the next take(): their next pull states it again.
   void put(const std::string& peer, Statement statement) {
     const MutexLock lock(mutex_);
     const auto found = last_.find(peer);
     if (found == last_.end() && last_.size() >= max_names) return;
     const auto entry = found == last_.end() ? last_.emplace(peer, Entry{}).first : found;
-    entry->second.statement = statement;
-    if (entry->second.waits) return;
-    entry->second.waits = true;
-    waiting_.push_back(entry);
+    auto& [statements, count] = entry->second;
+    if (count > 0 && statements.at(count - 1) == statement) return;
+    if (count == 0) waiting_.push_back(entry);
+    if (count < statements.size()) ++count;
+    statements.at(count - 1) = statement;
   }
 
-  // hear(peer, statement) for each peer that has stated something since the last time.
+  // hear(peer, statement) for what each peer has stated since the last time.
   template <typename Hear>
   void take(const Hear& hear) {
     const MutexLock lock(mutex_);
     for (const auto entry : waiting_) {
-      hear(entry->first, entry->second.statement);
-      entry->second.waits = false;
+      auto& [statements, count] = entry->second;
+      for (std::size_t i = 0; i < count; ++i) hear(entry->first, statements.at(i));
+      count = 0;
     }
     waiting_.clear();
     if (last_.size() >= max_names) last_.clear();  // room for others than the first
@@ -49,8 +55,8 @@ class Statements {
 
  private:
   struct Entry {
-    Statement statement;
-    bool waits = false;
+    std::array<Statement, 8> statements;  // that wait, `count` of them
+    std::size_t count = 0;
   };
   using Entries = std::map<std::string, Entry>;
 

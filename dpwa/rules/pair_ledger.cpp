@@ -13,6 +13,11 @@ constexpr double ramp = 4;
 // After this many rounds in which no peer has pulled from this node, its accounts have no effect.
 // Such a node can probably call others and not be called, so the two directions cannot be equal.
 constexpr std::uint64_t lonely_rounds = 200;
+// The same for one pair: after this many rounds for each peer in which this one has stated nothing.
+// So nodes that can call others and be called only by one another stay a part of the whole, and two
+// nodes that each wait for the other go on. A peer that is 100 times slower states something every
+// 100 rounds for each peer, in the mean.
+constexpr std::uint64_t lonely_rounds_each = 400;
 
 constexpr double units = 1024;
 
@@ -26,9 +31,14 @@ std::uint16_t PairLedger::stated_to(PeerId peer) const {
   return static_cast<std::uint16_t>(std::llround(account->taken * units));
 }
 
+void PairLedger::begin_round(std::size_t peers) {
+  ++round_;
+  lonely_rounds_ = lonely_rounds_each * peers;
+}
+
 void PairLedger::heard(PeerId peer, std::uint64_t incarnation, std::uint16_t stated) {
-  rounds_since_heard_ = 0;
   Account& known = account(peer, incarnation);
+  heard_in_ = known.heard_in = round_;
   if (known.heard) {
     const auto more = static_cast<std::uint16_t>(stated - *known.heard);
     add(known, more / units);
@@ -49,7 +59,9 @@ bool PairLedger::passes_over(PeerId peer, Random& random) const {
 }
 
 double PairLedger::acceptance(PeerId peer) const {
-  if (accounts_.find(peer) == nullptr || rounds_since_heard_ > lonely_rounds) return 1;
+  const Account* account = accounts_.find(peer);
+  if (account == nullptr || round_ - heard_in_ > lonely_rounds) return 1;
+  if (round_ - account->heard_in > lonely_rounds_) return 1;
   return std::clamp(1 + (balance(peer) + slack) / ramp, 0.0, 1.0);
 }
 
@@ -68,6 +80,7 @@ PairLedger::Account& PairLedger::account(PeerId peer, std::uint64_t incarnation)
     known.incarnation = incarnation;
     known.balance = 0;
     known.heard.reset();
+    known.heard_in = round_;
   }
   return known;
 }

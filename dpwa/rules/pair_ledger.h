@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -28,6 +29,8 @@ class PairLedger {
  public:
   // `factor`: with which every pull is blended, in (0, 1].
   explicit PairLedger(double factor);
+  // Smaller ones are lost in the units of the statements.
+  static constexpr double least_factor = 1.0 / 256;
 
   // What is stated to a peer: the sum of the factors with which it has been blended, in units of
   // 1/1024, modulo 2^16.
@@ -39,8 +42,8 @@ class PairLedger {
   // [0, 1]: the share of the model that was pulled, less what was clipped.
   void took(PeerId peer, std::uint64_t incarnation, double share);
 
-  // A round of pulls begins.
-  void begin_round() { ++rounds_since_heard_; }
+  // A round of pulls begins, among so many peers.
+  void begin_round(std::size_t peers);
   // Whether the peer is to be passed over in this round.
   bool passes_over(PeerId peer, Random& random) const;
   // The chance that it is not, in [0, 1].
@@ -58,14 +61,17 @@ class PairLedger {
     double taken = 0;                    // by this node, of the peer
     double balance = 0;                  // what the peer has taken more than this node
     std::optional<std::uint16_t> heard;  // what the peer stated last
+    std::uint64_t heard_in = 0;          // the round of that, or of the first blend
   };
 
   Account& account(PeerId peer, std::uint64_t incarnation);
   void add(Account& account, double weight) const;
 
   const double factor_;
-  PerPeer<Account> accounts_;             // of those that were pulled from or have pulled
-  std::uint64_t rounds_since_heard_ = 0;  // from anybody
+  PerPeer<Account> accounts_;  // of those that were pulled from or have pulled
+  std::uint64_t round_ = 0;
+  std::uint64_t heard_in_ = 0;       // from anybody
+  std::uint64_t lonely_rounds_ = 0;  // of a pair
 };
 
 }  // namespace dpwa

@@ -133,6 +133,27 @@ TEST_CASE("config check warns of a congestion control that is not this host's") 
   CHECK(result.err.find("\nok: ") != std::string::npos);
 }
 
+TEST_CASE("config check says what leaves the pair ledger without effect") {
+  const std::string nodes = "nodes: [{name: w1, port: 24000}]\n";
+  const auto said = [&](const std::string& rest) {
+    const ScratchFile file(nodes + rest);
+    const CliResult result = run_cli({"config", "check", file.path().string()});
+    CHECK(result.exit_code == 0);
+    const std::string begin =
+        "note: " + file.path().string() + ": gossip.ledger has no effect with ";
+    if (!result.err.starts_with(begin)) return result.err.substr(0, 3);
+    return result.err.substr(begin.size(), result.err.find(", so ") - begin.size());
+  };
+  CHECK(said("gossip: {blend: lerp}\n") == "gossip.blend: lerp");
+  CHECK(said("interpolation: constant\n") == "gossip.blend: lerp");  // the original's form
+  CHECK(said("interpolation: {method: clock}\n") == "interpolation.method: clock");
+  CHECK(said("interpolation: {method: constant, divergence_threshold: 0.3}\n") ==
+        "interpolation.divergence_threshold");
+  CHECK(said("interpolation: {method: constant}\n") == "ok:");
+  CHECK(said("gossip: {blend: lerp, ledger: false}\n") == "ok:");
+  CHECK(said("backend: collective\ngossip: {blend: lerp}\n") == "ok:");
+}
+
 TEST_CASE("config check warns of servers that the back end does not use") {
   const std::string rest =
       "nodes: [{name: w1, port: 24000}]\nkvstore: {servers: [{name: s1, port: 24001}]}\n";

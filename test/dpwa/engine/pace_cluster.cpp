@@ -165,7 +165,9 @@ void PaceCluster::pull(std::size_t index) {
 }
 
 bool PaceCluster::reaches(std::size_t from, std::size_t to) const {
-  return nodes_[to]->callable && groups_[from] == groups_[to];
+  const auto is_hidden = [this](std::size_t node) { return node >= size() - hidden_; };
+  return nodes_[to]->callable && groups_[from] == groups_[to] &&
+         (!is_hidden(to) || is_hidden(from));
 }
 
 Offer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {

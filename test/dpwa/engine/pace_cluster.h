@@ -43,6 +43,8 @@ class PaceCluster {
   void cut_off(std::size_t node, bool callable, bool calls);
   void freeze(std::size_t node, bool frozen);  // answers, and its trainer stands still
   void restart(std::size_t node);              // a new process, with the weights of node 1
+  // The last `count` nodes can call all others and be called only by one another.
+  void hide_last(std::size_t count) { hidden_ = count; }
   // Nodes of different groups do not reach each other.
   void split(std::vector<int> groups) { groups_ = std::move(groups); }
 
@@ -106,6 +108,7 @@ class PaceCluster {
   std::uint64_t order_ = 0;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<int> groups_;
+  std::size_t hidden_ = 0;
   std::priority_queue<Event> events_;
 };
 

@@ -182,6 +182,19 @@ TEST_CASE("a node that can call and cannot be called is not starved") {
   }
 }
 
+TEST_CASE("nodes that only each other can call stay a part of the whole") {
+  for (const std::size_t hidden : {2, 3}) {
+    CAPTURE(hidden);
+    PaceOptions options;
+    PaceCluster cluster(options);
+    cluster.hide_last(hidden);
+    cluster.run(4000);
+    CHECK(cluster.disagreement() < 10);  // were they apart: several hundred
+    for (std::size_t node = cluster.size() - hidden; node < cluster.size(); ++node)
+      CHECK(cluster.blends(node) > 0.9);
+  }
+}
+
 TEST_CASE("a node that can be called and does not call starves nobody, and drags nobody along") {
   PaceOptions options;
   PaceCluster cluster(options);
@@ -192,6 +205,18 @@ TEST_CASE("a node that can be called and does not call starves nobody, and drags
   cluster.run(1000);
   for (std::size_t node = 1; node < cluster.size(); ++node) CHECK(cluster.blends(node) > 0.9);
   CHECK(cluster.kept() < 2);  // without the ledger: 4, of the other three as of itself
+}
+
+// Its usual lag is 16 to 21 steps, so the others refuse nearly all that it has.
+TEST_CASE("a node that is too slow for max_staleness is not starved") {
+  PaceOptions options;
+  options.slowdown = 16;
+  options.staleness.max_staleness = 5;
+  PaceCluster cluster(options);
+  cluster.run(400);
+  cluster.count_blends_anew();
+  cluster.run(4000);
+  for (std::size_t node = 0; node < cluster.size(); ++node) CHECK(cluster.blends(node) > 0.9);
 }
 
 TEST_CASE("a frozen node costs the others no blends, and is taken up again") {

@@ -306,6 +306,21 @@ TEST_CASE("what an account holds of a far snapshot is what was blended of it") {
   }
 }
 
+TEST_CASE("a snapshot that is refused because it is stale counts as taken") {
+  PullEngineOptions chosen = measuring();
+  chosen.ledger_factor = 0.5;
+  chosen.staleness.max_staleness = 10;
+  Driver driver({"w1"}, chosen);
+  driver.keeps_ledger = true;
+  driver.own.clock = 20;
+  CHECK(driver.round({}, progress(1, 9)) == Outcome::stale);
+  CHECK(driver.engine.ledger()->stated_to(0) == 512);
+  driver.keeps_ledger = false;
+  driver.now += 1min;
+  CHECK(driver.round(of_peer(0), progress(2, 9)) == Outcome::stale);
+  CHECK(driver.engine.ledger()->stated_to(0) == 512);
+}
+
 TEST_CASE("a peer whose clock stands still is blended for a while and then no more") {
   PullEngineOptions chosen = measuring();
   chosen.staleness.max_frozen = 200ms;

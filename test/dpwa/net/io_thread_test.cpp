@@ -189,6 +189,26 @@ TEST_CASE("the last statement of each peer is heard, once") {
   CHECK(take(statements).empty());
 }
 
+TEST_CASE("a value that is repeated in a peer's name does not hide what the peer states") {
+  Statements statements;
+  constexpr std::uint16_t lie = 12345;
+  for (const std::uint16_t taken : {lie, lie, std::uint16_t{10}, lie, lie, std::uint16_t{20}, lie})
+    statements.put("w1", {.incarnation = 1, .taken = taken});
+  std::vector<std::uint16_t> heard;
+  statements.take([&heard](const std::string&, Statements::Statement statement) {
+    heard.push_back(statement.taken);
+  });
+  CHECK(heard == std::vector<std::uint16_t>{lie, 10, lie, 20, lie});
+  for (std::uint16_t taken = 0; taken < 100; ++taken)
+    statements.put("w1", {.incarnation = 1, .taken = taken});
+  heard.clear();
+  statements.take([&heard](const std::string&, Statements::Statement statement) {
+    heard.push_back(statement.taken);
+  });
+  CHECK(heard.size() < 10);
+  CHECK(heard.back() == 99);
+}
+
 TEST_CASE("of more peers than there is room for, the others are heard later") {
   Statements statements;
   for (std::size_t i = 0; i < Statements::max_names; ++i)

@@ -102,11 +102,30 @@ TEST_CASE("accounts are even once the own parameters are replaced") {
 TEST_CASE("a node that nobody pulls from takes what it gets") {
   PairLedger ledger(0.5);
   take(ledger, 6);
-  for (int i = 0; i < 200; ++i) ledger.begin_round();
+  for (int i = 0; i < 200; ++i) ledger.begin_round(3);
   CHECK(ledger.acceptance(peer) == 0);
-  ledger.begin_round();
+  ledger.begin_round(3);
   CHECK(ledger.acceptance(peer) == 1);
   ledger.heard(peer + 1, process, 0);  // from anybody
+  CHECK(ledger.acceptance(peer) == 0);
+}
+
+TEST_CASE("a debt to a peer that states nothing, while others do, is forgotten after long") {
+  PairLedger ledger(0.5);
+  ledger.heard(peer, process, 0);
+  take(ledger, 6);
+  for (int i = 0; i < 3 * 400; ++i) {
+    ledger.begin_round(3);
+    ledger.heard(peer + 1, process, 0);
+    CHECK(ledger.acceptance(peer) == 0);
+  }
+  ledger.begin_round(3);
+  ledger.heard(peer + 1, process, 0);
+  CHECK(ledger.acceptance(peer) == 1);
+  ledger.heard(peer, process, 512);
+  CHECK(ledger.acceptance(peer) == doctest::Approx(0.25));
+  ledger.heard(peer, process + 1, 0);
+  for (int i = 0; i < 6; ++i) ledger.took(peer, process + 1, 1);
   CHECK(ledger.acceptance(peer) == 0);
 }
 
