@@ -151,7 +151,8 @@ TEST_CASE("config check says what leaves the pair ledger without effect") {
         "interpolation.divergence_threshold");
   CHECK(said("interpolation: {method: constant}\n") == "ok:");
   CHECK(said("gossip: {blend: lerp, ledger: false}\n") == "ok:");
-  CHECK(said("backend: collective\ngossip: {blend: lerp}\n") == "ok:");
+  CHECK(said("backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n"
+             "gossip: {blend: lerp}\n") == "ok:");
 }
 
 TEST_CASE("config check warns of servers that the back end does not use") {
