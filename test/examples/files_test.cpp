@@ -1,16 +1,15 @@
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <string>
 #include <system_error>
 
 #include "examples/train/errors.h"
 #include "examples/train/files.h"
 #include "examples/train/shards.h"
+#include "test/support/full_disk.h"
 #include "test/support/temporary_directory.h"
 
 using namespace dpwa;
@@ -51,15 +50,11 @@ TEST_CASE("a file that cannot be written throws and leaves the old content") {
 TEST_CASE("a disk that is full half way leaves the old content and nothing beside it") {
   const test::TemporaryDirectory directory;
   train::write_file_atomically(directory / "file", {"old"});
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{4096, before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &small);
-  CHECK_THROWS_AS(train::write_file_atomically(directory / "file", {std::string(10000, 'x')}),
-                  std::system_error);
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  {
+    const test::FullDisk full(4096);
+    CHECK_THROWS_AS(train::write_file_atomically(directory / "file", {std::string(10000, 'x')}),
+                    std::system_error);
+  }
   CHECK(test::read_text(directory / "file") == "old");
   CHECK_FALSE(std::filesystem::exists(directory / "file.tmp"));
 }

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -14,6 +12,7 @@
 #include "examples/train/metrics_writer.h"
 #include "examples/train/report.h"
 #include "examples/train/result.h"
+#include "test/support/full_disk.h"
 #include "test/support/temporary_directory.h"
 
 using namespace dpwa;
@@ -44,26 +43,6 @@ StepReport mixed_report() {
   report.pulls_failed = 2;
   return report;
 }
-
-// As a full disk: no file grows beyond the given size, and a write across it is cut short.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit small{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 std::vector<int> steps_of(const std::filesystem::path& file) {
   std::vector<int> steps;
@@ -170,7 +149,7 @@ TEST_CASE(
   const auto file = directory / "m.jsonl";
   MetricsWriter writer(file, false);
   {
-    const FullDisk full(1000);  // in the midst of a line
+    const test::FullDisk full(1000);  // in the midst of a line
     for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 1, mixed_report(), start);
     writer.flush();
     const auto steps = steps_of(file);  // throws on half a line
@@ -189,7 +168,7 @@ TEST_CASE("lines that a full disk took to the end are counted as lost, and whole
   const auto file = directory / "m.jsonl";
   MetricsWriter writer(file, false);
   {
-    const FullDisk full(1000);
+    const test::FullDisk full(1000);
     for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 1, mixed_report(), start);
     CHECK_FALSE(writer.close());
   }
@@ -202,7 +181,7 @@ TEST_CASE("lines beyond what may wait in memory are lost, the latest first") {
   MetricsWriter writer(file, false);
   TimePoint now = start;
   {
-    const FullDisk full(1000);
+    const test::FullDisk full(1000);
     for (int i = 1; i <= 40'000; ++i)
       writer.step(0, i, 0.5, 1, mixed_report(), now += std::chrono::milliseconds(100));
   }

@@ -2,11 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -14,6 +12,7 @@
 #include <string>
 #include <system_error>
 
+#include "test/support/full_disk.h"
 #include "test/support/temporary_directory.h"
 
 using namespace dpwa;
@@ -32,26 +31,6 @@ std::set<std::string> names_in(const test::TemporaryDirectory& directory) {
 unsigned mode_of(const fs::path& file) {
   return static_cast<unsigned>(fs::status(file).permissions());
 }
-
-// While it lives, no file of this process grows beyond a page, as on a full disk.
-class FullDisk {
- public:
-  FullDisk() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit small{4096, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 std::error_code error_of(const std::function<void()>& action) {
   try {
@@ -94,7 +73,7 @@ TEST_CASE("a disk that is full half way leaves the old file and nothing beside i
   const test::TemporaryDirectory directory;
   test::write_text(directory / "file", "old");
   const std::error_code error = error_of([&] {
-    const FullDisk full;
+    const test::FullDisk full(4096);
     AtomicFile file(directory / "file", directory / "file.tmp", 0666);
     file.write(std::string(10000, 'x'));
     file.commit();
