@@ -199,8 +199,7 @@ PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overfl
   const Progress& known = table_.at(peer).progress;
   if (answer.failure == PeerFailure::unchanged && !known.final && spec_.exchange.fresh_only &&
       !fresh(peer, known, now)) {
-    fail(answer, PeerFailure::stale,
-         "is too far behind, or its clock does not advance: clock " + std::to_string(known.clock));
+    fail(answer, PeerFailure::stale, words_for_stale(known.clock));
   }
   if (!answer.failure && may_overflow) {
     verdict_.reported = true;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "dpwa/rules/staleness.h"
+
 namespace dpwa {
 
 using wire::MessageType;
@@ -22,8 +24,7 @@ PullResult failed(const net::Failure& failure) {
 PullResult not_wanted(PeerFailure why, const Progress& progress) {
   PullResult result = why == PeerFailure::other_lineage
                           ? failed(why, "descends from other initial weights")
-                          : failed(why, "is too far behind, or its clock does not advance: clock " +
-                                            std::to_string(progress.clock));
+                          : failed(why, words_for_stale(progress.clock));
   result.progress = progress;
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <string>
 #include <unordered_map>
 
 #include "dpwa/base/time.h"
@@ -37,6 +38,11 @@ class StalenessGuard {
   StalenessOptions options_;
   std::unordered_map<PeerId, Sighting> sightings_;
 };
+
+// What a node says of a snapshot that it does not blend for this reason.
+inline std::string words_for_stale(double clock) {
+  return "is too far behind, or its clock does not advance: clock " + std::to_string(clock);
+}
 
 inline bool StalenessGuard::accept(PeerId peer, double peer_clock, double own_clock,
                                    TimePoint now) {
