@@ -11,6 +11,7 @@
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
+#include "dpwa/config/interpolation.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
@@ -28,9 +29,10 @@ struct CheckOptions {
 std::string ledger_obstacle(const Config& config) {
   if (config.backend != Backend::gossip || !config.gossip.ledger) return {};
   if (config.gossip.blend != BlendMode::delta) return "gossip.blend: lerp";
-  if (config.interpolation.method != "constant")
-    return "interpolation.method: " + config.interpolation.method;
-  return config.interpolation.divergence_threshold > 0 ? "interpolation.divergence_threshold" : "";
+  const std::string& method = config.interpolation.method;
+  if (make_interpolation(config.interpolation).constant()) return {};
+  return method != "constant" ? "interpolation.method: " + method
+                              : "interpolation.divergence_threshold";
 }
 
 void check(const CheckOptions& options, CommandContext& context) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/config/interpolation.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/gossip/gossip_session.h"
@@ -20,22 +21,12 @@
 #include "dpwa/net/server_options.h"
 #include "dpwa/node/node.h"
 #include "dpwa/rules/pair_ledger.h"
-#include "interpolation/guarded.h"
-#include "interpolation/registry.h"
 
 namespace dpwa {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto settle_poll = std::chrono::microseconds(50);  // of an accelerator, under a budget
-
-GuardedInterpolation make_interpolation(const InterpolationConfig& config) {
-  const auto value = config.parameters.find("value");
-  const double fallback = value != config.parameters.end() ? value->second : 0.5;
-  auto policy = interpolation_registry().make(config.method, config.parameters);
-  return GuardedInterpolation(
-      with_divergence_threshold(std::move(policy), config.divergence_threshold), fallback);
-}
 
 TrainerOptions trainer_options(const Config& config, const Manifest& manifest,
                                const std::vector<ByteRange>& blocks) {
