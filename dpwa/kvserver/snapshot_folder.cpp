@@ -159,7 +159,8 @@ SnapshotFolder::Contents SnapshotFolder::look(const std::atomic<bool>& stop) {
 }
 
 std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const Part& part,
-                                                 const std::atomic<bool>& stop) {
+                                                 const std::atomic<bool>& stop,
+                                                 const Common& common) {
   const fs::path unfinished = folder_ / name_of(head.id, unfinished_ending);
   const fs::path ready = folder_ / name_of(head.id, ready_ending);
   const auto failed = [&](const std::string& why) {
@@ -181,7 +182,9 @@ std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const
     return line_of(ready, "may not be on the disk: " + error.message());
   for (const File& file : files(ready_ending)) {
     std::error_code ignored;
-    const bool given_up = file.id.run == head.id.run && file.id.number + 1 < head.id.number;
+    const bool given_up = file.id.run == head.id.run
+                              ? file.id.number + 1 < head.id.number
+                              : file.id < head.id && common && !common->contains(file.id);
     if (given_up) fs::remove(file.path, ignored);
   }
   return std::nullopt;

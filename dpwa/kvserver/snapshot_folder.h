@@ -40,17 +40,18 @@ class SnapshotFolder {
   // set; the result is then of no use.
   Contents look(const std::atomic<bool>& stop);
 
+  // Snapshots of earlier runs that all servers had at the start; none: not known.
+  using Common = std::optional<std::set<kvstore::SnapshotId>>;
   // Writes this server's part, as a file that is ready. Returns one line about what went wrong; the
-  // file is then removed. Ends early once `stop` is set. Removes parts of this run that are still
-  // only ready, but for the last two: they would fill this disk while another server cannot write
-  // its part.
+  // file is then removed. Ends early once `stop` is set. Removes parts that would fill this disk
+  // while another server cannot write its own: those that are still only ready, but for the last
+  // two of this run and the `common` ones.
   std::optional<std::string> write(const SnapshotHead& head, const Part& part,
-                                   const std::atomic<bool>& stop);
+                                   const std::atomic<bool>& stop,
+                                   const Common& common = std::nullopt);
   // Gives the file the name that says that all servers have their part. Then removes older
   // snapshots, except the newest `keep - 1` that all servers have, and all damaged files but the
-  // newest. `common`: those of earlier runs that all servers had at the start; none: not known, so
-  // all complete ones count.
-  using Common = std::optional<std::set<kvstore::SnapshotId>>;
+  // newest. Without `common` all complete ones count.
   std::optional<std::string> complete(const kvstore::SnapshotId& id, std::uint32_t keep,
                                       const Common& common = std::nullopt);
 

@@ -203,8 +203,8 @@ void SnapshotKeeper::write(std::uint32_t number) {
   }
   head.slices = static_cast<std::uint32_t>(part.size());
   captured_.erase(number);
-  on_disk([this, head, part = std::move(part)]() -> std::function<void()> {
-    const auto problem = folder_.write(head, part, stop_);
+  on_disk([this, head, part = std::move(part), common = common_]() -> std::function<void()> {
+    const auto problem = folder_.write(head, part, stop_, common);
     return [this, number = head.id.number, problem] {
       engine_.snapshot_over(number, !problem);
       status_.failing = problem.has_value();

@@ -123,6 +123,18 @@ TEST_CASE("parts that never become complete do not fill the disk") {
         std::set<std::string>{"s2.7.1.snapshot", "s2.7.4.snapshot.ready", "s2.7.5.snapshot.ready"});
 }
 
+TEST_CASE("parts of earlier runs that other servers lacked go with the next part") {
+  const Folder folder;
+  SnapshotFolder snapshots(folder.path, sample_head());
+  for (const SnapshotId id : {SnapshotId{5, 1}, {5, 2}, {6, 1}, {6, 2}}) {
+    REQUIRE_FALSE(snapshots.write(head_of(id), sample_part(), go_on));
+  }
+  CHECK(folder.names().size() == 4);
+  const SnapshotFolder::Common common = std::set<SnapshotId>{{5, 2}};
+  REQUIRE_FALSE(snapshots.write(head_of({7, 3}), sample_part(), go_on, common));
+  CHECK(folder.names() == std::set<std::string>{"s2.5.2.snapshot.ready", "s2.7.3.snapshot.ready"});
+}
+
 TEST_CASE("a damaged file is named and set aside, and an older one is held") {
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());
