@@ -136,6 +136,7 @@ void ShardEngine::receive(const MemberId& from, const Sync& message, TimePoint) 
 }
 
 void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
+  if (message.epoch != epoch_.number || epoch_.number == 0) return;
   const auto found =
       slice_at(message.slice.key, message.spec.elements(),
                static_cast<std::uint32_t>(epoch_.servers.size()), message.slice.index);

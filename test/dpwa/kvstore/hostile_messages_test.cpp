@@ -56,6 +56,35 @@ std::vector<Answer> answers(ServerEngine& engine) {
   return found;
 }
 
+TEST_CASE("messages for slices that come before the first epoch have no effect") {
+  ServerOptions options;
+  options.shard = rules_of(KvstoreType::dist_sync, 0, true);
+  ServerEngine engine(options, {"s1", 7}, {"s1", "s2"}, start);
+  const SliceId slice{key_of_s1(1), 0};
+  for (const std::uint64_t epoch : {0, 5}) {
+    CAPTURE(epoch);
+    Copy copy;
+    copy.epoch = epoch;
+    copy.slice = slice;
+    copy.spec = pair_of_floats;
+    copy.values = std::make_shared<Bytes>(8);
+    engine.receive(s2, 0, std::move(copy), start);
+    engine.receive(s2, 0, Sync{epoch, slice, 1, 0}, start);
+    Forward change;
+    change.epoch = epoch;
+    change.slice = slice;
+    engine.receive(s2, 0, std::move(change), start);
+    engine.receive(w1, 1, Init{epoch, slice, pair_of_floats, Bytes(8)}, start);
+    Push push;
+    push.epoch = epoch;
+    push.slice = slice;
+    push.values = Bytes(8);
+    engine.receive(w1, 2, std::move(push), start);
+    engine.receive(w1, 3, Pull{epoch, slice, 0, 0}, start);
+  }
+  CHECK(engine.shard().size() == 0);
+}
+
 TEST_CASE("an epoch that is none of these servers is not installed, by a server or a worker") {
   Epoch epoch = whole_epoch();
   epoch.number = 6;
