@@ -6,9 +6,9 @@
 namespace dpwa::kvstore {
 namespace {
 
-// Of the value of a slice, and of its sum.
+// Of a slice without the state of its optimizer.
 std::uint64_t bytes_of(DType dtype, std::uint64_t elements) {
-  return elements * (size_of(dtype) + size_of(computed_in(dtype)));
+  return elements * (size_of(dtype) + size_of(computed_in(dtype))) + bytes_beside_values;
 }
 
 }  // namespace

@@ -37,11 +37,15 @@ struct ShardRules {
   // How long a replica may be silent before it is asked again.
   Duration resend = std::chrono::milliseconds(500);
   std::size_t syncs_at_once = 16;  // slices that are compared or copied together
-  // The most bytes of one server: values, optimizer states and one sum for each slice, replicas
-  // included. A key or an optimizer that would exceed it is refused; a replica never is. 0: no
-  // bound.
+  // The most bytes of one server: values, optimizer states, one sum and bytes_beside_values for
+  // each slice, replicas included. A key or an optimizer that would exceed it is refused; a replica
+  // never is. 0: no bound.
   std::uint64_t memory_bytes = 0;
 };
+
+// Of one slice: its key, the clocks of its workers and what waits for it. A bound on what a process
+// takes for keys of one element and four workers.
+inline constexpr std::uint64_t bytes_beside_values = 4096;
 
 // The rules of one of the types dist_*. `staleness`: of dist_ssp; the other types imply theirs.
 ShardRules rules_of(KvstoreType type, std::uint64_t staleness = 0, bool replicas = false);

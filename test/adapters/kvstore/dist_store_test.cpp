@@ -318,15 +318,15 @@ TEST_CASE("kvstore dist: compressed gradients arrive with what they kept back") 
 }
 
 TEST_CASE("kvstore dist: what the servers refuse is told by the next call for the key") {
-  // The value and its sum fit, the two arrays of adam do not.
+  // The value and its sum, 400 bytes each, fit; the two arrays of adam do not.
   const StoreCluster cluster(1, KvstoreType::dist_sync, 1,
-                             [](KvstoreConfig& store) { store.memory_bytes = 1000; });
+                             [](KvstoreConfig& store) { store.memory_bytes = 5000; });
   cluster.run(1, [](std::size_t, KVStore& store) {
     const auto w = torch::zeros({100});
     store.init("w", w);
     store.set_optimizer(default_options(OptimizerKind::adam));
     store.push("w", w + 1);
-    CHECK_THROWS_WITH_AS(store.pull("w", w.clone()), doctest::Contains("beyond its bound of 1000"),
+    CHECK_THROWS_WITH_AS(store.pull("w", w.clone()), doctest::Contains("beyond its bound of 5000"),
                          KVStoreError);
     CHECK_THROWS_WITH_AS(store.push_async({"w"}, {{w + 1}}).wait(),
                          doctest::Contains("key 'w', worker w1: server s1 holds"), KVStoreError);

@@ -318,15 +318,18 @@ TEST_CASE("a value that is being sent does not change with the next update") {
 
 TEST_CASE("a key or an optimizer beyond the memory of a server is refused, and others go on") {
   ShardRules rules = sync;
-  rules.memory_bytes = 80;  // the key of Server takes 32: two values, and their sum
+  constexpr std::uint64_t beside = bytes_beside_values;
+  rules.memory_bytes = 80 + 2 * beside;  // the key of Server takes 32: two values, and their sum
   Server server(rules, 1);
   const SliceId large{"large", 0};
   server.engine.receive(w0, 1, Init{7, large, {DType::float64, {4}}, bytes_of({1, 2, 3, 4})}, now);
   const Answer refused = server.answer();
   CHECK(refused.kind == AnswerKind::no_memory);
-  CHECK(refused.problem ==
-        "key 'large', worker w0: server s0 holds 32 bytes, and 64 more are beyond its bound of 80; "
-        "accepted: a larger kvstore.memory_bytes, or more servers");
+  CHECK(refused.problem == "key 'large', worker w0: server s0 holds " +
+                               std::to_string(32 + beside) + " bytes, and " +
+                               std::to_string(64 + beside) + " more are beyond its bound of " +
+                               std::to_string(80 + 2 * beside) +
+                               "; accepted: a larger kvstore.memory_bytes, or more servers");
 
   OptimizerOptions adam;
   adam.kind = OptimizerKind::adam;  // two arrays: 32 bytes
@@ -336,13 +339,13 @@ TEST_CASE("a key or an optimizer beyond the memory of a server is refused, and o
   server.engine.receive(w0, 2, push, now);
   CHECK(server.answer().kind == AnswerKind::received);
   server.engine.receive(w0, 3, Init{7, large, {DType::float64, {1}}, bytes_of({1})}, now);
-  CHECK(server.answer().kind == AnswerKind::created);  // 80 in all
+  CHECK(server.answer().kind == AnswerKind::created);  // all of it
   Push other = server.push(0, {1});
   other.slice = large;
   other.optimizer.assign(encoded.begin(), encoded.end());
   server.engine.receive(w0, 4, other, now);
   CHECK(server.answer().kind == AnswerKind::no_memory);
-  CHECK(server.engine.bytes() == 80);
+  CHECK(server.engine.bytes() == rules.memory_bytes);
 }
 
 }  // namespace
