@@ -252,22 +252,26 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
     taken.took_all(answer.incarnation, answer.progress.version);
   }
   if (exchange.blends) table_.shares_lineage(peer);
-  account_for(answer, verdict_.scale);
+  account_for(answer);
   round_.succeeded(table_, answer.progress, now, answer.same_host);
 }
 
-void PullEngine::account_for(const Answer& answer, double scale) {
+// What is clipped counts in full. Otherwise the peer would have to wait until as much of it was
+// blended, which is less the further away it is, and it would never come nearer. So does what is
+// stale: the peer would wait for this node to blend it, which it will not do before the peer has
+// caught up.
+void PullEngine::account_for(const Answer& answer) {
   if (!balances() || !answer.keeps_ledger || answer.incarnation == 0) return;
+  if (answer.failure == PeerFailure::distant)
+    return ledger_->refused(*round_.current(), answer.incarnation);
   const double share = spec_.block ? block_shares_.at(block()) : 1;
-  ledger_->took(*round_.current(), answer.incarnation, scale * share);
+  ledger_->took(*round_.current(), answer.incarnation, share);
 }
 
 void PullEngine::failed(const Answer& answer, TimePoint now) {
   const PeerId peer = *round_.current();
   const PeerFailure failure = *answer.failure;
-  // A peer that is too far behind would otherwise wait for this node to blend it, which it will not
-  // do before the peer has caught up by blending this node.
-  if (failure == PeerFailure::stale) account_for(answer, 1);
+  if (failure == PeerFailure::stale || failure == PeerFailure::distant) account_for(answer);
   arrival_.refused += kept_out(failure) ? 1 : 0;
   not_fresh_ = not_fresh_ || failure == PeerFailure::not_fresh;
   if (failure == PeerFailure::other_lineage)

@@ -149,7 +149,7 @@ class PullEngine {
   void judge_distance(Answer& answer);
   void succeeded(const Answer& answer, TimePoint now);
   // What has been taken of the peer, as its account counts it.
-  void account_for(const Answer& answer, double scale);
+  void account_for(const Answer& answer);
   void failed(const Answer& answer, TimePoint now);
   void hold(PeerId peer, std::optional<TimePoint> until, const std::string& why, TimePoint now);
   void warn(PeerId peer, const std::string& kind, const std::string& text);

@@ -31,6 +31,10 @@ std::uint16_t PairLedger::stated_to(PeerId peer) const {
   return static_cast<std::uint16_t>(std::llround(account->taken * units));
 }
 
+void PairLedger::refused(PeerId peer, std::uint64_t incarnation) {
+  account(peer, incarnation).taken += 2 * bound();
+}
+
 void PairLedger::begin_round(std::size_t peers) {
   ++round_;
   lonely_rounds_ = lonely_rounds_each * peers;
@@ -85,10 +89,13 @@ PairLedger::Account& PairLedger::account(PeerId peer, std::uint64_t incarnation)
   return known;
 }
 
+double PairLedger::bound() const {
+  return (slack + ramp) * factor_;
+}
+
 // Bounded in both directions, so that every debt is settled soon.
 void PairLedger::add(Account& account, double weight) const {
-  const double bound = (slack + ramp) * factor_;
-  account.balance = std::clamp(account.balance + weight, -bound, bound);
+  account.balance = std::clamp(account.balance + weight, -bound(), bound());
 }
 
 }  // namespace dpwa

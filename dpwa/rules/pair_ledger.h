@@ -39,8 +39,12 @@ class PairLedger {
   // The peer, of this incarnation, stated that in a pull.
   void heard(PeerId peer, std::uint64_t incarnation, std::uint16_t stated);
   // Parameters of the peer, of this incarnation, have been blended: `share` of them, in
-  // [0, 1]: the share of the model that was pulled, less what was clipped.
+  // [0, 1]: the share of the model that was pulled, also of what was clipped.
   void took(PeerId peer, std::uint64_t incarnation, double share);
+
+  // Parameters of the peer, of this incarnation, are too far away to be blended. So that the peer
+  // can come nearer by blending this node, it is granted as many pulls as an account can hold.
+  void refused(PeerId peer, std::uint64_t incarnation);
 
   // A round of pulls begins, among so many peers.
   void begin_round(std::size_t peers);
@@ -65,6 +69,7 @@ class PairLedger {
   };
 
   Account& account(PeerId peer, std::uint64_t incarnation);
+  double bound() const;  // of a balance
   void add(Account& account, double weight) const;
 
   const double factor_;

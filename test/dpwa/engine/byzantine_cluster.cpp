@@ -23,6 +23,21 @@ double squared_distance(const std::vector<double>& a, const std::vector<double>&
   return sum;
 }
 
+constexpr double factor = 0.5;
+
+std::string name_of(std::size_t node) {
+  return std::string("w").append(std::to_string(node));
+}
+
+// What node `self` calls the others, the liar last.
+std::vector<std::string> peers_of(std::size_t self, std::size_t honest) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i <= honest; ++i) {
+    if (i != self) names.push_back(name_of(i));
+  }
+  return names;
+}
+
 bool tells_of_distance(const LogEntry& entry) {
   return entry.weight == LogEntry::Weight::warn && !entry.key.ends_with("quarantine") &&
          entry.text.find("sent parameters") != std::string::npos;
@@ -30,16 +45,17 @@ bool tells_of_distance(const LogEntry& entry) {
 
 }  // namespace
 
-ByzantineCluster::ByzantineCluster(std::size_t honest, DistancePolicy policy)
-    : honest_(honest), now_(TimePoint() + 1h) {
+ByzantineCluster::ByzantineCluster(std::size_t honest, DistancePolicy policy, bool ledger)
+    : honest_(honest), ledger_(ledger), now_(TimePoint() + 1h) {
   PullEngineOptions options = measuring(policy);
+  if (ledger) options.ledger_factor = factor;
   for (std::size_t i = 0; i < honest; ++i) {
-    TrainerState state({}, GuardedInterpolation(interpolation_registry().make("constant", {}), 0.5),
-                       random_);
+    TrainerState state(
+        {}, GuardedInterpolation(interpolation_registry().make("constant", {}), factor), random_);
     state.replace(0, 1);
     options.seed = derive_seed(7, {i});
-    nodes_.push_back({Vector(dimensions, 0.0), std::move(state),
-                      PullEngine(options, std::vector<std::string>(honest, "peer"))});
+    nodes_.push_back(
+        {Vector(dimensions, 0.0), std::move(state), PullEngine(options, peers_of(i, honest))});
   }
 }
 
@@ -54,8 +70,9 @@ void ByzantineCluster::run(int rounds, double lie) {
     for (std::size_t i = 0; i < honest_; ++i) {
       if (frozen_.contains(i)) continue;
       nodes_[i].state.publish();
+      const double optimum = i + 1 == honest_ ? optimum_ + outlier_ : optimum_;
       for (double& value : nodes_[i].values)
-        value += 0.1 * (optimum_ - value) + random_.normal(0, 0.05);
+        value += 0.1 * (optimum - value) + random_.normal(0, 0.05);
     }
     std::vector<Snapshot> snapshots;
     for (const Node& node : nodes_) {
@@ -65,19 +82,27 @@ void ByzantineCluster::run(int rounds, double lie) {
     snapshots.push_back(snapshots.front());
     for (double& value : snapshots.back().values) value *= lie;
     for (std::size_t i = 0; i < honest_; ++i) {
-      if (!frozen_.contains(i)) pull(i, snapshots);
+      if (!frozen_.contains(i)) pull(i, snapshots, lie != 0);
     }
   }
 }
 
-void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snapshots) {
+void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snapshots,
+                            bool liar_answers) {
   Node& node = nodes_[index];
   RoundSpec spec;
   spec.timeout = 1s;
   const auto offer_of = [&](const PullEngine::Ask& ask) {
     const std::size_t owner = node_of(index, ask.peer);
     Offer offer;
-    if (frozen_.contains(owner)) offer.failure = PeerFailure::unreachable;
+    if (frozen_.contains(owner) || (owner == honest_ && !liar_answers))
+      offer.failure = PeerFailure::unreachable;
+    if (ledger_ && owner < honest_) {
+      PullEngine& peer = nodes_[owner].engine;
+      peer.called(name_of(index), 1);
+      if (ask.taken) peer.stated(name_of(index), 1, *ask.taken);
+      offer.keeps_ledger = true;
+    }
     offer.progress = snapshots[owner].progress;
     offer.squared_distance = squared_distance(snapshots[owner].values, node.values);
     return offer;
@@ -111,6 +136,15 @@ double ByzantineCluster::consensus_distance() const {
   double sum = 0;
   for (const Node& node : nodes_) sum += squared_distance(node.values, mean);
   return std::sqrt(sum / static_cast<double>(honest_));
+}
+
+double ByzantineCluster::outlier_distance() const {
+  const double others = static_cast<double>(honest_ - 1);
+  Vector mean(dimensions, 0.0);
+  for (std::size_t i = 0; i + 1 < honest_; ++i) {
+    for (std::size_t d = 0; d < dimensions; ++d) mean[d] += nodes_[i].values[d] / others;
+  }
+  return std::sqrt(squared_distance(nodes_.back().values, mean));
 }
 
 std::size_t ByzantineCluster::quarantining_the_liar() const {

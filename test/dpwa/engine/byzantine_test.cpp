@@ -226,3 +226,43 @@ TEST_CASE("a liar is reported under every policy that measures") {
     }
   }
 }
+
+namespace {
+
+struct Outlier {
+  double distance = 0;  // to the mean of the others, in the second half
+  double quarantines = 0;
+};
+
+// Means of some runs of four nodes, one of which trains for something else.
+Outlier outlier_of(DistancePolicy policy, double offset, bool ledger) {
+  ByzantineCluster cluster(4, policy, ledger);
+  cluster.set_outlier(offset);
+  cluster.run(2000, 0);
+  Outlier mean;
+  for (int i = 0; i < 200; ++i) {
+    cluster.run(10, 0);
+    mean.distance += cluster.outlier_distance() / 200;
+  }
+  mean.quarantines = static_cast<double>(cluster.quarantines_of_honest_nodes());
+  MESSAGE("outlier " << offset << ", policy " << static_cast<int>(policy)
+                     << std::string(ledger ? ", ledger" : "") << ": distance " << mean.distance
+                     << ", quarantines " << mean.quarantines);
+  return mean;
+}
+
+}  // namespace
+
+// Its data differs. The others clip or refuse it, and that must not keep it from blending them.
+TEST_CASE("the ledger drives no honest node away from those that find it far") {
+  for (const auto policy : {DistancePolicy::clip, DistancePolicy::refuse}) {
+    for (const double offset : {0.5, 1.0, 2.0, 3.0}) {
+      CAPTURE(static_cast<int>(policy));
+      CAPTURE(offset);
+      const Outlier plain = outlier_of(policy, offset, false);
+      const Outlier with = outlier_of(policy, offset, true);
+      CHECK(with.distance < 1.2 * plain.distance);
+      CHECK(with.quarantines <= plain.quarantines + 2);
+    }
+  }
+}
