@@ -98,6 +98,10 @@ std::uint64_t WorkerSession::join() {
     std::string reason = problems();
     if (stopped && stop_signal::received() != 0) {
       reason = "it was told to stop";
+    } else if (reason.empty() && !client_.workers().empty()) {
+      reason =
+          "the servers answer, and have not decided on it; 'dpwa status --check' names whose vote "
+          "they lack";
     } else if (reason.empty()) {
       reason =
           "the servers answer, and wait for the other servers or for workers; the first step "

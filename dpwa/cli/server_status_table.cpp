@@ -33,12 +33,14 @@ std::string names_in(const Json& document, const char* key) {
   return names;
 }
 
-// For servers that are gone and were the only ones to have their slices.
+// What the server waits for, and may wait for in vain.
 std::string vain_wait_of(const Json& document) {
   if (const std::string names = names_in(document, "lost"); !names.empty())
     return "cannot go on, because the values of " + names + " are lost";
-  const std::string names = names_in(document, "missing");
-  return names.empty() ? "" : "waits for " + names;
+  if (const std::string names = names_in(document, "missing"); !names.empty())
+    return "waits for " + names;
+  const std::string names = names_in(document, "undecided");
+  return names.empty() ? "" : "takes nobody in or out before the vote of " + names;
 }
 
 // Null: the server writes none.

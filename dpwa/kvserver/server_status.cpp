@@ -45,6 +45,7 @@ std::string server_status(const LocalNode& local, const kvstore::ServerEngine& e
   const std::vector<std::string> lost = engine.started_again();
   status["lost"] = lost;
   status["missing"] = lost.empty() ? engine.missing(now) : std::vector<std::string>();
+  status["undecided"] = engine.undecided(now);
   if (snapshots) {
     status["snapshot"] = {{"number", snapshots->number},
                           {"age_s", snapshots->age_s},

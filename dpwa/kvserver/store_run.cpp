@@ -10,6 +10,7 @@
 
 #include "dpwa/config/names.h"
 #include "dpwa/config/store_settings.h"
+#include "dpwa/config/text.h"
 #include "dpwa/kvserver/server_status.h"
 #include "dpwa/kvstore/lost_words.h"
 #include "dpwa/log/log.h"
@@ -229,6 +230,10 @@ void StoreRun::note_changes() {
     log(LogLevel::info, "kvserver", line);
   if (const auto names = engine_.started_again(); !names.empty() && !std::exchange(told_, true))
     log(LogLevel::error, "kvserver", "the run cannot go on: " + kvstore::words_for_lost(names));
+  if (const auto names = engine_.take_replaced(); !names.empty())
+    log(LogLevel::warn, "kvserver",
+        "goes on with the votes of the new processes of " + config::joined(names) +
+            ": updates that only the former ones had are lost");
   const kvstore::ShardCounts& counts = engine_.shard().counts();
   if (counts.not_finite > counted_.not_finite) {
     log(LogLevel::warn, "kvserver",

@@ -24,15 +24,17 @@ bool Epoch::has(const MemberId& member) const {
 }
 
 bool Epoch::has_successor(const MemberId& member) const {
+  if (const WorkerEntry* entry = worker(member.name)) {
+    return entry->id.incarnation < member.incarnation;
+  }
   const auto at = server(member.name);
-  return workers.empty() && at && servers[*at].state != ServerState::down &&
+  return at && servers[*at].state != ServerState::down &&
          servers[*at].id.incarnation < member.incarnation;
 }
 
-std::size_t Epoch::members() const {
-  return workers.size() +
-         static_cast<std::size_t>(std::ranges::count_if(
-             servers, [](const ServerEntry& entry) { return entry.state != ServerState::down; }));
+std::size_t Epoch::servers_taking_part() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      servers, [](const ServerEntry& entry) { return entry.state != ServerState::down; }));
 }
 
 Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas) {
@@ -56,11 +58,15 @@ bool is_majority(const Epoch& epoch, const std::vector<MemberId>& voters) {
     return static_cast<std::size_t>(std::ranges::count_if(voters, is));
   };
   const std::size_t votes = count([&](const MemberId& voter) { return epoch.has(voter); });
-  const std::size_t members = epoch.members();
-  if (2 * votes > members) return true;
+  const std::size_t votes_of_servers = count([&](const MemberId& voter) {
+    return epoch.has(voter) && epoch.server(voter.name).has_value();
+  });
   const std::size_t successors =
       count([&](const MemberId& voter) { return epoch.has_successor(voter); });
-  if (votes > 0 && votes + successors == members) return true;
+  const std::size_t members = epoch.members();
+  if (votes_of_servers == 0) return false;
+  if (2 * votes > members || votes + successors == members) return true;
+  if (votes_of_servers == epoch.servers_taking_part()) return true;
   if (2 * votes != members) return false;
   const auto first = std::ranges::find_if(
       epoch.servers, [](const ServerEntry& entry) { return entry.state != ServerState::down; });

@@ -62,10 +62,10 @@ struct Epoch {
   // Whether this incarnation of the process takes part: as a worker, or as a server that is not
   // down.
   bool has(const MemberId& member) const;
-  // Whether that is a later process of a server that takes part, while no worker does. It votes for
-  // the former one, which is gone.
+  // Whether that is a later process of a member. It may vote for the former one, which is gone.
   bool has_successor(const MemberId& member) const;
-  std::size_t members() const;
+  std::size_t servers_taking_part() const;  // those that are not down
+  std::size_t members() const { return workers.size() + servers_taking_part(); }
 };
 
 // The servers that have the slices of the server `home`. With one replica, those are `home` and the
@@ -78,12 +78,14 @@ struct Holders {
 };
 Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas);
 
-// Whether `voters` (members of `epoch` or their successors, each name once) decide: more than half
-// of its members, or half with the first server that is not down. Any two such sets have a member
-// in common. Without workers also all servers together, where successors vote for servers that are
-// gone: such a set has every member that is left. So it knows all that was decided, but for what
-// members decided that are all gone: epochs of which no server is left. Before the first epoch all
-// servers of the file have to agree.
+// Whether `voters` (members of `epoch` or their successors, each name once) decide. At least one of
+// them is a server that takes part, and they are one of these:
+// - more than half of the members, or half of them with the first server that is not down;
+// - all servers that take part: workers that were killed, however many, stop nobody;
+// - all members, where successors vote for those that are gone.
+// Any two sets of the first two kinds have a member in common. A set of the third has every member
+// that is left, so it knows all that was decided, but for what members decided that are all gone:
+// epochs of which no server is left. Before the first epoch all servers of the file have to agree.
 bool is_majority(const Epoch& epoch, const std::vector<MemberId>& voters);
 
 }  // namespace dpwa::kvstore

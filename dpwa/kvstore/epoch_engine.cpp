@@ -24,11 +24,14 @@ EpochEngine::EpochEngine(MemberId self, const std::vector<std::string>& servers,
   }
 }
 
+bool EpochEngine::Proposer::has(const std::string& name) const {
+  return std::ranges::any_of(yes, [&](const MemberId& other) { return other.name == name; });
+}
+
 bool EpochEngine::Proposer::add(const MemberId& member) {
-  const bool known =
-      std::ranges::any_of(yes, [&](const MemberId& other) { return other.name == member.name; });
-  if (!known) yes.push_back(member);
-  return !known;
+  if (has(member.name)) return false;
+  yes.push_back(member);
+  return true;
 }
 
 void EpochEngine::send(const std::string& to, EpochMessage message) {
@@ -70,7 +73,7 @@ bool EpochEngine::may_propose(const MemberId& from) const {
 
 void EpochEngine::propose(Epoch next, TimePoint now) {
   if (proposer_ || next.number <= installed_.number || !may_propose(self_)) return;
-  proposer_ = Proposer{.next = std::move(next), .yes = {}};
+  proposer_ = Proposer{.next = std::move(next), .yes = {}, .proposed = now, .lacking = {}};
   begin_ballot(now);
 }
 
@@ -88,7 +91,21 @@ void EpochEngine::begin_ballot(TimePoint now) {
 }
 
 void EpochEngine::tick(TimePoint now) {
-  if (proposer_ && now - proposer_->began >= retry_) begin_ballot(now);
+  if (!proposer_ || now - proposer_->began < retry_) return;
+  proposer_->lacking.clear();
+  const auto look = [&](const std::string& name) {
+    if (!proposer_->has(name)) proposer_->lacking.push_back(name);
+  };
+  for (const ServerEntry& server : installed_.servers) {
+    if (server.state != ServerState::down) look(server.id.name);
+  }
+  for (const WorkerEntry& worker : installed_.workers) look(worker.id.name);
+  begin_ballot(now);
+}
+
+std::vector<std::string> EpochEngine::undecided(TimePoint now, Duration after) const {
+  if (!proposer_ || now - proposer_->proposed < after) return {};
+  return proposer_->lacking;
 }
 
 bool EpochEngine::receive(const MemberId& from, const EpochMessage& message, TimePoint now) {
@@ -153,10 +170,23 @@ bool EpochEngine::handle(const MemberId& from, const Vote& message, TimePoint) {
     return false;
   }
   if (!is_majority(installed_, proposer_->yes)) return false;
+  note_replaced();
   const EpochNews news{proposer_->next};
   send_to_members(installed_, news);
   send_to_members(news.epoch, news);
   return install(news.epoch);
+}
+
+void EpochEngine::note_replaced() {
+  if (installed_.number == 0) return;
+  std::vector<MemberId> voters = proposer_->yes;
+  std::vector<std::string> names;
+  std::erase_if(voters, [&](const MemberId& voter) {
+    const bool is_next = !installed_.has(voter);
+    if (is_next) names.push_back(voter.name);
+    return is_next;
+  });
+  if (!is_majority(installed_, voters)) replaced_ = std::move(names);
 }
 
 bool EpochEngine::handle(const MemberId&, const EpochNews& message, TimePoint) {

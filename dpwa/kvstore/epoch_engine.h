@@ -55,7 +55,7 @@ using EpochMessage = std::variant<Ballot, Promise, Proposal, Vote, EpochNews, As
 // among the members of the last epoch, so that two epochs never have the same number, whichever
 // messages are lost, late or doubled and whichever members die. A promise need not survive the
 // process, because a new incarnation is not a member of the old epoch. Where it votes for its
-// former process, all members that are left have to vote as well (is_majority).
+// former process, all other members have to vote as well (is_majority).
 //
 // Pure: time is an argument, messages go out through take(). One owner, one thread.
 class EpochEngine {
@@ -72,6 +72,12 @@ class EpochEngine {
   // instead. No effect while a proposal of this member is under way.
   void propose(Epoch next, TimePoint now);
   bool proposing() const { return proposer_.has_value(); }
+  // The members without whose votes a proposal of this member stays undecided; empty until it has
+  // been made for as long as `after`.
+  std::vector<std::string> undecided(TimePoint now, Duration after) const;
+  // The members that are gone and for which their next processes voted, where a decision of this
+  // member needed that. What was decided or stored among those alone is lost.
+  std::vector<std::string> take_replaced() { return std::exchange(replaced_, {}); }
   // Whether it can be an epoch of these servers at all; one that cannot is ignored.
   bool fits(const Epoch& epoch) const;
 
@@ -95,8 +101,11 @@ class EpochEngine {
     bool promised = false;  // a majority has promised: the votes are under way
     std::vector<MemberId> yes;
     std::uint64_t highest_accepted = 0;
-    TimePoint began{};
+    TimePoint proposed{};
+    TimePoint began{};                 // of this ballot
+    std::vector<std::string> lacking;  // that did not answer the ballot before
 
+    bool has(const std::string& name) const;
     bool add(const MemberId& member);  // false: that member has answered already
   };
 
@@ -112,6 +121,7 @@ class EpochEngine {
   bool may_propose(const MemberId& from) const;
   void begin_ballot(TimePoint now);
   bool ask_for_votes(TimePoint now);
+  void note_replaced();
   bool install(const Epoch& epoch);
   void send(const std::string& to, EpochMessage message);
   void send_to_members(const Epoch& epoch, const EpochMessage& message);
@@ -124,6 +134,7 @@ class EpochEngine {
   Epoch accepted_;
   std::uint64_t round_ = 0;
   std::optional<Proposer> proposer_;
+  std::vector<std::string> replaced_;
   std::vector<Outgoing> outgoing_;
 };
 

@@ -12,7 +12,7 @@ constexpr std::uint64_t most_steps = std::uint64_t{1} << 48;  // no run gets the
 }  // namespace
 
 MemberWatch::MemberWatch(const WatchOptions& options, MemberId self, TimePoint started)
-    : options_(options), self_(std::move(self)) {
+    : options_(options), self_(std::move(self)), looked_(started) {
   views_[self_.name] = {self_.incarnation, {}, started, started};
 }
 
@@ -28,6 +28,15 @@ void MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
   // Beats may overtake one another.
   if (beat.clock >= view.beat.clock || beat.epoch > view.beat.epoch) view.beat = beat;
   view.heard = now;
+}
+
+void MemberWatch::look(TimePoint now) {
+  const Duration missed = now - std::exchange(looked_, now) - options_.silent_after / 2;
+  if (missed <= Duration::zero()) return;
+  for (auto& [name, view] : views_) {
+    view.heard = std::min(view.heard + missed, now);
+    view.since = std::min(view.since + missed, now);
+  }
 }
 
 // A server joins no epoch by itself, and takes the place of its former process at once.

@@ -75,6 +75,9 @@ class MemberWatch {
   MemberWatch(const WatchOptions& options, MemberId self, TimePoint started);
 
   void heard(const MemberId& from, const Beat& beat, TimePoint now);
+  // To be called some times in each beat. Of the time between two calls at most half of
+  // silent_after counts as silence of others: a process that stood still for longer did not listen.
+  void look(TimePoint now);
   // Whether another process has the name of this worker: it takes part, or wants to, and was heard
   // of lately. One that has just been killed counts until it has been silent for long enough.
   bool is_taken(const MemberId& worker, TimePoint now) const;
@@ -145,6 +148,7 @@ class MemberWatch {
   const WatchOptions options_;
   const MemberId self_;
   std::map<std::string, View> views_;
+  TimePoint looked_{};
   Epoch lost_;  // number 0: none
   TimePoint lost_since_{};
 };

@@ -225,6 +225,7 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
 
 void ServerEngine::tick(TimePoint now) {
   if (deposed_) return;
+  watch_.look(now);
   epochs_.tick(now);
   shard_.tick(now);
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;

@@ -92,6 +92,13 @@ class ServerEngine {
   std::vector<std::string> started_again() const {
     return member_ ? std::vector<std::string>() : watch_.started_again(epoch());
   }
+  // Members that are gone and without whose votes nobody can be taken in or left out. They, or
+  // their next processes, have to answer (is_majority).
+  std::vector<std::string> undecided(TimePoint now) const {
+    return epochs_.undecided(now, options_.watch.silent_after);
+  }
+  // As EpochEngine::take_replaced().
+  std::vector<std::string> take_replaced() { return epochs_.take_replaced(); }
   // Servers that are gone and that alone had their slices.
   std::vector<std::string> missing(TimePoint now) const { return watch_.missing(epoch(), now); }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 
 #include "test/process/cluster_run.h"
 #include "test/support/eventually.h"
+#include "test/support/temporary_directory.h"
 
 // Backend kvstore with processes: servers and workers that are killed, frozen and started again
 // while the others train.
@@ -62,6 +64,13 @@ class Store {
   }
   bool reaches(const std::string& name, double clock_wanted) const {
     return test::eventually([&] { return clock(name) >= clock_wanted; }, test::run_patience);
+  }
+  // What `dpwa status --check` prints; empty when it finds no problem.
+  std::string status_check() const {
+    const auto output = run_.directory() / "check.txt";
+    std::filesystem::remove(output);
+    test::ChildProcess check({DPWA_CLI, "status", "--check", run_.file()}, output);
+    return check.wait(test::run_patience) == 0 ? "" : test::read_text(output);
   }
   std::string log(const std::string& name) const { return run_.log(name); }
   std::string logs() const { return run_.logs() + run_.log("s1") + run_.log("s2"); }
@@ -144,6 +153,69 @@ TEST_CASE("replicas: kill -9 of a server while workers train, and it is filled a
     store.check_end({"w1", "w2"}, type == "dist_sync");
     CHECK(store.lines("w1").back()["participants"] == 2);
   }
+}
+
+TEST_CASE("a server and a worker that are killed or frozen together stop nobody") {
+  for (const std::string type : {"dist_sync", "dist_async"}) {
+    for (const int what : {SIGKILL, SIGSTOP}) {
+      CAPTURE(type);
+      CAPTURE(what);
+      Store store(3, 2, "type: " + type + ", replicas: 1");
+      store.start_all(400);
+      REQUIRE(store.reaches("w2", 40));
+      for (const std::string name : {"s1", "w2"}) store.at(name).signal(what);
+      for (const std::string name : {"w1", "w3"}) {
+        const double then = store.clock(name);
+        REQUIRE(store.reaches(name, then + 50));
+      }
+      if (what == SIGKILL) {
+        store.start_server("s1");
+        store.start("w2", 400);
+      } else {
+        for (const std::string name : {"s1", "w2"}) store.at(name).signal(SIGCONT);
+      }
+      store.check_end({"w1", "w2", "w3"}, type == "dist_sync");
+      CHECK(store.lines("w1").back()["participants"] == 3);
+    }
+  }
+}
+
+// The servers have the weights, and decide alone that nobody trains.
+TEST_CASE("workers that are all killed at once go on where they were once they are started again") {
+  for (const std::size_t servers : {1, 2}) {
+    CAPTURE(servers);
+    Store store(2, servers, servers == 1 ? "type: dist_sync" : "type: dist_sync, replicas: 1");
+    store.start_all(300);
+    REQUIRE(store.reaches("w2", 60));
+    for (const std::string name : {"w1", "w2"}) store.at(name).signal(SIGKILL);
+    for (const std::string name : {"w1", "w2"}) store.at(name).wait(test::run_patience);
+    const double then = std::max(store.clock("w1"), store.clock("w2"));
+    const std::size_t before = store.lines("w1").size();
+    store.start_all(300);
+    store.check_end({"w1", "w2"});
+    const auto lines = store.lines("w1");
+    const auto next = std::find_if(lines.begin() + static_cast<std::ptrdiff_t>(before), lines.end(),
+                                   [](const Json& line) { return line.contains("clock"); });
+    REQUIRE(next != lines.end());
+    CHECK((*next)["clock"] >= then);
+  }
+}
+
+TEST_CASE("a server and a worker of two each that are killed: all go on once both are back") {
+  Store store(2, 2, "type: dist_sync, replicas: 1");
+  store.start_all(300);
+  REQUIRE(store.reaches("w2", 60));
+  for (const std::string name : {"s1", "w1"}) store.at(name).signal(SIGKILL);
+  store.start("w1", 300);
+  const auto waits = [&] {
+    return store.status_check().find("server s2: takes nobody in or out before the vote of s1\n") !=
+           std::string::npos;
+  };
+  CHECK(test::eventually(waits, test::run_patience));
+  store.start_server("s1");
+  store.check_end({"w1", "w2"});
+  CHECK(store.log("s2").find("goes on with the votes of the new processes of ") !=
+        std::string::npos);
 }
 
 TEST_CASE("dist_ssp: a straggler holds the others back by the staleness, no more") {

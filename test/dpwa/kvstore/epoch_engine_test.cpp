@@ -20,7 +20,7 @@ Epoch first_epoch() {
   return epoch;
 }
 
-TEST_CASE("a majority is more than half, or half with the first server that is not down") {
+TEST_CASE("a majority has more than half, half with the first server, or all servers") {
   Epoch epoch = first_epoch();
   epoch.servers[0].state = ServerState::down;
   const MemberId s1{"s1", 1};
@@ -32,6 +32,33 @@ TEST_CASE("a majority is more than half, or half with the first server that is n
   CHECK_FALSE(is_majority(epoch, {s2, w0}));
   CHECK_FALSE(is_majority(epoch, {w0, w1}));
   CHECK_FALSE(is_majority(epoch, {s1}));
+  CHECK(is_majority(epoch, {s1, s2}));
+  epoch.workers.push_back({{"w2", 1}, 0});
+  epoch.workers.push_back({{"w3", 1}, 0});
+  epoch.workers.push_back({{"w4", 1}, 0});
+  CHECK(is_majority(epoch, {s1, s2}));
+  CHECK_FALSE(is_majority(epoch, {s1, w0, w1}));
+  CHECK_FALSE(is_majority(epoch, {w0, w1, {"w2", 1}, {"w3", 1}, {"w4", 1}}));
+}
+
+// A proposal that is made again and again names those who have not answered.
+TEST_CASE("a member without whose vote nothing is decided is named after a time") {
+  const Epoch epoch = first_epoch();
+  EpochEngine server({"s1", 1}, names, Duration(30));
+  server.receive({"s0", 1}, EpochNews{epoch}, TimePoint{});
+  Epoch next = epoch;
+  ++next.number;
+  next.servers[0].state = ServerState::down;
+  server.propose(next, TimePoint{});
+  server.tick(TimePoint{} + Duration(30));
+  CHECK(server.undecided(TimePoint{} + Duration(59), Duration(60)).empty());
+  const std::uint64_t ballot = std::get<Ballot>(server.take().back().message).ballot;
+  server.receive({"w0", 1}, Promise{1, ballot, true, 0, {}}, TimePoint{});
+  server.tick(TimePoint{} + Duration(60));
+  const std::vector<std::string> others = {"s0", "s2", "w1"};
+  CHECK(server.undecided(TimePoint{} + Duration(60), Duration(60)) == others);
+  server.receive({"s0", 1}, EpochNews{next}, TimePoint{});
+  CHECK(server.undecided(TimePoint{} + Duration(90), Duration(60)).empty());
 }
 
 TEST_CASE("the holders of a slice are its server and the next, the first of them that is up") {
@@ -101,7 +128,7 @@ TEST_CASE("no two epochs of one number are installed, whoever proposes and whate
   }
 }
 
-TEST_CASE("a member of another incarnation does not vote") {
+TEST_CASE("the next processes of members are no part of a majority") {
   EpochEngine server({"s0", 1}, names, Duration(30));
   server.receive({"s1", 1}, EpochNews{first_epoch()}, TimePoint{});
   Epoch next = first_epoch();
@@ -110,13 +137,32 @@ TEST_CASE("a member of another incarnation does not vote") {
   const auto asked = server.take();
   CHECK(asked.size() == 4);
   const auto ballot = std::get<Ballot>(asked.front().message).ballot;
-  for (const char* name : {"s1", "s2", "w0", "w1"}) {
-    server.receive({name, 2}, Promise{1, ballot, true, 0, {}}, TimePoint{});
-  }
+  const Promise promise{1, ballot, true, 0, {}};
+  for (const char* name : {"s1", "w0"}) server.receive({name, 2}, promise, TimePoint{});
+  server.receive({"s2", 1}, promise, TimePoint{});
   CHECK(server.take().empty());
-  server.receive({"s1", 1}, Promise{1, ballot, true, 0, {}}, TimePoint{});
-  server.receive({"w1", 1}, Promise{1, ballot, true, 0, {}}, TimePoint{});
+  server.receive({"w1", 1}, promise, TimePoint{});
   CHECK(server.take().size() == 4);
+}
+
+TEST_CASE("a decision that needed the votes of next processes names those that are gone") {
+  for (const bool whole : {false, true}) {
+    CAPTURE(whole);
+    EpochEngine server({"s1", 1}, names, Duration(30));
+    server.receive({"s0", 1}, EpochNews{first_epoch()}, TimePoint{});
+    Epoch next = first_epoch();
+    ++next.number;
+    server.propose(next, TimePoint{});
+    const auto ballot = std::get<Ballot>(server.take().front().message).ballot;
+    const std::vector<MemberId> others = {{"w0", 2}, {"s0", 2}, {"s2", whole ? 1u : 2u}, {"w1", 1}};
+    for (const MemberId& each : others)
+      server.receive(each, Promise{1, ballot, true, 0, {}}, TimePoint{});
+    for (const MemberId& each : others) server.receive(each, Vote{1, ballot}, TimePoint{});
+    CHECK(server.installed().number >= 2);
+    const std::vector<std::string> gone = {"w0", "s0", "s2"};
+    CHECK(server.take_replaced() == (whole ? std::vector<std::string>{} : gone));
+    CHECK(server.take_replaced().empty());
+  }
 }
 
 }  // namespace

@@ -160,6 +160,29 @@ TEST_CASE("the restart of a worker that was killed is taken in once it has been 
   CHECK(next->worker("w1")->id == second);
 }
 
+// 150 ms between two looks, where silent_after is 200: a busy server, not one that stood still
+// once.
+TEST_CASE("a silent worker is left out also by a server that looks seldom") {
+  WatchOptions options;
+  options.silent_after = milliseconds(200);
+  MemberWatch watch(options, s1, at(0));
+  const Epoch current = epoch_of(7, {w1, w2});
+  watch.installed(current, at(0));
+  watch.heard(w1, beat_of(7, 3), at(0));
+  int ms = 0;
+  std::optional<Epoch> next;
+  while (ms < 2'000 && !next) {
+    ms += 150;
+    watch.look(at(ms));
+    watch.heard(w2, beat_of(7, 3), at(ms));
+    next = watch.successor(current, Beat{}, at(ms));
+  }
+  REQUIRE(next);
+  CHECK(ms == 300);
+  CHECK(next->worker("w1") == nullptr);
+  CHECK(next->worker("w2") != nullptr);
+}
+
 TEST_CASE("a worker that has left does not keep its name") {
   MemberWatch watch({}, s1, at(0));
   watch.heard(w1, beat_of(7, 3, /*joins=*/false), at(0));

@@ -11,7 +11,8 @@
 #include "dpwa/kvstore/epoch_engine.h"
 #include "test/dpwa/kvstore/virtual_store.h"
 
-// Servers that are started again while no worker is there, so that nobody else could vote.
+// Members that are started again while the others alone cannot decide, and servers that stood
+// still.
 
 namespace dpwa::kvstore {
 namespace {
@@ -67,10 +68,14 @@ TEST_CASE("without workers the new process of a server votes for the old one") {
   CHECK(is_majority(four, {s1, new_s0, {"s2", 900}, {"s3", 1}}));
 }
 
-TEST_CASE("with workers the new process of a server has no vote") {
-  const Epoch epoch = epoch_of({{{"w0", 1}, 0}});
-  CHECK_FALSE(is_majority(epoch, {s1, new_s0}));
-  CHECK(is_majority(epoch, {s1, {"w0", 1}}));
+TEST_CASE("new processes vote for old ones only where each member votes") {
+  const Epoch epoch = epoch_of({{{"w0", 1}, 0}, {{"w1", 1}, 0}});
+  CHECK_FALSE(is_majority(epoch, {s1, {"w0", 1}}));
+  CHECK_FALSE(is_majority(epoch, {s1, {"w0", 1}, new_s0}));
+  CHECK_FALSE(is_majority(epoch, {s1, {"w0", 1}, {"w1", 2}}));
+  CHECK(is_majority(epoch, {s1, {"w0", 1}, {"w1", 2}, new_s0}));
+  CHECK(is_majority(epoch, {s1, {"w0", 2}, {"w1", 2}, new_s0}));
+  CHECK_FALSE(is_majority(epoch, {new_s0, {"w0", 1}, {"w1", 1}, {"s1", 2}}));
 }
 
 // Alone the first server may have decided epochs that nobody else knows of.
@@ -107,6 +112,105 @@ TEST_CASE("the first of two servers that dies without workers is filled when it 
     CHECK(store.problem().empty());
     CHECK(store.replicas_agree());
     CHECK(store.failures().empty());
+  }
+}
+
+TEST_CASE("workers that are all killed at once and started again go on") {
+  for (std::size_t servers = 1; servers <= 2; ++servers) {
+    for (std::size_t workers = 2; workers <= 5; ++workers) {
+      CAPTURE(servers);
+      CAPTURE(workers);
+      StoreOptions options = two_servers(workers);
+      options.servers = servers;
+      options.replicas = servers == 2;
+      options.workers = workers;
+      VirtualStore store(options);
+      store.run(seconds(2));
+      for (std::size_t worker = 0; worker < workers; ++worker) store.kill_worker(worker);
+      store.run(milliseconds(servers == 1 ? 300 : 4000));
+      for (std::size_t worker = 0; worker < workers; ++worker) store.start_worker(worker);
+      store.run(seconds(5));
+      for (std::size_t worker = 0; worker < workers; ++worker) CHECK(store.clock(worker) > 200);
+      store.quiesce(seconds(3));
+      CHECK(store.problem() == "");
+    }
+  }
+}
+
+TEST_CASE("a server and half of the members that are killed go on once all are started again") {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    VirtualStore store(two_servers(seed));
+    store.run(milliseconds(2000 + 7 * seed));
+    store.kill_server(0);
+    store.kill_worker(0);
+    store.run(seconds(4));
+    const std::uint64_t before = store.clock(1);
+    store.start_worker(0);
+    store.run(seconds(3));
+    const auto now = TimePoint{} + milliseconds(9000 + 7 * seed);
+    CHECK(store.server(1).undecided(now) == std::vector<std::string>{"s0"});
+    CHECK(store.clock(1) <= before + 1);
+    store.start_server(0);
+    store.run(seconds(6));
+    CHECK(store.clock(1) > before + 50);
+    CHECK(store.server(0).epoch().servers[0] == ServerEntry{{"s0", 2}, ServerState::up});
+    store.quiesce(seconds(3));
+    CHECK(store.problem() == "");
+    CHECK(store.replicas_agree());
+  }
+}
+
+// The half that is killed had gone on alone: its updates were acknowledged, and are lost with it.
+TEST_CASE("a half that went on alone and was killed is replaced once all are started again") {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    VirtualStore store(two_servers(seed));
+    store.run(seconds(2));
+    store.split({"s0", "w0"});
+    store.run(seconds(4));
+    const std::uint64_t alone = store.server(0).epoch().number;
+    CHECK(store.server(1).epoch().number < alone);
+    const std::uint64_t before = store.clock(1);
+    store.kill_server(0);
+    store.kill_worker(0);
+    store.split({});
+    store.run(seconds(3));
+    CHECK(store.clock(1) <= before + 1);
+    store.start_server(0);
+    store.start_worker(0);
+    store.run(seconds(6));
+    for (const std::size_t worker : {0, 1}) CHECK(store.clock(worker) > before + 50);
+    CHECK(store.failures().empty());
+    store.quiesce(seconds(3));
+    CHECK(store.replicas_agree());
+  }
+}
+
+TEST_CASE("servers that stood still leave out nobody when they go on") {
+  for (std::size_t servers = 1; servers <= 2; ++servers) {
+    CAPTURE(servers);
+    StoreOptions options = two_servers(3);
+    options.servers = servers;
+    options.replicas = servers == 2;
+    options.workers = 3;
+    VirtualStore store(options);
+    store.run(seconds(2));
+    for (std::size_t server = 0; server < servers; ++server) {
+      store.freeze("s" + std::to_string(server));
+    }
+    store.run(seconds(5));
+    for (std::size_t server = 0; server < servers; ++server) {
+      store.thaw("s" + std::to_string(server));
+    }
+    const std::uint64_t before = store.clock(0);
+    store.run(seconds(3));
+    for (std::size_t worker = 0; worker < 3; ++worker) {
+      CHECK(store.times_left_out(worker) == 0);
+      CHECK(store.clock(worker) > before + 50);
+    }
+    store.quiesce(seconds(3));
+    CHECK(store.problem() == "");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 namespace dpwa::kvstore::testing {
 namespace {
@@ -115,7 +116,8 @@ void VirtualStore::start_worker(std::size_t at) {
   worker.incarnation = incarnation;
   worker.slowness = slowness;
   worker.left_out = left_out;
-  worker.row = lives_++ % max_lives;
+  if (lives_ == max_lives) throw std::logic_error("VirtualStore: too many lives of workers");
+  worker.row = lives_++;
   rows_[{name, incarnation}] = worker.row;
   WorkerOptions options;
   options.merged = rules_of(options_.type, options_.staleness).merged;
@@ -335,10 +337,12 @@ void VirtualStore::push_step(std::size_t at) {
   Worker& worker = workers_[at];
   if (!worker.computing || !worker.joined) return;
   worker.computing = false;
+  if (worker.clock >= bits * (row_words - 1))
+    throw std::logic_error("VirtualStore: too many steps for a row");
   std::vector<double> gradient(elements);
   const std::size_t row = worker.row * row_words;
   gradient[row] = -1;
-  gradient[row + 1 + worker.clock / bits % (row_words - 1)] = -std::exp2(worker.clock % bits);
+  gradient[row + 1 + worker.clock / bits] = -std::exp2(worker.clock % bits);
   for (std::uint64_t key = options_.keys; key-- > 0;) {
     const bool finite = !random_.bernoulli(quiet_ ? 0 : options_.not_finite);
     auto bytes = std::make_shared<Bytes>(bytes_of(gradient));

@@ -46,7 +46,7 @@ class VirtualStore {
  public:
   static constexpr std::size_t max_lives = 16;
   static constexpr std::size_t bits = 50;                         // of a double that are used
-  static constexpr std::size_t row_words = 18;                    // one for the number of steps
+  static constexpr std::size_t row_words = 34;                    // one for the number of steps
   static constexpr std::size_t elements = max_lives * row_words;  // of a value
 
   // `from`: slices that the servers begin with, by key.

@@ -7,7 +7,7 @@ namespace dpwa::kvstore::testing {
 
 std::uint64_t VirtualStore::counted_steps(const std::vector<double>& values, std::size_t row,
                                           std::uint64_t step) const {
-  const double word = values[row * row_words + 1 + step / bits % (row_words - 1)];
+  const double word = values[row * row_words + 1 + step / bits];
   return static_cast<std::uint64_t>(word) >> step % bits & 1;
 }
 

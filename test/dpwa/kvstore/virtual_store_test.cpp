@@ -99,7 +99,8 @@ TEST_CASE("workers that die, hang, freeze and join do not stop the others") {
         if (what == 2) store.freeze(name);
         store.run(milliseconds(random.below(6000)));
         const std::uint64_t before = store.clock(0);
-        store.run(seconds(1));
+        // A step is several messages one after another, and one that is lost takes 0.3 s.
+        store.run(seconds(2));
         if (kind.type == KvstoreType::dist_async) CHECK(store.clock(0) > before);
         if (what == 0) store.start_worker(worker);
         if (what == 1) store.hang(worker, false);
