@@ -2,13 +2,15 @@
 """Kills some of the nodes of a run by SIGKILL, and says how long the survivors stood still.
 
 usage: longest_gap.py [--systems collective,ddp,torchft] [--nodes 8] [--kill 2] [--step-time 20] [--rounds 3]
-                      [--on-lost-rank gossip] [--no-restart] [--build build/release] [--torch-python PYTHON]
-                      [--torchft FOLDER] [--keep FOLDER] [--json FILE]
+                      [--on-lost-rank gossip] [--store type=dist_sync,replicas=1] [--kill-server] [--no-restart]
+                      [--build build/release] [--torch-python PYTHON] [--torchft FOLDER] [--keep FOLDER] [--json FILE]
 
 Each round starts the nodes on loopback, lets them train for some seconds, kills some at a random moment, and starts
 them again three seconds later, where the system takes them back. A step is padded to --step-time ms.
 
 collective   dpwa-train with backend collective and --on-lost-rank
+kvstore      dpwa-train with backend kvstore and two servers; --store: its keys; --kill-server: the first server is
+             killed instead of nodes
 ddp          Python's DistributedDataParallel over Gloo
 torchft      torchft 0.2.0, one replica a node, with a lighthouse; --torchft: a folder with its packages, made by
              PYTHON -m pip install --target FOLDER --no-deps torchft==0.2.0
@@ -55,6 +57,7 @@ class Node:
     log: Path
     environment: dict[str, str] = field(default_factory=dict)
     own_clock: bool = False  # its file counts from the start of its training loop
+    trains: bool = True
     process: subprocess.Popen[bytes] | None = None
     readings: list[tuple[float, float]] = field(default_factory=list)
     ended: float | None = None
@@ -97,7 +100,7 @@ class Node:
         if not self.readings:
             return []
         began = origin(self.readings)
-        return [Step(began + one["t"], one["outcome"] == "averaged") for one in self.documents()]
+        return [Step(began + one["t"], one["outcome"] in ("averaged", "updated")) for one in self.documents()]
 
     def kill(self) -> None:
         if self.process and self.process.poll() is None:
@@ -106,17 +109,19 @@ class Node:
             self.process.wait()
 
 
-class Collective:
+class Trainers:
+    """Processes of dpwa-train. `settings`: lines of their cluster file."""
+
     takes_back = True
 
-    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+    def __init__(self, options: argparse.Namespace, folder: Path, settings: list[str], ports: list[int]) -> None:
         self.options, self.folder = options, folder
-        lines = ["cluster: gap", "backend: collective", f"collective: {{on_lost_rank: {options.on_lost_rank}}}"]
-        lines += ["log: {level: info}", "nodes:"]
-        ports = free_ports(options.nodes)
+        lines = ["cluster: gap", *settings, "log: {level: info}", "nodes:"]
         lines += [f"  - {{name: w{k + 1}, host: 127.0.0.1, port: {port}}}" for k, port in enumerate(ports)]
         (folder / "cluster.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        self.takes_back = options.on_lost_rank != "stop"
+
+    def victims(self, nodes: list[Node], chance: random.Random) -> list[Node]:
+        return chance.sample(nodes, self.options.kill)
 
     def node(self, rank: int) -> Node:
         name = f"w{rank + 1}"
@@ -129,6 +134,37 @@ class Collective:
         pass
 
 
+class Collective(Trainers):
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        settings = ["backend: collective", f"collective: {{on_lost_rank: {options.on_lost_rank}}}"]
+        super().__init__(options, folder, settings, free_ports(options.nodes))
+        self.takes_back = options.on_lost_rank != "stop"
+
+
+class Kvstore(Trainers):
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        *ports, one, two = free_ports(options.nodes + 2)
+        servers = f"servers: [{{name: s1, port: {one}}}, {{name: s2, port: {two}}}]"
+        keys = [pair.replace("=", ": ", 1) for pair in options.store.split(",")]
+        settings = ["backend: kvstore", f"kvstore: {{{', '.join([*keys, servers])}}}"]
+        super().__init__(options, folder, settings, ports)
+        self.servers = [self.server(name) for name in ("s1", "s2")]
+        for server in self.servers:
+            server.start()
+
+    def server(self, name: str) -> Node:
+        command = [str(self.options.build / "bin/dpwa"), "kvserver", "--config", str(self.folder / "cluster.yaml")]
+        files = (self.folder / f"{name}.out", self.folder / f"{name}.log")
+        return Node(name, [*command, "--name", name], *files, trains=False)
+
+    def victims(self, nodes: list[Node], chance: random.Random) -> list[Node]:
+        return self.servers[:1] if self.options.kill_server else super().victims(nodes, chance)
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.kill()
+
+
 class Peer:
     kind, takes_back = "ddp", False
 
@@ -137,6 +173,9 @@ class Peer:
 
     def extra(self) -> tuple[list[str], dict[str, str]]:
         return [], {}
+
+    def victims(self, nodes: list[Node], chance: random.Random) -> list[Node]:
+        return chance.sample(nodes, self.options.kill)
 
     def node(self, rank: int) -> Node:
         arguments, environment = self.extra()
@@ -176,7 +215,7 @@ class TorchFt(Peer):
         self.lighthouse.wait()
 
 
-SYSTEMS = {"collective": Collective, "ddp": Peer, "torchft": TorchFt}
+SYSTEMS = {"collective": Collective, "kvstore": Kvstore, "ddp": Peer, "torchft": TorchFt}
 
 
 def wait(nodes: list[Node], seconds: float) -> None:
@@ -209,7 +248,7 @@ def play(system: str, options: argparse.Namespace, chance: random.Random) -> dic
             await_training(nodes)
             calm = time.monotonic()
             wait(nodes, CALM + chance.uniform(0, 10 * options.step_time / 1000))
-            victims = chance.sample(nodes, options.kill)
+            victims = cluster.victims(nodes, chance)
             survivors = [node for node in nodes if node not in victims]
             killed = time.monotonic()
             for node in victims:
@@ -258,8 +297,8 @@ def verdict(
     if restarted is not None:
         gaps = [longest_gap(one, restarted, float("inf")) for one in alive]
         result["gap_at_return_s"] = max((gap for gap in gaps if gap is not None), default=None)
-        back = [first_averaged(node.steps(), restarted) for node in victims]
-        result["back_s"] = None if None in back else max(back)
+        back = [first_averaged(node.steps(), restarted) for node in victims if node.trains]
+        result["back_s"] = None if None in back else max(back, default=None)
         result["returned"] = sum(one is not None for one in back)
     return result
 
@@ -303,6 +342,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--on-lost-rank", choices=("stop", "shrink", "gossip"), default="gossip")
+    parser.add_argument("--store", default="type=dist_sync,replicas=1", metavar="KEY=VALUE,...")
+    parser.add_argument("--kill-server", action="store_true", help="under kvstore the first server is killed")
     parser.add_argument("--no-restart", action="store_true")
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--torch-python", default=sys.executable)
@@ -318,7 +359,8 @@ def main() -> int:
     document["on_lost_rank"] = options.on_lost_rank
     for system in wanted:
         rounds: list[dict[str, Any]] = []
-        name = f"collective, {options.on_lost_rank}" if system == "collective" else system
+        detail = {"collective": options.on_lost_rank, "kvstore": options.store}.get(system)
+        name = f"{system}, {detail}" if detail else system
         try:
             for number in range(1, options.rounds + 1):
                 print(f"   {name}: round {number} of {options.rounds}", file=sys.stderr, flush=True)

@@ -3,17 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "test/process/cluster_run.h"
+#include "test/process/trained_store.h"
+#include "test/support/certificates.h"
 #include "test/support/eventually.h"
-#include "test/support/temporary_directory.h"
 
 // Backend kvstore with processes: servers and workers that are killed, frozen and started again
 // while the others train.
@@ -21,93 +15,7 @@ namespace dpwa {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string settings_of(std::size_t servers, const std::string& more) {
-  return "backend: kvstore\nkvstore: {lost_after_ms: 1000, servers: " +
-         test::server_entries(servers) + ", " + more + "}\n";
-}
-
-class Store {
- public:
-  Store(std::size_t workers, std::size_t servers, const std::string& more)
-      : run_(workers, settings_of(servers, more)) {
-    for (std::size_t i = 0; i < servers; ++i) start_server("s" + std::to_string(i + 1));
-  }
-
-  void start_server(const std::string& name) {
-    processes_.erase(name);
-    processes_.emplace(name, test::start_server(run_.file(), name));
-  }
-  // `hidden`: of its model.
-  void start(const std::string& name, int steps, int step_ms = 10, int hidden = 24) {
-    processes_.erase(name);
-    processes_.emplace(
-        name, test::ChildProcess({DPWA_COLLECTIVE_TRAINER, run_.file(), name, std::to_string(steps),
-                                  std::to_string(step_ms), std::to_string(hidden), output(name)},
-                                 run_.directory() / (name + ".log"), {"OMP_NUM_THREADS=1"}));
-  }
-  void start_all(int steps) {
-    for (const std::string& name : run_.names()) start(name, steps);
-  }
-  test::ChildProcess& at(const std::string& name) { return processes_.at(name); }
-
-  std::vector<Json> lines(const std::string& name) const {
-    std::vector<Json> found;
-    std::ifstream file(output(name));
-    for (std::string line; std::getline(file, line) && !file.eof();)
-      found.push_back(Json::parse(line));
-    return found;
-  }
-  double clock(const std::string& name) const {
-    const auto all = lines(name);
-    return all.empty() || !all.back().contains("clock") ? 0 : all.back()["clock"].get<double>();
-  }
-  bool reaches(const std::string& name, double clock_wanted) const {
-    return test::eventually([&] { return clock(name) >= clock_wanted; }, test::run_patience);
-  }
-  // What `dpwa status --check` prints; empty when it finds no problem.
-  std::string status_check() const {
-    const auto output = run_.directory() / "check.txt";
-    std::filesystem::remove(output);
-    test::ChildProcess check({DPWA_CLI, "status", "--check", run_.file()}, output);
-    return check.wait(test::run_patience) == 0 ? "" : test::read_text(output);
-  }
-  std::string log(const std::string& name) const { return run_.log(name); }
-  std::string logs() const { return run_.logs() + run_.log("s1") + run_.log("s2"); }
-
-  // Every worker ends with 0 and with one model. In merged types all that were averaged had the
-  // same at every clock.
-  void check_end(const std::vector<std::string>& workers, bool merged = true) {
-    for (const std::string& name : workers) {
-      const auto code = at(name).wait(2 * test::run_patience);
-      INFO(logs());
-      REQUIRE(code == 0);
-    }
-    std::map<double, std::uint32_t> sums;
-    for (const std::string& name : workers) {
-      CHECK(lines(name).back()["sum"] == lines(workers.front()).back()["sum"]);
-      for (const Json& line : lines(name)) {
-        if (!merged || !line.contains("clock") || line["outcome"] != "averaged") continue;
-        const auto [known, is_new] = sums.emplace(line["clock"], line["sum"]);
-        CAPTURE(name);
-        CAPTURE(line.dump());
-        CHECK(known->second == line["sum"]);
-      }
-    }
-  }
-  std::size_t count(const std::string& name, const std::string& outcome) const {
-    const auto all = lines(name);
-    return static_cast<std::size_t>(std::ranges::count_if(all, [&](const Json& line) {
-      return line.contains("outcome") && line["outcome"] == outcome;
-    }));
-  }
-
- private:
-  std::string output(const std::string& name) const { return run_.directory() / (name + ".steps"); }
-
-  test::ClusterRun run_;
-  std::map<std::string, test::ChildProcess> processes_;
-};
+using Store = test::TrainedStore;
 
 }  // namespace
 
@@ -267,6 +175,43 @@ TEST_CASE("update: worker: two workers that come when the last one has gone both
     INFO(store.logs());
     CHECK(store.log(name).find("no worker that has its weights takes part") != std::string::npos);
   }
+}
+
+TEST_CASE("a worker that comes later takes the current weights and goes on with the others") {
+  for (const std::string type : {"dist_sync", "dist_async"}) {
+    CAPTURE(type);
+    Store store(3, 2, "type: " + type + ", min_workers: 2");
+    for (const std::string name : {"w1", "w2"}) store.start(name, 400);
+    REQUIRE(store.reaches("w1", 60));
+    store.start("w3", 400);
+    store.check_end({"w1", "w2", "w3"}, type == "dist_sync");
+    CHECK(store.log("w3").find("takes part from step") != std::string::npos);
+    CHECK(store.lines("w3").front()["clock"] > 60);
+    CHECK(store.lines("w1").back()["participants"] == 3);
+  }
+}
+
+TEST_CASE("mtls: certificates of the cluster's authority let servers and workers in, no others") {
+  const test::SecretFolder secrets;
+  const test::TestAuthority authority(secrets, "ca");
+  const test::TestAuthority foreign(secrets, "foreign");
+  for (const std::string name : {"w1", "w2", "s1", "s2"}) authority.sign(secrets, name, {name, ""});
+  foreign.sign(secrets, "w3", {"w3", ""});
+  const std::string folder = secrets.path("").string();
+  Store store(3, 2, "type: dist_sync, replicas: 1, min_workers: 2, start_wait_ms: 10s",
+              "security: {mode: mtls, ca: " + authority.file() + ", cert: \"" + folder +
+                  "{name}.pem\", key: \"" + folder + "{name}.key\"}\n");
+  for (const std::string name : {"w1", "w2"}) store.start(name, 200);
+  REQUIRE(store.reaches("w1", 20));
+  store.start("w3", 200);
+  authority.sign(secrets, "s1", {"s1", ""});  // a new one, while the server runs
+  store.at("s1").signal(SIGHUP);
+  CHECK(store.at("w3").wait(test::run_patience) == 1);
+  INFO(store.log("w3"));
+  CHECK(store.log("w3").find("does not accept this node's certificate: unknown CA") !=
+        std::string::npos);
+  store.check_end({"w1", "w2"});
+  CHECK(store.log("s1").find("reloaded: the files of the security section") != std::string::npos);
 }
 
 TEST_CASE("a worker with another model ends with a line and the others go on") {

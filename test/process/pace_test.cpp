@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "dpwa/base/random.h"
 #include "test/process/cluster_run.h"
@@ -20,8 +21,10 @@ using test::holds_in_time;
 
 // The vectors differ only by units and clocks, so the firewall would clip what it never clips of a
 // model.
-const std::string settings =
-    "gossip: {start_wait_ms: 60s, final_average: false, firewall: {distance: warn}}";
+std::string settings_with(const std::string& more) {
+  return "gossip: {start_wait_ms: 60s, final_average: false, firewall: {distance: warn}" + more +
+         "}";
+}
 
 struct Figures {
   double kept = 0;  // of a unit that w1 adds after 100 of its steps: the sum over all nodes
@@ -39,12 +42,18 @@ double rate_of(const ClusterRun& run) {
 }
 
 // w1 takes `slowdown` times as long for a step, and adds the units, one every ten steps.
-Figures figures_of(std::size_t nodes, int slowdown) {
+// `attached`: the trainers are not nodes themselves, but attached to node processes.
+Figures figures_of(std::size_t nodes, int slowdown, bool attached = false) {
   constexpr std::uint64_t first = 100, between = 10, last = 30;
   constexpr int step_ms = 4;
   const std::size_t units = slowdown < 16 ? 16 : 8;  // at most 15 s
-  ClusterRun run(nodes, settings);
+  ClusterRun run(nodes, settings_with(attached ? ", daemon: true" : ""));
+  std::vector<test::ChildProcess> node_processes;
   for (const auto& name : run.names()) {
+    if (attached)
+      node_processes.emplace_back(
+          test::ChildProcess({DPWA_CLI, "node", "--config", run.file(), "--name", name},
+                             run.directory() / (name + ".node.log")));
     const bool slow = name == "w1";
     run.start(name, {"--elements", std::to_string(2 * units), "--step-ms",
                      std::to_string(slow ? slowdown * step_ms : step_ms), "--units-from",
@@ -59,8 +68,8 @@ Figures figures_of(std::size_t nodes, int slowdown) {
       figures.kept += (value - start) / static_cast<double>(units);
   }
   figures.rate = rate_of(run);
-  MESSAGE(nodes << " processes, one x" << slowdown << ": kept " << figures.kept << ", clock/steps "
-                << figures.rate);
+  MESSAGE(nodes << std::string(attached ? " attached" : "") << " processes, one x" << slowdown
+                << ": kept " << figures.kept << ", clock/steps " << figures.rate);
   return figures;
 }
 
@@ -73,24 +82,23 @@ void holds(const Figures& figures, double least_kept, double most_kept) {
 
 }  // namespace
 
-// Without the ledger, in the engine alone: kept 1.5, 1.9, 2.3 and clock/steps 0.93, 0.82, 0.73.
+// Without the ledger, in the engine alone: kept 1.9, 2.3 and clock/steps 0.82, 0.73. (At ×2 its
+// figures are too near to the ledger's for one run to tell.)
 TEST_CASE("four processes, one of them slower, keep what it adds and the pace of the clocks") {
-  for (const int slowdown : {2, 4}) {
-    CAPTURE(slowdown);
-    holds(figures_of(4, slowdown), 0.5, 1.6);
-  }
+  holds(figures_of(4, 4), 0.5, 1.6);
 }
 
 TEST_CASE("four processes, one of them far slower, keep what it adds and the pace of the clocks") {
   holds(figures_of(4, 16), 0.4, 1.9);
 }
 
-// Without the ledger: kept 1.7, 2.6, 4.0 and clock/steps 0.95, 0.84, 0.64.
+TEST_CASE("four attached trainers, one of them far slower, keep what it adds and the pace") {
+  holds(figures_of(4, 16, /*attached=*/true), 0.4, 1.9);
+}
+
+// Without the ledger: kept 2.6, 4.0 and clock/steps 0.84, 0.64.
 TEST_CASE("eight processes, one of them slower, keep what it adds and the pace of the clocks") {
-  for (const int slowdown : {2, 4}) {
-    CAPTURE(slowdown);
-    holds(figures_of(8, slowdown), 0.2, 2.0);
-  }
+  holds(figures_of(8, 4), 0.2, 2.0);
 }
 
 TEST_CASE("eight processes, one of them far slower, keep what it adds and the pace of the clocks") {
@@ -100,7 +108,7 @@ TEST_CASE("eight processes, one of them far slower, keep what it adds and the pa
 // Over TCP: all that ask a stopped process wait for it, and over memory more of them than over TCP,
 // where a late peer rests (docs/ALGORITHMS.md, "Fresh snapshots only").
 TEST_CASE("processes that are stopped and continued at random keep the pace of the clocks") {
-  ClusterRun run(4, settings + "\ntransport: {same_host: off}");
+  ClusterRun run(4, settings_with("") + "\ntransport: {same_host: off}");
   run.start_all({"--elements", "32", "--step-ms", "4", "--units-from", "1000000000"});
   const auto steps_of = [&run](const std::string& name) { return run.steps(name).size(); };
   for (const auto& name : run.names()) REQUIRE(holds_in_time([&] { return steps_of(name) > 20; }));

@@ -11,7 +11,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "dpwa/base/threads.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
@@ -71,6 +74,10 @@ class StoreDouble::Impl {
       for (auto& [name, link] : links_) end(*link);
     });
   }
+  std::vector<std::string> asked() const {
+    const MutexLock lock(mutex_);
+    return asked_;
+  }
 
  private:
   struct Link {
@@ -115,6 +122,7 @@ class StoreDouble::Impl {
       if (!next) break;
       auto message = wire::decode_kv(next->header.type, next->body, std::move(next->payload));
       if (!message) break;
+      note(*message);
       engine_.receive(worker, next->header.request_id, std::move(*message), SteadyClock::now());
       pump();
     }
@@ -142,6 +150,14 @@ class StoreDouble::Impl {
     }
   }
 
+  void note(const kvstore::Message& message) {
+    const MutexLock lock(mutex_);
+    if (const auto* push = std::get_if<kvstore::Push>(&message))
+      asked_.push_back("push " + push->slice.key.text());
+    if (const auto* pull = std::get_if<kvstore::Pull>(&message))
+      asked_.push_back("pull " + pull->slice.key.text());
+  }
+
   void pump() {
     for (kvstore::Outgoing& each : engine_.take()) {
       const auto link = links_.find(each.to);
@@ -161,6 +177,8 @@ class StoreDouble::Impl {
     });
   }
 
+  mutable Mutex mutex_;
+  std::vector<std::string> asked_ DPWA_GUARDED_BY(mutex_);
   asio::io_context io_;
   tcp::acceptor acceptor_;
   asio::steady_timer ticks_;
@@ -180,6 +198,10 @@ PeerAddress StoreDouble::address() const {
 
 void StoreDouble::cut() {
   impl_->cut();
+}
+
+std::vector<std::string> StoreDouble::asked() const {
+  return impl_->asked();
 }
 
 }  // namespace dpwa::test

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/net/peer_address.h"
@@ -18,6 +20,8 @@ class StoreDouble {
   PeerAddress address() const;
   // Closes the connection to all workers, once.
   void cut();
+  // What workers have sent so far, in order: "push KEY" and "pull KEY".
+  std::vector<std::string> asked() const;
 
  private:
   class Impl;
