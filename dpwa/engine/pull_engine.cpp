@@ -108,7 +108,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
 std::optional<PeerId> PullEngine::choose(TimePoint now) {
   auto peer = round_.next_peer(table_, now, random_);
   if (!balances()) return peer;
-  for (int passed = 0; peer && ledger_->passes_over(*peer, random_); ++passed) {
+  for (int passed = 1; peer && ledger_->passes_over(*peer, random_); ++passed) {
     // Among many, one round need not find out that all of them are passed over.
     if (passed == most_passed_over) return std::nullopt;
     peer = round_.next_peer(table_, now, random_);
