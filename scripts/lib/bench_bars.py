@@ -74,11 +74,11 @@ def of_peer(name: str, nodes: int = 4, **settings: str) -> Measure:
     return measure
 
 
-def of_plain(nodes: int, plain: dict[str, str], **settings: str) -> Measure:
-    """100 MB with some settings, of the same with others."""
+def of_plain(nodes: int, plain: dict[str, str], bytes: int = 100 * MB, **settings: str) -> Measure:
+    """A pull with some settings, of the same with others."""
 
     def measure(results: Results) -> float | None:
-        size = {"bytes": 100 * MB, "nodes": nodes}
+        size = {"bytes": bytes, "nodes": nodes}
         return relative(results.pull(**size, **settings), results.pull(**size, **plain))
 
     return measure
@@ -172,8 +172,10 @@ def two_bit_pushes(results: Results) -> float | None:
 
 STEP: dict[str, object] = {"bytes": 100 * MB, "workers": 4, "servers": 2, "optimizer": "momentum"}
 PAIR: dict[str, object] = {"bytes": 100 * MB, "workers": 1, "servers": 1, "optimizer": "none", "compression": "none"}
-OFF, SAME_HOST = {"checksum": "off"}, {"transport": "same_host"}
+OFF, SAME_HOST, INT8 = {"checksum": "off"}, {"transport": "same_host"}, {"encoding": "int8"}
 BARS = (
+    Bar("1 MB, of bare sockets (the worse of 1 pair and 4 nodes)", 0.70, least(*(of_bare_sockets(MB, n) for n in (2, 4)))),
+    Bar("10 MB, of bare sockets (the worse of both)", 0.70, least(*(of_bare_sockets(10 * MB, n) for n in (2, 4)))),
     Bar("100 MB, 1 pair, of bare sockets", 0.80, of_bare_sockets(100 * MB, 2)),
     Bar("1 GB, 1 pair, of bare sockets", 0.80, of_bare_sockets(GB, 2)),
     Bar("100 MB, 4 nodes, of bare sockets", 0.80, of_bare_sockets(100 * MB, 4)),
@@ -195,6 +197,11 @@ BARS = (
         "encrypted (psk), of plain, 100 MB (the worst)",
         0.28,
         least(of_plain(2, {}, security="psk"), of_plain(4, {}, security="psk")),
+    ),
+    Bar(
+        "int8, times fp32 over TCP, 10 and 100 MB (the worst)",
+        1.0,
+        least(*(of_plain(n, {}, bytes=size, **INT8) for n in (2, 4) for size in (10 * MB, 100 * MB))),
     ),
     Bar("statistics of the firewall, of a pull of 100 MB", 0.10, firewall_share, False),
     Bar("memory beyond parameters, snapshots and landing (the most)", 4.0, memory_beyond, False, " MiB"),

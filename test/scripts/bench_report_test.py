@@ -135,6 +135,8 @@ SMALL_STEP = "step with a pull, 100 k parameters in 100 tensors"
 ATTACHED = "step of an attached trainer, 100 k parameters, beyond embedded"
 STEPS = "collective: step, of DistributedDataParallel's (the worst)"
 ENGINE = "collective: engine mpi, 100 MB, 4 nodes: times gloo's throughput"
+ONE_MB = "1 MB, of bare sockets (the worse of 1 pair and 4 nodes)"
+INT8 = "int8, times fp32 over TCP, 10 and 100 MB (the worst)"
 SMALL_PULL = "pull of 200 bytes: times the latency of bare sockets"
 
 
@@ -169,6 +171,15 @@ class Bars(unittest.TestCase):
         text = bench_tables.report(results(store("same_host", 4, ratio_to_gloo=range_of(1.6))), 2)
         self.assertIn("| 100 MB | 4 / 2 | dist_sync | same host | 4.00 | 0.50 |", text)
         self.assertIn("1.60 (1.60–1.60)", text)
+
+    def test_bars_of_smaller_and_of_encoded_pulls_are_those_of_the_worst(self) -> None:
+        self.assertEqual(verdicts(pull(MB, 2, 3, 0.75), pull(MB, 4, 3, 0.69))[ONE_MB], ("0.690", MISSED))
+        self.assertEqual(verdicts(pull(MB, 2, 3, 0.75))[ONE_MB], ("0.750", MET))
+        int8 = {"encoding": "int8"}
+        measured = [pull(size, 2, 4) for size in (10 * MB, 100 * MB)]
+        measured += [pull(10 * MB, 2, 4.4, **int8), pull(100 * MB, 2, 4, **int8)]
+        self.assertEqual(verdicts(*measured)[INT8], ("1.000", MET))
+        self.assertEqual(verdicts(*measured[:3])[INT8], ("1.100", MET))
 
     def test_a_bound_itself_is_met_and_what_is_beyond_it_missed(self) -> None:
         at = verdicts(pull(100 * MB, 2, 5, 0.80), pull(100 * MB, 4, 5, 0.7999, cpu_s_per_gb=0.38))
