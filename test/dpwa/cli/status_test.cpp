@@ -59,6 +59,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a server whose replicas exceed its memory bound is a problem that names both") {
+  cli::NodeStatus server;
+  server.name = "s2";
+  server.document = cli::Json::parse(
+      R"({"node": "s2", "state": "up", "bytes": 1200000, "memory_bytes": 1000000})");
+  CHECK(cli::server_problems(std::vector{server}) ==
+        std::vector<std::string>{"server s2: holds 1.2 MB, with replicas more than its 1.0 MB "
+                                 "(kvstore.memory_bytes)"});
+  for (const unsigned bound : {0u, 1'200'000u}) {
+    server.document["memory_bytes"] = bound;
+    CHECK(cli::server_problems(std::vector{server}).empty());
+  }
+}
+
 TEST_CASE("a server that lacks the votes of others is a problem that names them") {
   cli::NodeStatus server;
   server.name = "s2";
