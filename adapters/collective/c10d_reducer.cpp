@@ -8,8 +8,8 @@
 namespace dpwa::collective {
 namespace {
 
-std::int64_t limit_of(std::int64_t bytes) {
-  return std::max<std::int64_t>(1, bytes);
+std::int64_t limit_of(std::uint64_t bytes) {
+  return static_cast<std::int64_t>(std::max<std::uint64_t>(1, bytes));
 }
 
 // Buckets in the order in which backward() is likely to fill them: the last parameters first.

@@ -29,24 +29,6 @@ std::string at_clock(double clock) {
   return "clock " + std::to_string(std::llround(clock));
 }
 
-collective::ReducerOptions reducer_options(const CollectiveConfig& config) {
-  collective::ReducerOptions options;
-  options.first_bucket_bytes = static_cast<std::int64_t>(config.first_bucket_bytes);
-  options.bucket_bytes = static_cast<std::int64_t>(config.bucket_bytes);
-  options.average_buffers = config.average_buffers;
-  switch (config.compression) {
-    case GradientCompression::none:
-      break;
-    case GradientCompression::fp16:
-      options.compression = collective::Compression::fp16;
-      break;
-    case GradientCompression::bf16:
-      options.compression = collective::Compression::bf16;
-      break;
-  }
-  return options;
-}
-
 }  // namespace
 
 // Logs every few seconds for which nodes this one waits.
@@ -166,7 +148,7 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
 }
 
 void CollectiveAdapter::make_reducer() {
-  auto options = reducer_options(config_.collective);
+  collective::ReducerOptions options{config_.collective};
   options.begin_wait = [this](const std::string& what) { cohort_->watch().begin_wait(what); };
   options.end_wait = [this] { cohort_->watch().end_wait(); };
   reducer_ = std::make_unique<collective::GradientReducer>(collective::trained_parameters(model_),

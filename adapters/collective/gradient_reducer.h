@@ -14,18 +14,12 @@
 
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/reduce_options.h"
 #include "adapters/collective/step_message.h"
+#include "dpwa/rules/options.h"
 
 namespace dpwa::collective {
 
-struct ReducerOptions {
-  // Size of a bucket of gradients that travel together, in bytes: of the first bucket, which is
-  // full soonest, and of the others. 0: a bucket for each parameter.
-  std::int64_t first_bucket_bytes = 1 << 20;
-  std::int64_t bucket_bytes = 25 << 20;
-  Compression compression = Compression::none;
-  bool average_buffers = false;  // shared buffers are averaged, instead of taken from one member
+struct ReducerOptions : GradientOptions {
   // Called around the waits for others at the end of a backward pass, with a text for the log.
   std::function<void(const std::string&)> begin_wait = [](const std::string&) {};
   std::function<void()> end_wait = [] {};

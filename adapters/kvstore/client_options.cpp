@@ -28,8 +28,7 @@ kvclient::StoreClientOptions client_options(const Config& config) {
   options.engine.beat = std::min<Duration>(options.engine.beat, config.kvstore.lost_after / 8);
   options.compression = config.kvstore.compression;
   options.security = make_security(config);
-  options.congestion_control = config.transport.congestion_control;
-  options.same_host = config.transport.same_host;
+  static_cast<SocketOptions&>(options) = config.transport;
   return options;
 }
 

@@ -31,8 +31,7 @@ kvclient::StoreClientOptions options_of(const Config& config) {
   options.engine.replicas = config.kvstore.replicas > 0;
   options.compression = config.kvstore.compression;
   options.security = make_security(config);
-  options.same_host = config.transport.same_host;
-  options.congestion_control = config.transport.congestion_control;
+  static_cast<SocketOptions&>(options) = config.transport;
   return options;
 }
 

@@ -38,9 +38,7 @@ struct NodeEntry {
 enum class Backend { gossip, collective, kvstore, null };
 enum class BlendMode { delta, lerp };
 
-struct GossipConfig : StalenessOptions, StartOptions {
-  double pull_probability = 1.0;                      // of beginning a pull at a step, [0, 1]
-  Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
+struct GossipConfig : PullOptions, StalenessOptions, StartOptions {
   Duration step_budget{};  // longest wait of step() for the network; 0 = never wait
   BlendMode blend = BlendMode::delta;
   bool ledger = true;        // keeps the accounts of pairs of nodes even, where they can be
@@ -57,18 +55,12 @@ struct GossipConfig : StalenessOptions, StartOptions {
 };
 
 enum class CollectiveEngine { automatic, gloo, nccl, mpi };
-enum class GradientCompression { none, fp16, bf16 };
 enum class OnLostRank { stop, shrink, gossip };
 enum class Minority { stop, gossip };
 
-struct CollectiveConfig {
+struct CollectiveConfig : GradientOptions {
   CollectiveEngine engine = CollectiveEngine::automatic;
-  // Size of the first bucket of gradients and of the others; 0 = one bucket for each parameter.
-  std::uint64_t first_bucket_bytes = std::uint64_t{1} << 20;
-  std::uint64_t bucket_bytes = std::uint64_t{25} << 20;
-  GradientCompression compression = GradientCompression::none;  // of what travels; sums are fp32
-  bool average_buffers = false;  // BatchNorm statistics: false = those of the first rank
-  bool plaintext = false;        // gradients may travel unencrypted beside psk or mtls
+  bool plaintext = false;  // gradients may travel unencrypted beside psk or mtls
   Duration start_wait = std::chrono::seconds(60);  // longest wait at the start for all nodes
   // A rank that is late for this long is lost, although its network thread answers; 0 = never.
   Duration hung_after = std::chrono::minutes(10);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/rules/step_report.h"
@@ -54,7 +54,7 @@ struct RoundSpec {
   // The peers that may be chosen, as the topology decides; null: all.
   std::shared_ptr<const std::vector<PeerId>> neighbours;
   std::optional<unsigned> block;  // the index of one block of the model; none: all that is moved
-  Duration timeout = std::chrono::milliseconds(500);  // the one deadline of the round
+  Duration timeout = PullOptions{}.timeout;  // the one deadline of the round
   Duration delay{};  // before the first peer is asked; the timeout begins after it
 };
 

@@ -12,6 +12,7 @@
 #include "dpwa/engine/exchange.h"
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/lineage.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/rules/step_interval.h"
 #include "dpwa/rules/step_report.h"
@@ -20,12 +21,12 @@
 namespace dpwa {
 
 struct TrainerOptions {
-  bool of_file = true;          // the cluster file names this node
-  bool by_delta = true;         // delta blend; false: lerp
-  double pull_probability = 1;  // of beginning a pull at a step
-  bool spread_pulls = true;     // pulls begin at any moment of the step: no step waits for one
-  Duration start_wait{};        // see LineageWatch::yields_to
-  std::size_t max_members = 4096;
+  bool of_file = true;   // the cluster file names this node
+  bool by_delta = true;  // delta blend; false: lerp
+  double pull_probability = PullOptions{}.pull_probability;
+  bool spread_pulls = true;  // pulls begin at any moment of the step: no step waits for one
+  Duration start_wait{};     // see LineageWatch::yields_to
+  std::size_t max_members = MembershipOptions{}.max_members;
   // For each block of the model: its share of the exchanged bytes.
   std::vector<double> block_shares{1.0};
 };

@@ -23,6 +23,7 @@
 #include "dpwa/kvstore/worker_engine.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa {
@@ -31,15 +32,13 @@ class Security;
 
 namespace dpwa::kvclient {
 
-struct StoreClientOptions {
+struct StoreClientOptions : SocketOptions {
   std::string cluster;
   kvstore::MemberId self;            // an incarnation above that of every earlier start
   std::vector<PeerAddress> servers;  // in the order of the cluster file
   kvstore::WorkerOptions engine;
   kvstore::CompressionOptions compression;  // of pushes
   std::shared_ptr<Security> security;       // null: none
-  std::string congestion_control = "auto";
-  bool same_host = true;  // uses memory with servers of this host (transport.same_host)
 };
 
 // The terms of a push, as kvstore::Push has them.

@@ -28,11 +28,6 @@ std::uint32_t whole_milliseconds(Duration left) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(count, 1, 1 << 30));
 }
 
-PullEngineOptions engine_options(const ClientOptions& options) {
-  return {options.flow_control, options.backoff,       options.staleness,   options.firewall,
-          options.seed,         options.ledger_factor, options.block_shares};
-}
-
 Answer answer_of(const PullResult& result) {
   return {result.failure,
           result.detail,
@@ -62,7 +57,7 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
     : io_(io),
       local_(local),
       options_(std::move(options)),
-      engine_(engine_options(options_), local.peers),
+      engine_(options_, local.peers),
       channels_(std::make_unique<PeerChannels>(io, local, std::move(peers),
                                                options_.congestion_control, options_.chunk_bytes,
                                                options_.same_host)),

@@ -47,14 +47,7 @@ inline PullSpec full_pull(PeerId peer, Duration timeout) {
   return spec;
 }
 
-struct ClientOptions : SocketOptions, ChunkOptions {
-  FlowControl flow_control;
-  Backoff backoff;
-  StalenessOptions staleness;
-  FirewallOptions firewall;
-  std::uint64_t seed = 0;                 // of the peer choice
-  std::optional<double> ledger_factor{};  // as in PullEngineOptions, and block_shares
-  std::vector<double> block_shares{1.0};
+struct ClientOptions : PullEngineOptions, SocketOptions, ChunkOptions {
   BufferAllocator allocate;  // of the landing buffer
   // Of back-offs, quarantines and staleness. Deadlines keep to the steady clock.
   TimeSource now = std::chrono::steady_clock::now;

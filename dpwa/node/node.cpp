@@ -95,14 +95,12 @@ ServerOptions server_options(const Config& config) {
 
 ClientOptions client_options(const Config& config, const Node::Options& node) {
   ClientOptions options;
+  static_cast<PullRunOptions&>(options) = node;
   static_cast<SocketOptions&>(options) = config.transport;
   static_cast<ChunkOptions&>(options) = config.transport;
   options.flow_control = config.gossip.flow_control;
   options.staleness = config.gossip;
   options.firewall = config.gossip.firewall;
-  options.seed = node.seed;
-  options.ledger_factor = node.ledger_factor;
-  options.block_shares = node.block_shares;
   options.allocate = node.allocate;
   options.now = node.now;
   return options;

@@ -11,6 +11,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/reload.h"
+#include "dpwa/engine/pull_engine.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/server_options.h"
@@ -23,11 +24,8 @@ namespace dpwa {
 // other or the trainer. Both threads block all signals. Used by one (trainer) thread.
 class Node {
  public:
-  struct Options {
-    std::uint64_t incarnation = 0;          // above that of every earlier start of this node
-    std::uint64_t seed = 0;                 // of the peer choice
-    std::optional<double> ledger_factor{};  // as in ClientOptions, and block_shares
-    std::vector<double> block_shares{1.0};
+  struct Options : PullRunOptions {
+    std::uint64_t incarnation = 0;  // above that of every earlier start of this node
     BufferAllocator allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
     TimeSource now = std::chrono::steady_clock::now;  // as in ClientOptions
     // Rx thread: a peer has received a snapshot of this progress in full.

@@ -16,6 +16,11 @@ struct StalenessOptions {
   Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
 };
 
+struct PullOptions {
+  double pull_probability = 1.0;                      // of beginning a pull at a step, [0, 1]
+  Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
+};
+
 struct MembershipOptions {
   bool open = true;            // nodes that are not seeds may join
   unsigned suspect_after = 3;  // pulls in a row without an answer
@@ -55,6 +60,21 @@ struct ChunkOptions {
 struct StartOptions {
   Duration start_wait = std::chrono::seconds(10);  // longest wait for other nodes, from start() on
   std::uint32_t min_nodes = 1;                     // that must run, this one included
+};
+
+// The form in which floating-point gradients travel. fp16 and bf16: half the bytes of float32; sums
+// are computed in float32.
+enum class GradientCompression { none, fp16, bf16 };
+
+// Of gradients that are averaged while the backward pass still runs.
+struct GradientOptions {
+  // Size of the first bucket of gradients, which is full soonest, and of the others; 0 = one bucket
+  // for each parameter.
+  std::uint64_t first_bucket_bytes = std::uint64_t{1} << 20;
+  std::uint64_t bucket_bytes = std::uint64_t{25} << 20;
+  GradientCompression compression = GradientCompression::none;
+  // Shared buffers such as BatchNorm statistics are averaged; false: taken from one member.
+  bool average_buffers = false;
 };
 
 // What becomes of a peer's parameters that are much further away than usual.

@@ -4,14 +4,15 @@
 
 #include <string>
 
+#include "dpwa/rules/options.h"
+
 namespace dpwa::collective {
 
 enum class Reduction { average, sum, min, max };
 
-// The form in which floating-point tensors travel. fp16 and bf16: half the bytes of float32; sums
-// are computed in float32. fp16 travels with a common power of two, so that no finite value
+// Of any floating-point tensor. fp16 travels with a common power of two, so that no finite value
 // overflows (sum_in_halves.h).
-enum class Compression { none, fp16, bf16 };
+using Compression = GradientCompression;
 
 struct ReduceOptions {
   Reduction reduction = Reduction::average;
