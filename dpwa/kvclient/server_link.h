@@ -47,10 +47,15 @@ struct ValueTraffic {
   std::uint64_t received = 0;
 };
 
-// The connection of a worker to one server of the store. Dials until the server answers, and again
-// after each failure, with back-off. Messages leave in the order of send(), but short ones without
-// a slice first. For a server that does not answer only requests are kept, each once; the engine
-// sends again what matters. I/O thread only; outlives the run of its io_context after stop().
+// The connection of a worker to one server of the store, with many requests outstanding. Dials
+// until the server answers, and again after each failure, with back-off. Messages leave in the
+// order of send(), but short ones without a slice first. For a server that does not answer only
+// requests are kept, each once; the engine sends again what matters. I/O thread only; outlives the
+// run of its io_context after stop().
+//
+// It shares with kvserver::Link the way to a WELCOME (net::open_connection) and the words of the
+// start (net::StartGrace), and no more: that one keeps nothing while it is not connected, dials at
+// once after a break to learn whether the other process has ended, and lends no memory.
 class ServerLink {
  public:
   ServerLink(boost::asio::io_context& io, LocalNode& local, PeerAddress server,

@@ -70,8 +70,7 @@ class Deadline {
 };
 
 // Lets the coroutines of one thread take turns, in the order in which they ask: the writers of one
-// stream. take() costs nothing while no other coroutine has the turn. It returns false when `until`
-// passed before the turn came; there is then nothing to give back. Outlives its coroutines.
+// stream. take() costs nothing while no other coroutine has the turn. Outlives its coroutines.
 class Turns {
  public:
   explicit Turns(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
@@ -79,35 +78,27 @@ class Turns {
   Turns& operator=(const Turns&) = delete;
 
   bool taken() const { return taken_; }
-  boost::asio::awaitable<bool> take(TimePoint until = TimePoint::max()) {
-    if (!taken_) {
-      taken_ = true;
-      co_return true;
+  boost::asio::awaitable<void> take() {
+    if (taken_) {
+      boost::asio::steady_timer turn(executor_, TimePoint::max());
+      waiting_.push_back(&turn);
+      const OnExit over([this, &turn] { std::erase(waiting_, &turn); });
+      co_await turn.async_wait(as_result);  // give_back() has handed the turn over
     }
-    Waiting own{boost::asio::steady_timer(executor_, until)};
-    waiting_.push_back(&own);
-    const OnExit over([this, &own] { std::erase(waiting_, &own); });
-    co_await own.timer.async_wait(as_result);
-    co_return own.has_turn;
+    taken_ = true;
   }
   void give_back() {
     assert(taken_);
     taken_ = !waiting_.empty();
     if (!taken_) return;
-    waiting_.front()->has_turn = true;  // also when its timer has just expired
-    waiting_.front()->timer.cancel();
+    waiting_.front()->cancel();
     waiting_.pop_front();
   }
 
  private:
-  struct Waiting {
-    boost::asio::steady_timer timer;
-    bool has_turn = false;
-  };
-
   const boost::asio::any_io_executor executor_;
   bool taken_ = false;
-  std::deque<Waiting*> waiting_;
+  std::deque<boost::asio::steady_timer*> waiting_;
 };
 
 }  // namespace dpwa::net

@@ -20,10 +20,10 @@ namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 using wire::MessageType;
 
-ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Value> value,
+ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Snapshot> snapshot,
                            Codec codec, bool checksums, std::optional<StagingPool::Lease> staging)
     : manifest_(manifest),
-      value_(std::move(value)),
+      snapshot_(std::move(snapshot)),
       codec_(codec),
       checksums_(checksums),
       staging_(std::move(staging)) {
@@ -32,11 +32,11 @@ ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Value
 
 ServedChunks::Chunk ServedChunks::get(ByteRange chunk) {
   if (codec_ == Codec::raw) {
-    return {value_->bytes().subspan(chunk.offset, chunk.length),
-            checksums_ ? value_->chunk_checksum(chunk.offset, chunk.length) : 0};
+    return {snapshot_->bytes().subspan(chunk.offset, chunk.length),
+            checksums_ ? snapshot_->chunk_checksum(chunk.offset, chunk.length) : 0};
   }
   const auto payload = staging_->bytes().first(payload_bytes(manifest_, codec_, chunk));
-  encode_chunk(manifest_, codec_, value_->bytes(), chunk, payload);
+  encode_chunk(manifest_, codec_, snapshot_->bytes(), chunk, payload);
   return {payload, checksums_ ? crc32c(payload) : 0};
 }
 

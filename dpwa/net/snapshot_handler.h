@@ -17,19 +17,19 @@
 #include "dpwa/rules/readers.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/manifest.h"
-#include "dpwa/snapshot/value_store.h"
+#include "dpwa/snapshot/snapshot_store.h"
 #include "interpolation/kernels/codec.h"
 
 namespace dpwa {
 
-// The chunks of one reply: straight from the value's memory with the raw codec, else encoded one
-// at a time into a staging buffer and checksummed while hot in cache. Holds the value. Rx thread
+// The chunks of one reply: straight from the snapshot's memory with the raw codec, else encoded one
+// at a time into a staging buffer and checksummed while hot in cache. Holds the snapshot. Rx thread
 // only.
 class ServedChunks {
  public:
   // `staging`: for codecs other than raw, of at least the largest chunk's length. Without
   // `checksums` they are 0.
-  ServedChunks(const Manifest& manifest, std::shared_ptr<const Value> value, Codec codec,
+  ServedChunks(const Manifest& manifest, std::shared_ptr<const Snapshot> snapshot, Codec codec,
                bool checksums, std::optional<StagingPool::Lease> staging);
 
   struct Chunk {
@@ -40,7 +40,7 @@ class ServedChunks {
 
  private:
   const Manifest& manifest_;
-  const std::shared_ptr<const Value> value_;
+  const std::shared_ptr<const Snapshot> snapshot_;
   const Codec codec_;
   const bool checksums_;
   std::optional<StagingPool::Lease> staging_;

@@ -87,10 +87,6 @@ std::shared_ptr<const Snapshot> SnapshotStore::latest() const {
   return latest_;
 }
 
-std::shared_ptr<const Value> SnapshotStore::latest(std::string_view name) const {
-  return name == value_name ? latest() : nullptr;
-}
-
 Progress SnapshotStore::progress() const {
   const MutexLock lock(latest_mutex_);
   return latest_ ? latest_->progress() : Progress{};

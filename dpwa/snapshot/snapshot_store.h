@@ -5,27 +5,24 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "dpwa/base/threads.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/aligned_buffer.h"
-#include "dpwa/snapshot/value_store.h"
 
 namespace dpwa {
 
 // A node's parameters at one moment: immutable after publish, shared by its readers. The last
 // reader that releases it returns the buffer to the store.
-class Snapshot : public Value {
+class Snapshot {
  public:
   const Progress& progress() const { return progress_; }
-  std::uint64_t version() const override { return progress_.version; }
-  std::span<const std::byte> bytes() const override { return buffer_.bytes(); }
+  std::span<const std::byte> bytes() const { return buffer_.bytes(); }
 
   // CRC32C of bytes [offset, offset + length), computed by the first caller that asks and kept when
   // it is one of the store's chunks (the last one may be shorter). Any thread.
-  std::uint32_t chunk_checksum(std::size_t offset, std::size_t length) const override;
+  std::uint32_t chunk_checksum(std::size_t offset, std::size_t length) const;
 
   // The memory as other processes of this host can map it; null when they cannot.
   const MemoryFile* file() const { return buffer_.file(); }
@@ -46,18 +43,16 @@ class Snapshot : public Value {
 // A fixed pool of snapshot buffers. One thread (the trainer) fills a free buffer and swaps it in;
 // any thread takes the latest. Publishing never waits for a reader and a reader never sees a torn
 // snapshot: when readers hold every other buffer, begin() gives none and counts a skipped publish.
-class SnapshotStore : public ValueStore {
+class SnapshotStore {
  public:
   // Three are enough: the published one, the one that an own pull compares with, and a free one.
   static constexpr std::size_t default_buffers = 3;
   static constexpr std::size_t max_buffers = 64;
-  // Of the only value, as a ValueStore.
-  static constexpr std::string_view value_name = "model";
 
   // `chunk_bytes`: the unit in which snapshots are sent and checksummed.
   SnapshotStore(std::size_t bytes, std::size_t chunk_bytes, const BufferAllocator& allocate,
                 std::size_t buffers = default_buffers);
-  ~SnapshotStore() override;
+  ~SnapshotStore();
   SnapshotStore(const SnapshotStore&) = delete;
   SnapshotStore& operator=(const SnapshotStore&) = delete;
 
@@ -76,7 +71,6 @@ class SnapshotStore : public ValueStore {
   void publish(Writer writer, const Progress& progress);  // swaps the filled buffer in
 
   std::shared_ptr<const Snapshot> latest() const;  // null before the first publish
-  std::shared_ptr<const Value> latest(std::string_view name) const override;
   Progress progress() const;  // of the latest; version 0 before the first. Holds no buffer
   std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
   bool shareable() const { return shareable_; }  // other processes of this host can map the buffers

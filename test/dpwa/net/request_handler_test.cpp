@@ -19,8 +19,8 @@
 #include "dpwa/base/checksum.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/requests.h"
-#include "dpwa/snapshot/value_store.h"
+#include "dpwa/net/frame_io.h"
+#include "dpwa/net/stream.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/secure_nodes.h"
 #include "test/dpwa/net/served_node.h"
@@ -60,40 +60,13 @@ std::string text_of(const net::Frame& frame) {
   return {reinterpret_cast<const char*>(frame.body.data()), frame.body.size() - 4};
 }
 
-class Text : public Value {
- public:
-  Text(std::uint64_t version, std::string text) : version_(version), text_(std::move(text)) {}
-  std::uint64_t version() const override { return version_; }
-  std::span<const std::byte> bytes() const override { return std::as_bytes(std::span(text_)); }
-  std::uint32_t chunk_checksum(std::size_t offset, std::size_t length) const override {
-    return crc32c(bytes().subspan(offset, length));
-  }
-
- private:
-  const std::uint64_t version_;
-  const std::string text_;
-};
-
-class Texts : public ValueStore {
- public:
-  void put(const std::string& name, std::string text) {
-    const auto known = latest(name);
-    values_[name] = std::make_shared<Text>(known ? known->version() + 1 : 1, std::move(text));
-  }
-  std::shared_ptr<const Value> latest(std::string_view name) const override {
-    const auto found = values_.find(std::string(name));
-    return found == values_.end() ? nullptr : found->second;
-  }
-
- private:
-  std::map<std::string, std::shared_ptr<const Value>> values_;
-};
+using Texts = std::map<std::string, std::string>;
 
 class KeyHandler : public RequestHandler {
  public:
-  KeyHandler(const ValueStore& store, unsigned callers, std::atomic<std::size_t>& waiting,
+  KeyHandler(const Texts& texts, unsigned callers, std::atomic<std::size_t>& waiting,
              std::atomic<std::size_t>& sending)
-      : store_(store), callers_(callers), count_(waiting), sending_(sending) {}
+      : texts_(texts), callers_(callers), count_(waiting), sending_(sending) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override {
     if (requester.peer.empty()) return {};  // nodes only
@@ -108,12 +81,12 @@ class KeyHandler : public RequestHandler {
       auto reply = frame_of(barrier, id, {});
       co_return co_await responder.send(std::move(reply));
     }
-    const auto held = store_.latest(text_of(request));
-    if (!held) {
+    const auto held = texts_.find(text_of(request));
+    if (held == texts_.end()) {
       auto reply = wire::encode(wire::Error{"no such key"}, id);
       co_return co_await responder.send(std::move(reply));
     }
-    auto reply = frame_of(value, id, held->bytes());
+    auto reply = frame_of(value, id, std::as_bytes(std::span(held->second)));
     ++sending_;
     const net::OnExit over([this] { --sending_; });
     co_return co_await responder.send(std::move(reply));
@@ -141,7 +114,7 @@ class KeyHandler : public RequestHandler {
     }
   }
 
-  const ValueStore& store_;
+  const Texts& texts_;
   const unsigned callers_;
   std::atomic<std::size_t>& count_;
   std::atomic<std::size_t>& sending_;
@@ -158,12 +131,20 @@ class Worker {
     run();
     REQUIRE(stream_->is_open());
   }
+  ~Worker() {  // its coroutines end before what they use
+    close();
+    io_.restart();
+    io_.poll();
+  }
 
   using Answer = std::optional<net::IoResult<net::Frame>>;
-  void ask(Answer& answer, MessageType type, const std::string& body = "",
-           Duration patience = test::patience) {
+  void ask(Answer& answer, MessageType type, const std::string& body = "") {
+    const std::uint32_t id = ++last_id_;
+    waiting_.emplace(id, &answer);
     io_.restart();
-    asio::co_spawn(io_, ask_for(answer, type, body, patience), net::rethrow);
+    auto frame = frame_of(type, id, std::as_bytes(std::span(body)));
+    asio::co_spawn(io_, write(std::move(frame)), net::rethrow);
+    if (waiting_.size() == 1) asio::co_spawn(io_, read_answers(), net::rethrow);
   }
   void run() {
     io_.run_for(test::patience);
@@ -172,32 +153,51 @@ class Worker {
   void run_until(const Answer& answer) {
     while (!answer) REQUIRE(io_.run_one_for(test::patience) > 0);
   }
-  net::Requests& requests() { return *requests_; }
+  void run_until_waiting(const std::atomic<std::size_t>& count, std::size_t expected) {
+    REQUIRE(test::eventually([&] {
+      io_.poll();
+      return count == expected;
+    }));
+  }
+  void close() { stream_->close(); }
 
  private:
   asio::awaitable<void> connect(std::uint16_t port) {
     const PeerAddress address{"w1", {"127.0.0.1"}, port};
     const auto welcome = co_await net::open_connection(*stream_, local_, address, "auto", 1);
     if (!welcome) stream_->close();
-    const std::vector<wire::TypeBound> answers{
+  }
+  asio::awaitable<void> write(Bytes frame) {
+    co_await writing_.take();
+    const net::OnExit over([this] { writing_.give_back(); });
+    co_await stream_->write_all(frame);
+  }
+  // They may come in any order. A failure is the answer to all that wait.
+  asio::awaitable<void> read_answers() {
+    const std::vector<wire::TypeBound> types{
         {value, longest_value + 4},
         {barrier, 4},
         {MessageType::error, wire::max_body_bytes(MessageType::error)}};
-    requests_.emplace(stream_, answers);
-  }
-  asio::awaitable<void> ask_for(Answer& answer, MessageType type, std::string body,
-                                Duration patience) {
-    const std::uint32_t id = requests_->next_id();
-    auto frame = frame_of(type, id, std::as_bytes(std::span(body)));
-    const TimePoint until = std::chrono::steady_clock::now() + patience;
-    auto outcome = co_await requests_->ask(id, std::move(frame), until);
-    answer = std::move(outcome);
+    while (!waiting_.empty()) {
+      auto frame = co_await net::read_frame(*stream_, types);
+      if (!frame) {
+        for (const auto& [id, answer] : waiting_) *answer = frame.error();
+        waiting_.clear();
+        co_return;
+      }
+      const auto asked = waiting_.find(frame->header.request_id);
+      REQUIRE(asked != waiting_.end());
+      *asked->second = std::move(frame);
+      waiting_.erase(asked);
+    }
   }
 
   LocalNode local_;
   asio::io_context io_{1};
   std::shared_ptr<net::Stream> stream_ = std::make_shared<net::Stream>(io_);
-  std::optional<net::Requests> requests_;
+  net::Turns writing_{io_.get_executor()};
+  std::uint32_t last_id_ = 1;  // that of the HELLO
+  std::map<std::uint32_t, Answer*> waiting_;
 };
 
 bool is_value(const Worker::Answer& answer, const std::string& text) {
@@ -214,14 +214,11 @@ struct KeyServer {
       : node(16, std::move(options), {}, true, std::move(security), nullptr, handler(callers)) {}
 
   std::unique_ptr<RequestHandler> handler(unsigned callers) {
-    store.put("bias", "old");
-    store.put("bias", "new");
-    store.put("weights", std::string(longest_value, 'w'));
-    return std::make_unique<KeyHandler>(store, callers, waiting, sending);
+    return std::make_unique<KeyHandler>(texts, callers, waiting, sending);
   }
   std::uint64_t protocol_errors() { return node.local().traffic.protocol_errors; }
 
-  Texts store;
+  Texts texts{{"bias", "zeros"}, {"weights", std::string(longest_value, 'w')}};
   std::atomic<std::size_t> waiting{0};  // at barriers
   std::atomic<std::size_t> sending{0};  // values
   ServedNode node;
@@ -239,10 +236,9 @@ TEST_CASE("a handler serves message types of its own beside those of the node") 
   worker.ask(weights, get, "weights");
   worker.ask(nothing, get, "momentum");
   worker.run();
-  CHECK(is_value(bias, "new"));
+  CHECK(is_value(bias, "zeros"));
   CHECK(is_value(weights, std::string(longest_value, 'w')));
   CHECK(is_type(nothing, MessageType::error));
-  CHECK(keys.store.latest("bias")->version() == 2);
   CHECK(keys.node.serves_an_honest_peer());
   CHECK(keys.protocol_errors() == 0);
 }
@@ -299,19 +295,21 @@ TEST_CASE("answers that wait end with their connection, and when the server stop
   Worker::Answer given_up;
   {
     Worker gone(keys.node.port());
-    gone.ask(given_up, barrier, "", std::chrono::milliseconds(20));
-    gone.run_until(given_up);
-    gone.requests().close();
+    gone.ask(given_up, barrier);
+    gone.run_until_waiting(keys.waiting, 1);
+    CHECK_FALSE(given_up);
+    gone.close();
     gone.run();
   }
-  CHECK(given_up->error().kind == Failure::Kind::timed_out);
+  CHECK(given_up->has_error());
   CHECK(test::eventually([&] { return keys.waiting == 0; }));
   Worker worker(keys.node.port());
   Worker::Answer last;
   worker.ask(waiting, barrier);
-  worker.ask(last, barrier, "", std::chrono::milliseconds(200));
-  worker.run_until(last);
+  worker.ask(last, barrier);
+  worker.run_until_waiting(keys.waiting, 2);
   CHECK_FALSE(waiting);
+  CHECK_FALSE(last);
   keys.node.stop();  // returns
   worker.run();
   REQUIRE(waiting);
