@@ -21,6 +21,7 @@
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/kvstore/worker_changes.h"
 #include "dpwa/kvstore/worker_engine.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/rules/options.h"
@@ -191,6 +192,7 @@ class StoreClient : private LinkEvents {
   std::thread thread_;
 
   // I/O thread
+  net::IoThread io_thread_;
   kvstore::WorkerEngine engine_;
   Operations operations_;
   std::vector<std::unique_ptr<ServerLink>> links_;

@@ -23,6 +23,7 @@ constexpr auto patience_with_writes = std::chrono::milliseconds(500);
 
 void StoreClient::arrived(const kvstore::MemberId& from, std::uint64_t tag,
                           kvstore::Message message) {
+  io_thread_.check();
   if (stopped_) return;
   engine_.receive(from, tag, std::move(message), SteadyClock::now());
   pump();
@@ -33,6 +34,7 @@ bool StoreClient::is_read(const kvstore::SliceId& slice, std::uint64_t step) con
 }
 
 void StoreClient::written() {
+  io_thread_.check();
   if (!operations_.holds_memory()) return;
   operations_.release([this](const auto& slice, auto step) { return is_read(slice, step); });
   pump();
@@ -47,6 +49,7 @@ void StoreClient::take_memory_back() {
 }
 
 std::span<std::byte> StoreClient::target_of(const kvstore::Answer& answer) {
+  io_thread_.check();
   if (stopped_ || answer.epoch != engine_.epoch().number) return {};
   const bool is_pull = answer.kind == kvstore::AnswerKind::value;
   return operations_.target(is_pull ? Operations::Kind::pull : Operations::Kind::push, answer.slice,
@@ -126,6 +129,7 @@ void StoreClient::handle_events() {
 }
 
 void StoreClient::pump() {
+  io_thread_.check();
   if (stopped_) return;
   handle_events();
   for (auto& message : engine_.take(SteadyClock::now())) {
@@ -197,6 +201,7 @@ void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
 }
 
 void StoreClient::tick() {
+  io_thread_.check();
   if (stopped_) return;
   const TimePoint now = SteadyClock::now();
   engine_.tick(now);

@@ -35,6 +35,7 @@ void Link::start() {
 }
 
 void Link::send(kvstore::Message message, std::uint64_t tag) {
+  thread_.check();
   if (!connected_) return;
   outbox_.add(std::move(message), tag);
   if (outbox_.bytes() > most_queued_for_server) return hang_up();
@@ -42,6 +43,7 @@ void Link::send(kvstore::Message message, std::uint64_t tag) {
 }
 
 void Link::stop() {
+  thread_.check();
   stopped_ = true;
   hang_up();
 }

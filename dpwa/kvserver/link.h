@@ -12,6 +12,7 @@
 #include "dpwa/kvserver/outbox.h"
 #include "dpwa/kvstore/epoch.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/start_grace.h"
@@ -22,7 +23,7 @@ namespace dpwa::kvserver {
 // The connection that a process of the store keeps to a server. Between servers it carries only the
 // messages of this end; the other server sends over a connection that it makes itself. Connects
 // again when the connection breaks. Messages are dropped while there is no connection, because the
-// engines send again what matters. I/O thread only.
+// engines send again what matters. I/O thread only, but for start() before it runs.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   struct Events {
@@ -52,6 +53,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void protocol_error(const std::string& what);
   void not_reached(const net::Failure& failure);
 
+  net::IoThread thread_;
   LocalNode& local_;
   const PeerAddress address_;
   const std::string congestion_control_;

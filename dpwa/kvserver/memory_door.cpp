@@ -45,6 +45,7 @@ void MemoryDoor::serve() {
 }
 
 void MemoryDoor::stop() {
+  thread_.check();
   stopped_ = true;
   if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
   accepts_.stop();
@@ -58,6 +59,7 @@ void MemoryDoor::stop() {
 }
 
 void MemoryDoor::admit(Socket socket) {
+  thread_.check();
   std::erase_if(exchanges_, [](const auto& each) { return each.expired(); });
   const bool ours = ipc::admits(socket.native_handle());
   if (!ours || stopped_ || exchanges_.size() >= most_connections) {
@@ -109,6 +111,7 @@ std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const kvstore::MemberId& 
 
 std::optional<kvstore::Place> MemoryDoor::place_for(const kvstore::MemberId& worker,
                                                     std::span<const std::byte> values) {
+  thread_.check();
   const auto guest = guests_.find(worker);
   if (guest == guests_.end()) return std::nullopt;
   MemoryExchange& exchange = *guest->second.exchange;
@@ -124,6 +127,7 @@ std::optional<kvstore::Place> MemoryDoor::place_for(const kvstore::MemberId& wor
 }
 
 void MemoryDoor::begins(const kvstore::MemberId& worker) {
+  thread_.check();
   connected_[worker.name] = worker.incarnation;
   std::vector<kvstore::MemberId> others;
   for (const auto& [id, guest] : guests_) {
@@ -133,6 +137,7 @@ void MemoryDoor::begins(const kvstore::MemberId& worker) {
 }
 
 void MemoryDoor::take_back(const kvstore::MemberId& worker) {
+  thread_.check();
   const auto connected = connected_.find(worker.name);
   if (connected != connected_.end() && connected->second == worker.incarnation)
     connected_.erase(connected);

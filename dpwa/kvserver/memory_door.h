@@ -13,6 +13,7 @@
 
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/accept_loop.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -21,7 +22,8 @@ namespace dpwa::kvserver {
 
 // Memory that a server and workers of the same host and user read from one another, beside their
 // connections: gradients where the worker has them, values where the server has them. It is handed
-// over through a Unix socket, whose name a worker learns from WELCOME. Rx thread only.
+// over through a Unix socket, whose name a worker learns from WELCOME. Rx thread only, but for
+// listen() before it runs.
 class MemoryDoor {
  public:
   MemoryDoor(boost::asio::io_context& io, LocalNode& local);
@@ -57,6 +59,7 @@ class MemoryDoor {
   void end_exchange(const kvstore::MemberId& worker);
   boost::asio::awaitable<void> receive(std::shared_ptr<same_host::MemoryExchange> exchange);
 
+  net::IoThread thread_;
   boost::asio::io_context& io_;
   LocalNode& local_;
   net::AcceptLoop<boost::asio::local::stream_protocol> accepts_;

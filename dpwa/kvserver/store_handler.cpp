@@ -30,6 +30,7 @@ std::vector<wire::TypeBound> StoreHandler::requests(const Requester& requester) 
 }
 
 asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
+  thread_.check();
   const Requester& requester = responder.requester();
   if (request.header.type == MessageType::kv_read) {
     const auto number = wire::decode_kv_read(request.body);
@@ -111,6 +112,7 @@ asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection
 }
 
 void StoreHandler::connection_closed(const Responder& responder) {
+  thread_.check();
   const auto found = connections_.find(&responder);
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
@@ -157,6 +159,7 @@ void StoreHandler::lend(Connection& connection, kvstore::Message& message) const
 }
 
 void StoreHandler::send(const std::string& worker, std::uint64_t tag, kvstore::Message message) {
+  thread_.check();
   const auto found = newest_.find(worker);
   if (found == newest_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;

@@ -14,6 +14,7 @@
 #include "dpwa/kvserver/memory_door.h"
 #include "dpwa/kvserver/outbox.h"
 #include "dpwa/kvstore/messages.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/request_handler.h"
 
 namespace dpwa::kvserver {
@@ -68,6 +69,7 @@ class StoreHandler : public RequestHandler {
   static void take_back(Connection& connection, std::uint64_t number);
   static boost::asio::awaitable<void> write(std::shared_ptr<Connection> connection);
 
+  net::IoThread thread_;
   const std::set<std::string> servers_;
   const Receive receive_;
   MemoryDoor* const door_;

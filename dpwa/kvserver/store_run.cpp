@@ -139,6 +139,7 @@ std::uint16_t StoreRun::listen(Duration patience) {
 }
 
 void StoreRun::run() {
+  thread_.check();
   server_.serve();
   if (door_) door_->serve();
   for (const auto& [name, link] : links_) link->start();
@@ -155,6 +156,7 @@ void StoreRun::stop() {
 }
 
 void StoreRun::end() {
+  thread_.check();
   if (ended_) return;
   ended_ = true;
   timer_.cancel();
@@ -200,6 +202,7 @@ asio::awaitable<void> StoreRun::tick() {
 }
 
 void StoreRun::receive(const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) {
+  thread_.check();
   engine_.receive(from, tag, std::move(message), SteadyClock::now());
   deliver();
 }

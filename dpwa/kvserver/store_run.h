@@ -17,6 +17,7 @@
 #include "dpwa/kvserver/snapshot_keeper.h"
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/server.h"
 
@@ -51,6 +52,7 @@ class StoreRun {
   std::string status() const;
 
   const Config config_;
+  net::IoThread thread_;
   boost::asio::io_context io_{1};
   LocalNode local_;
   kvstore::ServerEngine engine_;

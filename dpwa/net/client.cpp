@@ -251,6 +251,7 @@ std::optional<std::string> Client::evicted() const {
 }
 
 void Client::peer_called(const std::string& name, std::uint64_t incarnation) {
+  thread_.check();
   engine_.called(name, incarnation);
 }
 
@@ -321,6 +322,7 @@ std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses
 }
 
 void Client::begin_membership() {
+  thread_.check();
   visits_->begin();
 }
 

@@ -34,6 +34,7 @@ void Listener::serve() {
 }
 
 void Listener::admit(Socket socket) {
+  thread.check();
   const bool ours = ipc::admits(socket.native_handle());
   if (!ours || sessions_.size() >= options.connections.in_all) {
     ++local.traffic.connections_refused;
@@ -59,6 +60,7 @@ void Listener::report(const net::Failure& failure, const std::string& address) {
 }
 
 void Listener::stop() {
+  thread.check();
   stopping = true;
   if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
   accepts_.stop();

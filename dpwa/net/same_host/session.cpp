@@ -31,6 +31,7 @@ Session::Session(asio::local::stream_protocol::socket socket, SessionHost& host)
       requests_(host.options.max_requests_per_second, socket_.socket().get_executor()) {}
 
 void Session::close() {
+  host_.thread.check();
   socket_.close();
   requests_.cancel();
 }

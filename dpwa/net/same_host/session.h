@@ -11,6 +11,7 @@
 #include "dpwa/net/admission.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/failure.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/same_host/frame_socket.h"
 #include "dpwa/net/server_options.h"
@@ -33,6 +34,7 @@ class SessionHost {
   // Warns, once a minute for each kind of failure and address.
   virtual void report(const net::Failure& failure, const std::string& address) = 0;
 
+  net::IoThread thread;
   LocalNode& local;
   const ServerOptions& options;
   const ServerEvents& events;
