@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -105,8 +106,15 @@ class PullWorker : public Worker {
     publisher_.emplace(node_.local(), seed);
     node_.start();
     node_.local().state = wire::NodeState::ready;
+    renewal_ = std::thread([this] { renew_when_served(); });
   }
-  ~PullWorker() override { node_.stop(); }  // the Rx thread uses the publisher
+  ~PullWorker() override {
+    stopping_ = true;
+    auto& served = node_.local().traffic.snapshots_served;
+    ++served;
+    served.notify_all();
+    renewal_.join();
+  }
 
  private:
   void pull_once(Window& window) override {
@@ -134,14 +142,22 @@ class PullWorker : public Worker {
     window.trainer_latency_us.push_back(microseconds(landed - begun));
   }
 
+  // What was served is old news: the next caller gets a new version.
+  void renew_when_served() {
+    const auto& served = node_.local().traffic.snapshots_served;
+    auto seen = served.load();
+    while (true) {
+      served.wait(seen);
+      if (stopping_) return;
+      seen = served.load();
+      publisher_->publish();
+    }
+  }
+
   Node::Options options() {
     Node::Options options;
     options.incarnation = 1;
     options.seed = config_.self_index() + 1;
-    // What was served is old news: the next caller gets a new version.
-    options.on_served = [this](const std::string&, const Progress&, ServedFor) {
-      publisher_->publish();
-    };
     return options;
   }
 
@@ -152,6 +168,8 @@ class PullWorker : public Worker {
   HostParameters parameters_;
   std::optional<Publisher> publisher_;
   Node node_;
+  std::atomic<bool> stopping_{false};
+  std::thread renewal_;
 };
 
 }  // namespace

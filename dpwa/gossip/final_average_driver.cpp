@@ -6,7 +6,9 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -117,8 +119,7 @@ class FinalAverageDriver {
 
 }  // namespace
 
-FinishReport run_final_average(TrainerSide& side,
-                               const std::function<std::set<std::string>()>& served_final) {
+FinishReport run_final_average(TrainerSide& side) {
   const Config& config = side.config;
   FinalAverageOptions options;
   static_cast<NodePlace&>(options) = place_of(config);
@@ -132,9 +133,11 @@ FinishReport run_final_average(TrainerSide& side,
   if (alone_since) alone_since = begun - (side.now() - *alone_since);
   FinalAverage average(std::move(options), begun, alone_since);
   FinalAverageDriver driver(side, average);
+  std::set<std::string> served;  // peers that hold the final snapshot
   std::optional<FinishReport> report;
   while (!report) {
-    const FinalAverage::Action action = average.next(SteadyClock::now(), served_final());
+    served.merge(side.node.local().served.take_final());
+    const FinalAverage::Action action = average.next(SteadyClock::now(), served);
     log_lines(average.take_lines());
     report = std::visit(driver, action);
   }

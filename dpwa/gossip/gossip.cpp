@@ -18,7 +18,6 @@
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/server_options.h"
 #include "dpwa/node/node.h"
 #include "dpwa/rules/pair_ledger.h"
 
@@ -120,31 +119,11 @@ void Gossip::start_after(Duration waited) {
   options.block_shares = state_.block_shares();
   options.now = now_;
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
-  options.on_served = [this](const std::string& peer, const Progress& served, ServedFor use) {
-    note_served(peer, served, use);
-  };
   node_ = std::make_unique<Node>(config_, parameters_.manifest(), std::move(options));
   passes_.emplace(parameters_, node_->local().store);
   node_->start(config_.gossip.start_wait - waited);
   TrainerSide side = this->side();
   run_start_up(side, resumed_, new_lineage(), begun);
-}
-
-// Rx thread.
-void Gossip::note_served(const std::string& peer, const Progress& served, ServedFor use) {
-  if (use == ServedFor::blend) return;
-  const MutexLock lock(served_mutex_);
-  const LocalNode& local = node_->local();
-  const bool trains = local.state != wire::NodeState::joining;
-  if (use == ServedFor::taking_over && trains && local.members->is_seed(peer))
-    given_.insert_or_assign(peer, GivenWeights{now_(), served.lineage});
-  // One that still trains, or only joins, will want the final snapshot again for its average.
-  if (served.final && use == ServedFor::final_average) served_final_.insert(peer);
-}
-
-std::set<std::string> Gossip::served_final() {
-  const MutexLock lock(served_mutex_);
-  return served_final_;
 }
 
 void Gossip::rest() {
@@ -283,10 +262,10 @@ void Gossip::absorb(const Arrival& arrival, const std::function<double()>& loss)
 }
 
 Surroundings Gossip::surroundings() {
-  Surroundings others{node_->local().members->all(), {}};
-  const MutexLock lock(served_mutex_);
-  others.given = given_;
-  return others;
+  LocalNode& local = node_->local();
+  for (const auto& [peer, weights] : local.served.take_given())
+    given_.insert_or_assign(peer, weights);
+  return {local.members->all(), given_};
 }
 
 void Gossip::log_state() {
@@ -303,7 +282,7 @@ void Gossip::log_state() {
 FinishReport Gossip::finish() {
   if (node_ == nullptr) return {};
   TrainerSide side = this->side();
-  const FinishReport report = run_final_average(side, [this] { return served_final(); });
+  const FinishReport report = run_final_average(side);
   leave();
   return report;
 }

@@ -6,12 +6,10 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "dpwa/base/random.h"
-#include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/engine/exchange.h"
@@ -26,7 +24,6 @@
 namespace dpwa {
 
 class Node;
-enum class ServedFor;
 struct TrainerSide;
 
 // The trainer's side of gossip averaging: owns the node and the passes over the parameters, and
@@ -80,8 +77,6 @@ class Gossip : public GossipSession {
   void log_state();
   // From the clock, whatever gossip.seed is: the weights of two runs must never have one lineage.
   std::uint64_t new_lineage() const;  // never 0
-  void note_served(const std::string& peer, const Progress& served, ServedFor use);
-  std::set<std::string> served_final();  // peers that hold our final snapshot
   void reload_security();
   TrainerSide side();
 
@@ -98,10 +93,7 @@ class Gossip : public GossipSession {
   bool resumed_ = false;
   bool pull_wanted_ = false;  // begin a pull once the publish is complete
   LogLimiter log_limiter_;
-
-  Mutex served_mutex_;
-  std::set<std::string> served_final_ DPWA_GUARDED_BY(served_mutex_);
-  std::map<std::string, GivenWeights, std::less<>> given_ DPWA_GUARDED_BY(served_mutex_);
+  std::map<std::string, GivenWeights, std::less<>> given_;  // Surroundings::given
 };
 
 }  // namespace dpwa

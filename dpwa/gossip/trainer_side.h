@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -56,10 +54,8 @@ std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,
 // cannot begin.
 void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, TimePoint begun);
 
-// Performs the actions of FinalAverage (final_average_driver.cpp). `served_final`: the peers that
-// have the own final snapshot.
-FinishReport run_final_average(TrainerSide& side,
-                               const std::function<std::set<std::string>()>& served_final);
+// Performs the actions of FinalAverage (final_average_driver.cpp).
+FinishReport run_final_average(TrainerSide& side);
 
 void log_lines(const std::vector<TrainerLine>& lines);
 

@@ -88,7 +88,6 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
               SteadyClock::now()),
       server_(io_, local_, options_for(config),
               {[](const std::string&, std::uint64_t) {},
-               [](const std::string&, const Progress&, ServedFor) {},
                [this]() -> asio::awaitable<std::string> { co_return status(); }}),
       timer_(io_) {
   local_.security = make_security(config);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
 #include "dpwa/net/members.h"
+#include "dpwa/net/served_notes.h"
 #include "dpwa/net/statements.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/snapshot_store.h"
@@ -102,6 +104,19 @@ struct LocalNode {
            (members->exchanges() ? wire::members_capability : 0) |
            (keeps_ledger ? wire::ledger_capability : 0);
   }
+  // Rx thread: `peer` has received a snapshot of this progress, as asked for by `pull`. Not for
+  // callers that borrow the name of a node of the file from elsewhere.
+  void note_served(const std::string& peer, const Progress& progress, const wire::Pull& pull) {
+    traffic.snapshots_served.notify_all();
+    if (!pull.for_final_average) {
+      const bool trains = state != wire::NodeState::joining;
+      if (pull.full && trains && members->is_seed(peer))
+        served.gave(peer, {now(), progress.lineage});
+    } else if (progress.final) {
+      // One that still trains, or only joins, will want the final snapshot again for its average.
+      served.gave_final(peer);
+    }
+  }
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
   std::atomic<bool> stale{false};  // its trainer is gone: the last snapshot is all there will be
   // Another back end trains: the last snapshot is not of now, and is not given to be blended.
@@ -109,7 +124,9 @@ struct LocalNode {
   // Until when the latest snapshot is no older than a step of this node usually takes. After that
   // no peer that keeps the ledger blends it.
   std::atomic<TimePoint> fresh_until{TimePoint::max()};
+  TimeSource now = std::chrono::steady_clock::now;  // of `served`; set before the threads begin
   Statements statements;
+  ServedNotes served;
   Traffic traffic;
   StatusNotes notes;
 };

@@ -32,8 +32,7 @@ Server::Server(asio::io_context& io, LocalNode& node, ServerOptions server_optio
           }),
       drain_(io),
       readers_(options.max_replies) {
-  handlers.push_back(
-      std::make_unique<SnapshotHandler>(local, options, readers_, events_.on_served));
+  handlers.push_back(std::make_unique<SnapshotHandler>(local, options, readers_));
   handlers.push_back(std::make_unique<StatusHandler>(events_.status_json));
   handlers.push_back(std::make_unique<MembersHandler>(local, name_guard, events_.on_contact));
 }
@@ -65,7 +64,7 @@ std::uint16_t Server::listen() {
   }
   if (options.same_host && local.store.shareable()) {
     same_host_ = std::make_unique<same_host::Listener>(
-        io_, local, options, events_, readers_,
+        io_, local, options, readers_,
         [this](const net::Failure& failure, const std::string& address) {
           report(failure, address);
         });

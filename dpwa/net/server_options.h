@@ -7,18 +7,8 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/rules/options.h"
-#include "dpwa/rules/progress.h"
-#include "dpwa/wire/messages.h"
 
 namespace dpwa {
-
-// The purpose for which a caller got a snapshot.
-enum class ServedFor { blend, taking_over, final_average };
-
-inline ServedFor use_of(const wire::Pull& pull) {
-  if (pull.for_final_average) return ServedFor::final_average;
-  return pull.full ? ServedFor::taking_over : ServedFor::blend;
-}
 
 struct ServerOptions : ServingOptions {
   std::string bind_address = "127.0.0.1";  // numeric
@@ -35,8 +25,6 @@ struct ServerOptions : ServingOptions {
 // Callbacks from the server to the node. Called on the Rx thread; must not block.
 struct ServerEvents {
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_contact;
-  // Not for callers that borrow the name of a node of the file from elsewhere.
-  std::function<void(const std::string& peer, const Progress& progress, ServedFor use)> on_served;
   std::function<boost::asio::awaitable<std::string>()> status_json;
 };
 

@@ -98,7 +98,7 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
                       std::move(staging));
   sent = co_await send(std::move(chunks), head, request_id, responder);
   if (sent && !requester.peer.empty() && !borrows_name(requester, *local_.members))
-    on_served_(requester.peer, head.progress, use_of(pull));
+    local_.note_served(requester.peer, head.progress, pull);
   co_return sent;
 }
 

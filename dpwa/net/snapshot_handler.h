@@ -2,12 +2,9 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "dpwa/net/local_node.h"
@@ -51,13 +48,9 @@ class ServedChunks {
 // other caller.
 class SnapshotHandler : public RequestHandler {
  public:
-  using OnServed =
-      std::function<void(const std::string& peer, const Progress& progress, ServedFor use)>;
-
   // `readers`: those of the server, over TCP and of memory together.
-  SnapshotHandler(LocalNode& local, const ServerOptions& options, Readers& readers,
-                  OnServed on_served)
-      : local_(local), options_(options), readers_(readers), on_served_(std::move(on_served)) {}
+  SnapshotHandler(LocalNode& local, const ServerOptions& options, Readers& readers)
+      : local_(local), options_(options), readers_(readers) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
   boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
@@ -69,7 +62,6 @@ class SnapshotHandler : public RequestHandler {
   LocalNode& local_;
   const ServerOptions& options_;
   Readers& readers_;
-  const OnServed on_served_;
   StagingPool staging_;
 };
 

@@ -117,10 +117,10 @@ class Node::Threads {
             config.transport.same_host ? shared_where_possible(options.allocate) : options.allocate,
             config.transport.checksum, members_of(config, options)),
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
-        server_(rx_io_, local_, server_options(config),
-                server_events(std::move(options.on_served))),
+        server_(rx_io_, local_, server_options(config), server_events()),
         address_(own_address(config.self_node())) {
     local_.codec = config.transport.encoding;
+    local_.now = options.now;
     local_.keeps_ledger = options.ledger_factor.has_value();
     local_.security = make_security(config);
     local_.of_file = !config.is_joiner();
@@ -175,14 +175,11 @@ class Node::Threads {
   Client& client() { return client_; }
 
  private:
-  ServerEvents server_events(
-      std::function<void(const std::string&, const Progress&, ServedFor)> on_served) {
+  ServerEvents server_events() {
     ServerEvents events;
     events.on_contact = [this](const std::string& peer, std::uint64_t incarnation) {
       if (contacts_.add(peer, incarnation)) asio::post(tx_io_, [this] { take_contacts(); });
     };
-    events.on_served =
-        on_served ? std::move(on_served) : [](const std::string&, const Progress&, ServedFor) {};
     events.status_json = [this] { return describe(); };
     return events;
   }

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +13,6 @@
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/net/server_options.h"
 #include "dpwa/snapshot/manifest.h"
 
 namespace dpwa {
@@ -28,8 +26,6 @@ class Node {
     std::uint64_t incarnation = 0;  // above that of every earlier start of this node
     BufferAllocator allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
     TimeSource now = std::chrono::steady_clock::now;  // as in ClientOptions
-    // Rx thread: a peer has received a snapshot of this progress in full.
-    std::function<void(const std::string& peer, const Progress& progress, ServedFor use)> on_served;
   };
 
   // Throws ConfigError when the files of the security section cannot be used, or this host cannot

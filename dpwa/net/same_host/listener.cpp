@@ -12,8 +12,8 @@ namespace dpwa::same_host {
 namespace asio = boost::asio;
 
 Listener::Listener(asio::io_context& io, LocalNode& node, const ServerOptions& server_options,
-                   const ServerEvents& server_events, Readers& server_readers, Report report)
-    : SessionHost(node, server_options, server_events, server_readers),
+                   Readers& server_readers, Report report)
+    : SessionHost(node, server_options, server_readers),
       report_(std::move(report)),
       accepts_(
           io, [this](Socket socket) { admit(std::move(socket)); },

@@ -28,7 +28,7 @@ class Listener final : private SessionHost {
 
   // `server_readers`: those of the server, of either path. All outlive this.
   Listener(boost::asio::io_context& io, LocalNode& node, const ServerOptions& server_options,
-           const ServerEvents& server_events, Readers& server_readers, Report report);
+           Readers& server_readers, Report report);
   ~Listener();
 
   bool listen();  // false, and logged, when the system does not allow it: nothing is offered then

@@ -177,7 +177,7 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
     ++local_.traffic.same_host_served;
     local_.traffic.bytes_served +=
         payload_bytes(local_.manifest, pull.codec, grant.range, pull.chunk_bytes);
-    host_.events.on_served(peer_, message.progress, use_of(pull));
+    local_.note_served(peer_, message.progress, pull);
   }
   co_return true;
 }

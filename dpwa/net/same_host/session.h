@@ -25,10 +25,9 @@ class Session;
 // The state that the sessions of one listener share. Rx thread only; outlives them.
 class SessionHost {
  public:
-  // `server_options` and `server_events` outlive this, and so do the rest.
-  SessionHost(LocalNode& node, const ServerOptions& server_options,
-              const ServerEvents& server_events, Readers& server_readers)
-      : local(node), options(server_options), events(server_events), readers(server_readers) {}
+  // All outlive this.
+  SessionHost(LocalNode& node, const ServerOptions& server_options, Readers& server_readers)
+      : local(node), options(server_options), readers(server_readers) {}
 
   virtual void forget(Session& session) = 0;
   // Warns, once a minute for each kind of failure and address.
@@ -37,7 +36,6 @@ class SessionHost {
   net::IoThread thread;
   LocalNode& local;
   const ServerOptions& options;
-  const ServerEvents& events;
   Readers& readers;  // of the server, over TCP and of memory together
   bool stopping = false;
 

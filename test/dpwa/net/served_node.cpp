@@ -23,7 +23,6 @@ constexpr std::size_t chunk_bytes = 512 * 1024;
 ServerEvents quiet_events() {
   ServerEvents events;
   events.on_contact = [](const std::string&, std::uint64_t) {};
-  events.on_served = [](const std::string&, const Progress&, ServedFor) {};
   events.status_json = []() -> boost::asio::awaitable<std::string> { co_return "{}"; };
   return events;
 }
