@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "dpwa/rules/progress.h"
+#include "interpolation/registry.h"
 #include "test/dpwa/engine/pull_driver.h"
 
 namespace dpwa::testing {
@@ -20,6 +21,15 @@ PullEngineOptions engine_options(const ClusterOptions& options, std::uint64_t se
   return engine;
 }
 
+TrainerState make_trainer(const ClusterOptions& options, std::uint64_t seed) {
+  TrainerOptions trainer;
+  trainer.by_delta = false;
+  trainer.spread_pulls = false;
+  Random random(derive_seed(seed, {2}));
+  auto policy = interpolation_registry().make("constant", {{"value", options.factor}});
+  return TrainerState(trainer, GuardedInterpolation(std::move(policy), 0.5), random);
+}
+
 std::string name_of(std::size_t node) {
   return std::string("w").append(std::to_string(node));
 }
@@ -28,7 +38,9 @@ std::string name_of(std::size_t node) {
 
 VirtualCluster::Node::Node(const std::vector<std::string>& peer_names,
                            const ClusterOptions& options, std::uint64_t seed)
-    : engine(engine_options(options, seed), peer_names), random(seed) {}
+    : engine(engine_options(options, seed), peer_names),
+      random(seed),
+      trainer(make_trainer(options, seed)) {}
 
 VirtualCluster::VirtualCluster(ClusterOptions options) : options_(options) {
   for (std::size_t i = 0; i < options_.nodes; ++i) {
@@ -37,7 +49,8 @@ VirtualCluster::VirtualCluster(ClusterOptions options) : options_(options) {
     for (std::size_t d = 0; d < options_.dimensions; ++d) {
       node.values.push_back(node.random.normal(0, 1));
     }
-    node.progress.lineage = 1;
+    node.trainer.replace(0, 1);
+    node.progress = node.trainer.progress();
     node.progress.version = 1;
     schedule_step(i);
   }
@@ -113,36 +126,51 @@ void VirtualCluster::restart(std::size_t node) {
 
 void VirtualCluster::step(std::size_t index) {
   Node& node = *nodes_[index];
-  if (!node.arrived.empty()) blend(node);
-  if (!node.values.empty()) {
-    node.progress.clock = clock_after_publish(node.progress.clock);
-    ++node.progress.version;
-  }
+  absorb(node);
+  node.trainer.step_begins(now_);
+  if (!node.values.empty()) publish(node);
   if (!node.pulling) {
+    const PullPlan plan = node.trainer.plan_pull(node.random);
+    node.trainer.began(plan);
     node.pulling = true;
     node.record = {now_, now_, index, index, 0, 0, 0, Outcome::skipped};
     RoundSpec spec;
-    if (node.values.empty()) spec.exchange = take_over;
+    if (node.values.empty() || plan.adopt_from) spec.exchange = take_over;
+    spec.peer = plan.adopt_from;
     spec.timeout = options_.timeout;
     node.engine.begin(spec);
     advance(index);
   }
+  node.trainer.end_step(node.pulling, {});
+  node.trainer.take_lines();
   schedule_step(index);
 }
 
-void VirtualCluster::blend(Node& node) {
+void VirtualCluster::publish(Node& node) {
+  const std::uint64_t version = node.progress.version + 1;
+  node.progress = node.trainer.publish();
+  node.progress.version = version;
+}
+
+void VirtualCluster::absorb(Node& node) {
+  if (!node.arrival) return;
+  const Arrival arrival = *std::exchange(node.arrival, std::nullopt);
   const std::vector<double> arrived = std::exchange(node.arrived, {});
-  const Progress& peer = node.arrival.progress;
-  if (node.arrival.full) {
+  if (node.values.empty()) {  // it starts: StartUp of the real node takes over any weights
+    if (arrival.outcome != Outcome::mixed) return;
     node.values = arrived;
-    node.progress.lineage = peer.lineage;
-    node.progress.clock = peer.clock;
+    node.trainer.replace(arrival.progress.clock, arrival.progress.lineage);
     return;
   }
-  for (std::size_t d = 0; d < arrived.size(); ++d) {
-    node.values[d] += options_.factor * (arrived[d] - node.values[d]);
+  const Absorbed what = node.trainer.absorb(arrival, {}, now_);
+  if (what == Absorbed::adopt) {
+    node.values = arrived;
+    node.trainer.take_over(arrival, now_);
+  } else if (what == Absorbed::blend) {
+    const double factor = node.trainer.blend(arrival, 0);
+    for (std::size_t d = 0; d < arrived.size(); ++d)
+      node.values[d] += factor * (arrived[d] - node.values[d]);
   }
-  node.progress.clock = clock_after_lerp(node.progress.clock, peer.clock, options_.factor);
 }
 
 void VirtualCluster::advance(std::size_t index) {

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <vector>
 
 #include "dpwa/base/random.h"
 #include "dpwa/engine/pull_engine.h"
+#include "dpwa/engine/trainer_state.h"
 #include "dpwa/rules/peer_table.h"
 
 namespace dpwa::testing {
@@ -55,9 +57,10 @@ struct RoundRecord {
   bool operator==(const RoundRecord&) const = default;
 };
 
-// Nodes that each drive the pull engine of the real node on a virtual clock: an event queue stands
-// for threads and sockets. Without gradients: a step blends what has arrived, publishes and begins
-// a pull if none is under way.
+// Nodes that each drive the pull engine and the trainer state of the real node on a virtual clock:
+// an event queue stands for threads and sockets. Without gradients: a step blends what has arrived,
+// publishes and begins a pull if none is under way. Blends are lerps and pulls begin with the step,
+// as under a step budget.
 class VirtualCluster {
  public:
   explicit VirtualCluster(ClusterOptions options);
@@ -86,15 +89,16 @@ class VirtualCluster {
          std::uint64_t seed);
     PullEngine engine;
     Random random;  // of the steps and the initial weights
+    TrainerState trainer;
     Behaviour behaviour = Behaviour::serving;
     std::uint64_t incarnation = 1;
     std::uint64_t life = 0;  // events of an earlier life are void
     std::vector<double> values;
-    Progress progress;
+    Progress progress;  // as published last
     bool pulling = false;
     RoundRecord record;
-    std::vector<double> arrived;  // parameters waiting to be blended; empty = none
-    Arrival arrival;              // what came with them
+    std::optional<Arrival> arrival;  // of the last round, until the next step
+    std::vector<double> arrived;     // the parameters that came with it
   };
   struct Event {
     TimePoint at;
@@ -115,7 +119,8 @@ class VirtualCluster {
   void schedule(std::size_t node, TimePoint at, std::function<void()> action);
   void schedule_step(std::size_t node);
   void step(std::size_t node);
-  void blend(Node& node);
+  void absorb(Node& node);
+  void publish(Node& node);
   void advance(std::size_t node);
   void ask(std::size_t node, const PullEngine::Ask& ask);
   void fails(std::size_t node, PeerFailure failure, TimePoint at, bool late = false);
