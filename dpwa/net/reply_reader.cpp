@@ -160,7 +160,7 @@ asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uin
 
 asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
   const auto staging = staging_.bytes();
-  const wire::SnapshotHead head = head_;
+  const wire::SnapshotReplyHead head = head_;
   PullResult result;
   result.progress = head.progress;
   const auto broken = [&result](const net::Failure& failure) {

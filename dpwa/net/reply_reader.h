@@ -41,8 +41,8 @@ class ReplyReader {
   net::Stream& stream_;
   const Manifest& manifest_;
   AlignedBuffer& staging_;
-  wire::SnapshotHead head_;   // of the reply that is being read
-  std::size_t buffered_ = 0;  // bytes of its chunks that came with the head
+  wire::SnapshotReplyHead head_;  // of the reply that is being read
+  std::size_t buffered_ = 0;      // bytes of its chunks that came with the head
 };
 
 }  // namespace dpwa

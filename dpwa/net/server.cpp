@@ -22,7 +22,7 @@ using asio::ip::tcp;
 
 Server::Server(asio::io_context& io, LocalNode& node, ServerOptions server_options,
                ServerEvents events)
-    : SessionHost(node, std::move(server_options)),
+    : ServerSessionHost(node, std::move(server_options)),
       io_(io),
       events_(std::move(events)),
       accepts_(
@@ -105,7 +105,7 @@ void Server::admit(tcp::socket socket) {
   if (verdict.closes) make_room(*verdict.closes);
   ++local.traffic.connections_accepted;
   net::tune(socket, options.congestion_control);
-  SessionHost& host = *this;
+  ServerSessionHost& host = *this;
   sessions_.push_back(std::make_shared<ServerSession>(std::move(socket), host));
   sessions_.back()->start();
 }

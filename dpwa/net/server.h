@@ -27,7 +27,7 @@ class Listener;
 // The Rx side: accepts connections, one coroutine per connection, and has their requests answered
 // by handlers: of snapshots, members and the status, and those added. Lives on one io_context run
 // by one thread; listen() before that thread starts, stop() from it.
-class Server : private SessionHost {
+class Server : private ServerSessionHost {
  public:
   Server(boost::asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events);
   ~Server();
@@ -48,7 +48,7 @@ class Server : private SessionHost {
   void admit(boost::asio::ip::tcp::socket socket);
   std::vector<ConnectionFacts> connections() const;  // in the order of sessions_
   void make_room(std::size_t index);
-  // As SessionHost has them.
+  // As ServerSessionHost has them.
   bool introduce(const ServerSession& session, bool is_observer) override;
   void welcomed(const std::string& peer, std::uint64_t incarnation) override;
   void forget(ServerSession& session) override;

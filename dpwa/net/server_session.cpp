@@ -28,7 +28,7 @@ Failure with_words(const Failure& failure, const std::string& words) {
 
 }  // namespace
 
-ServerSession::ServerSession(tcp::socket socket, SessionHost& host)
+ServerSession::ServerSession(tcp::socket socket, ServerSessionHost& host)
     : stream_(std::move(socket)),
       host_(host),
       local_(host.local),

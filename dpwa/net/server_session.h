@@ -34,9 +34,9 @@ class ServerSession;
 inline const std::string observers = "observers of the cluster";
 
 // The state that the sessions of one server share. Rx thread only; outlives them.
-class SessionHost {
+class ServerSessionHost {
  public:
-  SessionHost(LocalNode& node, ServerOptions server_options)
+  ServerSessionHost(LocalNode& node, ServerOptions server_options)
       : local(node), options(std::move(server_options)), name_guard(node) {}
 
   // The caller of `session` has introduced itself. False: it has too many connections already.
@@ -57,7 +57,7 @@ class SessionHost {
   bool stopping = false;
 
  protected:
-  ~SessionHost() = default;
+  ~ServerSessionHost() = default;
 };
 
 // One inbound connection: handshake under a deadline, then requests, each answered by the handler
@@ -68,7 +68,7 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   // Answers that wait on one connection at once; further requests are not read before one has gone.
   static constexpr std::size_t max_waiting = 64;
 
-  ServerSession(boost::asio::ip::tcp::socket socket, SessionHost& host);
+  ServerSession(boost::asio::ip::tcp::socket socket, ServerSessionHost& host);
 
   void start();
   void close() override;
@@ -97,7 +97,7 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   void failed_here(std::exception_ptr failure);
 
   net::Stream stream_;
-  SessionHost& host_;
+  ServerSessionHost& host_;
   LocalNode& local_;
   Requester requester_;
   ConnectionFacts facts_;

@@ -73,7 +73,7 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
     }
   }
 
-  wire::SnapshotHead head;
+  wire::SnapshotReplyHead head;
   head.progress = snapshot->progress();
   head.state = state;
   head.codec = pull.codec;
@@ -102,7 +102,7 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
   co_return sent;
 }
 
-asio::awaitable<bool> SnapshotHandler::send(ServedChunks chunks, wire::SnapshotHead head,
+asio::awaitable<bool> SnapshotHandler::send(ServedChunks chunks, wire::SnapshotReplyHead head,
                                             std::uint32_t request_id, Responder& responder) {
   const ByteRange range{head.offset, head.length};
   const auto lead = wire::encode(

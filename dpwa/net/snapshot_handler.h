@@ -56,7 +56,7 @@ class SnapshotHandler : public RequestHandler {
   boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
 
  private:
-  boost::asio::awaitable<bool> send(ServedChunks chunks, wire::SnapshotHead head,
+  boost::asio::awaitable<bool> send(ServedChunks chunks, wire::SnapshotReplyHead head,
                                     std::uint32_t request_id, Responder& responder);
 
   LocalNode& local_;

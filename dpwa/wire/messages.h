@@ -112,7 +112,7 @@ struct Pull {
 //   u32 payload length, u32 CRC32C of the payload, payload
 // where every chunk but the last stands for chunk_bytes of the snapshot, and its payload is those
 // bytes (raw) or their encoded form, never longer. The body length covers head and chunks.
-struct SnapshotHead {
+struct SnapshotReplyHead {
   Progress progress;
   NodeState state = NodeState::ready;
   Codec codec = Codec::raw;
@@ -181,9 +181,9 @@ std::vector<std::byte> encode_empty(MessageType type, std::uint32_t request_id);
 
 // Frame header and head of a SNAPSHOT, without its chunks, whose payloads have `payload_bytes` in
 // all: head.length with the raw codec.
-std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id,
+std::vector<std::byte> encode(const SnapshotReplyHead& head, std::uint32_t request_id,
                               std::uint64_t payload_bytes);
-std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id);  // raw
+std::vector<std::byte> encode(const SnapshotReplyHead& head, std::uint32_t request_id);  // raw
 std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes,
                                   std::uint64_t payload_bytes);
 std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_bytes);  // raw
@@ -206,8 +206,8 @@ std::string_view fault_of(const MemberClaim& claim);
 // `head` holds the first snapshot_head_bytes of the body, `body_bytes` is the whole body's length
 // from the frame header: both must agree. With a codec other than raw this checks only a bound,
 // because the exact length depends on the manifest. The caller checks it.
-Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_head_bytes> head,
-                                           std::uint64_t body_bytes);
+Decoded<SnapshotReplyHead> decode_snapshot_head(
+    std::span<const std::byte, snapshot_head_bytes> head, std::uint64_t body_bytes);
 // `expected_payload_bytes`: the length that the head gives for this chunk.
 Decoded<ChunkHeader> decode_chunk_header(std::span<const std::byte, chunk_header_bytes> bytes,
                                          std::uint32_t expected_payload_bytes);

@@ -51,7 +51,7 @@ std::string_view progress_fault(const Progress& progress) {
 }
 
 // The fault in the values of a head; empty when there is none.
-std::string_view fault_of(const SnapshotHead& head) {
+std::string_view fault_of(const SnapshotReplyHead& head) {
   if (const auto fault = progress_fault(head.progress); !fault.empty()) return fault;
   if (head.offset > max_snapshot_bytes || head.length > max_snapshot_bytes - head.offset) {
     return "range of the snapshot ends beyond 2^48 bytes";
@@ -63,7 +63,7 @@ std::string_view fault_of(const SnapshotHead& head) {
 }
 
 // Encoding never makes a payload longer, and a raw payload has exactly the length of the range.
-bool may_carry(const SnapshotHead& head, std::uint64_t payload_bytes) {
+bool may_carry(const SnapshotReplyHead& head, std::uint64_t payload_bytes) {
   return head.codec == Codec::raw ? payload_bytes == head.length : payload_bytes <= head.length;
 }
 constexpr std::string_view length_fault =
@@ -96,7 +96,7 @@ std::uint64_t snapshot_body_bytes(std::uint64_t length, std::uint32_t chunk_byte
   return snapshot_body_bytes(length, chunk_bytes, length);
 }
 
-std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id) {
+std::vector<std::byte> encode(const SnapshotReplyHead& head, std::uint32_t request_id) {
   return encode(head, request_id, head.length);
 }
 
@@ -111,7 +111,7 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
 //       70    1  flags: bit 0 final, bit 7 without chunk checksums; the others 0
 //       71   21  reserved, 0
 //       92    4  CRC32C of bytes 0..91
-std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id,
+std::vector<std::byte> encode(const SnapshotReplyHead& head, std::uint32_t request_id,
                               std::uint64_t payload_bytes) {
   if (const auto fault = fault_of(head); !fault.empty()) {
     throw std::invalid_argument(std::string(fault));
@@ -133,10 +133,10 @@ std::vector<std::byte> encode(const SnapshotHead& head, std::uint32_t request_id
   return std::move(out).finish(MessageType::snapshot, request_id, body_bytes - snapshot_head_bytes);
 }
 
-Decoded<SnapshotHead> decode_snapshot_head(std::span<const std::byte, snapshot_head_bytes> bytes,
-                                           std::uint64_t body_bytes) {
+Decoded<SnapshotReplyHead> decode_snapshot_head(
+    std::span<const std::byte, snapshot_head_bytes> bytes, std::uint64_t body_bytes) {
   Reader in = Reader::checked(bytes);
-  SnapshotHead head;
+  SnapshotReplyHead head;
   head.progress = read_progress(in);
   head.offset = in.u64();
   head.length = in.u64();

@@ -54,7 +54,7 @@ Progress sound_progress(std::uint64_t version) {
 std::vector<std::byte> snapshot_frame(const PullSeen& request, std::span<const float> values,
                                       const Progress& progress) {
   const auto payload = std::as_bytes(values);
-  wire::SnapshotHead head;
+  wire::SnapshotReplyHead head;
   head.progress = progress;
   head.length = payload.size();
   head.chunk_bytes = request.pull.chunk_bytes;

@@ -72,7 +72,7 @@ std::uint64_t payload_of(Codec codec, std::size_t count, std::uint32_t chunk_byt
 std::vector<std::byte> encoded_reply(const PullSeen& request, const std::vector<float>& values) {
   const Manifest manifest = test::vector_manifest(values.size());
   const Codec codec = request.pull.codec;
-  wire::SnapshotHead head;
+  wire::SnapshotReplyHead head;
   head.progress = test::sound_progress();
   head.codec = codec;
   head.length = manifest.total_bytes();
@@ -194,7 +194,7 @@ TEST_CASE("an encoded reply that is not what was asked for is rejected") {
         socket.send(test::snapshot_frame(request, values));
         break;
       case 2: {  // a body that is a byte longer than it should be
-        wire::SnapshotHead head;
+        wire::SnapshotReplyHead head;
         head.progress = test::sound_progress();
         head.codec = asked;
         head.length = 4 * count;

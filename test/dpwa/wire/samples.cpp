@@ -20,7 +20,7 @@ const Manifest& encoded_manifest() {
   return manifest;
 }
 
-ByteRange part_of(const SnapshotHead& head, std::uint64_t at) {
+ByteRange part_of(const SnapshotReplyHead& head, std::uint64_t at) {
   return {head.offset + at, std::min<std::uint64_t>(head.chunk_bytes, head.length - at)};
 }
 
@@ -32,7 +32,7 @@ void append_chunk(std::vector<std::byte>& frame, std::span<const std::byte> payl
 }
 
 // Head, and chunks whose payload is 0, 1, 2, ... modulo 251.
-std::vector<std::byte> snapshot_frame(const SnapshotHead& head) {
+std::vector<std::byte> snapshot_frame(const SnapshotReplyHead& head) {
   std::vector<std::byte> frame = encode(head, request_id);
   std::vector<std::byte> payload(head.length);
   for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i % 251);
@@ -57,7 +57,7 @@ std::vector<std::byte> encoded_frame(Codec codec) {
   }
   boost::endian::store_little_u64(bytes + manifest.offset_of(2), 0x0102030405060708);
 
-  SnapshotHead head = sample_head();
+  SnapshotReplyHead head = sample_head();
   head.codec = codec;
   head.length = manifest.total_bytes() - head.offset;
   const ByteRange range{head.offset, head.length};
@@ -73,7 +73,7 @@ std::vector<std::byte> encoded_frame(Codec codec) {
 }
 
 // Encoded, the range must be one of the manifest above and the length what that makes of it.
-bool is_of_encoded_manifest(const SnapshotHead& head, std::size_t body_bytes) {
+bool is_of_encoded_manifest(const SnapshotReplyHead& head, std::size_t body_bytes) {
   const ByteRange range{head.offset, head.length};
   const std::uint64_t total = encoded_manifest().total_bytes();
   return head.offset <= total && head.length <= total - head.offset &&
@@ -143,8 +143,8 @@ Welcome sample_welcome() {
           "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/dpwa-4711-00112233445566778899aabbccddeeff"};
 }
 
-SnapshotHead sample_head() {
-  SnapshotHead head;
+SnapshotReplyHead sample_head() {
+  SnapshotReplyHead head;
   head.progress = {.version = 42, .lineage = 0xA1B2C3D4E5F60718, .clock = 41.5, .loss = 0.25};
   head.progress.weight = 0.75;
   head.progress.time_us = 1700000000123456;
@@ -180,7 +180,7 @@ MemberExchange sample_members() {
 
 std::vector<Sample> samples() {
   Hello observer{.role = Role::observer, .capabilities = 0, .cluster = "digits", .node = ""};
-  SnapshotHead last = sample_head();
+  SnapshotReplyHead last = sample_head();
   last.progress.final = true;
   last.progress.loss = std::numeric_limits<double>::quiet_NaN();
   last.progress.time_us = -1;

@@ -30,7 +30,7 @@ Decoded<std::vector<std::byte>> transcode_kv(MessageType type, std::uint32_t req
 Manifest sample_manifest();
 Hello sample_hello();
 Welcome sample_welcome();
-SnapshotHead sample_head();
+SnapshotReplyHead sample_head();
 Mapped sample_mapped();
 MemberExchange sample_members();
 

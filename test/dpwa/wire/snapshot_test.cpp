@@ -16,7 +16,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 using HeadBytes = std::array<std::byte, snapshot_head_bytes>;
 
-HeadBytes bytes_of(const SnapshotHead& head) {
+HeadBytes bytes_of(const SnapshotReplyHead& head) {
   const auto frame = encode(head, 1);
   HeadBytes bytes;
   std::copy_n(body_of(frame).begin(), bytes.size(), bytes.begin());
@@ -25,7 +25,7 @@ HeadBytes bytes_of(const SnapshotHead& head) {
 
 // The sample head with `value` at `offset` and a checksum that fits again.
 template <typename T>
-Decoded<SnapshotHead> decode_altered(std::size_t offset, T value) {
+Decoded<SnapshotReplyHead> decode_altered(std::size_t offset, T value) {
   const HeadBytes bytes = bytes_of(sample_head());
   std::vector<std::byte> content(bytes.begin(), bytes.end() - 4);
   boost::endian::endian_store<T, sizeof(T), boost::endian::order::little>(
@@ -37,7 +37,7 @@ Decoded<SnapshotHead> decode_altered(std::size_t offset, T value) {
 }
 
 TEST_CASE("the head of a SNAPSHOT survives the round trip") {
-  SnapshotHead sent = sample_head();
+  SnapshotReplyHead sent = sample_head();
   sent.progress.version = ~std::uint64_t{0};
   sent.progress.clock = 1e300;
   sent.progress.loss = -infinity;
@@ -71,7 +71,7 @@ TEST_CASE("the head of a SNAPSHOT survives the round trip") {
 }
 
 TEST_CASE("an unknown loss travels as NaN") {
-  SnapshotHead sent = sample_head();
+  SnapshotReplyHead sent = sample_head();
   sent.progress.loss = nan;
   const auto head = decode_snapshot_head(bytes_of(sent), header_of(encode(sent, 1)).body_bytes);
   REQUIRE(head.has_value());
@@ -90,7 +90,7 @@ TEST_CASE("the body of a SNAPSHOT holds the head, the chunks and their headers")
 TEST_CASE("a clock that is negative or not finite is refused") {
   for (const double clock : {-1.0, -1e-300, nan, infinity, -infinity}) {
     CHECK(fault_of(decode_altered(16, clock)) == Fault::bad_value);
-    SnapshotHead head = sample_head();
+    SnapshotReplyHead head = sample_head();
     head.progress.clock = clock;
     CHECK_THROWS_AS(encode(head, 1), std::invalid_argument);
   }
@@ -117,7 +117,7 @@ TEST_CASE("a range beyond the bound or that overflows is refused") {
 
 TEST_CASE("models of 3 GiB and of more than 2^32 bytes keep their lengths") {
   for (const std::uint64_t length : {std::uint64_t{3} << 30, (std::uint64_t{5} << 30) + 64}) {
-    SnapshotHead head = sample_head();
+    SnapshotReplyHead head = sample_head();
     head.offset = length;
     head.length = length;
     head.chunk_bytes = 512 << 10;
@@ -163,7 +163,7 @@ TEST_CASE("a head that disagrees with the length in the frame header is refused"
 }
 
 TEST_CASE("an encoded body may be as short as its chunk headers, and no longer than a raw one") {
-  SnapshotHead head = sample_head();
+  SnapshotReplyHead head = sample_head();
   const std::uint64_t raw = snapshot_body_bytes(head.length, head.chunk_bytes);
   for (const Codec codec : {Codec::fp16, Codec::bf16, Codec::int8}) {
     head.codec = codec;
