@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <new>
 #include <utility>
+
+#include "dpwa/net/io_thread.h"
 
 namespace dpwa::kvserver {
 
@@ -57,7 +60,13 @@ SnapshotKeeper::SnapshotKeeper(boost::asio::io_context& io, const Config& config
     auto contents = std::make_shared<SnapshotFolder::Contents>(folder_.look(stop_));
     return [this, contents] { take_up(std::move(*contents)); };
   });
-  thread_ = start_background_thread([this] { serve_disk(); });
+  thread_ = start_background_thread([this] {
+    try {
+      serve_disk();
+    } catch (const std::bad_alloc&) {
+      net::end_for_want_of_memory("out of memory in the thread of the snapshots\n");
+    }
+  });
 }
 
 SnapshotKeeper::~SnapshotKeeper() {

@@ -33,6 +33,7 @@ struct SnapshotStatus {
 // The snapshots of one server: starts its engine from the newest one that all servers have, and
 // writes its part of new ones. Everything that touches the disk runs on a thread of its own, so
 // that no message waits for the disk. Used on the I/O thread, which is the thread of the engine.
+// Memory that is refused on the thread of the disk ends the process, as on a network thread.
 class SnapshotKeeper {
  public:
   // Of a configuration with kvstore.snapshots. Throws ConfigError when the folder cannot be used.

@@ -12,11 +12,9 @@
 #include "dpwa/log/log.h"
 
 namespace dpwa::net {
-namespace {
 
 // Nothing before the log allocates; the log comes last because it may.
-[[noreturn]] void end_for_want_of_memory() {
-  constexpr std::string_view line = "out of memory in the network thread\n";
+void end_for_want_of_memory(std::string_view line) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   try {
     log(LogLevel::error, "net", line.substr(0, line.size() - 1));
@@ -24,6 +22,8 @@ namespace {
   }
   std::_Exit(out_of_memory_exit_code);
 }
+
+namespace {
 
 void report(const std::exception& defect, LogLimiter& limiter) {
   const std::string what = defect.what();
@@ -51,7 +51,7 @@ void run_io(boost::asio::io_context& io) {
       // The handler that failed may have been the only work; a loop without work has stopped.
       if (io.stopped()) io.restart();
     } catch (const std::bad_alloc&) {
-      end_for_want_of_memory();
+      end_for_want_of_memory("out of memory in the network thread\n");
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cassert>
+#include <string_view>
 #include <thread>
 
 namespace dpwa::net {
@@ -9,11 +10,15 @@ namespace dpwa::net {
 // The exit code of a process whose network thread was refused memory.
 inline constexpr int out_of_memory_exit_code = 1;
 
+// The end of a process of which a thread without a caller was refused memory: `line`, which ends
+// with a newline, on stderr and in the log, and exit code out_of_memory_exit_code, without
+// destructors.
+[[noreturn]] void end_for_want_of_memory(std::string_view line);
+
 // Runs `io` until it has nothing left to do; nothing else stops it. A handler that fails because of
 // a defect is abandoned and logged as an error, at most once a minute each, and the loop continues:
-// no message of a peer may end a training. Memory that is refused here ends the process: one line,
-// `out of memory in the network thread`, in the log and on stderr, and exit code
-// out_of_memory_exit_code, without destructors.
+// no message of a peer may end a training. Memory that is refused here ends the process with the
+// line `out of memory in the network thread`.
 void run_io(boost::asio::io_context& io);
 
 // Asserts that an object is used by one I/O thread: the thread of its first check(). A member of
