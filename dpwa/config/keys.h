@@ -39,7 +39,7 @@ struct Key : KeyDetails {
   std::function<bool(const Config& a, const Config& b)> same;
 };
 
-enum class Layout { block, flow };  // a line a key, or {key: value, ...}
+enum class Layout { block, flow };  // one key on each line, or {key: value, ...}
 
 // A map of the cluster file.
 struct KeySection {
@@ -57,8 +57,9 @@ struct KeySection {
 };
 
 // Every key of the cluster file, in the order in which it is printed. A section comes before those
-// inside it. Three exceptions have code of their own wherever the table is used: `nodes`, the
-// parameters of interpolation methods, and the form of the original dpwa (original_form.h).
+// inside it. Four exceptions have code of their own: `nodes`, `kvstore.servers`, which has a row
+// but is read and printed as nodes are, the parameters of interpolation methods, and the form of
+// the original dpwa (original_form.h).
 const std::vector<KeySection>& key_table();
 
 // By path, such as "gossip.timeout_ms" and "gossip". Null, or std::logic_error, when there is none.

@@ -16,7 +16,9 @@
 namespace dpwa {
 
 // The purpose of an exchange of parameters, as the rules that follow from it. The pull engine reads
-// only these rules, never the kind of exchange, so a new kind is one more constant here.
+// only these rules, never the kind of exchange, so another kind of pull is one more constant here.
+// Symmetric pairwise averaging and push-sum change the peer as well: they also need messages, a
+// handler on the peer's side, and for push-sum a rule for Progress::weight.
 struct Exchange {
   // Which bound on the distance to the own parameters holds.
   enum class Distance {
