@@ -21,7 +21,7 @@ AtomicFile::AtomicFile(std::filesystem::path file)
 AtomicFile::AtomicFile(std::filesystem::path file, const std::filesystem::path& temporary,
                        ::mode_t mode)
     : file_(std::move(file)), temporary_(temporary.string()) {
-  // What is in the way keeps its own permissions, and may be a link to elsewhere.
+  // A file in the way would keep its own permissions, and may be a link to elsewhere.
   if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) fail(errno);
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   descriptor_ = FileDescriptor(::open(temporary_.c_str(), flags, mode));

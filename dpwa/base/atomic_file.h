@@ -22,8 +22,9 @@ class AtomicFile {
   // Of mode 0600 and with a temporary file FILE.XXXXXX of its own: several processes may write the
   // file at once, and the last one wins.
   explicit AtomicFile(std::filesystem::path file);
-  // With that temporary file, in the same folder. What a killed process left there is removed, so
-  // only one may write the file at a time. `mode` gives the permissions, less the umask.
+  // With that temporary file, in the same folder. A file that a killed process left there is
+  // removed, so only one may write the file at a time. `mode` gives the permissions, less the
+  // umask.
   AtomicFile(std::filesystem::path file, const std::filesystem::path& temporary, ::mode_t mode);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -9,7 +9,7 @@ class ParseError;
 
 namespace dpwa::cli {
 
-// What is wrong with a command line that `app` refused, in one line: unknown options come first, in
+// The fault of a command line that `app` refused, in one line: unknown options come first, in
 // the order given, each with the nearest one that there is; else an unknown subcommand, a word too
 // many, or what the parser says. For every program of the project.
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& error);

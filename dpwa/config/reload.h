@@ -13,7 +13,7 @@
 
 namespace dpwa {
 
-// What a running node does with a cluster file that has changed (SIGHUP). It takes over the other
+// The response of a running node to a changed cluster file (SIGHUP). It takes over the other
 // nodes, the waits and probabilities of pulls, the log, and the keys and certificates. Everything
 // else stays as it was at the start of the run, until a restart.
 struct ReloadPlan {
@@ -33,7 +33,7 @@ struct ReloadPlan {
 // Pure. `fresh` has been loaded and validated for the same node.
 ReloadPlan plan_reload(const Config& running, const Config& fresh);
 
-// Runs `reload` for a node that continues even when that fails. What it throws (for a wrong file or
+// Runs `reload` for a node that continues even when that fails. An exception (a wrong file,
 // refused memory) becomes one line of the log. `reload` must change nothing before it throws.
 void reload_or_keep(const std::function<void()>& reload) noexcept;
 
@@ -50,8 +50,8 @@ class BackgroundReload {
 
   // A load that is under way may have read the file already, so that another one follows it.
   void begin() noexcept;
-  // Once for each load that is over: `apply` takes over what was loaded. What either throws is for
-  // reload_or_keep().
+  // Once for each load that is over: `apply` takes over the result. Exceptions of either are
+  // for reload_or_keep().
   void poll(const std::function<void(Config fresh)>& apply) noexcept;
 
  private:

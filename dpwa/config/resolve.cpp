@@ -29,7 +29,7 @@ ip::address plain(const std::string& text) {
 
 thread_local std::optional<std::stop_token> gives_up_at;
 
-// What the asking thread has found. It holds a share of this, so that it may be left alone.
+// The result of the asking thread, which shares ownership, so that nobody has to wait for it.
 struct Question {
   Mutex mutex;
   Condition changed;

@@ -82,7 +82,7 @@ class StartUp {
     std::optional<PeerId> peer;  // none: this node
     std::string name{};
   };
-  // What is remembered of a peer between two looks.
+  // The state that is kept of a peer between two looks.
   struct Memory {
     unsigned failed_pulls = 0;
     unsigned taken_over = 0;

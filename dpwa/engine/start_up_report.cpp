@@ -4,7 +4,7 @@
 
 #include "dpwa/engine/start_up.h"
 
-// What StartUp says: for the log, and where it fails.
+// The texts of StartUp: for the log, and for failures.
 
 namespace dpwa {
 namespace {

@@ -38,7 +38,7 @@ struct PullPlan {
   Duration delay{};                  // before the first peer is asked
 };
 
-// What to do with the result of a pull.
+// The treatment of a pull's result.
 enum class Absorbed {
   nothing,  // it brought nothing
   refused,  // it is of another lineage

@@ -10,7 +10,7 @@ using kvstore::SliceId;
 
 namespace {
 
-// What stands for values that have landed elsewhere; none if they do not fit there.
+// A stand-in for values that have landed elsewhere; null if they do not fit there.
 kvstore::SharedBytes land(std::span<std::byte> target, std::span<const std::byte> values) {
   if (values.empty()) return std::make_shared<kvstore::Bytes>();  // the values were there already
   if (values.size() != target.size()) return nullptr;

@@ -88,7 +88,7 @@ class Operations {
     std::uint64_t step = 0;
   };
 
-  // What arrived for a slice.
+  // The answer that arrived for a slice.
   struct Result {
     kvstore::AnswerKind kind = kvstore::AnswerKind::counted;
     std::uint64_t version = 0;

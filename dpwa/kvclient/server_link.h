@@ -24,7 +24,7 @@
 
 namespace dpwa::kvclient {
 
-// What a link tells its owner, on the I/O thread.
+// The calls of a link to its owner, on the I/O thread.
 class LinkEvents {
  public:
   virtual void arrived(const kvstore::MemberId& from, std::uint64_t tag,
@@ -40,8 +40,8 @@ class LinkEvents {
 };
 
 // Bytes of values that have travelled since the start: of pushes, compressed ones as they are, and
-// of answers. What was sent again counts again. What another process of this host reads in memory
-// counts as over TCP.
+// of answers. Values that are sent again count again, and values that another process of this host
+// reads in memory count as over TCP.
 struct ValueTraffic {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
@@ -97,8 +97,8 @@ class ServerLink {
   boost::asio::awaitable<bool> write_one(net::Stream& stream);
   void open_door(const std::string& offer);
   void close_door();
-  // What is wrong with the length of the values of this answer; empty: nothing. `landed`: they have
-  // been read to their place already.
+  // The fault in the length of the values of this answer; empty: none. `landed`: they have been
+  // read to their place already.
   std::string wrong_length(const kvstore::Answer& answer, bool landed) const;
   // Why the values of this answer cannot be read; empty: they have been.
   std::string take_values(kvstore::Answer& answer);

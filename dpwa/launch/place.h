@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-// What a launcher (torchrun, srun, mpirun, Kubernetes) tells the processes that it starts, read
-// from their environment. Pure, except for surroundings().
+// The environment variables by which a launcher (torchrun, srun, mpirun, Kubernetes) tells its
+// processes their place. Pure, except for surroundings().
 
 namespace dpwa::launch {
 

@@ -57,8 +57,8 @@ class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
 
-  // What this caller may ask, each type with its longest body: asked once a connection. No type
-  // belongs to two handlers of a server; numbers are below TypeSet::numbers.
+  // The requests that this caller may make, each type with its longest body: asked once for each
+  // connection. No type belongs to two handlers of a server; numbers are below TypeSet::numbers.
   virtual std::vector<wire::TypeBound> requests(const Requester& requester) const = 0;
 
   // True: an answer may wait for others (a barrier). Later requests of the connection are then read

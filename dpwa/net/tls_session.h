@@ -43,7 +43,7 @@ class TlsSession {
   boost::asio::awaitable<std::optional<Failure>> shake_hands();
   boost::asio::awaitable<boost::system::error_code> write_all(
       std::span<const boost::asio::const_buffer> buffers);
-  // What arrived before the end of the connection is delivered before the end is reported.
+  // Bytes that arrived before the end of the connection are delivered before the end is reported.
   boost::asio::awaitable<IoResult<std::size_t>> read_some(std::span<std::byte> target,
                                                           std::size_t at_least);
   // The names in the other end's certificate; none where certificates are not used.

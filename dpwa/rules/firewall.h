@@ -13,7 +13,7 @@
 
 namespace dpwa {
 
-// What happens to parameters at a given distance.
+// The treatment of parameters at a given distance.
 struct DistanceVerdict {
   double bound = 0;       // tau; 0 while there is none
   double scale = 1;       // of the interpolation factor: tau / distance when clipped

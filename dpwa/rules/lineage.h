@@ -58,15 +58,15 @@ struct GivenWeights {
   std::uint64_t lineage = 0;
 };
 
-// What a node knows of the others when it judges their lineage.
+// A node's knowledge of the others when it judges their lineage.
 struct Surroundings {
   std::vector<Member> members;
   std::map<std::string, GivenWeights, std::less<>> given;  // by name
 };
 
-// What the other nodes last reported of their lineage, and whether to take over the weights of one
-// of them while training: yields() and TakeoverLimit with the state that they need. Pure: time is
-// an argument. One owner, one thread.
+// The last reports of the other nodes on their lineage, and the decision whether to take over the
+// weights of one of them while training: yields() and TakeoverLimit with the state that they need.
+// Pure: time is an argument. One owner, one thread.
 class LineageWatch {
  public:
   // `of_file`: this node is of the cluster file. Nodes of the file are remembered, and of others as

@@ -40,7 +40,7 @@ constexpr bool runs(MemberStatus status) {
   return status == MemberStatus::alive || status == MemberStatus::suspect;
 }
 
-// What one node says of another, or of itself.
+// The statement of one node about another, or about itself.
 struct MemberClaim {
   std::string name;
   std::vector<std::string> addresses;  // numeric, in the order to dial
@@ -62,7 +62,7 @@ struct Member {
   bool met = false;                        // it has answered this node, wherever
   bool answers = false;                    // the same of the last time that it was asked
   bool told = false;                       // its process has told this node itself where it listens
-  // What that process said of itself last, or the first that was heard of it.
+  // The last statement of that process about itself, or the first that was heard of it.
   std::uint32_t known_refutation = 0;
   TimePoint known = TimePoint::min();    // since when
   unsigned failures = 0;                 // in a row
@@ -76,7 +76,7 @@ struct Member {
   bool vouched_for() const { return seed || reached; }
 };
 
-// What two nodes tell each other: news, and, while their tables differ, parts of them.
+// The message from one node to another: news, and, while their tables differ, parts of them.
 struct MemberExchange {
   std::uint32_t total = 0;          // in the sender's table, itself included
   std::uint64_t digest = 0;         // of the processes that it holds to run, itself included

@@ -77,7 +77,7 @@ struct GradientOptions {
   bool average_buffers = false;
 };
 
-// What becomes of a peer's parameters that are much further away than usual.
+// The treatment of a peer's parameters that are much further away than usual.
 enum class DistancePolicy {
   off,     // blended
   warn,    // blended, counted and logged

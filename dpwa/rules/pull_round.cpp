@@ -6,8 +6,8 @@
 namespace dpwa {
 namespace {
 
-// What a failure means for the trainer. A peer that breaks the protocol was reached, but its answer
-// is unusable.
+// The outcome of a failure for the trainer. A peer that breaks the protocol was reached, but its
+// answer is unusable.
 Outcome outcome_of(PeerFailure failure) {
   switch (failure) {
     case PeerFailure::timed_out:

@@ -39,7 +39,7 @@ class StalenessGuard {
   std::unordered_map<PeerId, Sighting> sightings_;
 };
 
-// What a node says of a snapshot that it does not blend for this reason.
+// The words for a snapshot that is not blended for this reason.
 inline std::string words_for_stale(double clock) {
   return "is too far behind, or its clock does not advance: clock " + std::to_string(clock);
 }

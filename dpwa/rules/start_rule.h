@@ -10,7 +10,7 @@
 
 namespace dpwa {
 
-// What a node knows of a peer before its own first step.
+// A peer as a node knows it before its own first step.
 enum class PeerStart {
   unknown,      // no answer yet
   unreachable,  // the last try failed

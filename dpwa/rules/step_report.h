@@ -8,7 +8,7 @@
 
 namespace dpwa {
 
-// What became of a pull, as the trainer and the metrics see it.
+// The outcome of a pull, as the trainer and the metrics see it.
 enum class Outcome {
   skipped,      // nothing to blend: no pull drawn, no peer to ask, or none with anything new
   pending,      // a pull is under way and will be blended at a later step
@@ -54,8 +54,9 @@ constexpr std::string_view to_string(Outcome outcome) {
   return "unknown";
 }
 
-// What one step did, whatever the back end. A missed peer is a normal outcome, never an exception.
-// A back end leaves fields that do not apply to it at their defaults (docs/COLLECTIVE.md).
+// The result of one step, whatever the back end. A missed peer is a normal outcome, never an
+// exception. A back end leaves fields that do not apply to it at their defaults
+// (docs/COLLECTIVE.md).
 struct StepReport {
   Outcome outcome = Outcome::skipped;
   bool made = true;   // false: told to stop while it waited, it ended before the optimizer's step
@@ -78,7 +79,7 @@ struct StepReport {
   std::uint64_t pulls_failed = 0;  // since start(), all kinds of failure
 };
 
-// What finish() did.
+// The result of finish().
 struct FinishReport {
   bool averaged = false;           // a global average was taken
   std::size_t participants = 1;    // models in it; 0: of a run that had ended, not known any more

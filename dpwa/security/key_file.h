@@ -25,9 +25,9 @@ FileResult<Keys> read_key_file(const std::filesystem::path& file);
 // A key from the random numbers of the system. Throws std::runtime_error when there are none.
 Key new_key();
 
-// What TLS uses of a cluster key: a pre-shared key, and the identity with which a caller names it
-// unencrypted. Both are derived from the key by HKDF-SHA256 (RFC 5869) with different labels, so
-// the identity reveals nothing about the key. Pure.
+// The parts of a cluster key that TLS uses: a pre-shared key, and the identity with which a caller
+// names it unencrypted. Both are derived from the key by HKDF-SHA256 (RFC 5869) with different
+// labels, so the identity reveals nothing about the key. Pure.
 struct PreSharedKey {
   Key secret;
   std::array<unsigned char, 16> identity{};

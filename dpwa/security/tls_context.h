@@ -9,7 +9,7 @@
 
 namespace dpwa {
 
-// What the server side knows about the key of a caller when a handshake fails.
+// The server side's knowledge of a caller's key when a handshake fails.
 struct OfferedKey {
   bool any = false;    // the caller named a key
   bool known = false;  // and it is one of this node

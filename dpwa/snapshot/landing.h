@@ -13,8 +13,9 @@
 
 namespace dpwa {
 
-// What the landing buffer holds for tensors that interpolate: the difference peer - own snapshot
-// (delta blend) or the values of the peer (lerp blend, full pulls). Other tensors land as values.
+// The content of the landing buffer for tensors that interpolate: the difference peer - own
+// snapshot (delta blend) or the values of the peer (lerp blend, full pulls). Other tensors land as
+// values.
 enum class LandingMode { difference, values };
 
 // The buffer in which a peer's parameters arrive. Each chunk is checked, decoded and compared with

@@ -54,12 +54,12 @@ struct Region {
 
 using Fingerprint = std::array<std::uint8_t, 32>;
 
-// What a snapshot holds: the tensors in the model's order, and where each lies. Tensors of one rule
-// and dtype lie side by side in one region, each at a multiple of 64 bytes: vector loads and device
-// kernels find them aligned, and a pull may ask for any run of whole tensors. Regions follow each
-// other by rule, then by dtype, so that what an ordinary pull moves (interpolate and maximum) comes
-// first. Gaps are zero and stay zero under every blend rule. Two models may exchange parameters iff
-// their fingerprints are equal. Immutable; thread-safe.
+// The content of a snapshot: the tensors in the model's order, with the place of each. Tensors of
+// one rule and dtype lie side by side in one region, each at a multiple of 64 bytes: vector loads
+// and device kernels find them aligned, and a pull may ask for any run of whole tensors. Regions
+// follow each other by rule, then by dtype, so that what an ordinary pull moves (interpolate and
+// maximum) comes first. Gaps are zero and stay zero under every blend rule. Two models may exchange
+// parameters iff their fingerprints are equal. Immutable; thread-safe.
 class Manifest {
  public:
   Manifest() = default;

@@ -7,7 +7,7 @@
 
 namespace dpwa {
 
-// What the numbers of a model mean or were made from, such as {"data", "float32[60, 3]"}. Nodes
+// The meaning or the origin of a model's numbers, such as {"data", "float32[60, 3]"}. Nodes
 // whose marks differ have different models, and exchange nothing.
 struct Mark {
   std::string what, value;

@@ -77,7 +77,7 @@ class Pool {
     return block;
   }
 
-  // What is left of the last one stays unused.
+  // The rest of the last one stays unused.
   void add_arena() DPWA_REQUIRES(mutex_) {
     Arena arena;
     if (shares_) arena.file = MemoryFile::create(arena_bytes);

@@ -99,8 +99,8 @@ struct Pull {
   bool full = false;
   bool for_final_average = false;  // the caller has finished; it will not ask again
   bool unchecked_chunks = false;   // leave the checksums out; only if both have the capability
-  // What the caller has blended of this node (PairLedger::stated_to()); only if both have the
-  // capability.
+  // The factors with which the caller has blended this node (PairLedger::stated_to()); only if both
+  // have the capability.
   std::optional<std::uint16_t> taken{};
   std::uint64_t offset = 0;
   std::uint64_t length = 0;

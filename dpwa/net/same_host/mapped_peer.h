@@ -35,8 +35,8 @@ class MappedPeer {
 
   // Connects and shakes hands with the peer in its `incarnation`. Empty: done; else why not.
   boost::asio::awaitable<std::string> connect(Offer offer, std::uint64_t incarnation);
-  // As those of PeerChannel, over an open connection. What lands is what would have over TCP: with
-  // a codec each chunk is encoded here, as the peer would, and taken in from there.
+  // As those of PeerChannel, over an open connection. The same values land as over TCP: with
+  // a codec each chunk is encoded here, as the peer would, and decoded again.
   boost::asio::awaitable<PullResult> ask(PullRequest request);
   boost::asio::awaitable<PullResult> land(Landing& landing);
   boost::asio::awaitable<PullResult> decline(PeerFailure why);

@@ -66,7 +66,7 @@ asio::awaitable<std::string> MemoryExchange::run() {
   }
 }
 
-// What is wrong with the frame; empty: nothing.
+// The fault of the frame; empty: none.
 std::string MemoryExchange::take(const net::Frame& frame) {
   if (frame.header.type == MessageType::shared) {
     const auto shared = wire::decode_shared(frame.body);

@@ -20,8 +20,8 @@ namespace dpwa::same_host {
 inline constexpr std::uint32_t card_number = 0xffffffff;
 
 // A connection between two processes of one host over which each gives the other memory files to
-// map, and nothing else: SHARE with a descriptor, answered by SHARED. What was mapped stays so
-// while this object lives, also after the connection has ended. One thread.
+// map, and nothing else: SHARE with a descriptor, answered by SHARED. A mapping lasts as
+// long as this object, also after the connection has ended. One thread.
 class MemoryExchange : public std::enable_shared_from_this<MemoryExchange> {
  public:
   static constexpr std::size_t most_files = 4096;
