@@ -113,8 +113,9 @@ std::vector<std::string> server_problems(std::span<const NodeStatus> servers) {
     if (problem.empty()) problem = vain_wait_of(server.document);
     const std::uint64_t bound = number_in(server.document, "memory_bytes");
     if (problem.empty() && bound > 0 && number_in(server.document, "bytes") > bound)
-      problem = "holds " + millions(server.document, "bytes") + " MB, with replicas more than its " +
-                millions(server.document, "memory_bytes") + " MB (kvstore.memory_bytes)";
+      problem = "holds " + millions(server.document, "bytes") +
+                " MB, with replicas more than its " + millions(server.document, "memory_bytes") +
+                " MB (kvstore.memory_bytes)";
     const Json* snapshot = status_of_snapshots(server.document);
     if (problem.empty() && snapshot != nullptr && snapshot->contains("failing") &&
         snapshot->at("failing") == true)

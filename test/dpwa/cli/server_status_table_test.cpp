@@ -1,0 +1,47 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "dpwa/cli/server_status_table.h"
+
+namespace dpwa {
+
+TEST_CASE(
+    "a server whose last part of a snapshot was not written is a problem, a former one none") {
+  cli::NodeStatus server;
+  server.name = "s1";
+  server.document = cli::Json::parse(
+      R"({"node": "s1", "state": "up", "snapshot": {"failures": 7, "failing": true}})");
+  const auto problems = [&] { return cli::server_problems(std::vector{server}); };
+  CHECK(problems() ==
+        std::vector<std::string>{"server s1: the last part of a snapshot was not written"});
+  for (const char* value : {"false", "\"true\"", "1"}) {
+    server.document["snapshot"]["failing"] = cli::Json::parse(value);
+    CHECK(problems().empty());
+  }
+}
+
+TEST_CASE("a server whose replicas exceed its memory bound is a problem that names both") {
+  cli::NodeStatus server;
+  server.name = "s2";
+  server.document = cli::Json::parse(
+      R"({"node": "s2", "state": "up", "bytes": 1200000, "memory_bytes": 1000000})");
+  CHECK(cli::server_problems(std::vector{server}) ==
+        std::vector<std::string>{"server s2: holds 1.2 MB, with replicas more than its 1.0 MB "
+                                 "(kvstore.memory_bytes)"});
+  for (const unsigned bound : {0u, 1'200'000u}) {
+    server.document["memory_bytes"] = bound;
+    CHECK(cli::server_problems(std::vector{server}).empty());
+  }
+}
+
+TEST_CASE("a server that lacks the votes of others is a problem that names them") {
+  cli::NodeStatus server;
+  server.name = "s2";
+  server.document = cli::Json::parse(R"({"node": "s2", "state": "up", "undecided": ["s1", "w1"]})");
+  CHECK(cli::server_problems(std::vector{server}) ==
+        std::vector<std::string>{"server s2: takes nobody in or out before the vote of s1, w1"});
+}
+
+}  // namespace dpwa
