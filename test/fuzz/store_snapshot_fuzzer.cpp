@@ -22,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 
 // The file whose head says one slice, with that slice.
 Bytes with_checksums(std::span<const std::byte> content) {
-  SnapshotReplyHead head;
+  SnapshotHead head;
   head.id = {1, 1};
   head.slices = 1;
   head.cluster = "c";
