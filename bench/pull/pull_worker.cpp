@@ -1,4 +1,3 @@
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -104,17 +103,12 @@ class PullWorker : public Worker {
     const std::uint64_t seed = config_.self_index() + 1;
     fill_with_values(memory_.bytes(), seed);
     publisher_.emplace(node_.local(), seed);
+    // What was served is old news: the next caller gets a new version.
+    node_.local().when_served = [this] { publisher_->publish(); };
     node_.start();
     node_.local().state = wire::NodeState::ready;
-    renewal_ = std::thread([this] { renew_when_served(); });
   }
-  ~PullWorker() override {
-    stopping_ = true;
-    auto& served = node_.local().traffic.snapshots_served;
-    ++served;
-    served.notify_all();
-    renewal_.join();
-  }
+  ~PullWorker() override { node_.stop(); }  // the Rx thread uses the publisher
 
  private:
   void pull_once(Window& window) override {
@@ -142,18 +136,6 @@ class PullWorker : public Worker {
     window.trainer_latency_us.push_back(microseconds(landed - begun));
   }
 
-  // What was served is old news: the next caller gets a new version.
-  void renew_when_served() {
-    const auto& served = node_.local().traffic.snapshots_served;
-    auto seen = served.load();
-    while (true) {
-      served.wait(seen);
-      if (stopping_) return;
-      seen = served.load();
-      publisher_->publish();
-    }
-  }
-
   Node::Options options() {
     Node::Options options;
     options.incarnation = 1;
@@ -168,8 +150,6 @@ class PullWorker : public Worker {
   HostParameters parameters_;
   std::optional<Publisher> publisher_;
   Node node_;
-  std::atomic<bool> stopping_{false};
-  std::thread renewal_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -107,7 +108,7 @@ struct LocalNode {
   // Rx thread: `peer` has received a snapshot of this progress, as asked for by `pull`. Not for
   // callers that borrow the name of a node of the file from elsewhere.
   void note_served(const std::string& peer, const Progress& progress, const wire::Pull& pull) {
-    traffic.snapshots_served.notify_all();
+    if (when_served) when_served();
     if (!pull.for_final_average) {
       const bool trains = state != wire::NodeState::joining;
       if (pull.full && trains && members->is_seed(peer))
@@ -127,6 +128,8 @@ struct LocalNode {
   TimeSource now = std::chrono::steady_clock::now;  // of `served`; set before the threads begin
   Statements statements;
   ServedNotes served;
+  // After each note, on the Rx thread; empty: nothing. Set before the threads begin.
+  std::function<void()> when_served;
   Traffic traffic;
   StatusNotes notes;
 };
