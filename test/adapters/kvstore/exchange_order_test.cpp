@@ -31,7 +31,8 @@ std::vector<std::string> keys_of(const StoreDouble& server, const std::string& k
 
 }  // namespace
 
-TEST_CASE("gradients leave in backward, the last layer's first; values are asked for in order") {
+TEST_CASE(
+    "gradients leave in backward, the last layer's first, and values are asked for in order") {
   const Data data = data_of(64);
   for (const KvstoreUpdate update : {KvstoreUpdate::server, KvstoreUpdate::worker}) {
     CAPTURE(static_cast<int>(update));
