@@ -109,10 +109,21 @@ class Node:
             self.process.wait()
 
 
-class Trainers:
-    """Processes of dpwa-train. `settings`: lines of their cluster file."""
+class System:
+    """What is measured: its nodes, and which of its processes a round kills."""
 
     takes_back = True
+    options: argparse.Namespace
+
+    def victims(self, nodes: list[Node], chance: random.Random) -> list[Node]:
+        return chance.sample(nodes, self.options.kill)
+
+    def close(self) -> None:
+        """Ends what runs beside the nodes."""
+
+
+class Trainers(System):
+    """Processes of dpwa-train. `settings`: lines of their cluster file."""
 
     def __init__(self, options: argparse.Namespace, folder: Path, settings: list[str], ports: list[int]) -> None:
         self.options, self.folder = options, folder
@@ -120,18 +131,12 @@ class Trainers:
         lines += [f"  - {{name: w{k + 1}, host: 127.0.0.1, port: {port}}}" for k, port in enumerate(ports)]
         (folder / "cluster.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def victims(self, nodes: list[Node], chance: random.Random) -> list[Node]:
-        return chance.sample(nodes, self.options.kill)
-
     def node(self, rank: int) -> Node:
         name = f"w{rank + 1}"
         train = [str(self.options.build / "bin/dpwa-train"), "--config", str(self.folder / "cluster.yaml")]
         train += ["--name", name, "--data", "synthetic", "--batch-size", "32", "--threads", "1", "--quiet"]
         train += ["--step-time", str(self.options.step_time), "--steps", "1000000", "--run-dir", str(self.folder)]
         return Node(name, train, self.folder / f"{name}.metrics.jsonl", self.folder / f"{name}.log", own_clock=True)
-
-    def close(self) -> None:
-        pass
 
 
 class Collective(Trainers):
@@ -165,7 +170,7 @@ class Kvstore(Trainers):
             server.kill()
 
 
-class Peer:
+class Peer(System):
     kind, takes_back = "ddp", False
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
@@ -174,18 +179,12 @@ class Peer:
     def extra(self) -> tuple[list[str], dict[str, str]]:
         return [], {}
 
-    def victims(self, nodes: list[Node], chance: random.Random) -> list[Node]:
-        return chance.sample(nodes, self.options.kill)
-
     def node(self, rank: int) -> Node:
         arguments, environment = self.extra()
         command = [self.options.torch_python, str(HERE / "peer_trainer.py"), self.kind, str(rank)]
         command += [str(self.options.nodes), str(self.folder), str(self.options.step_time), "3600", *arguments]
         name = f"{self.kind}{rank}"
         return Node(name, command, self.folder / f"{name}.jsonl", self.folder / f"{name}.log", environment)
-
-    def close(self) -> None:
-        pass
 
 
 class TorchFt(Peer):
