@@ -15,6 +15,16 @@ constexpr unsigned proposer_bits = 16;
 constexpr std::uint64_t most_ahead = std::uint64_t{1} << 56;
 constexpr std::uint64_t most_epochs = std::uint64_t{1} << 62;
 
+// Servers first. Before the first epoch all servers of the file are members.
+std::vector<std::string> names_of_members(const Epoch& epoch) {
+  std::vector<std::string> names;
+  for (const ServerEntry& server : epoch.servers) {
+    if (epoch.number == 0 || server.state != ServerState::down) names.push_back(server.id.name);
+  }
+  for (const WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
+  return names;
+}
+
 }  // namespace
 
 EpochEngine::EpochEngine(MemberId self, const std::vector<std::string>& servers, Duration retry)
@@ -38,14 +48,10 @@ void EpochEngine::send(const std::string& to, EpochMessage message) {
   outgoing_.push_back({to, std::move(message)});
 }
 
-// To all members but this one.
+// To all members but this one. Before the first epoch: to all servers.
 void EpochEngine::send_to_members(const Epoch& epoch, const EpochMessage& message) {
-  for (const ServerEntry& server : epoch.servers) {
-    const bool member = epoch.number == 0 || server.state != ServerState::down;
-    if (member && server.id.name != self_.name) send(server.id.name, message);
-  }
-  for (const WorkerEntry& worker : epoch.workers) {
-    if (worker.id.name != self_.name) send(worker.id.name, message);
+  for (const std::string& name : names_of_members(epoch)) {
+    if (name != self_.name) send(name, message);
   }
 }
 
@@ -92,14 +98,8 @@ void EpochEngine::begin_ballot(TimePoint now) {
 
 void EpochEngine::tick(TimePoint now) {
   if (!proposer_ || now - proposer_->began < retry_) return;
-  proposer_->lacking.clear();
-  const auto look = [&](const std::string& name) {
-    if (!proposer_->has(name)) proposer_->lacking.push_back(name);
-  };
-  for (const ServerEntry& server : installed_.servers) {
-    if (server.state != ServerState::down) look(server.id.name);
-  }
-  for (const WorkerEntry& worker : installed_.workers) look(worker.id.name);
+  proposer_->lacking = names_of_members(installed_);
+  std::erase_if(proposer_->lacking, [&](const auto& name) { return proposer_->has(name); });
   begin_ballot(now);
 }
 
