@@ -138,8 +138,6 @@ ENGINE = "collective: engine mpi, 100 MB, 4 nodes: times gloo's throughput"
 ONE_MB = "1 MB, of bare sockets (the worse of 1 pair and 4 nodes)"
 INT8 = "int8, times fp32 over TCP, 10 and 100 MB (the worst)"
 SMALL_PULL = "pull of 200 bytes: times the latency of bare sockets"
-
-
 PS_LITE = "kvstore: 100 MB, 1 worker, 1 server, TCP: times ps-lite"
 GLOO_TCP = "kvstore: step, 4 workers, 2 servers, TCP: times Gloo"
 GLOO_SHARED = "kvstore: step, 4 workers, 2 servers, same host: times Gloo"

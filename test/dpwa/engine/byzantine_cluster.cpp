@@ -25,19 +25,6 @@ double squared_distance(const std::vector<double>& a, const std::vector<double>&
 
 constexpr double factor = 0.5;
 
-std::string name_of(std::size_t node) {
-  return std::string("w").append(std::to_string(node));
-}
-
-// What node `self` calls the others, the liar last.
-std::vector<std::string> peers_of(std::size_t self, std::size_t honest) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i <= honest; ++i) {
-    if (i != self) names.push_back(name_of(i));
-  }
-  return names;
-}
-
 bool tells_of_distance(const LogEntry& entry) {
   return entry.weight == LogEntry::Weight::warn && !entry.key.ends_with("quarantine") &&
          entry.text.find("sent parameters") != std::string::npos;
@@ -54,8 +41,8 @@ ByzantineCluster::ByzantineCluster(std::size_t honest, DistancePolicy policy, bo
         {}, GuardedInterpolation(interpolation_registry().make("constant", {}), factor), random_);
     state.replace(0, 1);
     options.seed = derive_seed(7, {i});
-    nodes_.push_back(
-        {Vector(dimensions, 0.0), std::move(state), PullEngine(options, peers_of(i, honest))});
+    nodes_.push_back({Vector(dimensions, 0.0), std::move(state),
+                      PullEngine(options, peer_names(i, honest + 1))});
   }
 }
 
@@ -99,8 +86,8 @@ void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snap
       offer.failure = PeerFailure::unreachable;
     if (ledger_ && owner < honest_) {
       PullEngine& peer = nodes_[owner].engine;
-      peer.called(name_of(index), 1);
-      if (ask.taken) peer.stated(name_of(index), 1, *ask.taken);
+      peer.called(node_name(index), 1);
+      if (ask.taken) peer.stated(node_name(index), 1, *ask.taken);
       offer.keeps_ledger = true;
     }
     offer.progress = snapshots[owner].progress;

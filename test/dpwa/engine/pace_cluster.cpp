@@ -21,8 +21,7 @@ constexpr Duration usual_step = std::chrono::milliseconds(20);
 
 std::shared_ptr<const ClusterNames> names_of(std::size_t nodes) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < nodes; ++i)
-    names.push_back(std::string("w").append(std::to_string(i)));
+  for (std::size_t i = 0; i < nodes; ++i) names.push_back(node_name(i));
   return std::make_shared<const ClusterNames>(std::move(names));
 }
 

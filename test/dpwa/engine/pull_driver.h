@@ -39,6 +39,20 @@ inline PullEngineOptions measuring(DistancePolicy policy = DistancePolicy::warn)
   return options;
 }
 
+// Of a node of a cluster, by its index.
+inline std::string node_name(std::size_t index) {
+  return std::string("w").append(std::to_string(index));
+}
+
+// Of all others of a cluster, in the order of their indices.
+inline std::vector<std::string> peer_names(std::size_t self, std::size_t nodes) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    if (i != self) names.push_back(node_name(i));
+  }
+  return names;
+}
+
 // The index of a peer among all nodes of a cluster, where each node counts the others in order.
 inline std::size_t node_of(std::size_t self, PeerId peer) {
   return peer < self ? peer : std::size_t{peer} + 1;

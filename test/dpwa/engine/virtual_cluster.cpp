@@ -30,10 +30,6 @@ TrainerState make_trainer(const ClusterOptions& options, std::uint64_t seed) {
   return TrainerState(trainer, GuardedInterpolation(std::move(policy), 0.5), random);
 }
 
-std::string name_of(std::size_t node) {
-  return std::string("w").append(std::to_string(node));
-}
-
 }  // namespace
 
 VirtualCluster::Node::Node(const std::vector<std::string>& peer_names,
@@ -58,12 +54,8 @@ VirtualCluster::VirtualCluster(ClusterOptions options) : options_(options) {
 
 std::unique_ptr<VirtualCluster::Node> VirtualCluster::make_node(std::size_t node,
                                                                 std::uint64_t incarnation) const {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < options_.nodes; ++i) {
-    if (i != node) names.push_back(name_of(i));
-  }
-  auto made =
-      std::make_unique<Node>(names, options_, derive_seed(options_.seed, {node, incarnation}));
+  auto made = std::make_unique<Node>(peer_names(node, options_.nodes), options_,
+                                     derive_seed(options_.seed, {node, incarnation}));
   made->incarnation = incarnation;
   return made;
 }
@@ -202,7 +194,7 @@ void VirtualCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
       return schedule(index, deadline - std::chrono::milliseconds(10), answer);
     case Behaviour::busy:
       // A node that was reached has heard of the caller, though it gives nothing.
-      nodes_[target]->engine.called(name_of(index), node.incarnation);
+      nodes_[target]->engine.called(node_name(index), node.incarnation);
       return fails(index, PeerFailure::busy, soon);
     case Behaviour::rejecting:
       return fails(index, PeerFailure::rejected, soon);
@@ -225,7 +217,7 @@ void VirtualCluster::fails(std::size_t index, PeerFailure failure, TimePoint at,
 void VirtualCluster::answered(std::size_t index, std::size_t target, const PullEngine::Ask& ask) {
   Node& node = *nodes_[index];
   Node& peer = *nodes_[target];
-  peer.engine.called(name_of(index), node.incarnation);
+  peer.engine.called(node_name(index), node.incarnation);
   Answer answer;
   answer.incarnation = peer.incarnation;
   const bool known =
