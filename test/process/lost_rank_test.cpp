@@ -6,8 +6,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "test/process/cluster_run.h"
@@ -46,6 +48,16 @@ class Trainers {
   }
 
   test::ChildProcess& node(std::size_t index) { return *nodes_[index]; }
+
+  // All at once. The last step of each belongs to it alone where no survivor has finished that
+  // step: they repeat it without the dead.
+  void kill(const std::vector<std::size_t>& indices) {
+    for (const std::size_t index : indices) node(index).signal(SIGKILL);
+    for (const std::size_t index : indices) {
+      REQUIRE(node(index).wait(test::run_patience) == -SIGKILL);
+      last_steps_.emplace(index, lines(index).size() - 1);
+    }
+  }
   std::string logs() const { return run_.logs(); }
   std::string log(std::size_t index) const { return run_.log(run_.names()[index]); }
   Json status(std::size_t index) const { return run_.status(run_.names()[index]); }
@@ -66,7 +78,8 @@ class Trainers {
     return test::eventually([&] { return clock(index) >= clock_wanted; }, test::run_patience);
   }
 
-  // Every node ends with 0 and with the same model, and had the same as the others at every clock.
+  // Every node ends with 0 and with the same model. At every clock it had the same as the others,
+  // but for the last step before it was killed.
   void check_end(const std::vector<std::size_t>& indices) {
     for (const std::size_t index : indices) {
       const auto code = node(index).wait(2 * test::run_patience);
@@ -76,8 +89,11 @@ class Trainers {
     std::map<double, std::uint32_t> sums;
     std::size_t shared = 0;
     for (std::size_t index = 0; index < nodes_.size(); ++index) {
-      for (const Json& line : lines(index)) {
+      const auto all = lines(index);
+      for (std::size_t step = 0; step < all.size(); ++step) {
+        const Json& line = all[step];
         if (!line.contains("clock") || line["outcome"] != "averaged") continue;
+        if (last_steps_.contains({index, step})) continue;
         const auto [known, is_new] = sums.emplace(line["clock"], line["sum"]);
         shared += is_new ? 0 : 1;
         CAPTURE(index);
@@ -98,6 +114,7 @@ class Trainers {
   test::ClusterRun run_;
   const std::size_t hidden_;
   std::vector<std::optional<test::ChildProcess>> nodes_;
+  std::set<std::pair<std::size_t, std::size_t>> last_steps_;  // node and line, of those killed
 };
 
 std::size_t last_size(const std::vector<Json>& lines) {
@@ -136,7 +153,7 @@ TEST_CASE("shrink: whichever rank is killed, the others go on, and take it in wh
     Trainers trainers(3, "on_lost_rank: shrink");
     trainers.start_all(500);
     REQUIRE(trainers.reaches(victim, 40));
-    trainers.node(victim).signal(SIGKILL);
+    trainers.kill({victim});
     const std::size_t other = (victim + 1) % 3;
     const double lost_at = trainers.clock(other);
     INFO(trainers.logs());
@@ -163,8 +180,7 @@ TEST_CASE("shrink: ranks that are killed at random moments of large steps leave 
     INFO(trainers.logs());
     const std::size_t other = (victim + 1) % 4;
     if (trainers.clock(other) > 350) break;
-    trainers.node(victim).signal(SIGKILL);
-    REQUIRE(trainers.node(victim).wait(test::run_patience) == -SIGKILL);
+    trainers.kill({victim});
     REQUIRE(trainers.reaches(other, trainers.clock(other) + 5));
     trainers.start(victim, 600, 5);
     REQUIRE(test::eventually([&] { return last_size(trainers.lines(other)) == 4; },
@@ -177,8 +193,7 @@ TEST_CASE("shrink: two ranks that die at once are missed together") {
   Trainers trainers(4, "on_lost_rank: shrink");
   trainers.start_all(300);
   REQUIRE(trainers.reaches(0, 30));
-  trainers.node(0).signal(SIGKILL);
-  trainers.node(2).signal(SIGKILL);
+  trainers.kill({0, 2});
   trainers.check_end({1, 3});
   CHECK(last_size(trainers.lines(1)) == 2);
 }
@@ -224,8 +239,7 @@ TEST_CASE("gossip: the others train on at once, and return to all-reduce togethe
   Trainers trainers(4, "on_lost_rank: gossip");
   trainers.start_all(900);
   REQUIRE(trainers.reaches(0, 50));
-  trainers.node(0).signal(SIGKILL);
-  trainers.node(3).signal(SIGKILL);
+  trainers.kill({0, 3});
   const double lost_at = trainers.clock(1);
   INFO(trainers.logs());
   REQUIRE(trainers.reaches(1, lost_at + 100));
