@@ -42,19 +42,13 @@ Tensor loss_of(Net& net, const Data& data, const ItemRange& part) {
                                    data.y.index_select(0, rows));
 }
 
-const std::vector<std::pair<std::string, MakeOptimizer>>& gentle_optimizers() {
-  static const std::vector<std::pair<std::string, MakeOptimizer>> all = {
-      {"sgd",
-       [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::SGD>(p, 0.1);
-       }},
-      {"momentum",
-       [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::SGD>(p, torch::optim::SGDOptions(0.03).momentum(.9));
-       }},
-      {"adam", [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::Adam>(p, torch::optim::AdamOptions(0.002));
-       }}};
+const std::vector<NamedOptimizer>& gentle_optimizers() {
+  using namespace torch::optim;
+  static const std::vector<NamedOptimizer> all = {
+      named<SGD>("sgd", SGDOptions(0.1)),
+      named<SGD>("momentum", SGDOptions(0.03).momentum(0.9)),
+      named<Adam>("adam", AdamOptions(0.002)),
+  };
   return all;
 }
 

@@ -97,20 +97,22 @@ std::vector<std::shared_ptr<Model>> models_of(int nodes, std::uint64_t seed) {
   return models;
 }
 
-inline const std::vector<std::pair<std::string, MakeOptimizer>>& optimizers() {
-  static const std::vector<std::pair<std::string, MakeOptimizer>> all = {
-      {"sgd",
-       [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::SGD>(p, 0.1);
-       }},
-      {"momentum",
-       [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::SGD>(
-             p, torch::optim::SGDOptions(0.05).momentum(0.9).weight_decay(1e-3));
-       }},
-      {"adam", [](std::vector<Tensor> p) -> std::unique_ptr<torch::optim::Optimizer> {
-         return std::make_unique<torch::optim::Adam>(p, torch::optim::AdamOptions(0.01));
-       }}};
+using NamedOptimizer = std::pair<std::string, MakeOptimizer>;
+
+template <class Optimizer, class Options>
+NamedOptimizer named(const char* name, const Options& options) {
+  return {name, [options](std::vector<Tensor> parameters) {
+            return std::make_unique<Optimizer>(std::move(parameters), options);
+          }};
+}
+
+inline const std::vector<NamedOptimizer>& optimizers() {
+  using namespace torch::optim;
+  static const std::vector<NamedOptimizer> all = {
+      named<SGD>("sgd", SGDOptions(0.1)),
+      named<SGD>("momentum", SGDOptions(0.05).momentum(0.9).weight_decay(1e-3)),
+      named<Adam>("adam", AdamOptions(0.01)),
+  };
   return all;
 }
 
