@@ -66,6 +66,11 @@ void kvstore_local_allreduce(Config& config) {
   config.kvstore.type = KvstoreType::local_allreduce_cpu;
 }
 
+void kvstore_local_device(Config& config) {
+  config.backend = Backend::kvstore;
+  config.kvstore.type = KvstoreType::local_allreduce_device;
+}
+
 // Waits for its pulls, and blends as the original did.
 void patient_gossip(Config& config) {
   config.gossip.step_budget = 50ms;
@@ -92,6 +97,7 @@ const std::vector<BackEnd>& back_ends() {
       {"kvstore with 2 nodes, dist_ssp", 2, kvstore_ssp, 2, true},
       {"kvstore in one process, update in the store", 1, kvstore_local_update, 0, true},
       {"kvstore in one process, update by the program", 1, kvstore_local_allreduce},
+      {"kvstore in one process, averaged on the device", 1, kvstore_local_device},
   };
   return all;
 }
