@@ -183,6 +183,7 @@ Offer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
   offer.incarnation = peer.incarnation;
   offer.keeps_ledger = options_.ledger;
   offer.progress = peer.published;
+  offer.finite = !peer.spoilt;
   const bool known =
       ask.known_incarnation == peer.incarnation && ask.known_version == peer.published.version;
   if (options_.fresh_only && ask.taken && !known && now_ > peer.fresh_until) {
@@ -205,6 +206,10 @@ void PaceCluster::freeze(std::size_t node, bool frozen) {
   nodes_[node]->frozen = frozen;
 }
 
+void PaceCluster::spoil(std::size_t node, bool spoilt) {
+  nodes_[node]->spoilt = spoilt;
+}
+
 void PaceCluster::restart(std::size_t index) {
   auto made = std::make_unique<Node>(options_, names_, index, nodes_[index]->incarnation + 1);
   made->life = nodes_[index]->life + 1;
@@ -214,6 +219,16 @@ void PaceCluster::restart(std::size_t index) {
   made->published = nodes_[1]->published;
   nodes_[index] = std::move(made);
   schedule(index, {}, true);
+}
+
+std::uint64_t PaceCluster::quarantines_of(std::size_t node) const {
+  std::uint64_t sum = 0;
+  for (std::size_t other = 0; other < size(); ++other) {
+    if (other == node) continue;
+    const auto place = static_cast<PeerId>(node < other ? node : node - 1);
+    sum += nodes_[other]->engine.firewall().record(place).quarantines;
+  }
+  return sum;
 }
 
 double PaceCluster::kept() const {

@@ -42,6 +42,7 @@ class PaceCluster {
 
   void cut_off(std::size_t node, bool callable, bool calls);
   void freeze(std::size_t node, bool frozen);  // answers, and its trainer stands still
+  void spoil(std::size_t node, bool spoilt);   // what it sends is not finite
   void restart(std::size_t node);              // a new process, with the weights of node 1
   // The last `count` nodes can call all others and be called only by one another.
   void hide_last(std::size_t count) { hidden_ = count; }
@@ -56,6 +57,7 @@ class PaceCluster {
   double blends() const;      // a step, mean over all nodes
   double blends(std::size_t node) const;
   void count_blends_anew();
+  std::uint64_t quarantines_of(std::size_t node) const;  // in all, by all others
   std::uint64_t steps_of(std::size_t node) const { return nodes_[node]->steps; }
   void restore_initial_values();
   double initial_variance() const;  // of what the initial values have become
@@ -79,7 +81,7 @@ class PaceCluster {
     bool pulling = false;
     std::optional<Arrival> arrival;
     Values difference;  // that came with it
-    bool callable = true, calls = true, frozen = false;
+    bool callable = true, calls = true, frozen = false, spoilt = false;
     std::uint64_t steps = 0, blends = 0, counted_from = 0;
   };
   struct Event {

@@ -14,7 +14,7 @@ using dpwa::testing::PaceOptions;
 
 namespace {
 
-constexpr int runs = 100;
+constexpr int many_runs = 100;
 
 struct Figures {
   double kept = 0;   // of a unit that the slow node adds after 100 of its steps
@@ -24,7 +24,7 @@ struct Figures {
 };
 
 // Means over the runs.
-Figures figures_of(std::size_t nodes, double slowdown, bool ledger) {
+Figures figures_of(std::size_t nodes, double slowdown, bool ledger, int runs = many_runs) {
   Figures mean;
   for (int run = 0; run < runs; ++run) {
     PaceOptions options;
@@ -53,7 +53,7 @@ struct Equals {
 // Means over the runs, all nodes at one pace. `contraction`: V after 10 steps / V before, a step.
 Equals equals_of(std::size_t nodes, bool ledger) {
   Equals mean;
-  constexpr int many = 10 * runs;
+  constexpr int many = 10 * many_runs;
   for (int run = 0; run < many; ++run) {
     PaceOptions options;
     options.nodes = nodes;
@@ -75,6 +75,51 @@ Equals equals_of(std::size_t nodes, bool ledger) {
   return mean;
 }
 
+// Variance over the nodes of random steps, 1,000 usual steps after the start; the mean of the runs.
+double disagreement_of(std::size_t nodes, double slowdown, bool ledger) {
+  double mean = 0;
+  for (int run = 0; run < many_runs; ++run) {
+    PaceOptions options;
+    options.nodes = nodes;
+    options.slowdown = slowdown;
+    options.ledger = ledger;
+    options.seed = 1000 + static_cast<std::uint64_t>(run);
+    PaceCluster cluster(options);
+    cluster.run(1000);
+    mean += cluster.disagreement() / many_runs;
+  }
+  MESSAGE(nodes << " nodes, one x" << slowdown << std::string(ledger ? ", ledger" : "")
+                << ": disagreement after 1,000 steps " << mean);
+  return mean;
+}
+
+// Clock / steps and blends from the construction on.
+class Interval {
+ public:
+  explicit Interval(PaceCluster& cluster)
+      : cluster_(cluster), clocks_(cluster.clocks()), steps_(cluster.steps()) {
+    cluster.count_blends_anew();
+  }
+  double rate() const { return (cluster_.clocks() - clocks_) / (cluster_.steps() - steps_); }
+
+ private:
+  PaceCluster& cluster_;
+  const double clocks_, steps_;
+};
+
+// The bars of the clocks, which four nodes without the ledger miss when one is four times slower:
+// 0.83 to 0.88.
+void keeps_pace(const Interval& interval) {
+  CHECK(interval.rate() > 0.97);
+  CHECK(interval.rate() < 1.04);
+}
+
+PaceOptions one_is_slower() {
+  PaceOptions options;
+  options.slowdown = 4;  // node 0
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("the ledger keeps what a slow node adds, and the pace of the clocks") {
@@ -82,7 +127,8 @@ TEST_CASE("the ledger keeps what a slow node adds, and the pace of the clocks") 
     for (const double slowdown : {1.0, 2.0, 4.0, 16.0}) {
       CAPTURE(nodes);
       CAPTURE(slowdown);
-      const Figures figures = figures_of(nodes, slowdown, true);
+      // At x2 the unit of four nodes is near the bar.
+      const Figures figures = figures_of(nodes, slowdown, true, slowdown == 2 ? 400 : many_runs);
       CHECK(figures.kept > 0.85);
       CHECK(figures.kept < 1.15);
       CHECK(figures.rate > 0.97);
@@ -122,11 +168,22 @@ TEST_CASE("among nodes of one pace the ledger costs hardly a blend") {
   }
 }
 
+TEST_CASE("beside a slow node the ledger lets the nodes lie a little further apart") {
+  for (const std::size_t nodes : {4, 8}) {
+    for (const double slowdown : {4.0, 16.0}) {
+      CAPTURE(nodes);
+      CAPTURE(slowdown);
+      const double without = disagreement_of(nodes, slowdown, false);
+      CHECK(disagreement_of(nodes, slowdown, true) < 1.4 * without);
+    }
+  }
+}
+
 TEST_CASE("nodes that pause now and then do not hold the clocks back") {
   // One step in twenty takes 20 usual steps more, as on a machine with too few processors.
   const auto rate = [](bool fresh_only) {
     double mean = 0;
-    for (int run = 0; run < runs; ++run) {
+    for (int run = 0; run < many_runs; ++run) {
       PaceOptions options;
       options.nodes = 8;
       options.fresh_only = fresh_only;
@@ -135,7 +192,7 @@ TEST_CASE("nodes that pause now and then do not hold the clocks back") {
       options.seed = 1000 + static_cast<std::uint64_t>(run);
       PaceCluster cluster(options);
       cluster.run(600);
-      mean += cluster.rate() / runs;
+      mean += cluster.rate() / many_runs;
     }
     MESSAGE("8 nodes that pause" << std::string(fresh_only ? ", fresh snapshots only" : "")
                                  << ": clock/steps " << mean);
@@ -220,19 +277,39 @@ TEST_CASE("a node that is too slow for max_staleness is not starved") {
 }
 
 TEST_CASE("a frozen node costs the others no blends, and is taken up again") {
-  PaceOptions options;
-  PaceCluster cluster(options);
+  PaceCluster cluster(one_is_slower());
   cluster.run(200);
-  cluster.freeze(0, true);
+  cluster.freeze(1, true);
   cluster.run(500);
   cluster.count_blends_anew();
   cluster.run(500);
-  for (std::size_t node = 1; node < cluster.size(); ++node) CHECK(cluster.blends(node) > 0.9);
-  cluster.freeze(0, false);
+  for (const std::size_t node : {0, 2, 3}) CHECK(cluster.blends(node) > 0.85);
+  cluster.freeze(1, false);
   cluster.run(50);
+  const Interval after(cluster);
+  cluster.run(2000);
+  keeps_pace(after);
+  CHECK(cluster.blends(1) > 0.9);
+  CHECK(cluster.disagreement() < 10);
+}
+
+// A node in quarantine is not pulled from. It pulls less often itself, until its accounts have no
+// effect.
+TEST_CASE("a quarantine costs the others no blends, and its node takes part again") {
+  PaceCluster cluster(one_is_slower());
+  cluster.run(200);
+  cluster.spoil(1, true);
   cluster.count_blends_anew();
-  cluster.run(500);
-  CHECK(cluster.blends(0) > 0.9);
+  cluster.run(1000);
+  CHECK(cluster.quarantines_of(1) > 3);
+  CHECK(cluster.blends(1) > 0.15);
+  for (const std::size_t node : {0, 2, 3}) CHECK(cluster.blends(node) > 0.85);
+  cluster.spoil(1, false);
+  cluster.run(2000);
+  const Interval after(cluster);
+  cluster.run(2000);
+  keeps_pace(after);
+  for (std::size_t node = 0; node < cluster.size(); ++node) CHECK(cluster.blends(node) > 0.9);
   CHECK(cluster.disagreement() < 10);
 }
 
@@ -254,7 +331,7 @@ TEST_CASE("a restarted node begins with even accounts") {
 }
 
 TEST_CASE("the halves of a healed partition agree again at full pace") {
-  PaceOptions options;
+  PaceOptions options = one_is_slower();
   options.nodes = 8;
   PaceCluster cluster(options);
   cluster.run(200);
@@ -263,22 +340,32 @@ TEST_CASE("the halves of a healed partition agree again at full pace") {
   CHECK(cluster.disagreement() > 10);
   cluster.split({0, 0, 0, 0, 0, 0, 0, 0});
   cluster.run(300);  // the back-offs end
-  cluster.count_blends_anew();
-  cluster.run(300);
+  const Interval after(cluster);
+  cluster.run(2000);
+  keeps_pace(after);
   CHECK(cluster.blends() > 0.9);
   CHECK(cluster.disagreement() < 6);
 }
 
-TEST_CASE("among a thousand nodes the ledger changes nothing that is seen") {
-  for (const bool ledger : {false, true}) {
-    CAPTURE(ledger);
-    PaceOptions options;
-    options.nodes = 1000;
-    options.slowdown = 4;
-    options.ledger = ledger;
-    PaceCluster cluster(options);
-    cluster.run(100);
-    CHECK(cluster.rate() == doctest::Approx(0.99).epsilon(0.01));
-    CHECK(cluster.blends() > 0.95);
-  }
+// Without the ledger: 0.90.
+TEST_CASE("among many nodes the ledger keeps the pace after some steps for each of them") {
+  PaceOptions options;
+  options.nodes = 128;
+  options.slowdown = 16;
+  PaceCluster cluster(options);
+  cluster.run(20 * 128);
+  const Interval after(cluster);
+  cluster.run(10 * 128);
+  keeps_pace(after);
+  CHECK(cluster.blends() > 0.95);
+}
+
+TEST_CASE("among a thousand nodes the ledger costs no blends") {
+  PaceOptions options;
+  options.nodes = 1000;
+  options.slowdown = 4;
+  PaceCluster cluster(options);
+  cluster.run(100);
+  CHECK(cluster.rate() == doctest::Approx(0.99).epsilon(0.01));
+  CHECK(cluster.blends() > 0.95);
 }

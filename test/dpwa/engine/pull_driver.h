@@ -65,6 +65,7 @@ struct Offer {
   std::optional<PeerFailure> failure{};  // given: it answers with this instead
   std::uint64_t incarnation = 1;
   bool keeps_ledger = false;
+  bool finite = true;
 };
 
 // What comes of an ask to a peer that has this. A peer whose version is known sends nothing.
@@ -80,7 +81,7 @@ inline Answer answer_of(PullEngine& engine, const PullEngine::Ask& ask, const Of
       ask.known_incarnation == offer.incarnation && ask.known_version == offer.progress.version;
   answer.failure =
       known ? std::optional(PeerFailure::unchanged) : engine.head(offer.progress, own.lineage, now);
-  if (!answer.failure) engine.landed(answer, {offer.squared_distance, true}, own);
+  if (!answer.failure) engine.landed(answer, {offer.squared_distance, offer.finite}, own);
   return answer;
 }
 
