@@ -44,6 +44,12 @@ def consensus_distance(results: list[Record]) -> float | None:
     return math.sqrt(sum(d * d for d in distances) / len(distances)) if distances else None
 
 
+def effective_rate(nodes: list[Record]) -> float | None:
+    """Of the learning rate: the nodes' clocks, which gossip averages as it does their weights, by their own steps."""
+    steps = sum(node["steps"] or 0 for node in nodes)
+    return sum(node["clock"] or 0 for node in nodes) / steps if steps else None
+
+
 def mean_accuracy(results: list[Record]) -> float | None:
     values = [r["test_accuracy"] for r in results if r["test_accuracy"] is not None]
     return sum(values) / len(values) if values else None
@@ -116,6 +122,8 @@ def comparison_table(data: dict[str, Any], backend: str) -> Table:
     title = AVERAGED_MODELS.get(backend, "averaged model of the nodes")
     table.add_row(title, percent(average and average["test_accuracy"]), style="bold")
     table.add_row("consensus distance (root mean square to the average)", number(data["consensus_distance"], 4))
+    if backend not in WITHOUT_PULLS:
+        table.add_row("effective learning rate (clock / steps)", number(effective_rate(data["nodes"]), 3))
     if others:
         silent = others.get("no_communication", {})
         rows = {

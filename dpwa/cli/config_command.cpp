@@ -15,6 +15,7 @@
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/rules/pair_ledger.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::cli {
@@ -30,7 +31,8 @@ std::string ledger_obstacle(const Config& config) {
   if (config.backend != Backend::gossip || !config.gossip.ledger) return {};
   if (config.gossip.blend != BlendMode::delta) return "gossip.blend: lerp";
   const std::string& method = config.interpolation.method;
-  if (make_interpolation(config.interpolation).constant()) return {};
+  if (const auto factor = make_interpolation(config.interpolation).constant())
+    return *factor < PairLedger::least_factor ? "a factor below 1/256" : "";
   return method != "constant" ? "interpolation.method: " + method
                               : "interpolation.divergence_threshold";
 }

@@ -35,10 +35,12 @@ KeySection gossip_keys() {
                                "([ALGORITHMS.md](ALGORITHMS.md))"}),
           in.key("ledger", &GossipConfig::ledger, boolean(),
                  "true: keeps the mean of all nodes at any pace (delta and a constant factor only)",
-                 {.reference = "`true`: each pair of nodes takes equally much from each other, "
-                               "which keeps the [mean of all nodes at any "
-                               "pace](ALGORITHMS.md#the-pair-ledger). It has an effect with "
-                               "`blend: delta` and method `constant` without a threshold"}),
+                 {.reference =
+                      "`true`: each pair of nodes takes equally much from each other, "
+                      "which keeps the [mean of all nodes at any "
+                      "pace](ALGORITHMS.md#the-pair-ledger). It has an effect with "
+                      "`blend: delta` and method `constant` without a threshold, from a factor "
+                      "of 1/256 on"}),
           in.key("blocks", &GossipConfig::blocks, whole(1, max_blocks, "a count"),
                  "parts of the model, 1 to 64; each pull transfers one of them, in turn",
                  {.reference =
@@ -54,7 +56,11 @@ KeySection gossip_keys() {
                  {.reference = "a peer whose clock has not advanced for this long, while this "
                                "node's clock has, is skipped; 0 = no bound"}),
           in.key("final_average", &GossipConfig::final_average, boolean(),
-                 "one average over all nodes at the end", {.reloads = true}),
+                 "one average over all nodes at the end",
+                 {.reference =
+                      "one average over all nodes at the end, without those that are [too far "
+                      "away](FIREWALL.md#distance-bound)",
+                  .reloads = true}),
           in.key("daemon", &GossipConfig::daemon, boolean(),
                  "true: the network side of a node is a separate process, dpwa node",
                  {.reference =

@@ -2,7 +2,7 @@
 """What real processes of different paces make of the mean: kept, and clock / steps.
 
 usage: pace_table.py VECTOR_TRAINER [--runs 3] [--step-ms 5] [--firewall warn] [--plain]
-                     [--nodes 4 8] [--slowdowns 2 4 16]
+                     [--method constant] [--nodes 4 8] [--slowdowns 2 4 16]
 
 Each run starts processes of dpwa_vector_trainer on loopback, one of them slower. After 100 of its steps the slow one
 adds a unit to sixteen elements, one every ten steps. Kept is the sum of such an element over all nodes at the end; 1 is
@@ -47,6 +47,7 @@ def run(arguments: argparse.Namespace, nodes: int, slowdown: int, folder: Path) 
     settings = f"gossip:\n  ledger: {'false' if arguments.plain else 'true'}\n  final_average: false\n"
     settings += f"  firewall: {{distance: {arguments.firewall}}}\n"
     file = folder / "cluster.yaml"
+    settings += f"interpolation: {{method: {arguments.method}}}\n"
     file.write_text(f"cluster: pace\nnodes:\n{entries}{settings}log: {{level: error}}\n")
     until = folder / "until"
     processes = []
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("--step-ms", type=int, default=5)
     parser.add_argument("--firewall", default="warn", choices=["off", "warn", "clip", "refuse"])
     parser.add_argument("--plain", action="store_true", help="without the pair ledger")
+    parser.add_argument("--method", default="constant", help="the interpolation policy")
     parser.add_argument("--nodes", type=int, nargs="+", default=[4, 8])
     parser.add_argument("--slowdowns", type=int, nargs="+", default=[2, 4, 16])
     arguments = parser.parse_args()

@@ -106,7 +106,8 @@ TEST_CASE("eight processes, one of them far slower, keep what it adds and the pa
 }
 
 // Over TCP: all that ask a stopped process wait for it, and over memory more of them than over TCP,
-// where a late peer rests (docs/ALGORITHMS.md, "Fresh snapshots only").
+// where a late peer rests (docs/ALGORITHMS.md, "Fresh snapshots only"). Measured: 0.98 to 1.13, and
+// 0.78 to 0.90 without the ledger.
 TEST_CASE("processes that are stopped and continued at random keep the pace of the clocks") {
   ClusterRun run(4, settings_with("") + "\ntransport: {same_host: off}");
   run.start_all({"--elements", "32", "--step-ms", "4", "--units-from", "1000000000"});
@@ -126,7 +127,7 @@ TEST_CASE("processes that are stopped and continued at random keep the pace of t
   REQUIRE(run.finishes_well());
   const double rate = rate_of(run);
   MESSAGE("4 processes, " << pauses << " pauses: clock/steps " << rate);
-  CHECK(rate > 0.8);
+  CHECK(rate > 0.93);
   CHECK(rate < 1.25);
 }
 

@@ -103,6 +103,16 @@ class Summarize(unittest.TestCase):
         ):
             self.assertIn(title, list(summarize.comparison_table(data, backend).columns[0].cells))
 
+    def test_the_effective_learning_rate_is_that_of_all_steps(self) -> None:
+        fast, slow = result("w1", 0.96, None), result("w2", 0.95, None)
+        fast.update(clock=360.0, steps=400)
+        slow.update(clock=120.0, steps=100)
+        self.write(fast, slow)
+        data = summarize.summary(self.folder, "")
+        self.assertIn("0.960", list(summarize.comparison_table(data, "gossip").columns[1].cells))
+        for backend in ("collective", "kvstore"):
+            self.assertNotIn("0.960", list(summarize.comparison_table(data, backend).columns[1].cells))
+
 
 if __name__ == "__main__":
     unittest.main()

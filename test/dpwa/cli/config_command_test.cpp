@@ -149,6 +149,8 @@ TEST_CASE("config check says what leaves the pair ledger without effect") {
   CHECK(said("interpolation: {method: clock}\n") == "interpolation.method: clock");
   CHECK(said("interpolation: {method: constant, divergence_threshold: 0.3}\n") ==
         "interpolation.divergence_threshold");
+  CHECK(said("interpolation: {method: constant, value: 0.003}\n") == "a factor below 1/256");
+  CHECK(said("interpolation: {method: constant, value: 0.004}\n") == "ok:");
   CHECK(said("interpolation: {method: constant}\n") == "ok:");
   CHECK(said("gossip: {blend: lerp, ledger: false}\n") == "ok:");
   CHECK(said("backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n"
