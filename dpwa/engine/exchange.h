@@ -27,22 +27,31 @@ struct Exchange {
     final_average  // the wider bound of the final average
   };
 
+  // What becomes of the parameters that arrive.
+  enum class Use {
+    // Mixed into the own ones: only those of the same lineage, each version at most once, and not
+    // before the usual distance is known from another peer.
+    blend,
+    replace,  // the own ones
+    apart     // kept apart from them
+  };
+
   bool whole_model = false;        // frozen parameters too, and without a codec
   bool for_final_average = false;  // the peer is told that this node has finished training
   bool fresh_only = false;         // a peer that lags or stands still is passed over
-  // The parameters are mixed into the own ones: only those of the same lineage, each version at
-  // most once, and not before the usual distance is known from another peer.
-  bool blends = false;
-  bool replaces = false;    // the parameters replace the own ones
+  Use use = Use::apart;
   bool marks_taken = true;  // the version counts as taken from then on
   Distance distance = Distance::usual;
+
+  bool blends() const { return use == Use::blend; }
+  bool replaces() const { return use == Use::replace; }
 };
 
 // Gossip averaging: a pull from a random peer, blended by an interpolation factor.
-inline constexpr Exchange pull_and_blend{.fresh_only = true, .blends = true};
+inline constexpr Exchange pull_and_blend{.fresh_only = true, .use = Exchange::Use::blend};
 // Everything of one peer, however stale.
 inline constexpr Exchange take_over{
-    .whole_model = true, .replaces = true, .distance = Exchange::Distance::none};
+    .whole_model = true, .use = Exchange::Use::replace, .distance = Exchange::Distance::none};
 // Everything of one peer that has finished as well.
 inline constexpr Exchange fold_into_average{
     .whole_model = true, .for_final_average = true, .distance = Exchange::Distance::final_average};
@@ -59,6 +68,14 @@ struct RoundSpec {
   Duration timeout = PullOptions{}.timeout;  // the one deadline of the round
   Duration delay{};  // before the first peer is asked; the timeout begins after it
 };
+
+inline RoundSpec round_with(PeerId peer, const Exchange& exchange, Duration timeout) {
+  RoundSpec round;
+  round.exchange = exchange;
+  round.peer = peer;
+  round.timeout = timeout;
+  return round;
+}
 
 // A peer that was asked for parameters to blend, and that descends from other initial weights.
 struct OtherLineage {

@@ -98,7 +98,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     // Not the table's incarnation: any caller may raise that.
     const SeenBlocks& taken = seen(*peer);
     ask.known_incarnation = taken.incarnation();
-    if (spec_.exchange.blends)
+    if (spec_.exchange.blends())
       ask.known_version = taken.known_version(ask.known_incarnation, block());
   }
   if (ledger_ && declined_rounds_ < most_declined_rounds) ask.taken = ledger_->stated_to(*peer);
@@ -142,7 +142,7 @@ std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t 
                                             TimePoint now) {
   assert(round_.current());
   if (spec_.exchange.fresh_only && !fresh(*round_.current(), peer, now)) return PeerFailure::stale;
-  if (spec_.exchange.blends && peer.lineage != own_lineage) return PeerFailure::other_lineage;
+  if (spec_.exchange.blends() && peer.lineage != own_lineage) return PeerFailure::other_lineage;
   return std::nullopt;
 }
 
@@ -155,7 +155,7 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
   compared_ = own;
   verdict_ = {};
   const std::uint64_t version = answer.progress.version;
-  if (exchange.blends && seen(peer).repeats(answer.incarnation, version, block())) {
+  if (exchange.blends() && seen(peer).repeats(answer.incarnation, version, block())) {
     fail(answer, PeerFailure::protocol,
          "sent version " + std::to_string(version) + " again, or after a later one");
     return std::nullopt;
@@ -165,7 +165,7 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
     return std::nullopt;
   }
   distance_ = std::sqrt(stats.squared_distance);
-  if (exchange.replaces && std::isinf(distance_)) {
+  if (exchange.replaces() && std::isinf(distance_)) {
     fail(answer, PeerFailure::unusable, words_for(distance_, 0));
     return std::nullopt;
   }
@@ -173,7 +173,7 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
   const bool compares = answer.progress.lineage == own.lineage;
   if (!compares || exchange.distance == Exchange::Distance::none) return std::nullopt;
   judge_distance(answer);
-  const bool overflows = exchange.blends && !answer.failure && !verdict_.refused;
+  const bool overflows = exchange.blends() && !answer.failure && !verdict_.refused;
   return overflows ? std::optional(verdict_.scale) : std::nullopt;
 }
 
@@ -184,7 +184,7 @@ void PullEngine::judge_distance(Answer& answer) {
   verdict_ = spec_.exchange.distance == Exchange::Distance::final_average
                  ? firewall_.judge_final(distance_)
                  : firewall_.judge(peer, block(), distance_, clock_gap);
-  if (verdict_.unproven && spec_.exchange.blends) {
+  if (verdict_.unproven && spec_.exchange.blends()) {
     fail(answer, PeerFailure::unproven,
          "is the first peer heard, so its distance cannot be judged yet");
   } else if (verdict_.refused) {
@@ -238,8 +238,8 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
   const Exchange& exchange = spec_.exchange;
   const auto until = firewall_.succeeded(peer, verdict_, now);
   hold(peer, until, "sent parameters that are much too far away", now);
-  if (exchange.replaces) firewall_.replaced();
-  if (exchange.replaces && ledger_) ledger_->settle_all();
+  if (exchange.replaces()) firewall_.replaced();
+  if (exchange.replaces() && ledger_) ledger_->settle_all();
   arrival_.stats = stats_;
   arrival_.factor_scale = verdict_.scale;
   arrival_.own = compared_;
@@ -251,7 +251,7 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
   } else if (exchange.marks_taken) {
     taken.took_all(answer.incarnation, answer.progress.version);
   }
-  if (exchange.blends) table_.shares_lineage(peer);
+  if (exchange.blends()) table_.shares_lineage(peer);
   account_for(answer);
   round_.succeeded(table_, answer.progress, now, answer.same_host);
 }

@@ -148,7 +148,7 @@ class PullEngine {
   unsigned block() const { return spec_.block.value_or(0); }
   bool fresh(PeerId peer, const Progress& progress, TimePoint now);
   const SeenBlocks& seen(PeerId peer) const;
-  bool balances() const { return ledger_ && spec_.exchange.blends && !spec_.peer; }
+  bool balances() const { return ledger_ && spec_.exchange.blends() && !spec_.peer; }
   std::optional<PeerId> choose(TimePoint now);
   void judge_distance(Answer& answer);
   void succeeded(const Answer& answer, TimePoint now);

@@ -21,19 +21,11 @@ bool is_seed(const Surroundings& others, const std::string& name) {
 TrainerState::TrainerState(TrainerOptions options, GuardedInterpolation interpolation,
                            Random& random)
     : options_(std::move(options)),
-      pull_probability_(options_.pull_probability),
-      spread_pulls_(options_.spread_pulls),
-      start_wait_(options_.start_wait),
+      pace_(options_),
       interpolation_(std::move(interpolation)),
       next_block_(static_cast<unsigned>(random.next() % options_.block_shares.size())),
       pull_moment_(random),
       lineages_(options_.of_file, options_.max_members) {}
-
-void TrainerState::reload(double pull_probability, bool spread_pulls, Duration start_wait) {
-  pull_probability_ = pull_probability;
-  spread_pulls_ = spread_pulls;
-  start_wait_ = start_wait;
-}
 
 void TrainerState::replace(double clock, std::uint64_t lineage) {
   clock_ = clock;
@@ -63,31 +55,30 @@ Progress TrainerState::publish() {
 // for a step of less than a millisecond.
 std::optional<Duration> TrainerState::fresh_for() const {
   const Duration step = step_interval_.get();
-  if (!spread_pulls_ || step == Duration::zero()) return std::nullopt;
+  if (!pace_.spread_pulls || step == Duration::zero()) return std::nullopt;
   return std::max(step, least_fresh_for);
 }
 
-PullPlan TrainerState::plan_pull(Random& random) {
-  PullPlan plan;
+RoundSpec TrainerState::plan_pull(Random& random) {
+  RoundSpec round;
+  round.timeout = pace_.timeout;
   // A pull compares the latest snapshot of the peer with our own latest when it is answered. Asked
   // right after a publish, ours would always be fresh and the peer's on average half a step old:
   // every delta would hold the mean back, 0.81 of the nominal learning rate at p = 1, f = 1/2.
   // Asked at any moment of the step alike, both have the same age on average, whatever the nodes'
   // pace.
-  if (spread_pulls_) {
+  if (pace_.spread_pulls) {
     const auto step = static_cast<double>(step_interval_.get().count());
-    plan.delay = Duration(static_cast<Duration::rep>(pull_moment_.next(random) * step));
+    round.delay = Duration(static_cast<Duration::rep>(pull_moment_.next(random) * step));
   }
-  if (adopt_from_) {
-    plan = {std::exchange(adopt_from_, std::nullopt), std::nullopt, Duration::zero()};
-  } else if (blocks() > 1) {
-    plan.block = next_block_;
-  }
-  return plan;
+  if (adopt_from_)
+    return round_with(*std::exchange(adopt_from_, std::nullopt), dpwa::take_over, pace_.timeout);
+  if (blocks() > 1) round.block = next_block_;
+  return round;
 }
 
-void TrainerState::began(const PullPlan& plan) {
-  if (plan.block) next_block_ = (*plan.block + 1) % blocks();
+void TrainerState::began(const RoundSpec& round) {
+  if (round.block) next_block_ = (*round.block + 1) % blocks();
 }
 
 bool TrainerState::needs_surroundings(const Arrival& arrival) const {
@@ -136,7 +127,7 @@ void TrainerState::hear(const std::vector<OtherLineage>& others, const Surroundi
 
 bool TrainerState::yields_to(const std::string& name, const Progress& peer,
                              const Surroundings& others, TimePoint now) {
-  return lineages_.yields_to(name, peer, progress(), others, start_wait_, now);
+  return lineages_.yields_to(name, peer, progress(), others, pace_.start_wait, now);
 }
 
 double TrainerState::blend(const Arrival& arrival, double own_loss) {

@@ -20,22 +20,20 @@
 
 namespace dpwa {
 
-struct TrainerOptions {
-  bool of_file = true;   // the cluster file names this node
-  bool by_delta = true;  // delta blend; false: lerp
+// What a reload of the configuration may change.
+struct TrainerPace {
   double pull_probability = PullOptions{}.pull_probability;
   bool spread_pulls = true;  // pulls begin at any moment of the step: no step waits for one
   Duration start_wait{};     // see LineageWatch::yields_to
+  Duration timeout = PullOptions{}.timeout;  // of a round of pulls
+};
+
+struct TrainerOptions : TrainerPace {
+  bool of_file = true;   // the cluster file names this node
+  bool by_delta = true;  // delta blend; false: lerp
   std::size_t max_members = MembershipOptions{}.max_members;
   // For each block of the model: its share of the exchanged bytes.
   std::vector<double> block_shares{1.0};
-};
-
-// Which pull to begin.
-struct PullPlan {
-  std::optional<PeerId> adopt_from;  // everything of this peer, to take over its weights
-  std::optional<unsigned> block;     // else this block of any peer; none: the whole model
-  Duration delay{};                  // before the first peer is asked
 };
 
 // The treatment of a pull's result.
@@ -56,8 +54,7 @@ class TrainerState {
  public:
   TrainerState(TrainerOptions options, GuardedInterpolation interpolation, Random& random);
 
-  // Takes over the options that a reload of the configuration may change.
-  void reload(double pull_probability, bool spread_pulls, Duration start_wait);
+  void reload(const TrainerPace& pace) { pace_ = pace; }
 
   // The weights are replaced by others.
   void replace(double clock, std::uint64_t lineage);
@@ -78,9 +75,11 @@ class TrainerState {
   // For how long a published snapshot is as young as the own one of a pull can be; none: for ever.
   std::optional<Duration> fresh_for() const;
   static constexpr Duration least_fresh_for = std::chrono::milliseconds(3);
-  bool wants_pull(Random& random) const { return random.bernoulli(pull_probability_); }
-  PullPlan plan_pull(Random& random);
-  void began(const PullPlan& plan);
+  bool wants_pull(Random& random) const { return random.bernoulli(pace_.pull_probability); }
+  // The round to begin: one block of any peer, or everything of a peer whose weights are to be
+  // taken over. The driver begins it as it is.
+  RoundSpec plan_pull(Random& random);
+  void began(const RoundSpec& round);
 
   // --- an arrival
   // Whether absorb() needs to know the others; else they may be left empty.
@@ -108,9 +107,7 @@ class TrainerState {
   unsigned blocks() const { return static_cast<unsigned>(options_.block_shares.size()); }
 
   const TrainerOptions options_;
-  double pull_probability_;
-  bool spread_pulls_;
-  Duration start_wait_;
+  TrainerPace pace_;
   GuardedInterpolation interpolation_;
 
   double clock_ = 0;

@@ -72,9 +72,7 @@ class FinalAverageDriver {
     return {};
   }
   Over operator()(const FinalAverage::Pull& pull) {
-    PullSpec spec = full_pull(pull.peer, pull.timeout);
-    spec.exchange = fold_into_average;
-    const auto arrival = side_.pull(spec);
+    const auto arrival = side_.pull(round_with(pull.peer, fold_into_average, pull.timeout));
     const bool landed = arrival && arrival->outcome == Outcome::mixed;
     average_.pulled(landed ? std::optional(arrival->progress) : std::nullopt,
                     arrival && arrival->outcome == Outcome::busy, SteadyClock::now());

@@ -27,14 +27,16 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto settle_poll = std::chrono::microseconds(50);  // of an accelerator, under a budget
 
+TrainerPace pace_of(const GossipConfig& gossip) {
+  return {gossip.pull_probability, gossip.step_budget == Duration::zero(), gossip.start_wait,
+          gossip.timeout};
+}
+
 TrainerOptions trainer_options(const Config& config, const Manifest& manifest,
                                const std::vector<ByteRange>& blocks) {
-  TrainerOptions options;
+  TrainerOptions options{pace_of(config.gossip)};
   options.of_file = !config.is_joiner();
   options.by_delta = config.gossip.blend == BlendMode::delta;
-  options.pull_probability = config.gossip.pull_probability;
-  options.spread_pulls = config.gossip.step_budget == Duration::zero();
-  options.start_wait = config.gossip.start_wait;
   options.max_members = config.gossip.membership.max_members;
   if (blocks.size() == 1) return options;
   options.block_shares.clear();
@@ -177,21 +179,8 @@ void Gossip::begin_pull() {
     pull_wanted_ = true;
     return;
   }
-  const PullPlan plan = state_.plan_pull(random_);
-  PullSpec spec;
-  if (plan.adopt_from) {
-    spec = full_pull(*plan.adopt_from, config_.gossip.timeout);
-  } else {
-    spec.mode =
-        config_.gossip.blend == BlendMode::delta ? LandingMode::difference : LandingMode::values;
-    spec.timeout = config_.gossip.timeout;
-    spec.delay = plan.delay;
-    if (plan.block) {
-      spec.block = *plan.block;
-      spec.range = blocks_[*plan.block];
-    }
-  }
-  if (node_->client().begin(spec)) state_.began(plan);
+  const RoundSpec round = state_.plan_pull(random_);
+  if (node_->client().begin(side().spec_of(round))) state_.began(round);
 }
 
 void Gossip::update_send(const std::function<double()>& loss) {
@@ -304,8 +293,7 @@ void Gossip::reload(const Config& fresh) {
   opened.use();
   listed_ = std::move(listed);
   config_ = std::move(plan.config);
-  state_.reload(config_.gossip.pull_probability, config_.gossip.step_budget == Duration::zero(),
-                config_.gossip.start_wait);
+  state_.reload(pace_of(config_.gossip));
   for (const LogLine& line : lines) log(line.level, "config", line.text);
   reload_security();
 }

@@ -60,8 +60,7 @@ class StartDriver {
     return false;
   }
   bool operator()(const StartUp::Pull& pull) {
-    const PullSpec spec = full_pull(pull.peer, pull.timeout);
-    const auto arrival = side_.pull(spec);
+    const auto arrival = side_.pull(round_with(pull.peer, take_over, pull.timeout));
     const Outcome outcome = arrival ? arrival->outcome : Outcome::timed_out;
     const Progress progress = arrival ? arrival->progress : Progress{};
     TakeOver result = TakeOver::failed;
@@ -78,15 +77,9 @@ class StartDriver {
     return false;
   }
   bool operator()(const StartUp::Measure& measure) {
-    PullSpec spec;
-    spec.exchange = compare_only;
-    spec.peer = measure.peer;
-    if (side_.blocks.size() > 1) {
-      spec.block = measure.block;
-      spec.range = side_.blocks[measure.block];
-    }
-    spec.timeout = side_.config.gossip.timeout;
-    const auto arrival = side_.pull(spec);
+    RoundSpec round = round_with(measure.peer, compare_only, side_.config.gossip.timeout);
+    if (side_.blocks.size() > 1) round.block = measure.block;
+    const auto arrival = side_.pull(round);
     const bool compares = arrival && arrival->outcome == Outcome::mixed &&
                           arrival->progress.lineage == side_.state.lineage();
     start_.measured(compares ? std::optional(arrival->stats.squared_distance) : std::nullopt);

@@ -61,9 +61,17 @@ std::vector<PeerAnswer> TrainerSide::greet() {
   return answers_of(greeted, node.local().members->all());
 }
 
-std::optional<Arrival> TrainerSide::pull(const PullSpec& spec) {
+std::optional<Arrival> TrainerSide::pull(const RoundSpec& round) {
   Client& client = node.client();
-  return client.begin(spec) ? client.take(spec.timeout * 2) : std::nullopt;
+  return client.begin(spec_of(round)) ? client.take(round.timeout * 2) : std::nullopt;
+}
+
+PullSpec TrainerSide::spec_of(const RoundSpec& round) const {
+  PullSpec spec{round, std::nullopt, LandingMode::difference};
+  const bool by_lerp = round.exchange.blends() && config.gossip.blend == BlendMode::lerp;
+  if (round.exchange.whole_model || by_lerp) spec.mode = LandingMode::values;
+  if (round.block) spec.range = blocks[*round.block];
+  return spec;
 }
 
 void log_lines(const std::vector<TrainerLine>& lines) {

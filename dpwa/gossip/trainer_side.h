@@ -40,7 +40,9 @@ struct TrainerSide {
   bool publish_now(bool final);     // waits for the copy and for a free buffer
   std::vector<PeerAnswer> greet();  // all peers
   // A whole round outside of the steps; none: it could not begin, or did not end in time.
-  std::optional<Arrival> pull(const PullSpec& spec);
+  std::optional<Arrival> pull(const RoundSpec& round);
+  // The round, and how its parameters land.
+  PullSpec spec_of(const RoundSpec& round) const;
 };
 
 NodePlace place_of(const Config& config);

@@ -160,7 +160,7 @@ asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec)
   if (!whole) request.codec = local_.codec;
   request.known_incarnation = ask.known_incarnation;
   request.known_version = ask.known_version;
-  if (spec.exchange.blends) request.taken = ask.taken;
+  if (spec.exchange.blends()) request.taken = ask.taken;
   request.deadline_ms = whole_milliseconds(ask.left);
   const PullResult result = co_await pull(channel, request, spec.mode);
   Answer answer = answer_of(result);

@@ -37,14 +37,9 @@ struct PullSpec : RoundSpec {
   LandingMode mode = LandingMode::difference;
 };
 
-// Everything of one peer as values: to take over its weights.
-inline PullSpec full_pull(PeerId peer, Duration timeout) {
-  PullSpec spec;
-  spec.exchange = take_over;
-  spec.peer = peer;
-  spec.mode = LandingMode::values;
-  spec.timeout = timeout;
-  return spec;
+// Everything of one peer as values: to take over its weights, unless `exchange` says otherwise.
+inline PullSpec full_pull(PeerId peer, Duration timeout, const Exchange& exchange = take_over) {
+  return {round_with(peer, exchange, timeout), std::nullopt, LandingMode::values};
 }
 
 struct ClientOptions : PullEngineOptions, SocketOptions, ChunkOptions {

@@ -118,13 +118,10 @@ void PaceCluster::step(std::size_t index) {
   node.fresh_until = fresh_for ? now_ + *fresh_for : TimePoint::max();
   ++node.steps;
   if (!node.pulling && node.calls) {
-    const PullPlan plan = node.trainer.plan_pull(node.random);
-    node.trainer.began(plan);
-    RoundSpec spec;
-    spec.block = plan.block;
-    spec.delay = plan.delay;
+    const RoundSpec round = node.trainer.plan_pull(node.random);
+    node.trainer.began(round);
     node.pulling = true;
-    node.engine.begin(spec);
+    node.engine.begin(round);
     pull(index);
   }
   node.values[constant_gradient] += 1;

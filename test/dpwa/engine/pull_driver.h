@@ -26,10 +26,7 @@ inline Progress progress(std::uint64_t version, double clock = 1) {
 }
 
 inline RoundSpec of_peer(PeerId peer, const Exchange& exchange = pull_and_blend) {
-  RoundSpec spec;
-  spec.peer = peer;
-  spec.exchange = exchange;
-  return spec;
+  return round_with(peer, exchange, PullOptions{}.timeout);
 }
 
 // Options that act on no distance, except where a test chooses so.

@@ -62,7 +62,7 @@ class LineageCluster {
   StepReport pull(std::size_t index) {
     Node& node = nodes_[index];
     now_ += 10ms;
-    Arrival arrival = round(index, node.state.plan_pull(random_).adopt_from);
+    Arrival arrival = perform(index, node.state.plan_pull(random_));
     Surroundings others;
     if (node.state.needs_surroundings(arrival)) {
       others = others_;
@@ -117,14 +117,12 @@ class LineageCluster {
     return nodes_[dpwa::testing::node_of(index, *arrival.peer)];
   }
 
-  Arrival round(std::size_t index, std::optional<PeerId> adopt_from) {
+  Arrival perform(std::size_t index, const RoundSpec& round) {
     Node& node = nodes_[index];
-    RoundSpec spec;
-    if (adopt_from) spec = dpwa::testing::of_peer(*adopt_from, take_over);
     return dpwa::testing::run_round(
-        node.engine, spec, node.state.progress(), now_, [&](const PullEngine::Ask& ask) {
+        node.engine, round, node.state.progress(), now_, [&](const PullEngine::Ask& ask) {
           Node& other = nodes_[dpwa::testing::node_of(index, ask.peer)];
-          if (adopt_from)
+          if (round.exchange.replaces())
             other.given.insert_or_assign(name_of(index),
                                          GivenWeights{now_, other.snapshot.lineage});
           dpwa::testing::Offer offer;

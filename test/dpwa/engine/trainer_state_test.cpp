@@ -91,7 +91,7 @@ TEST_CASE("blocks are asked for in turn, and one moves the clock by its share of
   TrainerOptions options;
   options.block_shares = {0.5, 0.25, 0.25};
   Trainer trainer(options);
-  const PullPlan first = trainer.state.plan_pull(trainer.random);
+  const RoundSpec first = trainer.state.plan_pull(trainer.random);
   REQUIRE(first.block);
   CHECK(trainer.state.plan_pull(trainer.random).block == first.block);  // it has not begun
   trainer.state.began(first);
@@ -114,7 +114,7 @@ TEST_CASE("pulls begin at any moment of a step, and at once where a step waits f
     longest = std::max(longest, spread.state.plan_pull(spread.random).delay);
   CHECK(longest > 90ms);
   CHECK(longest < 100ms);
-  spread.state.reload(1, /*spread_pulls=*/false, 10s);
+  spread.state.reload({.spread_pulls = false, .start_wait = 10s});
   CHECK(spread.state.plan_pull(spread.random).delay == Duration::zero());
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("a snapshot is fresh for a usual step, and for ever where steps wait f
   Trainer quick;
   for (int step = 0; step < 3; ++step) quick.state.step_begins(now + step * 300us);
   CHECK(quick.state.fresh_for() == TrainerState::least_fresh_for);
-  trainer.state.reload(1, /*spread_pulls=*/false, 10s);
+  trainer.state.reload({.spread_pulls = false, .start_wait = 10s});
   CHECK_FALSE(trainer.state.fresh_for());
 }
 
@@ -152,12 +152,14 @@ TEST_CASE("of two peers of a larger lineage the weights of the first are taken o
   theirs.clock = 10;
   arrival.other_lineages = {{1, "w3", theirs}, {0, "w2", theirs}};
   CHECK(trainer.state.absorb(arrival, three_others(), now) == Absorbed::nothing);
-  CHECK(trainer.state.plan_pull(trainer.random).adopt_from == PeerId{1});
+  const RoundSpec round = trainer.state.plan_pull(trainer.random);
+  CHECK(round.peer == PeerId{1});
+  CHECK(round.exchange.replaces());
   const auto lines = trainer.state.take_lines();
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].text.ends_with("taking over its weights"));
   CHECK(lines[1].text.ends_with("not blended"));
-  CHECK_FALSE(trainer.state.plan_pull(trainer.random).adopt_from);  // once
+  CHECK(trainer.state.plan_pull(trainer.random).exchange.blends());  // once
 }
 
 TEST_CASE("while no peer answers the steps say so, and warnings come ever more rarely") {

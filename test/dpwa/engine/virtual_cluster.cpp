@@ -25,6 +25,7 @@ TrainerState make_trainer(const ClusterOptions& options, std::uint64_t seed) {
   TrainerOptions trainer;
   trainer.by_delta = false;
   trainer.spread_pulls = false;
+  trainer.timeout = options.timeout;
   Random random(derive_seed(seed, {2}));
   auto policy = interpolation_registry().make("constant", {{"value", options.factor}});
   return TrainerState(trainer, GuardedInterpolation(std::move(policy), 0.5), random);
@@ -122,15 +123,12 @@ void VirtualCluster::step(std::size_t index) {
   node.trainer.step_begins(now_);
   if (!node.values.empty()) publish(node);
   if (!node.pulling) {
-    const PullPlan plan = node.trainer.plan_pull(node.random);
-    node.trainer.began(plan);
+    RoundSpec round = node.trainer.plan_pull(node.random);
+    node.trainer.began(round);
     node.pulling = true;
     node.record = {now_, now_, index, index, 0, 0, 0, Outcome::skipped};
-    RoundSpec spec;
-    if (node.values.empty() || plan.adopt_from) spec.exchange = take_over;
-    spec.peer = plan.adopt_from;
-    spec.timeout = options_.timeout;
-    node.engine.begin(spec);
+    if (node.values.empty()) round.exchange = take_over;  // as StartUp of the real node
+    node.engine.begin(round);
     advance(index);
   }
   node.trainer.end_step(node.pulling, {});
