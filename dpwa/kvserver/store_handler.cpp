@@ -48,7 +48,7 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   const kvstore::MemberId from{requester.peer, requester.incarnation};
   const bool begins = !servers_.contains(from.name) && !connections_.contains(&responder);
   // Before anything that the worker of this name uses is touched.
-  auto why = begins && refuse_ ? refuse_(from) : std::nullopt;
+  auto why = begins ? why_refused(from) : std::nullopt;
   if (why) {
     co_await turn_away(responder, *std::move(why));
     co_return false;
@@ -69,6 +69,15 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   if (!begun) co_return true;
   co_await write(begun);
   co_return false;
+}
+
+// A former process that was frozen would take the way back to the one that replaced it.
+std::optional<std::string> StoreHandler::why_refused(const kvstore::MemberId& worker) const {
+  const auto newest = newest_.find(worker.name);
+  if (newest != newest_.end() &&
+      member_of(*newest->second->responder).incarnation > worker.incarnation)
+    return "a later process has taken the place of worker '" + worker.name + "'";
+  return refuse_ ? refuse_(worker) : std::nullopt;
 }
 
 asio::awaitable<void> StoreHandler::turn_away(Responder& responder, std::string why) {

@@ -62,6 +62,7 @@ class StoreHandler : public RequestHandler {
   // False when the worker names memory that it has not shared.
   bool find_memory(const kvstore::MemberId& worker, kvstore::Message& message) const;
   void lend(Connection& connection, kvstore::Message& message) const;
+  std::optional<std::string> why_refused(const kvstore::MemberId& worker) const;
   static boost::asio::awaitable<void> turn_away(Responder& responder, std::string why);
   // Closes connections of earlier processes of this name.
   void close_older(const Requester& requester);

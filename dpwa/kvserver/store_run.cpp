@@ -116,9 +116,11 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
   }
   for (const NodeEntry& server : config.kvstore.servers) {
     if (server.name == config.self) continue;
-    links_[server.name] = std::make_shared<Link>(
-        io_, local_, address_of(server), config.transport.congestion_control,
-        Link::Events{[this](const kvstore::MemberId& member) { engine_.lost(member); }});
+    links_[server.name] =
+        std::make_shared<Link>(io_, local_, address_of(server), config.transport.congestion_control,
+                               Link::Events{[this](const kvstore::MemberId& member) {
+                                 engine_.lost(member, SteadyClock::now());
+                               }});
   }
 }
 

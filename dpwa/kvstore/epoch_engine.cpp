@@ -15,6 +15,8 @@ constexpr unsigned proposer_bits = 16;
 constexpr std::uint64_t most_ahead = std::uint64_t{1} << 56;
 constexpr std::uint64_t most_epochs = std::uint64_t{1} << 62;
 
+constexpr int most_patience = 4;  // in `retry`: a round trip between sites may take longer
+
 // Servers first. Before the first epoch all servers of the file are members.
 std::vector<std::string> names_of_members(const Epoch& epoch) {
   std::vector<std::string> names;
@@ -80,7 +82,17 @@ bool EpochEngine::may_propose(const MemberId& from) const {
 void EpochEngine::propose(Epoch next, TimePoint now) {
   if (proposer_ || next.number <= installed_.number || !may_propose(self_)) return;
   proposer_ = Proposer{.next = std::move(next), .yes = {}, .proposed = now, .lacking = {}};
+  proposer_->patience = retry_;
   begin_ballot(now);
+}
+
+void EpochEngine::amend(std::optional<Epoch> next) {
+  if (!proposer_ || proposer_->promised || proposer_->highest_accepted > 0) return;
+  if (next) {
+    proposer_->next = *std::move(next);
+  } else {
+    proposer_.reset();
+  }
 }
 
 void EpochEngine::begin_ballot(TimePoint now) {
@@ -97,7 +109,8 @@ void EpochEngine::begin_ballot(TimePoint now) {
 }
 
 void EpochEngine::tick(TimePoint now) {
-  if (!proposer_ || now - proposer_->began < retry_) return;
+  if (!proposer_ || now - proposer_->began < proposer_->patience) return;
+  proposer_->patience = std::min(2 * proposer_->patience, most_patience * retry_);
   proposer_->lacking = names_of_members(installed_);
   std::erase_if(proposer_->lacking, [&](const auto& name) { return proposer_->has(name); });
   begin_ballot(now);
@@ -147,6 +160,7 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
 
 bool EpochEngine::ask_for_votes(TimePoint now) {
   proposer_->promised = true;
+  proposer_->began = now;
   proposer_->yes.clear();
   const Proposal proposal{installed_.number, proposer_->ballot, proposer_->next};
   send_to_members(installed_, proposal);

@@ -60,8 +60,8 @@ using EpochMessage = std::variant<Ballot, Promise, Proposal, Vote, EpochNews, As
 // Pure: time is an argument, messages go out through take(). One owner, one thread.
 class EpochEngine {
  public:
-  // `servers`: all names, in the order of the cluster file. `retry`: how long a proposal may lack a
-  // majority before it is made again.
+  // `servers`: all names, in the order of the cluster file. `retry`: how long a ballot or a vote
+  // may lack a majority before a new ballot begins; with each up to four times as long.
   EpochEngine(MemberId self, const std::vector<std::string>& servers, Duration retry);
 
   const Epoch& installed() const { return installed_; }
@@ -72,6 +72,9 @@ class EpochEngine {
   // instead. No effect while a proposal of this member is under way.
   void propose(Epoch next, TimePoint now);
   bool proposing() const { return proposer_.has_value(); }
+  // Until a majority has promised, another epoch may take the place of the proposed one, or none.
+  // No effect afterwards, or when an earlier proposer's epoch has to be completed.
+  void amend(std::optional<Epoch> next);
   // The members without whose votes a proposal of this member stays undecided; empty until it has
   // been made for as long as `after`.
   std::vector<std::string> undecided(TimePoint now, Duration after) const;
@@ -102,7 +105,8 @@ class EpochEngine {
     std::vector<MemberId> yes;
     std::uint64_t highest_accepted = 0;
     TimePoint proposed{};
-    TimePoint began{};                 // of this ballot
+    TimePoint began{};  // of this ballot, or of the votes
+    Duration patience{};
     std::vector<std::string> lacking;  // that did not answer the ballot before
 
     bool has(const std::string& name) const;

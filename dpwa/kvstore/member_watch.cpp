@@ -5,29 +5,36 @@
 #include <utility>
 
 namespace dpwa::kvstore {
-namespace {
-
-constexpr std::uint64_t most_steps = std::uint64_t{1} << 48;  // no run gets there
-
-}  // namespace
-
 MemberWatch::MemberWatch(const WatchOptions& options, MemberId self, TimePoint started)
     : options_(options), self_(std::move(self)), looked_(started) {
   views_[self_.name] = {self_.incarnation, {}, started, started};
 }
 
-void MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
+bool MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
   View& view = views_[from.name];
-  if (from.incarnation < view.incarnation) return;
+  if (from.incarnation < view.incarnation) return false;
   if (from.incarnation > view.incarnation) {
-    if (is_taken(from, now)) return;
+    if (is_taken(from, now)) return false;
     view = {from.incarnation, beat, now, now};
   }
+  const bool is_new = !std::exchange(view.has_beaten, true);
   const bool advanced = beat.clock > view.beat.clock;
   if (advanced || view.beat.waiting) view.since = now;
   // Beats may overtake one another.
   if (beat.clock >= view.beat.clock || beat.epoch > view.beat.epoch) view.beat = beat;
+  show_life(view, now);
+  return is_new;
+}
+
+void MemberWatch::show_life(View& view, TimePoint now) const {
   view.heard = now;
+  if (view.lost && now - *view.lost > options_.silent_after / 4) view.lost.reset();
+}
+
+void MemberWatch::answered(const MemberId& from, TimePoint now) {
+  const auto found = views_.find(from.name);
+  if (found != views_.end() && found->second.incarnation == from.incarnation)
+    show_life(found->second, now);
 }
 
 void MemberWatch::look(TimePoint now) {
@@ -52,10 +59,10 @@ bool MemberWatch::has_left(const MemberId& worker) const {
          !found->second.beat.joins;
 }
 
-void MemberWatch::lost(const MemberId& member) {
+void MemberWatch::lost(const MemberId& member, TimePoint now) {
   const auto view = views_.find(member.name);
   if (view != views_.end() && view->second.incarnation == member.incarnation) {
-    view->second.gone = true;
+    view->second.lost = now;
   }
 }
 
@@ -89,34 +96,17 @@ bool MemberWatch::alive(const MemberId& member, TimePoint now) const {
   const auto found = views_.find(member.name);
   if (found == views_.end()) return false;
   const View& view = found->second;
-  return view.incarnation == member.incarnation && !view.gone &&
+  return view.incarnation == member.incarnation && !view.lost &&
          now - view.heard < options_.silent_after;
 }
 
-bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const {
-  const View& view = views_.at(worker.id.name);
-  if (view.beat.waiting || now - view.since < hung_after(epoch, worker.id.name)) return false;
-  return std::ranges::any_of(epoch.workers, [&](const WorkerEntry& other) {
-    const auto found = views_.find(other.id.name);
-    return found != views_.end() && other.id != worker.id &&
-           found->second.incarnation == other.id.incarnation &&
-           (found->second.beat.waiting || found->second.beat.clock > view.beat.clock);
-  });
-}
-
-// Only a beat of the epoch in which the worker takes part counts: an older one is from before it
-// joined.
-bool MemberWatch::leaves(const WorkerEntry& worker, const Epoch& epoch) const {
-  const View& view = views_.at(worker.id.name);
-  return view.incarnation == worker.id.incarnation && view.beat.epoch == epoch.number &&
-         !view.beat.joins;
-}
-
-bool MemberWatch::proposes(const Epoch& current, TimePoint now) const {
-  const auto first = std::ranges::find_if(current.servers, [&](const ServerEntry& server) {
-    return server.state == ServerState::up && alive(server.id, now);
-  });
-  return first != current.servers.end() && first->id == self_;
+std::vector<MemberId> MemberWatch::hears(TimePoint now) const {
+  std::vector<MemberId> members;
+  for (const auto& [name, view] : views_) {
+    const MemberId member{name, view.incarnation};
+    if (member != self_ && alive(member, now)) members.push_back(member);
+  }
+  return members;
 }
 
 const Beat& MemberWatch::beat_of(const ServerEntry& server, const Beat& own) const {
@@ -184,130 +174,6 @@ bool MemberWatch::others_are_in(const Epoch& epoch, TimePoint now) const {
     if (server.id.name == self_.name || !alive(server.id, now)) return false;
     return views_.at(server.id.name).beat.epoch > 0;
   });
-}
-
-std::size_t MemberWatch::workers_to_begin(TimePoint now) const {
-  if (lost_.number == 0) return options_.min_workers;
-  const std::size_t before = std::max<std::size_t>(1, lost_.workers.size());
-  return now - lost_since_ < options_.silent_after ? before : 1;
-}
-
-// Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
-// before all of them ended, because incarnations grow.
-std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& own,
-                                              TimePoint now) const {
-  if (current.servers.front().id.name != self_.name) return std::nullopt;
-  if (!at_start(current, own, now) || !own.stock.loaded) return std::nullopt;
-  Epoch next = current;
-  for (ServerEntry& server : next.servers) {
-    if (beat_of(server, own).stock.loaded != own.stock.loaded) return std::nullopt;
-    server = {{server.id.name, views_.at(server.id.name).incarnation}, ServerState::up};
-    next.number = std::max(next.number, server.id.incarnation);
-  }
-  next.number = std::max(next.number, lost_.number + 1);  // a clock that was set back
-  next.run = next.number;
-  next.from = *own.stock.loaded;
-  change_workers(next, current, own, now);
-  if (next.workers.size() < workers_to_begin(now)) return std::nullopt;
-  return next;
-}
-
-// Whether another server also has the slices that workers find at this one.
-bool MemberWatch::can_spare(const Epoch& epoch, std::size_t server, TimePoint now) const {
-  for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
-    const Holders holders = holders_of(epoch, home, options_.replicas);
-    if (holders.primary != server) continue;
-    if (!holders.backup) return false;
-    const ServerEntry& other = epoch.servers[*holders.backup];
-    if (other.state != ServerState::up || !alive(other.id, now)) return false;
-  }
-  return true;
-}
-
-// Whether all servers that have copies for it say in this epoch that it has stored them.
-bool MemberWatch::is_filled(const Epoch& epoch, std::size_t server, const Beat& own) const {
-  for (std::size_t home = 0; home < epoch.servers.size(); ++home) {
-    const Holders holders = holders_of(epoch, home, options_.replicas);
-    if (holders.backup != server) continue;
-    const MemberId& holder = epoch.servers[*holders.primary].id;
-    const Beat& beat = holder == self_ ? own : views_.at(holder.name).beat;
-    if (beat.epoch != epoch.number || std::ranges::count(beat.filled, server) == 0) return false;
-  }
-  // The server cannot be filled with slices that no server has.
-  return holders_of(epoch, server, options_.replicas).backup == server;
-}
-
-void MemberWatch::change_servers(Epoch& next, const Epoch& current, const Beat& own,
-                                 TimePoint now) const {
-  for (std::size_t at = 0; at < next.servers.size(); ++at) {
-    ServerEntry& server = next.servers[at];
-    if (server.state != ServerState::down && !alive(server.id, now)) {
-      if (server.state == ServerState::filling || can_spare(next, at, now)) {
-        server.state = ServerState::down;
-      }
-    }
-    if (server.state == ServerState::filling && is_filled(current, at, own)) {
-      server.state = ServerState::up;
-    }
-    const auto found = views_.find(server.id.name);
-    if (server.state == ServerState::down && options_.replicas && found != views_.end() &&
-        found->second.incarnation > server.id.incarnation) {
-      const MemberId back{server.id.name, found->second.incarnation};
-      if (alive(back, now)) server = {back, ServerState::filling};
-    }
-  }
-}
-
-void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& own,
-                                 TimePoint now) const {
-  std::uint64_t clock = own.clock;
-  for (const auto& [name, view] : views_) {
-    // The first epoch after a lost run goes on from where the workers that join it are.
-    const MemberId id{name, view.incarnation};
-    const bool member = current.number == 0 ? view.beat.joins : current.has(id);
-    const bool counts = next.server(name) || (member && alive(id, now));
-    if (counts && view.beat.clock < most_steps) clock = std::max(clock, view.beat.clock);
-  }
-  for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
-  // Workers that train finish their current step. Workers that begin together begin with step 0, or
-  // where the servers' snapshot ends.
-  const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
-
-  std::erase_if(next.workers, [&](const WorkerEntry& worker) {
-    const std::string& name = worker.id.name;
-    const bool is_lost = !alive(worker.id, now) || hangs(worker, current, now);
-    if (!is_lost && !leaves(worker, current)) return false;
-    if (is_lost) {
-      std::erase(next.left, name);
-    } else if (views_.at(name).beat.clock > worker.first_step &&
-               std::ranges::count(next.left, name) == 0) {
-      next.left.push_back(name);
-    }
-    return true;
-  });
-  std::ranges::sort(next.left);
-  for (const auto& [name, view] : views_) {
-    const MemberId id{name, view.incarnation};
-    // It has to know that it does not take part: one that was just left out may hang.
-    const bool of_lost = current.number == 0 && view.beat.epoch <= lost_.number;
-    const bool joins = view.beat.joins && (view.beat.epoch == current.number || of_lost);
-    if (!joins || next.server(name) || !alive(id, now)) continue;
-    if (next.worker(name) != nullptr || current.has(id)) continue;
-    next.workers.push_back({id, view.beat.own_steps ? 0 : first_step});
-  }
-  std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
-}
-
-std::optional<Epoch> MemberWatch::successor(const Epoch& current, const Beat& own,
-                                            TimePoint now) const {
-  if (current.number == 0) return first_epoch(current, own, now);
-  if (!proposes(current, now)) return std::nullopt;
-  Epoch next = current;
-  change_servers(next, current, own, now);
-  change_workers(next, current, own, now);
-  if (next == current) return std::nullopt;
-  ++next.number;
-  return next;
 }
 
 std::vector<std::string> MemberWatch::missing(const Epoch& current, TimePoint now) const {

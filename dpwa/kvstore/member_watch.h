@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dpwa/base/time.h"
@@ -50,6 +51,8 @@ struct Beat {
   bool own_steps = false;
   // Worker that wants to take part, and server: of its cluster file.
   SharedSettings settings{};
+  // Server: the other processes of which it has heard within silent_after.
+  std::vector<MemberId> hears{};
   bool operator==(const Beat&) const = default;
 };
 
@@ -67,14 +70,24 @@ struct WatchOptions {
   Duration hung_at_first = std::chrono::seconds(60);
 };
 
-// What a server knows of the other members, and which epoch should follow. All servers keep this;
-// the first server that is up and not silent proposes. Pure; one owner, one thread.
+// What a server knows of the other members, and which epoch should follow (next_epoch.cpp). All
+// servers keep this; the first server that is up and not silent proposes.
+//
+// Members that do not hear one another would wait for each other for ever, so servers say in their
+// beats whom they hear. A server is *deaf* to a process that another one has heard all the time for
+// silent_after / 2. Of servers that do not hear each other one is left out, and so is a server that
+// is deaf to half of the workers or more, unless it alone has values. A worker to which a server is
+// deaf is left out otherwise. Nobody is taken in before all servers that are up hear it. Pure; one
+// owner, one thread.
 class MemberWatch {
  public:
   // `started`: all members of later epochs count as heard of at that time.
   MemberWatch(const WatchOptions& options, MemberId self, TimePoint started);
 
-  void heard(const MemberId& from, const Beat& beat, TimePoint now);
+  // Returns whether this process has not been heard before.
+  bool heard(const MemberId& from, const Beat& beat, TimePoint now);
+  // A message on epochs shows as well that the process is there.
+  void answered(const MemberId& from, TimePoint now);
   // To be called some times in each beat. Of the time between two calls at most half of
   // silent_after counts as silence of others: a process that stood still for longer did not listen.
   void look(TimePoint now);
@@ -83,8 +96,16 @@ class MemberWatch {
   bool is_taken(const MemberId& worker, TimePoint now) const;
   // Whether this worker has left, or has been told that it was left out.
   bool has_left(const MemberId& worker) const;
-  // The process of this member has ended: a connection was refused or reset.
-  void lost(const MemberId& member);
+  // The process of this member has ended, it seems: a connection was refused or reset. What it sent
+  // before may still arrive, and does not show that it lives; what comes silent_after / 4 later
+  // does.
+  void lost(const MemberId& member, TimePoint now);
+  // Beat::hears of this server.
+  std::vector<MemberId> hears(TimePoint now) const;
+  // Compares what the servers hear. To be called once in each beat.
+  void compare_hearing(const Epoch& current, TimePoint now);
+  // The servers and the processes to which they are deaf.
+  std::vector<std::pair<std::string, std::string>> deaf(TimePoint now) const;
   void installed(const Epoch& epoch, TimePoint now);
 
   // The epoch to propose. Nothing when no change is needed, or when another server has to propose.
@@ -128,10 +149,25 @@ class MemberWatch {
     Beat beat;
     TimePoint heard{};
     TimePoint since{};  // when it began to compute its current step
-    bool gone = false;
+    std::optional<TimePoint> lost{};
+    bool has_beaten = false;
   };
 
   bool alive(const MemberId& member, TimePoint now) const;
+  void show_life(View& view, TimePoint now) const;
+  // Whether the server says that it hears this process. Of one that has said nothing yet: yes.
+  bool hears(const MemberId& server, const MemberId& member, TimePoint now) const;
+  std::vector<MemberId> live_servers(const Epoch& epoch, TimePoint now,
+                                     ServerState state = ServerState::up) const;
+  std::set<MemberId> live_workers(const Epoch& epoch, TimePoint now) const;
+  // For at least so long.
+  bool is_deaf(const MemberId& server, const MemberId& member, TimePoint now, Duration age) const;
+  Duration deaf_after() const { return options_.silent_after / 2; }
+  bool is_gone(const Epoch& epoch, const MemberId& server, TimePoint now) const;
+  bool deaf_to_workers(const Epoch& epoch, const MemberId& server, TimePoint now) const;
+  void leave_out_deaf_servers(Epoch& next, TimePoint now) const;
+  bool heard_by_servers(const Epoch& epoch, const MemberId& member, TimePoint now) const;
+  bool may_be_filled(const Epoch& epoch, const MemberId& server, TimePoint now) const;
   bool hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const;
   bool leaves(const WorkerEntry& worker, const Epoch& epoch) const;
   bool proposes(const Epoch& current, TimePoint now) const;
@@ -148,6 +184,7 @@ class MemberWatch {
   const WatchOptions options_;
   const MemberId self_;
   std::map<std::string, View> views_;
+  std::map<std::pair<MemberId, MemberId>, TimePoint> deaf_since_;  // server, process
   TimePoint looked_{};
   Epoch lost_;  // number 0: none
   TimePoint lost_since_{};

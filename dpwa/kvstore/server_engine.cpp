@@ -192,7 +192,8 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Beat>) {
           if (!agrees(from, content)) return;
-          watch_.heard(from, content, now);
+          // The others may wait to learn that this server hears it too.
+          if (watch_.heard(from, content, now)) beaten_ = TimePoint::min();
           const std::uint32_t known = shard_.snapshot();
           if (content.snapshot > known && content.snapshot - known <= most_snapshots_ahead) {
             shard_.announce_snapshot(content.snapshot);
@@ -207,6 +208,8 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, AskEpoch>) {
           if (is_one_of<Content, Ballot, Proposal> && !may_vote(now)) return;
+          watch_.answered(from, now);
+          if constexpr (std::is_same_v<Content, Promise>) reconsider(now);
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (std::is_same_v<Content, Barrier>) {
           epochs_.compare(from.name, content.epoch);
@@ -223,16 +226,37 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       message);
 }
 
+// What was to follow when the ballot began need not be right any more: a member that was silent
+// answers, or the server that was to stand in for it has died.
+void ServerEngine::reconsider(TimePoint now) {
+  if (epochs_.proposing()) epochs_.amend(watch_.successor(epoch(), beat(), now));
+}
+
+void ServerEngine::complain_of_deaf(TimePoint now) {
+  auto deaf = watch_.deaf(now);
+  for (const auto& pair : deaf) {
+    if (std::ranges::count(deaf_, pair) > 0) continue;
+    complaints_.push_back("server '" + pair.first + "' does not hear '" + pair.second +
+                          "', which other servers hear");
+  }
+  deaf_ = std::move(deaf);
+}
+
 void ServerEngine::tick(TimePoint now) {
   if (deposed_) return;
   watch_.look(now);
+  reconsider(now);
   epochs_.tick(now);
   shard_.tick(now);
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
   tell_lost();
+  watch_.compare_hearing(epoch(), now);
+  complain_of_deaf(now);
+  Beat sent = beat();
+  sent.hears = watch_.hears(now);
   for (const ServerEntry& server : epoch().servers) {
-    if (server.id.name != self().name) outgoing_.push_back({server.id.name, 0, beat()});
+    if (server.id.name != self().name) outgoing_.push_back({server.id.name, 0, sent});
   }
   if (epochs_.proposing()) return;
   const std::uint64_t before = epoch().number;

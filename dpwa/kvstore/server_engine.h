@@ -44,7 +44,10 @@ class ServerEngine {
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
   void tick(TimePoint now);
   // The process of this member has ended: a connection was refused or reset.
-  void lost(const MemberId& member) { watch_.lost(member); }
+  void lost(const MemberId& member, TimePoint now) {
+    watch_.lost(member, now);
+    beaten_ = TimePoint::min();  // the others wait to learn that this server does not hear it
+  }
   std::vector<Outgoing> take();
   bool deposed() const { return deposed_; }
   // The other servers have other settings: one line; this server ends.
@@ -104,6 +107,8 @@ class ServerEngine {
 
  private:
   Beat beat() const;
+  void reconsider(TimePoint now);
+  void complain_of_deaf(TimePoint now);
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
   bool agrees(const MemberId& from, const Beat& beat);
@@ -128,7 +133,8 @@ class ServerEngine {
   bool member_ = false;  // it has been a member of an epoch
   bool deposed_ = false;
   std::optional<std::string> refusal_;
-  std::map<std::string, std::uint64_t> refused_;  // incarnations, by name
+  std::map<std::string, std::uint64_t> refused_;           // incarnations, by name
+  std::vector<std::pair<std::string, std::string>> deaf_;  // that were complained of
   std::vector<std::string> complaints_;
   Epoch ended_;
   TimePoint beaten_ = TimePoint::min();

@@ -16,7 +16,9 @@ void require_count(std::size_t count, std::size_t most, const char* what) {
   }
 }
 
-void write_member(Writer& out, const kvstore::MemberId& member) {
+}  // namespace
+
+void write(Writer& out, const kvstore::MemberId& member) {
   out.text(member.name, 1, max_name_bytes, "name of a member");
   out.u64(member.incarnation);
 }
@@ -27,8 +29,6 @@ kvstore::MemberId read_member(Reader& in) {
   member.incarnation = in.u64();
   return member;
 }
-
-}  // namespace
 
 void write(Writer& out, const kvstore::SliceId& slice) {
   out.u8(slice.key.is_number() ? 0 : 1);
@@ -93,7 +93,7 @@ void write(Writer& out, const std::vector<kvstore::Advance>& advances) {
   require_count(advances.size(), max_kv_workers, "workers");
   out.u16(static_cast<std::uint16_t>(advances.size()));
   for (const kvstore::Advance& each : advances) {
-    write_member(out, each.worker);
+    write(out, each.worker);
     out.u64(each.next);
   }
 }
@@ -127,12 +127,12 @@ void write(Writer& out, const kvstore::Epoch& epoch) {
   out.u64(epoch.number);
   out.u16(static_cast<std::uint16_t>(epoch.servers.size()));
   for (const kvstore::ServerEntry& server : epoch.servers) {
-    write_member(out, server.id);
+    write(out, server.id);
     out.u8(static_cast<std::uint8_t>(server.state));
   }
   out.u16(static_cast<std::uint16_t>(epoch.workers.size()));
   for (const kvstore::WorkerEntry& worker : epoch.workers) {
-    write_member(out, worker.id);
+    write(out, worker.id);
     out.u64(worker.first_step);
   }
   out.u64(epoch.run);

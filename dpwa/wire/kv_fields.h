@@ -31,6 +31,10 @@ kvstore::Bytes read_options(Reader& in);
 void write(Writer& out, const std::vector<kvstore::Advance>& advances);
 std::vector<kvstore::Advance> read_advances(Reader& in);
 
+//   member   name; u64 incarnation
+void write(Writer& out, const kvstore::MemberId& member);
+kvstore::MemberId read_member(Reader& in);
+
 //   disk     u64 run; u32 number: a snapshot on the disks of the servers
 void write(Writer& out, const kvstore::SnapshotId& id);
 kvstore::SnapshotId read_snapshot_id(Reader& in);

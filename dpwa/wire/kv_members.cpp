@@ -4,13 +4,19 @@
 #include "dpwa/wire/kv_fields.h"
 
 namespace dpwa::wire {
+namespace {
+
+constexpr std::size_t max_heard = max_kv_servers + max_kv_workers;
+
+}  // namespace
 
 // KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins, 2: joins with steps of its own for
 //               each key; u64 longest step in µs; u32 snapshot; u16 number of filled servers, at
 //               most 256; for each its place, u16; u32 stored; u32 over; u8 1: the rest is known;
 //               u8 1: had a complete one; u8 1: loaded; disk: that was loaded; u16 number held, at
 //               most 64; for each: disk; u8 number of settings, at most 16; for each: u16 length +
-//               name, u16 length + value
+//               name, u16 length + value; u16 number of processes that it hears, at most 4,352; for
+//               each: member
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
   const kvstore::Stock& stock = message.stock;
@@ -41,6 +47,9 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
     out.text(setting, 1, kvstore::max_setting_bytes, "setting");
     out.text(value, 0, kvstore::max_setting_value_bytes, "value of a setting");
   }
+  if (message.hears.size() > max_heard) throw std::invalid_argument("too many processes");
+  out.u16(static_cast<std::uint16_t>(message.hears.size()));
+  for (const kvstore::MemberId& member : message.hears) write(out, member);
 }
 
 // KV_BALLOT     u64 base; u64 ballot
@@ -129,6 +138,9 @@ kvstore::Beat read_beat(Reader& in) {
     std::string value = in.text(0, kvstore::max_setting_value_bytes, "value of a setting");
     beat.settings.emplace_back(std::move(setting), std::move(value));
   }
+  const std::size_t heard = in.u16();
+  in.require(heard <= max_heard, Fault::bad_value, "too many processes");
+  for (std::size_t i = 0; i < heard && !in.failed(); ++i) beat.hears.push_back(read_member(in));
   return beat;
 }
 

@@ -54,11 +54,11 @@ TEST_CASE("a member without whose vote nothing is decided is named after a time"
   CHECK(server.undecided(TimePoint{} + Duration(59), Duration(60)).empty());
   const std::uint64_t ballot = std::get<Ballot>(server.take().back().message).ballot;
   server.receive({"w0", 1}, Promise{1, ballot, true, 0, {}}, TimePoint{});
-  server.tick(TimePoint{} + Duration(60));
+  server.tick(TimePoint{} + Duration(90));
   const std::vector<std::string> others = {"s0", "s2", "w1"};
-  CHECK(server.undecided(TimePoint{} + Duration(60), Duration(60)) == others);
+  CHECK(server.undecided(TimePoint{} + Duration(90), Duration(60)) == others);
   server.receive({"s0", 1}, EpochNews{next}, TimePoint{});
-  CHECK(server.undecided(TimePoint{} + Duration(90), Duration(60)).empty());
+  CHECK(server.undecided(TimePoint{} + Duration(120), Duration(60)).empty());
 }
 
 TEST_CASE("the holders of a slice are its server and the next, the first of them that is up") {

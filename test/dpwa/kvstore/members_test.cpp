@@ -230,7 +230,7 @@ TEST_CASE("an epoch names the workers that have left after a step, not those tha
     with.number = 9;
     watch.installed(with, now);
     if (!is_lost) watch.heard(w1, beat_of(9, 3, /*joins=*/false), now);
-    if (is_lost) watch.lost(w1);
+    if (is_lost) watch.lost(w1, now);
     next = watch.successor(with, Beat{}, now);
     REQUIRE(next);
     CHECK(next->left.empty() == is_lost);

@@ -169,6 +169,14 @@ void VirtualStore::split(std::set<std::string> side) {
   side_ = std::move(side);
 }
 
+void VirtualStore::cut(const std::string& from, const std::string& to, bool is_cut) {
+  if (is_cut) {
+    cut_.insert({from, to});
+  } else {
+    cut_.erase({from, to});
+  }
+}
+
 void VirtualStore::tick(const std::string& name, std::uint64_t incarnation) {
   if (!runs(name) || process(name).incarnation != incarnation) return;
   if (!process(name).frozen) {
@@ -224,7 +232,7 @@ void VirtualStore::pump(const std::string& name) {
 
 void VirtualStore::transmit(const MemberId& from, Outgoing message) {
   const bool apart = !side_.empty() && side_.contains(from.name) != side_.contains(message.to);
-  if (apart || !runs(message.to)) return;
+  if (apart || cut_.contains({from.name, message.to}) || !runs(message.to)) return;
   if (!quiet_ && random_.bernoulli(options_.loss)) return;
   if (auto* push = std::get_if<Push>(&message.message); push && index_of(from.name) % 2 == 0) {
     // Not of one host: the bytes travel.
@@ -234,7 +242,7 @@ void VirtualStore::transmit(const MemberId& from, Outgoing message) {
   const std::uint64_t to_incarnation = process(message.to).incarnation;
   const int times = !quiet_ && random_.bernoulli(options_.doubled) ? 2 : 1;
   for (int i = 0; i < times; ++i) {
-    double delay = random_.uniform(0.2, 2);
+    double delay = options_.latency_ms + random_.uniform(0.2, 2);
     if (!quiet_ && random_.bernoulli(options_.overtaking)) delay += random_.uniform(0, 100);
     schedule(ms(delay), [=, this] { deliver(from, message, to_incarnation); });
   }

@@ -33,6 +33,7 @@ struct StoreOptions {
   double loss = 0;                          // of a message
   double doubled = 0;                       // a message arrives twice
   double overtaking = 0;                    // a message is late by up to 100 ms
+  double latency_ms = 0;                    // of every message, beside 0.2 to 2 ms
   double not_finite = 0;                    // a push
   std::uint64_t steps = ~std::uint64_t{0};  // after which a worker pushes no more
 };
@@ -69,6 +70,8 @@ class VirtualStore {
   void slow_down(std::size_t worker, double factor);
   // Only members of one side hear one another; empty: all do.
   void split(std::set<std::string> side);
+  // Nothing that `from` sends reaches `to`, or all does again.
+  void cut(const std::string& from, const std::string& to, bool is_cut = true);
 
   std::uint32_t begin_snapshot() { return servers_.front().engine->begin_snapshot(); }
   // By snapshot and key.
@@ -167,6 +170,7 @@ class VirtualStore {
   std::map<std::tuple<std::size_t, std::uint64_t, std::uint64_t>, Outcome> outcomes_;
   std::vector<std::shared_ptr<Bytes>> gradients_;  // lent: kept for good
   std::set<std::string> side_;
+  std::set<std::pair<std::string, std::string>> cut_;  // from, to
   bool quiet_ = false;
   std::uint64_t largest_lead_ = 0;
   Snapshots snapshots_;

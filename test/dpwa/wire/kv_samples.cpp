@@ -113,6 +113,9 @@ std::vector<Sample> kv_samples() {
   kvstore::Beat own_steps{5, 42, false, true, 12345, 6, {}};
   own_steps.own_steps = true;
   own_steps.settings = {{"kvstore.type", "dist_sync"}, {"kvstore.update", "server"}};
+  kvstore::Beat hears;
+  hears.epoch = 5;
+  hears.hears = {{"s2", 7}, {"w1", 8}};
   kvstore::Beat start;
   start.stock = {true, true, {{7, 3}, {8, 4}}, kvstore::SnapshotId{8, 4}};
 
@@ -133,6 +136,7 @@ std::vector<Sample> kv_samples() {
       {"kv_want", kvstore::Want{5, number}},
       {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}, 5, 6}},
       {"kv_beat_at_start", start},
+      {"kv_beat_hears", hears},
       {"kv_ballot", kvstore::Ballot{5, 0x10001}},
       {"kv_promise", kvstore::Promise{5, 0x10001, true, 0x10000, epoch()}},
       {"kv_promise_refused", kvstore::Promise{5, 0x20001, false, 0, {}}},
