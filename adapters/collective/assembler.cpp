@@ -11,6 +11,7 @@
 #include "adapters/collective/terms.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/io_thread.h"
 
 namespace dpwa::collective {
 namespace {
@@ -93,7 +94,9 @@ Assembler::Assembler(const Config& config, LocalNode& local, NoticeBoard& board,
       engine_(make_engine(engine_kind(config.collective.engine))),
       lookout_(config, local, board, patience) {
   board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
-  thread_ = start_background_thread([this] { work(); });
+  thread_ = start_background_thread([this] {
+    net::run_or_end("out of memory in the thread that forms groups\n", [this] { work(); });
+  });
 }
 
 Assembler::~Assembler() {

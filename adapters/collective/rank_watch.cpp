@@ -8,6 +8,7 @@
 #include "adapters/collective/gathering.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/io_thread.h"
 
 namespace dpwa::collective {
 namespace {
@@ -43,7 +44,7 @@ RankWatch::RankWatch(const Config& config, LocalNode& local, NoticeBoard& board,
     if (member.place != config.self_index()) others_.push_back(member.place);
   }
   thread_ = start_background_thread([this] {
-    work();
+    net::run_or_end("out of memory in the thread that watches the group\n", [this] { work(); });
     const MutexLock lock(mutex_);
     ended_ = true;
   });

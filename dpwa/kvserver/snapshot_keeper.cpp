@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
-#include <new>
 #include <utility>
 
 #include "dpwa/net/io_thread.h"
@@ -61,11 +60,7 @@ SnapshotKeeper::SnapshotKeeper(boost::asio::io_context& io, const Config& config
     return [this, contents] { take_up(std::move(*contents)); };
   });
   thread_ = start_background_thread([this] {
-    try {
-      serve_disk();
-    } catch (const std::bad_alloc&) {
-      net::end_for_want_of_memory("out of memory in the thread of the snapshots\n");
-    }
+    net::run_or_end("out of memory in the thread of the snapshots\n", [this] { serve_disk(); });
   });
 }
 

@@ -12,6 +12,7 @@
 #include "dpwa/config/host_check.h"
 #include "dpwa/kvserver/store_run.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::kvserver {
@@ -46,7 +47,9 @@ class StoreServer::Thread {
 
   void start(Duration patience) {
     port_ = current()->listen(patience);
-    thread_ = start_background_thread([this] { serve(); });
+    thread_ = start_background_thread([this] {
+      net::run_or_end("out of memory in the thread of the store\n", [this] { serve(); });
+    });
   }
 
   void stop() {

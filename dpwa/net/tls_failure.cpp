@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "dpwa/net/io_thread.h"
+
 namespace dpwa::net {
 namespace {
 
-// As the called has found. Its own line is "has another cluster key".
+// The called one has found this. Its own line is "has another cluster key".
 const std::string other_key = "has another cluster key than this process (security.key_file)";
 
 Failure not_accepted(std::string what) {
@@ -80,6 +82,8 @@ Failure tls_failure(const TlsMoment& moment, unsigned long error) {
   if (const std::string fault = key_fault(moment, reason); !fault.empty())
     return not_accepted(fault);
   switch (reason) {
+    case ERR_R_MALLOC_FAILURE:
+      end_for_want_of_memory("out of memory in the network thread\n");
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_UNKNOWN_PROTOCOL:
     case SSL_R_HTTP_REQUEST:

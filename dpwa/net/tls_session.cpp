@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "dpwa/net/coroutine.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/tls_failure.h"
 #include "dpwa/security/openssl.h"
 
@@ -95,7 +96,8 @@ struct TlsSocketMethods {
     try {
       sealed.insert(sealed.end(), first, first + size);
     } catch (const std::bad_alloc&) {
-      return -1;
+      // An exception cannot pass through OpenSSL, which would hold the peer to blame.
+      end_for_want_of_memory("out of memory in the network thread\n");
     }
     *count = size;
     return 1;

@@ -86,6 +86,14 @@ TEST_CASE("memory refused to a network thread ends the process, with one line an
   CHECK(child.errors.starts_with("out of memory in the network thread\n"));
 }
 
+TEST_CASE("memory refused to a thread without a caller ends the process with a line of its own") {
+  const Ended child = run_in_child([] {
+    net::run_or_end("out of memory in the thread of the test\n", [] { throw std::bad_alloc(); });
+  });
+  CHECK(child.exit_code == net::out_of_memory_exit_code);
+  CHECK(child.errors.starts_with("out of memory in the thread of the test\n"));
+}
+
 TEST_CASE("memory refused anywhere in taking a connection ends the process, and nothing else") {
   int refusals = 0;
   bool refused = true;
