@@ -131,7 +131,7 @@ class ShardEngine {
                SliceState state);
 
   const ShardCounts& counts() const { return counts_; }
-  struct View {
+  struct View {  // for tests
     std::uint64_t version = 0;
     std::uint64_t round = 0;
     std::span<const std::byte> values;

@@ -138,7 +138,7 @@ class WorkerEngine {
   std::uint32_t past_snapshot() const;
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
-  std::size_t outstanding() const { return requests_.size(); }
+  std::size_t outstanding() const { return requests_.size(); }  // for tests
   // The value of a slice, in bytes; none: this worker has not initialised it.
   std::optional<std::size_t> bytes_of(const SliceId& slice) const;
 

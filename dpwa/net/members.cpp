@@ -266,9 +266,4 @@ std::vector<PeerId> Members::running_seeds() const {
   return seeds;
 }
 
-std::uint64_t Members::contested_by() const {
-  const MutexLock lock(mutex_);
-  return engine_.membership().contested_by();
-}
-
 }  // namespace dpwa

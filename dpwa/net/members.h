@@ -65,7 +65,6 @@ class Members {
   News since(std::uint64_t version) const;
   std::vector<PeerId> running_seeds() const;
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  std::uint64_t contested_by() const;
 
  private:
   void changed() DPWA_REQUIRES(mutex_) {

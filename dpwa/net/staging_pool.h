@@ -46,7 +46,7 @@ class StagingPool {
   std::optional<Lease> lend(std::size_t bytes);
 
   std::size_t lent_bytes() const { return lent_bytes_; }
-  std::size_t kept_bytes() const { return kept_bytes_; }
+  std::size_t kept_bytes() const { return kept_bytes_; }  // for tests
 
  private:
   void give_back(AlignedBuffer buffer) noexcept;

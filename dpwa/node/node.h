@@ -46,7 +46,7 @@ class Node {
   // files stay in use. Any thread.
   std::optional<std::string> reload_security();
 
-  std::uint16_t port() const;  // in use, once started
+  std::uint16_t port() const;  // in use, once started; for tests
   // Takes over the other nodes of a changed cluster file, and its bounds for the time of replies.
   void take_up(const ReloadPlan& plan);
   LocalNode& local();

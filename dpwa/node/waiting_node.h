@@ -20,7 +20,7 @@ class WaitingNode {
   WaitingNode(const WaitingNode&) = delete;
   WaitingNode& operator=(const WaitingNode&) = delete;
 
-  std::uint16_t port() const;
+  std::uint16_t port() const;  // in use; for tests
 
  private:
   class Listener;

@@ -149,10 +149,6 @@ void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
 // A process that is reported gone raises its refutation above the report, but not so often that a
 // node that repeats the report without pause could use up all refutations.
 void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
-  if (claim.incarnation > self_.incarnation) {
-    contested_by_ = std::max(contested_by_, claim.incarnation);
-    return;
-  }
   const bool refutes = claim.incarnation == self_.incarnation &&
                        claim.status != MemberStatus::alive &&
                        claim.refutation >= self_.refutation && self_.status != MemberStatus::left;

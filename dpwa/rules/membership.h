@@ -104,8 +104,6 @@ class Membership {
   // The places that have changed since then, in their order: all of them after more changes than
   // are remembered.
   std::vector<PeerId> changed_since(std::uint64_t version) const;
-  // The highest incarnation that another node claims for the own name; 0 = no other is claimed.
-  std::uint64_t contested_by() const { return contested_by_; }
 
  private:
   Membership(MemberClaim self, MemberTable members, MembershipOptions options);
@@ -142,7 +140,6 @@ class Membership {
   std::size_t running_ = 0;
   std::uint64_t version_ = 1;
   std::deque<PeerId> changes_;  // the place of each of the latest changes
-  std::uint64_t contested_by_ = 0;
 };
 
 }  // namespace dpwa

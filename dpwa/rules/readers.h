@@ -57,7 +57,7 @@ class Readers {
   void end(const Caller& caller, Duration held, bool whole, TimePoint now);
 
   std::uint32_t in_flight() const { return in_flight_; }
-  std::size_t accounts() const { return accounts_.size(); }
+  std::size_t accounts() const { return accounts_.size(); }  // for tests
 
  private:
   struct Account {
