@@ -11,8 +11,9 @@
 namespace dpwa {
 namespace {
 
-launch::MeetingOptions meeting_options(const Config& config, const launch::Surroundings& around) {
-  const launch::Variables variables(around);
+launch::MeetingOptions meeting_options(const Config& config,
+                                       const launch::LauncherEnvironment& environment) {
+  const launch::Variables variables(environment);
   launch::MeetingOptions options;
   options.cluster = config.cluster;
   options.host = variables.text("DPWA_HOST");
@@ -31,8 +32,8 @@ LaunchedConfig::LaunchedConfig(std::filesystem::path file, std::string name,
       config_(load_config(file_, name_, join_, [this](Config& config) { place(config); })) {}
 
 void LaunchedConfig::place(Config& config) {
-  const launch::Surroundings around = launch::surroundings();
-  const auto place = launch::find_place(around);
+  const launch::LauncherEnvironment environment = launch::launcher_environment();
+  const auto place = launch::find_place(environment);
   if (!place) return;
   if (!config.nodes.empty()) {
     config.self = launch::name_in_file(config, *place);
@@ -41,7 +42,7 @@ void LaunchedConfig::place(Config& config) {
   if (config.gossip.daemon)
     fail_at_key(config, "gossip.daemon",
                 "'true' requires nodes that the file lists; accepted: false, or nodes");
-  config.nodes = launch::meet(*place, meeting_options(config, around));
+  config.nodes = launch::meet(*place, meeting_options(config, environment));
   config.self = launch::node_name(place->rank);
   has_met_ = true;
 }

@@ -81,22 +81,22 @@ MeetingPoint reach(const LaunchPlace& place, const Deadline& deadline) {
   }
 }
 
-Arrival arrival_of(const LaunchPlace& place, const MeetingOptions& options,
-                   const std::string& meeting_point) {
-  Arrival arrival;
-  arrival.host_given = !options.host.empty();
-  arrival.host =
-      arrival.host_given ? options.host : collective::address_towards(place.meeting_host);
-  arrival.bind = options.bind;
+Introduction introduction_of(const LaunchPlace& place, const MeetingOptions& options,
+                             const std::string& meeting_point) {
+  Introduction introduction;
+  introduction.host_given = !options.host.empty();
+  introduction.host =
+      introduction.host_given ? options.host : collective::address_towards(place.meeting_host);
+  introduction.bind = options.bind;
   const int wanted = options.port + place.local_rank;
   if (options.port != 0 && wanted > 65535)
     throw std::runtime_error("DPWA_PORT " + std::to_string(options.port) + " and local rank " +
                              std::to_string(place.local_rank) + " do not give a valid port");
-  arrival.port =
+  introduction.port =
       options.port == 0 ? net::free_ports(1).front() : static_cast<std::uint16_t>(wanted);
-  arrival.meeting_point = meeting_point;
-  arrival.processors = usable_processors();
-  return arrival;
+  introduction.meeting_point = meeting_point;
+  introduction.processors = usable_processors();
+  return introduction;
 }
 
 // The keys of one meeting.
@@ -110,7 +110,7 @@ class Board {
     prefix_ += std::to_string(store_.add(rank_key(place.rank) + "/meetings", 1)) + "/";
   }
 
-  void arrive(int rank, const std::string& terms, const Arrival& arrival) {
+  void arrive(int rank, const std::string& terms, const Introduction& introduction) {
     store_.add(prefix_ + "present", 1);
     const std::string agreed = store_.compareSet(prefix_ + "terms", "", terms);
     if (agreed != terms) {
@@ -118,7 +118,7 @@ class Board {
     } else if (store_.add(rank_key(rank) + "/came", 1) > 1) {
       say("two processes joined as rank " + std::to_string(rank));
     } else {
-      store_.set(rank_key(rank), to_text(arrival));
+      store_.set(rank_key(rank), to_text(introduction));
       if (store_.add(prefix_ + "arrived", 1) == size_) say(all_well);
     }
   }
@@ -136,10 +136,10 @@ class Board {
   // The number of processes that have come, for any reason.
   int present() { return static_cast<int>(store_.add(prefix_ + "present", 0)); }
 
-  std::vector<Arrival> arrivals() {
-    std::vector<Arrival> all;
+  std::vector<Introduction> introductions() {
+    std::vector<Introduction> all;
     for (int rank = 0; rank < size_; ++rank)
-      all.push_back(arrival_from(store_.get_to_str(rank_key(rank))));
+      all.push_back(introduction_from(store_.get_to_str(rank_key(rank))));
     return all;
   }
 
@@ -172,13 +172,13 @@ std::vector<NodeEntry> meet_others(const LaunchPlace& place, const MeetingOption
   Board board(*point.store.store(), place);
   const std::string terms =
       "cluster '" + options.cluster + "' of " + std::to_string(place.size) + " processes";
-  board.arrive(place.rank, terms, arrival_of(place, options, point.address));
+  board.arrive(place.rank, terms, introduction_of(place, options, point.address));
   const auto problem = board.await_all(deadline, options.patience);
-  std::vector<Arrival> arrivals;
-  if (!problem) arrivals = board.arrivals();
+  std::vector<Introduction> introductions;
+  if (!problem) introductions = board.introductions();
   if (!place.hosted) point.store.leave(board.present() - 1, longest_farewell);
   if (problem) throw std::runtime_error(*problem);
-  return settle(arrivals);
+  return settle(introductions);
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ std::vector<NodeEntry> meet(const LaunchPlace& place, const MeetingOptions& opti
   if (place.size == 1) {
     LaunchPlace alone = place;
     alone.meeting_host = "127.0.0.1";
-    return settle({arrival_of(alone, options, alone.meeting_host)});
+    return settle({introduction_of(alone, options, alone.meeting_host)});
   }
   try {
     return meet_others(place, options, {SteadyClock::now() + options.patience});

@@ -147,9 +147,9 @@ std::optional<Claim> claim_of_slurm(const Variables& variables) {
 
 // Neither kind of pod is told the number of pods.
 std::optional<Claim> claim_of_kubernetes(const Variables& variables,
-                                         const Surroundings& surroundings) {
+                                         const LauncherEnvironment& environment) {
   const bool indexed = variables.has("JOB_COMPLETION_INDEX");
-  const auto ordinal = ordinal_of(surroundings.host_name);
+  const auto ordinal = ordinal_of(environment.host_name);
   const bool in_set = variables.has("KUBERNETES_SERVICE_HOST") && variables.has("WORLD_SIZE") &&
                       !variables.has("RANK") && ordinal;
   if (!indexed && !in_set) return std::nullopt;
@@ -163,16 +163,16 @@ std::optional<Claim> claim_of_kubernetes(const Variables& variables,
     claim = read_rank(variables, "Kubernetes", "this is a pod of an Indexed Job",
                       "JOB_COMPLETION_INDEX", "WORLD_SIZE");
   } else {
-    claim = {"the host name " + surroundings.host_name, "WORLD_SIZE", {}};
+    claim = {"the host name " + environment.host_name, "WORLD_SIZE", {}};
     claim.place.launcher = "Kubernetes";
     claim.place.rank = *ordinal;
     claim.place.size = variables.need_number("WORLD_SIZE", 1, most_ranks, "");
     if (*ordinal >= claim.place.size)
       Variables::fail("WORLD_SIZE", std::to_string(claim.place.size) +
-                                        " does not count this pod, " + surroundings.host_name +
+                                        " does not count this pod, " + environment.host_name +
                                         "; accepted: spec.replicas of the StatefulSet");
   }
-  claim.place.meeting_host = first_pod(surroundings.full_host_name());
+  claim.place.meeting_host = first_pod(environment.full_host_name());
   claim.place.meeting_port = kubernetes_port;
   claim.place.run = "kubernetes";
   return claim;

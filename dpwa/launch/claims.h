@@ -10,9 +10,9 @@ namespace dpwa::launch {
 // Variables of the environment as numbers, with errors that name them.
 class Variables {
  public:
-  explicit Variables(const Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit Variables(const LauncherEnvironment& environment) : environment_(environment) {}
 
-  std::string text(const std::string& name) const { return surroundings_.variable(name); }
+  std::string text(const std::string& name) const { return environment_.variable(name); }
   bool has(const std::string& name) const { return !text(name).empty(); }
   // None: not set. Throws ConfigError for anything but a whole number of that range.
   std::optional<int> number(const std::string& name, int low, int high) const;
@@ -23,7 +23,7 @@ class Variables {
   [[noreturn]] static void fail(const std::string& name, const std::string& problem);
 
  private:
-  const Surroundings& surroundings_;
+  const LauncherEnvironment& environment_;
 };
 
 inline constexpr int most_ranks = 65536;
@@ -43,7 +43,7 @@ std::optional<Claim> claim_of_open_mpi(const Variables& variables);
 std::optional<Claim> claim_of_slurm(const Variables& variables);
 // A pod of an Indexed Job, or of a StatefulSet.
 std::optional<Claim> claim_of_kubernetes(const Variables& variables,
-                                         const Surroundings& surroundings);
+                                         const LauncherEnvironment& environment);
 // RANK and WORLD_SIZE by themselves: of a script, or of a launcher that imitates torchrun.
 std::optional<Claim> claim_of_variables(const Variables& variables);
 

@@ -9,20 +9,20 @@
 namespace dpwa::launch {
 namespace {
 
-bool is_local(const Arrival& arrival) {
-  return !arrival.host_given && config::is_loopback(arrival.host);
+bool is_local(const Introduction& introduction) {
+  return !introduction.host_given && config::is_loopback(introduction.host);
 }
 
 // The address by which other hosts reach the meeting point; empty: there is none.
-std::string outer_meeting_point(const std::vector<Arrival>& arrivals) {
-  for (const Arrival& arrival : arrivals) {
-    if (!is_local(arrival) && !config::is_loopback(arrival.meeting_point))
-      return arrival.meeting_point;
+std::string outer_meeting_point(const std::vector<Introduction>& introductions) {
+  for (const Introduction& introduction : introductions) {
+    if (!is_local(introduction) && !config::is_loopback(introduction.meeting_point))
+      return introduction.meeting_point;
   }
   return {};
 }
 
-bool share_processors(const Arrival& a, const Arrival& b) {
+bool share_processors(const Introduction& a, const Introduction& b) {
   return std::ranges::any_of(a.processors, [&b](int processor) {
     return std::ranges::find(b.processors, processor) != b.processors.end();
   });
@@ -30,28 +30,28 @@ bool share_processors(const Arrival& a, const Arrival& b) {
 
 }  // namespace
 
-std::string to_text(const Arrival& arrival) {
-  return nlohmann::json{{"host", arrival.host},
-                        {"host_given", arrival.host_given},
-                        {"bind", arrival.bind},
-                        {"port", arrival.port},
-                        {"meeting_point", arrival.meeting_point},
-                        {"processors", arrival.processors}}
+std::string to_text(const Introduction& introduction) {
+  return nlohmann::json{{"host", introduction.host},
+                        {"host_given", introduction.host_given},
+                        {"bind", introduction.bind},
+                        {"port", introduction.port},
+                        {"meeting_point", introduction.meeting_point},
+                        {"processors", introduction.processors}}
       .dump();
 }
 
-Arrival arrival_from(const std::string& text) {
+Introduction introduction_from(const std::string& text) {
   try {
     const auto json = nlohmann::json::parse(text);
-    Arrival arrival;
-    json.at("host").get_to(arrival.host);
-    json.at("host_given").get_to(arrival.host_given);
-    json.at("bind").get_to(arrival.bind);
-    json.at("port").get_to(arrival.port);
-    json.at("meeting_point").get_to(arrival.meeting_point);
-    json.at("processors").get_to(arrival.processors);
-    if (arrival.host.empty() || arrival.port == 0) throw std::runtime_error("no address");
-    return arrival;
+    Introduction introduction;
+    json.at("host").get_to(introduction.host);
+    json.at("host_given").get_to(introduction.host_given);
+    json.at("bind").get_to(introduction.bind);
+    json.at("port").get_to(introduction.port);
+    json.at("meeting_point").get_to(introduction.meeting_point);
+    json.at("processors").get_to(introduction.processors);
+    if (introduction.host.empty() || introduction.port == 0) throw std::runtime_error("no address");
+    return introduction;
   } catch (const std::exception&) {
     throw std::runtime_error("a process has sent an address that this version cannot read");
   }
@@ -61,17 +61,17 @@ std::string node_name(int rank) {
   return "rank" + std::to_string(rank);
 }
 
-std::vector<NodeEntry> settle(const std::vector<Arrival>& arrivals) {
+std::vector<NodeEntry> settle(const std::vector<Introduction>& introductions) {
   std::vector<NodeEntry> nodes;
-  const bool several_hosts = !std::ranges::all_of(arrivals, is_local);
-  const std::string outer = outer_meeting_point(arrivals);
-  for (const Arrival& arrival : arrivals) {
+  const bool several_hosts = !std::ranges::all_of(introductions, is_local);
+  const std::string outer = outer_meeting_point(introductions);
+  for (const Introduction& introduction : introductions) {
     NodeEntry node;
     node.name = node_name(static_cast<int>(nodes.size()));
-    node.host = arrival.host;
-    node.bind = arrival.bind;
-    node.port = arrival.port;
-    if (several_hosts && is_local(arrival)) {
+    node.host = introduction.host;
+    node.bind = introduction.bind;
+    node.port = introduction.port;
+    if (several_hosts && is_local(introduction)) {
       if (outer.empty())
         throw std::runtime_error("no address is known at which the other processes reach " +
                                  node.name +
@@ -86,9 +86,9 @@ std::vector<NodeEntry> settle(const std::vector<Arrival>& arrivals) {
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       if (k == i || nodes[k].host != nodes[i].host) continue;
       has_neighbour = true;
-      alone_there = alone_there && !share_processors(arrivals[i], arrivals[k]);
+      alone_there = alone_there && !share_processors(introductions[i], introductions[k]);
     }
-    if (has_neighbour && alone_there) nodes[i].cores = arrivals[i].processors;
+    if (has_neighbour && alone_there) nodes[i].cores = introductions[i].processors;
   }
   return nodes;
 }

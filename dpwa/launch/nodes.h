@@ -11,7 +11,7 @@
 namespace dpwa::launch {
 
 // The message of a process to the others when they meet.
-struct Arrival {
+struct Introduction {
   std::string host;  // where peers dial it: the address by which it talks to the meeting point
   bool host_given = false;  // by DPWA_HOST: taken as it is
   std::string bind;         // where it listens when that is not `host`
@@ -20,9 +20,9 @@ struct Arrival {
   std::vector<int> processors;  // that it may run on
 };
 
-std::string to_text(const Arrival& arrival);
+std::string to_text(const Introduction& introduction);
 // Throws std::runtime_error for anything but what to_text() makes.
-Arrival arrival_from(const std::string& text);
+Introduction introduction_from(const std::string& text);
 
 // Of one rank: "rank3".
 std::string node_name(int rank);
@@ -31,7 +31,7 @@ std::string node_name(int rank);
 // loopback address of itself. When others come from other hosts, its address is the one by which
 // they reached the meeting point. Processes that were bound to processors of their own get these as
 // `cores`. Throws std::runtime_error when no address of that host is known.
-std::vector<NodeEntry> settle(const std::vector<Arrival>& arrivals);
+std::vector<NodeEntry> settle(const std::vector<Introduction>& introductions);
 
 // The name of the node of a file that lists its nodes: ranks count them in their order. Throws
 // ConfigError where the launcher has not started as many processes.

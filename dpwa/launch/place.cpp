@@ -59,8 +59,8 @@ std::string full_name(const std::string& host) {
 
 }  // namespace
 
-std::optional<LaunchPlace> find_place(const Surroundings& surroundings) {
-  const Variables variables(surroundings);
+std::optional<LaunchPlace> find_place(const LauncherEnvironment& environment) {
+  const Variables variables(environment);
   // A pod gets its name when it starts to run.
   const bool in_pod =
       variables.has("KUBERNETES_SERVICE_HOST") || variables.has("JOB_COMPLETION_INDEX");
@@ -71,7 +71,7 @@ std::optional<LaunchPlace> find_place(const Surroundings& surroundings) {
   }
   claim = claim_of_open_mpi(variables);
   if (!claim) claim = claim_of_slurm(variables);
-  if (!claim) claim = claim_of_kubernetes(variables, surroundings);
+  if (!claim) claim = claim_of_kubernetes(variables, environment);
   if (!claim) claim = claim_of_variables(variables);
   if (!claim) return std::nullopt;
   require_agreement(variables, *claim);
@@ -80,8 +80,8 @@ std::optional<LaunchPlace> find_place(const Surroundings& surroundings) {
   return claim->place;
 }
 
-Surroundings surroundings() {
-  Surroundings found;
+LauncherEnvironment launcher_environment() {
+  LauncherEnvironment found;
   found.variable = [](const std::string& name) -> std::string {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? "" : value;

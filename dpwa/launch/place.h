@@ -6,19 +6,19 @@
 #include <string>
 
 // The environment variables by which a launcher (torchrun, srun, mpirun, Kubernetes) tells its
-// processes their place. Pure, except for surroundings().
+// processes their place. Pure, except for launcher_environment().
 
 namespace dpwa::launch {
 
 // The traces of its start that a process can see.
-struct Surroundings {
+struct LauncherEnvironment {
   std::function<std::string(const std::string& name)> variable;  // empty: not set
   std::string host_name;                        // of this machine, such as "train-2"
   std::function<std::string()> full_host_name;  // with its domain, where it has one
 };
 
 // Of this process.
-Surroundings surroundings();
+LauncherEnvironment launcher_environment();
 
 // One process among those that a launcher has started together.
 struct LaunchPlace {
@@ -39,7 +39,7 @@ struct LaunchPlace {
 // another, the inner one counts: torchrun before mpirun before srun before Kubernetes. Throws
 // ConfigError for an incomplete environment, for a rank that does not exist, and when RANK and
 // WORLD_SIZE contradict the launcher.
-std::optional<LaunchPlace> find_place(const Surroundings& surroundings);
+std::optional<LaunchPlace> find_place(const LauncherEnvironment& environment);
 
 // The first name in a list of hosts as Slurm writes it: "n03" of "n[03-07,9],m1".
 std::string first_host(const std::string& list);

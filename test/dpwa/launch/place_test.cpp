@@ -11,8 +11,8 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Surroundings of(const Variables& variables, const std::string& host = "node7",
-                const std::string& full_host = "") {
+LauncherEnvironment of(const Variables& variables, const std::string& host = "node7",
+                       const std::string& full_host = "") {
   return {[variables](const std::string& name) {
             const auto found = variables.find(name);
             return found == variables.end() ? std::string() : found->second;
@@ -20,15 +20,15 @@ Surroundings of(const Variables& variables, const std::string& host = "node7",
           host, [full_host] { return full_host; }};
 }
 
-LaunchPlace place_of(const Surroundings& surroundings) {
-  const auto place = find_place(surroundings);
+LaunchPlace place_of(const LauncherEnvironment& environment) {
+  const auto place = find_place(environment);
   REQUIRE(place.has_value());
   return *place;
 }
 
-std::string problem_of(const Surroundings& surroundings) {
+std::string problem_of(const LauncherEnvironment& environment) {
   try {
-    find_place(surroundings);
+    find_place(environment);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -242,14 +242,14 @@ TEST_CASE("a launcher that was started by another one counts") {
 
 namespace {
 
-Arrival at(const std::string& host, const std::string& meeting_point = "127.0.0.1",
-           std::vector<int> processors = {0, 1}) {
-  Arrival arrival;
-  arrival.host = host;
-  arrival.port = 20000;
-  arrival.meeting_point = meeting_point;
-  arrival.processors = std::move(processors);
-  return arrival;
+Introduction at(const std::string& host, const std::string& meeting_point = "127.0.0.1",
+                std::vector<int> processors = {0, 1}) {
+  Introduction introduction;
+  introduction.host = host;
+  introduction.port = 20000;
+  introduction.meeting_point = meeting_point;
+  introduction.processors = std::move(processors);
+  return introduction;
 }
 
 std::vector<std::string> hosts(const std::vector<NodeEntry>& nodes) {
@@ -282,7 +282,7 @@ TEST_CASE("addresses that others reach stay as they are") {
 }
 
 TEST_CASE("a host that the user gave stays, and the listening address with it") {
-  Arrival given = at("127.0.0.1", "127.0.0.1");
+  Introduction given = at("127.0.0.1", "127.0.0.1");
   given.host_given = true;
   given.bind = "0.0.0.0";
   const auto nodes = settle({given, at("10.0.0.2", "10.0.0.1")});
@@ -291,7 +291,7 @@ TEST_CASE("a host that the user gave stays, and the listening address with it") 
 }
 
 TEST_CASE("an address that nobody else can know is an error that says what to set") {
-  Arrival given = at("node9", "127.0.0.1");
+  Introduction given = at("node9", "127.0.0.1");
   given.host_given = true;
   CHECK_THROWS_WITH(settle({at("127.0.0.1"), given}),
                     "no address is known at which the other processes reach rank0; accepted: "
@@ -310,20 +310,20 @@ TEST_CASE("processes that were bound to processors of their own have these as co
 }
 
 TEST_CASE("what a process tells arrives as it was") {
-  Arrival arrival = at("10.0.0.2", "10.0.0.1", {4, 5});
-  arrival.host_given = true;
-  arrival.bind = "0.0.0.0";
-  const Arrival read = arrival_from(to_text(arrival));
-  CHECK(read.host == arrival.host);
+  Introduction introduction = at("10.0.0.2", "10.0.0.1", {4, 5});
+  introduction.host_given = true;
+  introduction.bind = "0.0.0.0";
+  const Introduction read = introduction_from(to_text(introduction));
+  CHECK(read.host == introduction.host);
   CHECK(read.host_given);
-  CHECK(read.bind == arrival.bind);
-  CHECK(read.port == arrival.port);
-  CHECK(read.meeting_point == arrival.meeting_point);
-  CHECK(read.processors == arrival.processors);
+  CHECK(read.bind == introduction.bind);
+  CHECK(read.port == introduction.port);
+  CHECK(read.meeting_point == introduction.meeting_point);
+  CHECK(read.processors == introduction.processors);
   for (const char* text : {"", "{}", "[1]",
                            R"({"host":"","host_given":false,"bind":"","port":1,)"
                            R"("meeting_point":"","processors":[]})"})
-    CHECK_THROWS_AS(arrival_from(text), std::runtime_error);
+    CHECK_THROWS_AS(introduction_from(text), std::runtime_error);
 }
 
 TEST_CASE("ranks count the nodes of a file that lists them") {
