@@ -29,7 +29,7 @@ constexpr auto between_words_on_a_stranger = 60s;
 constexpr auto patience_with_the_untaken = 3s;
 constexpr milliseconds limit_of_an_attempt = 10s;
 
-std::string names_of(const Config& config, const Membership& membership) {
+std::string names_of(const Config& config, const GroupMembers& membership) {
   std::string names;
   for (const auto& member : membership.members)
     names += (names.empty() ? "" : ", ") + config.nodes[member.place].name;
@@ -351,7 +351,7 @@ void Assembler::harvest() {
     problem = attempt_->problem;
   }
   const auto attempt = std::exchange(attempt_, nullptr);
-  const Membership membership = attempt->next.group;
+  const GroupMembers membership = attempt->next.group;
   if (!group) {
     failed_ = std::max(failed_, membership.epoch);
     board_.change([](GroupNotes& notes) { notes.store_port = 0; });

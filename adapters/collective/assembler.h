@@ -39,7 +39,7 @@ class Assembler {
   bool newcomers_wait() const;
 
   struct Formed {
-    Membership membership;
+    GroupMembers membership;
     std::unique_ptr<ProcessGroup> group;
     bool newcomer = false;  // this node was in no group, or its group has gone on without it
   };
@@ -89,7 +89,7 @@ class Assembler {
   bool newcomers_wait_ DPWA_GUARDED_BY(mutex_) = false;
   std::optional<Formed> formed_ DPWA_GUARDED_BY(mutex_);
   TimePoint formed_at_ DPWA_GUARDED_BY(mutex_){};
-  Membership before_ DPWA_GUARDED_BY(mutex_);  // the previous group
+  GroupMembers before_ DPWA_GUARDED_BY(mutex_);  // the previous group
   std::string minority_ DPWA_GUARDED_BY(mutex_);
   std::string stranger_ DPWA_GUARDED_BY(mutex_);
   std::string problem_ DPWA_GUARDED_BY(mutex_);

@@ -52,8 +52,8 @@ class Cohort {
   NoticeBoard board_;
   Patience patience_;
   Assembler assembler_;
-  Membership membership_;
-  Membership before_;  // of the last group
+  GroupMembers membership_;
+  GroupMembers before_;  // of the last group
   std::shared_ptr<ProcessGroup> group_;
   std::unique_ptr<RankWatch> watch_;
   std::vector<std::unique_ptr<RankWatch>> retired_;  // that still wait for an answer

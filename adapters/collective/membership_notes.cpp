@@ -24,7 +24,7 @@ Value value_in(const Json& object, const char* key) {
   }
 }
 
-Json membership_json(const Membership& membership) {
+Json membership_json(const GroupMembers& membership) {
   Json members = Json::array();
   for (const auto& member : membership.members)
     members.push_back({member.place, member.incarnation});
@@ -34,16 +34,16 @@ Json membership_json(const Membership& membership) {
 // Prevents an overflow when this node counts on from the epoch of a peer.
 constexpr std::uint64_t largest_epoch = std::uint64_t{1} << 48;
 
-Membership membership_in(const Json& object, const char* key, std::size_t nodes) {
+GroupMembers membership_in(const Json& object, const char* key, std::size_t nodes) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_object()) return {};
   using Row = std::pair<std::size_t, std::uint64_t>;
-  Membership membership;
+  GroupMembers membership;
   membership.epoch = value_in<std::uint64_t>(*found, "epoch");
   for (const auto& [place, incarnation] : value_in<std::vector<Row>>(*found, "members"))
     membership.members.push_back({place, incarnation});
   if (!std::ranges::is_sorted(membership.members, std::ranges::less_equal{},
-                              &Membership::Member::place))
+                              &GroupMembers::Member::place))
     return {};
   const bool known = membership.members.empty() || membership.members.back().place < nodes;
   if (!known || membership.epoch > largest_epoch) return {};
@@ -52,23 +52,23 @@ Membership membership_in(const Json& object, const char* key, std::size_t nodes)
 
 }  // namespace
 
-const Membership::Member* Membership::find(std::size_t place) const {
+const GroupMembers::Member* GroupMembers::find(std::size_t place) const {
   const auto found = std::ranges::find(members, place, &Member::place);
   return found == members.end() ? nullptr : &*found;
 }
 
-bool Membership::includes(std::size_t place, std::uint64_t incarnation) const {
+bool GroupMembers::includes(std::size_t place, std::uint64_t incarnation) const {
   const Member* member = find(place);
   return member != nullptr && member->incarnation == incarnation;
 }
 
-std::optional<int> Membership::rank_of(std::size_t place) const {
+std::optional<int> GroupMembers::rank_of(std::size_t place) const {
   const Member* member = find(place);
   return member == nullptr ? std::nullopt
                            : std::optional<int>(static_cast<int>(member - members.data()));
 }
 
-std::uint64_t Membership::hash() const {
+std::uint64_t GroupMembers::hash() const {
   std::uint64_t hash = epoch;
   for (const Member& member : members) hash = derive_seed(hash, {member.place, member.incarnation});
   return hash;

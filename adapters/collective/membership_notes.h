@@ -19,7 +19,7 @@ namespace dpwa::collective {
 
 // The processes of one group, in ascending order of their positions in the cluster file. The rank
 // of a member is its index here.
-struct Membership {
+struct GroupMembers {
   struct Member {
     std::size_t place = 0;
     std::uint64_t incarnation = 0;  // of its process: one that was started again is another member
@@ -30,7 +30,7 @@ struct Membership {
   std::uint64_t epoch = 0;  // counts the groups of a run; 0: none
   std::vector<Member> members;
 
-  friend bool operator==(const Membership&, const Membership&) = default;
+  friend bool operator==(const GroupMembers&, const GroupMembers&) = default;
   const Member* find(std::size_t place) const;  // null: not among them
   bool includes(std::size_t place, std::uint64_t incarnation) const;
   std::optional<int> rank_of(std::size_t place) const;
@@ -40,11 +40,11 @@ struct Membership {
 
 // The entry "collective" of a node's status document: its group.
 struct GroupNotes {
-  Membership formed;              // the last group that this process was in
+  GroupMembers formed;            // the last group that this process was in
   bool seeks = false;             // it needs another group
   bool apart = false;             // it trains by gossip averaging meanwhile
   bool left = false;              // it is about to end, and comes into no group any more
-  Membership vote;                // the group that it has agreed to form last
+  GroupMembers vote;              // the group that it has agreed to form last
   std::uint16_t store_port = 0;   // where it hosts the store of that group; 0: it does not
   std::vector<std::size_t> lost;  // members of `formed` that it has given up
   std::string engine;

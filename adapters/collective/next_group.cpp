@@ -32,8 +32,8 @@ class Decider {
     return std::ranges::any_of(sights_, [this](const Sight& sight) { return runs_without(sight); });
   }
 
-  std::vector<Membership::Member> newcomers() const {
-    std::vector<Membership::Member> found;
+  std::vector<GroupMembers::Member> newcomers() const {
+    std::vector<GroupMembers::Member> found;
     for (std::size_t place = 0; place < sights_.size(); ++place) {
       const Sight& sight = sights_[place];
       const bool comes = place != self_ && answers(sight) && !over(sight) && sight.notes.seeks &&
@@ -53,28 +53,28 @@ class Decider {
   bool is_self(std::size_t place, std::uint64_t incarnation) const {
     return place == self_ && incarnation == sights_[self_].incarnation;
   }
-  bool includes_self(const Membership& group) const {
+  bool includes_self(const GroupMembers& group) const {
     return group.includes(self_, sights_[self_].incarnation);
   }
 
   // Whether the group that this node voted for has formed for another member, and is about to here.
   bool is_forming() const {
-    const Membership& vote = own().vote;
+    const GroupMembers& vote = own().vote;
     if (vote.epoch <= failed_ || vote.epoch <= own().formed.epoch) return false;
     const bool formed = std::ranges::any_of(sights_, [&](const Sight& sight) {
       return answers(sight) && !over(sight) && !sight.notes.seeks && sight.notes.formed == vote;
     });
-    return formed && std::ranges::all_of(vote.members, [this](const Membership::Member& member) {
+    return formed && std::ranges::all_of(vote.members, [this](const GroupMembers::Member& member) {
              return presence(member) == Presence::here;
            });
   }
 
   // The latest group that this node is or was in, as itself or another member knows.
-  Membership last_group() const {
-    Membership last = own().formed;
+  GroupMembers last_group() const {
+    GroupMembers last = own().formed;
     for (const Sight& sight : sights_) {
       if (!answers(sight) || over(sight)) continue;
-      const Membership& formed = sight.notes.formed;
+      const GroupMembers& formed = sight.notes.formed;
       if (formed.epoch > last.epoch && includes_self(formed)) last = formed;
     }
     return last;
@@ -104,7 +104,7 @@ class Decider {
     return false;
   }
 
-  Presence presence(const Membership::Member& member) const {
+  Presence presence(const GroupMembers::Member& member) const {
     if (member.place >= sights_.size()) return Presence::ended;
     const Sight& sight = sights_[member.place];
     if (is_self(member.place, member.incarnation)) return Presence::here;
@@ -116,12 +116,13 @@ class Decider {
     return sight.given_up || is_given_up(member.place) ? Presence::unknown : Presence::awaited;
   }
 
-  static bool in(const std::vector<Membership::Member>& members, std::size_t place) {
-    return std::ranges::find(members, place, &Membership::Member::place) != members.end();
+  static bool in(const std::vector<GroupMembers::Member>& members, std::size_t place) {
+    return std::ranges::find(members, place, &GroupMembers::Member::place) != members.end();
   }
 
   // Whether `present` are the majority of a group, as the comment of next_group says.
-  bool has_majority(const Membership& group, const std::vector<Membership::Member>& present) const {
+  bool has_majority(const GroupMembers& group,
+                    const std::vector<GroupMembers::Member>& present) const {
     std::size_t here = 0;
     std::size_t unknown = 0;
     bool lowest = false;  // of those that have not ended
@@ -137,16 +138,16 @@ class Decider {
 
   // A member that states that the group has not formed for it and that has stopped trying, such as
   // a new node whose host has ended.
-  bool is_without(const Membership::Member& member, const Membership& group) const {
+  bool is_without(const GroupMembers::Member& member, const GroupMembers& group) const {
     const Sight& sight = sights_[member.place];
     return presence(member) == Presence::here && sight.notes.formed.epoch < group.epoch &&
            sight.notes.seeks && sight.notes.formed.epoch == 0;
   }
 
-  bool may_be(const std::vector<Membership::Member>& members) const {
+  bool may_be(const std::vector<GroupMembers::Member>& members) const {
     if (!has_majority(last_, members)) return false;
-    return std::ranges::all_of(members, [&](const Membership::Member& member) {
-      const Membership& vote = sights_[member.place].notes.vote;
+    return std::ranges::all_of(members, [&](const GroupMembers::Member& member) {
+      const GroupMembers& vote = sights_[member.place].notes.vote;
       return vote.epoch <= last_.epoch || has_majority(vote, members);
     });
   }
@@ -161,9 +162,9 @@ class Decider {
   }
 
   // Hosts a group of these members; the same one as before while it is valid.
-  NextGroup host(std::vector<Membership::Member> members) const {
-    std::ranges::sort(members, {}, &Membership::Member::place);
-    const Membership& vote = own().vote;
+  NextGroup host(std::vector<GroupMembers::Member> members) const {
+    std::ranges::sort(members, {}, &GroupMembers::Member::place);
+    const GroupMembers& vote = own().vote;
     const bool stands = vote.epoch > last_.epoch && vote.epoch > failed_ && vote.members == members;
     NextGroup next{Step::host, {newest_epoch() + 1, std::move(members)}, self_};
     if (stands) next.group = vote;
@@ -173,7 +174,7 @@ class Decider {
   // Follows to the store that the node at `host` has opened, if this node belongs to its group.
   NextGroup follow(std::size_t host) const {
     const Sight& sight = sights_[host];
-    const Membership& vote = sight.notes.vote;
+    const GroupMembers& vote = sight.notes.vote;
     const bool open = answers(sight) && !over(sight) && sight.notes.store_port != 0;
     const bool wanted = vote.epoch > last_.epoch && vote.epoch > failed_ && includes_self(vote) &&
                         vote.epoch >= own().vote.epoch;
@@ -192,7 +193,7 @@ class Decider {
   }
 
   NextGroup begin() const {
-    std::vector<Membership::Member> all;
+    std::vector<GroupMembers::Member> all;
     for (std::size_t place = 0; place < sights_.size(); ++place) {
       const Sight& sight = sights_[place];
       // One of an earlier group that looks for its next admits this one.
@@ -204,7 +205,7 @@ class Decider {
   }
 
   NextGroup go_on() const {
-    std::vector<Membership::Member> here;
+    std::vector<GroupMembers::Member> here;
     std::string missing;
     for (const auto& member : last_.members) {
       const Presence now = presence(member);
@@ -236,11 +237,11 @@ class Decider {
   // Between two steps of a complete group.
   NextGroup admit() const {
     if (own().formed.members.empty()) return {};
-    std::vector<Membership::Member> all = own().formed.members;
+    std::vector<GroupMembers::Member> all = own().formed.members;
     const std::size_t first = all.front().place;
     if (first != self_) {
       const NextGroup next = follow(first);
-      const bool whole = std::ranges::all_of(all, [&](const Membership::Member& member) {
+      const bool whole = std::ranges::all_of(all, [&](const GroupMembers::Member& member) {
         return next.group.includes(member.place, member.incarnation);
       });
       return whole ? next : NextGroup{};
@@ -255,7 +256,7 @@ class Decider {
   const std::size_t self_;
   const bool admits_;
   const std::uint64_t failed_;
-  const Membership last_;
+  const GroupMembers last_;
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct NextGroup {
     minority,  // those that are left may not go on as the group; `why` says who is missing
   };
   Step step = Step::wait;
-  Membership group{};
+  GroupMembers group{};
   std::size_t host = 0;
   std::uint16_t port = 0;
   std::string why{};

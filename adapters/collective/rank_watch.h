@@ -23,7 +23,7 @@ class RankWatch {
  public:
   // All outlive it.
   RankWatch(const Config& config, LocalNode& local, NoticeBoard& board, Patience& patience,
-            const Membership& membership, std::shared_ptr<ProcessGroup> group);
+            const GroupMembers& membership, std::shared_ptr<ProcessGroup> group);
   ~RankWatch();  // waits for an answer that is under way
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
@@ -48,7 +48,7 @@ class RankWatch {
   NoticeBoard& board_;
   Patience& patience_;
   const std::shared_ptr<ProcessGroup> group_;
-  const Membership membership_;
+  const GroupMembers membership_;
   std::vector<std::size_t> others_;  // places of the other members
   Lateness lateness_;                // of the thread
   mutable Mutex mutex_;

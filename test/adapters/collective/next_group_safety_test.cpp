@@ -51,10 +51,10 @@ class World {
   }
 
   // Groups all of whose members work in them and reach one another: all that could make a step.
-  std::vector<Membership> at_work() const {
-    std::vector<Membership> found;
+  std::vector<GroupMembers> at_work() const {
+    std::vector<GroupMembers> found;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const Membership& group = nodes_[i].notes.formed;
+      const GroupMembers& group = nodes_[i].notes.formed;
       if (!nodes_[i].alive || nodes_[i].notes.seeks || group.epoch == 0) continue;
       if (std::ranges::find(found, group) != found.end()) continue;
       const bool whole = std::ranges::all_of(group.members, [&](const auto& member) {
@@ -86,7 +86,7 @@ class World {
     std::uint64_t incarnation = 0;
     std::uint64_t failed = 0;
     GroupNotes notes;
-    std::optional<Membership> attempt;
+    std::optional<GroupMembers> attempt;
   };
 
   void start(Node& node) {
@@ -100,7 +100,7 @@ class World {
     Node& node = nodes_[random_.below(nodes_.size())];
     if (!node.alive) start(node);
   }
-  bool is(const Membership::Member& member) const {
+  bool is(const GroupMembers::Member& member) const {
     const Node& node = nodes_[member.place];
     return node.alive && node.incarnation == member.incarnation;
   }
@@ -163,7 +163,7 @@ class World {
   void complete(std::size_t self) {
     Node& node = nodes_[self];
     if (!node.alive || !node.attempt || !connected_.contains(node.attempt->hash())) return;
-    const Membership group = *node.attempt;
+    const GroupMembers group = *node.attempt;
     node.attempt.reset();
     node.notes.store_port = 0;
     if (std::ranges::all_of(group.members, [&](const auto& member) { return is(member); })) {

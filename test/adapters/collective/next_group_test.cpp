@@ -10,14 +10,14 @@ namespace {
 using Reach = Sight::Reach;
 using Step = NextGroup::Step;
 
-Membership group_of(std::uint64_t epoch, const std::vector<std::size_t>& places) {
-  Membership group{epoch, {}};
+GroupMembers group_of(std::uint64_t epoch, const std::vector<std::size_t>& places) {
+  GroupMembers group{epoch, {}};
   for (const std::size_t place : places) group.members.push_back({place, 100 + place});
   return group;
 }
 
 // Nodes w0, w1, ... that all answer and are in one group.
-std::vector<Sight> all_in(const Membership& group, std::size_t nodes) {
+std::vector<Sight> all_in(const GroupMembers& group, std::size_t nodes) {
   std::vector<Sight> sights(nodes);
   for (std::size_t place = 0; place < nodes; ++place) {
     Sight& sight = sights[place];
@@ -30,7 +30,7 @@ std::vector<Sight> all_in(const Membership& group, std::size_t nodes) {
   return sights;
 }
 
-std::vector<std::size_t> places(const Membership& group) {
+std::vector<std::size_t> places(const GroupMembers& group) {
   std::vector<std::size_t> found;
   for (const auto& member : group.members) found.push_back(member.place);
   return found;
@@ -211,7 +211,7 @@ TEST_CASE("a group that has formed for some of its members is awaited by the oth
   auto sights = all_in(group_of(3, {0, 1}), 3);
   for (const std::size_t place : {0, 1}) sights[place].notes.seeks = false;
   sights[2].notes = {};
-  const Membership next = group_of(4, {0, 1, 2});
+  const GroupMembers next = group_of(4, {0, 1, 2});
   for (auto& sight : sights) sight.notes.vote = next;
   sights[2].notes.formed = next;
   for (const std::size_t self : {0, 1}) {

@@ -146,8 +146,8 @@ TEST_CASE("a peer that names places beyond the file, or epochs beyond any run, s
   notes.lost = {1, 99'999'999};
   notes.seeks = true;
   const GroupNotes read = group_notes_in(document_of(notes), 3);
-  CHECK(read.formed == Membership{});
-  CHECK(read.vote == Membership{});
+  CHECK(read.formed == GroupMembers{});
+  CHECK(read.vote == GroupMembers{});
   CHECK(read.lost == std::vector<std::size_t>{1});
   CHECK(read.seeks);
   // The rule takes it.
