@@ -280,7 +280,7 @@ std::string ServerLink::wrong_length(const kvstore::Answer& answer, bool landed)
 }
 
 std::string ServerLink::take_values(kvstore::Answer& answer) {
-  const kvstore::Place place = *std::exchange(answer.place, std::nullopt);
+  const kvstore::MemoryPlace place = *std::exchange(answer.place, std::nullopt);
   const auto source = exchange_ ? exchange_->bytes(place.memory, place.offset, place.bytes)
                                 : std::span<const std::byte>();
   if (source.empty()) return "an answer names memory that was not shared";
@@ -308,8 +308,8 @@ std::optional<kvstore::Message> ServerLink::mapped(const kvstore::Message& messa
     if (!exchange_->is_shared(number)) return std::nullopt;
     kvstore::Push other = *push;
     const auto offset = static_cast<std::uint64_t>(push->lent.data() - bytes.data());
-    other.place =
-        kvstore::Place{number, offset, push->lent.size(), memories_[number].file()->generation()};
+    other.place = kvstore::MemoryPlace{number, offset, push->lent.size(),
+                                       memories_[number].file()->generation()};
     other.lent = {};
     return other;
   }

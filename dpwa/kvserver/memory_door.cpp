@@ -100,7 +100,7 @@ asio::awaitable<void> MemoryDoor::receive(std::shared_ptr<MemoryExchange> exchan
 }
 
 std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const kvstore::MemberId& worker,
-                                                       const kvstore::Place& place) const {
+                                                       const kvstore::MemoryPlace& place) const {
   const auto guest = guests_.find(worker);
   if (guest == guests_.end()) return std::nullopt;
   const auto& exchange = guest->second.exchange;
@@ -109,8 +109,8 @@ std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const kvstore::MemberId& 
   return Borrowed{bytes, {exchange->memory(place.memory), place.mark}};
 }
 
-std::optional<kvstore::Place> MemoryDoor::place_for(const kvstore::MemberId& worker,
-                                                    std::span<const std::byte> values) {
+std::optional<kvstore::MemoryPlace> MemoryDoor::place_for(const kvstore::MemberId& worker,
+                                                          std::span<const std::byte> values) {
   thread_.check();
   const auto guest = guests_.find(worker);
   if (guest == guests_.end()) return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<kvstore::Place> MemoryDoor::place_for(const kvstore::MemberId& wor
       exchange.share(place->arena, *shared_arena(place->arena), arena_bytes);
     return std::nullopt;
   }
-  return kvstore::Place{place->arena, place->offset, values.size(), 0};
+  return kvstore::MemoryPlace{place->arena, place->offset, values.size(), 0};
 }
 
 void MemoryDoor::begins(const kvstore::MemberId& worker) {

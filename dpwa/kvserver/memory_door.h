@@ -39,11 +39,11 @@ class MemoryDoor {
     kvstore::Loan loan;
   };
   std::optional<Borrowed> borrow(const kvstore::MemberId& worker,
-                                 const kvstore::Place& place) const;
+                                 const kvstore::MemoryPlace& place) const;
   // Where this worker can read these values; none when it cannot, or not yet. They must not change
   // until the worker has read them, or until take_back().
-  std::optional<kvstore::Place> place_for(const kvstore::MemberId& worker,
-                                          std::span<const std::byte> values);
+  std::optional<kvstore::MemoryPlace> place_for(const kvstore::MemberId& worker,
+                                                std::span<const std::byte> values);
   // A connection of this worker has begun. Takes back what other processes of its name were lent.
   void begins(const kvstore::MemberId& worker);
   // The connection of the worker is over. Called before any of the memory changes.

@@ -65,9 +65,9 @@ ServerOptions options_for(const Config& config) {
   return options;
 }
 
-kvstore::ServerOptions engine_options(const Config& config) {
+kvstore::ServerEngineOptions engine_options(const Config& config) {
   const KvstoreConfig& store = config.kvstore;
-  kvstore::ServerOptions options;
+  kvstore::ServerEngineOptions options;
   options.shard = kvstore::rules_of(store.type, store.staleness, store.replicas > 0);
   options.snapshots = !store.snapshots.folder.empty();
   options.settings = shared_store_settings(config);

@@ -52,14 +52,14 @@ enum class Merge : std::uint8_t {
 };
 
 // Where values lie that are not in the message: in a memory file that its sender has shared.
-struct Place {
+struct MemoryPlace {
   std::uint32_t memory = 0;  // the sender's number of the memory file
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   // Push: the generation of the memory file, which changes when the worker takes its memory back.
   // Answer: its number on the connection, counted from 1; see KV_READ.
   std::uint64_t mark = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const MemoryPlace&) const = default;
 };
 
 // Memory of another process that may be read because of a message.
@@ -84,8 +84,8 @@ struct Push {
   Bytes values;  // in that form
   // Instead of `values`: memory of the worker, which it leaves alone until the push is answered.
   std::span<const std::byte> lent;
-  Loan loan;                   // of that memory
-  std::optional<Place> place;  // where that memory is, on the wire
+  Loan loan;                         // of that memory
+  std::optional<MemoryPlace> place;  // where that memory is, on the wire
 
   std::span<const std::byte> content() const { return lent.empty() ? std::span(values) : lent; }
 };
@@ -136,11 +136,11 @@ struct Answer {
   // Of the PUSH. To an INIT or PULL: the step from which on this worker has to push the slice, if
   // it has pushed nothing since it takes part.
   std::uint64_t step = 0;
-  std::uint64_t version = 0;     // of the value: grows by one with each update
-  SharedBytes values;            // null for kinds without a value
-  std::string problem;           // one line, if it is an error
-  std::uint32_t snapshot = 0;    // the last snapshot that the server knows of
-  std::optional<Place> place{};  // instead of the values, on the wire
+  std::uint64_t version = 0;           // of the value: grows by one with each update
+  SharedBytes values;                  // null for kinds without a value
+  std::string problem;                 // one line, if it is an error
+  std::uint32_t snapshot = 0;          // the last snapshot that the server knows of
+  std::optional<MemoryPlace> place{};  // instead of the values, on the wire
 };
 
 // How far a worker has pushed a slice: all steps below `next` have been counted or left out.

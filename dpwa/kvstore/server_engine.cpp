@@ -35,7 +35,7 @@ Epoch epoch_after(const Epoch& last, const std::vector<std::string>& begun_again
 
 }  // namespace
 
-ServerEngine::ServerEngine(const ServerOptions& options, const MemberId& self,
+ServerEngine::ServerEngine(const ServerEngineOptions& options, const MemberId& self,
                            const std::vector<std::string>& servers, TimePoint now)
     : options_(options),
       started_(now),

@@ -16,7 +16,7 @@
 
 namespace dpwa::kvstore {
 
-struct ServerOptions {
+struct ServerEngineOptions {
   ShardRules shard;
   WatchOptions watch;  // `replicas` is that of `shard`
   Duration beat = std::chrono::milliseconds(250);
@@ -38,7 +38,7 @@ class ServerEngine {
  public:
   // `servers`: all names, in the order of the cluster file. `self`: the name of one of them, and an
   // incarnation higher than any that it had before.
-  ServerEngine(const ServerOptions& options, const MemberId& self,
+  ServerEngine(const ServerEngineOptions& options, const MemberId& self,
                const std::vector<std::string>& servers, TimePoint now);
 
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
@@ -119,7 +119,7 @@ class ServerEngine {
   void tell_lost();
   void tell_passed();  // the workers whose barrier is passed
 
-  const ServerOptions options_;
+  const ServerEngineOptions options_;
   const TimePoint started_;
   EpochEngine epochs_;
   MemberWatch watch_;

@@ -25,12 +25,12 @@ using InOrder =
                  kvstore::Ballot, kvstore::Promise, kvstore::Proposal, kvstore::Vote,
                  kvstore::EpochNews, kvstore::AskEpoch, kvstore::StateMessage, kvstore::Barrier>;
 
-template <typename Content, std::size_t Place = 0>
+template <typename Content, std::size_t Index = 0>
 constexpr MessageType type_of_content() {
-  if constexpr (std::is_same_v<Content, std::variant_alternative_t<Place, InOrder>>) {
-    return static_cast<MessageType>(static_cast<unsigned>(first_kv_type) + Place);
+  if constexpr (std::is_same_v<Content, std::variant_alternative_t<Index, InOrder>>) {
+    return static_cast<MessageType>(static_cast<unsigned>(first_kv_type) + Index);
   } else {
-    return type_of_content<Content, Place + 1>();
+    return type_of_content<Content, Index + 1>();
   }
 }
 
@@ -51,7 +51,7 @@ Parts parts_of(const Message& message) {
   return {};
 }
 
-const kvstore::Place* place_in(const Message& message) {
+const kvstore::MemoryPlace* place_in(const Message& message) {
   const auto* push = std::get_if<kvstore::Push>(&message);
   const auto* answer = std::get_if<kvstore::Answer>(&message);
   if (push != nullptr && push->place) return &*push->place;
@@ -60,15 +60,15 @@ const kvstore::Place* place_in(const Message& message) {
 
 // KV_PUSH_MAPPED and KV_ANSWER_MAPPED: the fields of KV_PUSH and KV_ANSWER, and then
 //   u32 memory; u64 offset; u64 bytes; u64 generation of the memory, or number of the answer
-void write_place(Writer& out, const kvstore::Place& place) {
+void write_place(Writer& out, const kvstore::MemoryPlace& place) {
   out.u32(place.memory);
   out.u64(place.offset);
   out.u64(place.bytes);
   out.u64(place.mark);
 }
 
-kvstore::Place read_place(Reader& in) {
-  kvstore::Place place;
+kvstore::MemoryPlace read_place(Reader& in) {
+  kvstore::MemoryPlace place;
   place.memory = in.u32();
   place.offset = in.u64();
   place.bytes = in.u64();
@@ -79,7 +79,7 @@ kvstore::Place read_place(Reader& in) {
 Message read_mapped_message(Reader& in, MessageType type) {
   const bool is_push = type == MessageType::kv_push_mapped;
   Message message = read_slice_message(in, is_push ? MessageType::kv_push : MessageType::kv_answer);
-  const kvstore::Place place = read_place(in);
+  const kvstore::MemoryPlace place = read_place(in);
   if (auto* push = std::get_if<kvstore::Push>(&message)) push->place = place;
   if (auto* answer = std::get_if<kvstore::Answer>(&message)) answer->place = place;
   return message;

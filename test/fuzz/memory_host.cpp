@@ -35,8 +35,8 @@ std::size_t elements_of(unsigned key) {
   return key % 2 == 0 ? 2 : large_bytes / sizeof(float);
 }
 
-kvstore::ServerOptions options_of(bool at_each_push) {
-  kvstore::ServerOptions options;
+kvstore::ServerEngineOptions options_of(bool at_each_push) {
+  kvstore::ServerEngineOptions options;
   options.shard =
       kvstore::rules_of(at_each_push ? KvstoreType::dist_async : KvstoreType::dist_sync);
   options.shard.memory_bytes = 1 << 20;

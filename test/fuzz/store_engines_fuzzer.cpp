@@ -84,7 +84,7 @@ void lend(kvstore::Message& message) {
   static const std::shared_ptr<MemoryFile> memory = MemoryFile::create(bytes);
   auto* push = std::get_if<kvstore::Push>(&message);
   if (push == nullptr || !push->place) return;
-  const kvstore::Place place = *std::exchange(push->place, std::nullopt);
+  const kvstore::MemoryPlace place = *std::exchange(push->place, std::nullopt);
   if (place.offset > bytes || place.bytes > bytes - place.offset) return;
   push->lent = memory->bytes({place.offset, place.bytes});
   push->loan = {memory, memory->generation() + place.mark % 2};
@@ -92,7 +92,7 @@ void lend(kvstore::Message& message) {
 
 void at_server(Records records, bool at_each_push, bool replicas) {
   const std::array<MemberId, 5> members{{{"w1", 3}, {"w2", 4}, {"s2", 9}, {"w1", 2}, {"w3", 1}}};
-  kvstore::ServerOptions options;
+  kvstore::ServerEngineOptions options;
   const auto type = at_each_push ? KvstoreType::dist_async : KvstoreType::dist_sync;
   options.shard = kvstore::rules_of(type, 0, replicas);
   options.shard.memory_bytes = 1 << 20;

@@ -85,8 +85,8 @@ void at_socket(Operation operation, Input& input, MemoryGuest& guest) {
   }
 }
 
-kvstore::Place place_in(Input& input) {
-  kvstore::Place place;
+kvstore::MemoryPlace place_in(Input& input) {
+  kvstore::MemoryPlace place;
   place.memory = static_cast<std::uint32_t>(input.number());
   place.offset = input.number();
   place.bytes = input.number();
@@ -156,7 +156,7 @@ void at_worker(Input input) {
   while (!input.over()) {
     const Operation operation = next_operation(input);
     if (operation == Operation::push) {  // here an answer that names memory
-      const kvstore::Place place = place_in(input);
+      const kvstore::MemoryPlace place = place_in(input);
       const auto source = exchange->bytes(place.memory, place.offset, place.bytes);
       DPWA_FUZZ_REQUIRE(source.empty() || source.size() == place.bytes);
       (void)copy_of(source);

@@ -39,8 +39,9 @@ std::vector<wire::TypeBound> all_types() {
   return bounds;
 }
 
-kvstore::ServerOptions server_options(const kvstore::ShardRules& rules, std::size_t min_workers) {
-  kvstore::ServerOptions options;
+kvstore::ServerEngineOptions server_options(const kvstore::ShardRules& rules,
+                                            std::size_t min_workers) {
+  kvstore::ServerEngineOptions options;
   options.shard = rules;
   options.watch.min_workers = min_workers;
   return options;

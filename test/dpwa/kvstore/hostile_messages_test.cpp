@@ -34,7 +34,7 @@ Epoch whole_epoch() {
 }
 
 ServerEngine server_with(bool replicas) {
-  ServerOptions options;
+  ServerEngineOptions options;
   options.shard = rules_of(KvstoreType::dist_sync, 0, replicas);
   ServerEngine engine(options, {"s1", 7}, {"s1", "s2"}, start);
   engine.receive(s2, 0, EpochNews{whole_epoch()}, start);
@@ -57,7 +57,7 @@ std::vector<Answer> answers(ServerEngine& engine) {
 }
 
 TEST_CASE("messages for slices that come before the first epoch have no effect") {
-  ServerOptions options;
+  ServerEngineOptions options;
   options.shard = rules_of(KvstoreType::dist_sync, 0, true);
   ServerEngine engine(options, {"s1", 7}, {"s1", "s2"}, start);
   const SliceId slice{key_of_s1(1), 0};

@@ -41,8 +41,8 @@ Beat beat_at(std::uint64_t clock) {
 struct Returned {
   explicit Returned(bool replicas = false, std::vector<std::string> servers = {"s1"})
       : engine(options(replicas), {"s1", 1000}, servers, start) {}
-  static ServerOptions options(bool replicas) {
-    ServerOptions options;
+  static ServerEngineOptions options(bool replicas) {
+    ServerEngineOptions options;
     options.shard = rules_of(KvstoreType::dist_sync, 0, replicas);
     options.snapshots = true;
     options.watch.min_workers = 4;  // of the file: two of them had never come

@@ -38,8 +38,8 @@ Beat beat_of(std::uint64_t epoch, std::uint64_t clock = 0, bool joins = true) {
   return beat;
 }
 
-ServerOptions options_with(SharedSettings settings) {
-  ServerOptions options;
+ServerEngineOptions options_with(SharedSettings settings) {
+  ServerEngineOptions options;
   options.settings = std::move(settings);
   return options;
 }
@@ -111,7 +111,7 @@ TEST_CASE("of two servers with other settings none begins, and a newcomer ends")
 }
 
 TEST_CASE("a server that takes part goes on beside one with other settings") {
-  ServerOptions options = options_with(sync);
+  ServerEngineOptions options = options_with(sync);
   options.shard.replicas = true;
   ServerEngine server(options, s1, {"s1", "s2"}, at(0));
   Epoch epoch = epoch_of(7, {w1});

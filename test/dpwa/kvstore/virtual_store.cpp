@@ -86,7 +86,7 @@ void VirtualStore::start_server(std::size_t at) {
   ++server.incarnation;
   server.frozen = false;
   server.inbox.clear();
-  ServerOptions options;
+  ServerEngineOptions options;
   options.shard = rules_of(options_.type, options_.staleness, options_.replicas);
   options.shard.resend = ms(100);
   options.shard.syncs_at_once = 2;
