@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dpwa/ipc/unix_socket.h"
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
@@ -28,10 +29,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr Duration dial_limit = std::chrono::seconds(2);
-constexpr Duration write_limit = std::chrono::seconds(10);
-constexpr Duration first_back_off = std::chrono::milliseconds(50);
-constexpr Duration longest_back_off = std::chrono::seconds(1);
 constexpr std::uint32_t hello_id = 1;
 
 bool is_request(const kvstore::Message& message) {
@@ -65,7 +62,7 @@ ServerLink::ServerLink(asio::io_context& io, LocalNode& local, PeerAddress serve
       more_(io),
       again_(io),
       over_(io),
-      back_off_(first_back_off),
+      back_off_(kvstore::first_pause),
       random_(static_cast<std::minstd_rand::result_type>(local.incarnation)),
       grace_(SteadyClock::now()) {}
 
@@ -136,7 +133,7 @@ asio::awaitable<void> ServerLink::run() {
     const std::shared_ptr<net::Stream> stream = stream_;
     net::IoResult<wire::Welcome> welcome = net::Failure();
     {
-      const net::Deadline end(stream->get_executor(), SteadyClock::now() + dial_limit,
+      const net::Deadline end(stream->get_executor(), SteadyClock::now() + kvstore::connect_time,
                               [&] { stream->close(); });
       welcome =
           co_await net::open_connection(*stream, local_, server_, congestion_control_, hello_id);
@@ -148,7 +145,7 @@ asio::awaitable<void> ServerLink::run() {
       problem_.clear();
       rejected_ = false;
       grace_.connected();
-      back_off_ = first_back_off;
+      back_off_ = kvstore::first_pause;
       connected_ = true;
       writing_ = true;
       open_door(welcome->same_host);
@@ -171,7 +168,7 @@ asio::awaitable<void> ServerLink::run() {
     if (stopped_) break;
     std::uniform_real_distribution<double> jitter(0.5, 1);
     again_.expires_after(std::chrono::duration_cast<Duration>(back_off_ * jitter(random_)));
-    back_off_ = std::min(2 * back_off_, longest_back_off);
+    back_off_ = std::min(2 * back_off_, kvstore::longest_pause);
     co_await again_.async_wait(net::as_result);
   }
 }
@@ -351,7 +348,8 @@ asio::awaitable<bool> ServerLink::write_one(net::Stream& stream) {
   }
   buffers.push_back(asio::buffer(frame.head));
   for (const auto& part : frame.payload) buffers.push_back(asio::buffer(part.data(), part.size()));
-  const net::Deadline end(stream.get_executor(), began_ + write_limit, [&] { stream.close(); });
+  const net::Deadline end(stream.get_executor(), began_ + kvstore::write_time_of_worker,
+                          [&] { stream.close(); });
   const std::span<const asio::const_buffer> all(buffers);
   // Before the write, because the answer may be handled before its end is.
   const std::size_t values = pushed_bytes(under_way_->message);

@@ -1,17 +1,11 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-
-#include "dpwa/base/time.h"
 
 namespace dpwa::kvserver {
 
-// Limits of the connections between the processes of a store.
-inline constexpr Duration connect_time = std::chrono::seconds(2);       // TCP, TLS and HELLO
-inline constexpr Duration first_pause = std::chrono::milliseconds(50);  // then twice as long
-inline constexpr Duration longest_pause = std::chrono::seconds(1);
-inline constexpr Duration write_time = std::chrono::seconds(30);  // for one frame
+// What a server keeps in memory for its connections. Their limits in time: kvstore/link_limits.h.
+
 // The most bytes of values that wait to be written to one process; beyond it the connection is
 // closed.
 inline constexpr std::size_t most_queued_for_worker = std::size_t{256} << 20;

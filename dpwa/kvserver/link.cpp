@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dpwa/kvserver/limits.h"
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
@@ -56,12 +57,12 @@ void Link::hang_up() {
 }
 
 asio::awaitable<void> Link::run() {
-  Duration pause = first_pause;
+  Duration pause = kvstore::first_pause;
   while (!stopped_) {
     const bool connected = co_await connect();
     if (stopped_) break;
     if (connected) {
-      pause = first_pause;
+      pause = kvstore::first_pause;
       auto self = shared_from_this();
       asio::co_spawn(stream_.get_executor(), read(),
                      [self](std::exception_ptr failure) { net::rethrow(std::move(failure)); });
@@ -73,12 +74,12 @@ asio::awaitable<void> Link::run() {
     }
     wake_.expires_after(pause);
     co_await wake_.async_wait(net::as_result);
-    pause = std::min<Duration>(2 * pause, longest_pause);
+    pause = std::min<Duration>(2 * pause, kvstore::longest_pause);
   }
 }
 
 asio::awaitable<bool> Link::connect() {
-  const TimePoint until = SteadyClock::now() + connect_time;
+  const TimePoint until = SteadyClock::now() + kvstore::connect_time;
   const net::Deadline deadline(stream_.get_executor(), until, [this] { stream_.close(); });
   const auto welcome =
       co_await net::open_connection(stream_, local_, address_, congestion_control_, 1);
@@ -121,7 +122,7 @@ asio::awaitable<void> Link::write() {
       co_await wake_.async_wait(net::as_result);
       continue;
     }
-    const TimePoint until = SteadyClock::now() + write_time;
+    const TimePoint until = SteadyClock::now() + kvstore::write_time_of_server;
     const net::Deadline deadline(stream_.get_executor(), until, [this] { stream_.close(); });
     const auto buffers = item->buffers();
     const std::span<const asio::const_buffer> parts(buffers);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "dpwa/ipc/unix_socket.h"
-#include "dpwa/kvserver/limits.h"
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
@@ -74,7 +74,7 @@ void MemoryDoor::admit(Socket socket) {
 asio::awaitable<void> MemoryDoor::receive(std::shared_ptr<MemoryExchange> exchange) {
   kvstore::MemberId worker;
   {
-    const TimePoint until = std::chrono::steady_clock::now() + connect_time;
+    const TimePoint until = std::chrono::steady_clock::now() + kvstore::connect_time;
     const net::Deadline deadline(io_.get_executor(), until, [&] { exchange->close(); });
     constexpr auto expected = net::types(wire::MessageType::hello);
     const auto frame = co_await exchange->read(expected);

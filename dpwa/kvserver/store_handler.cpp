@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dpwa/kvserver/limits.h"
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/wire/kv_messages.h"
 #include "dpwa/wire/kv_routes.h"
@@ -109,7 +110,7 @@ asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection
       continue;
     }
     Responder& responder = *connection->responder;
-    const TimePoint until = std::chrono::steady_clock::now() + write_time;
+    const TimePoint until = std::chrono::steady_clock::now() + kvstore::write_time_of_server;
     const net::Deadline deadline(responder.executor(), until, [&] { responder.close(); });
     co_await responder.begin_reply();
     const auto buffers = item->buffers();
