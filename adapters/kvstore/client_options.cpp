@@ -1,10 +1,9 @@
 #include "adapters/kvstore/client_options.h"
 
-#include <algorithm>
 #include <vector>
 
-#include "dpwa/base/time.h"
 #include "dpwa/config/store_settings.h"
+#include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::kvstore {
@@ -25,7 +24,7 @@ kvclient::StoreClientOptions client_options(const Config& config) {
   options.engine.merged = rules.merged;
   options.engine.replicas = rules.replicas;
   options.engine.settings = shared_store_settings(config);
-  options.engine.beat = std::min<Duration>(options.engine.beat, config.kvstore.lost_after / 8);
+  options.engine.beat = beat_interval(config.kvstore.lost_after);
   options.compression = config.kvstore.compression;
   options.security = make_security(config);
   static_cast<SocketOptions&>(options) = config.transport;

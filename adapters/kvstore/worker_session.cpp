@@ -8,6 +8,7 @@
 
 #include "adapters/kvstore/client_options.h"
 #include "dpwa/base/stop_signal.h"
+#include "dpwa/config/store_settings.h"
 #include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
 
@@ -39,8 +40,7 @@ WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation)
       start_wait_(config.kvstore.start_wait),
       lost_after_(config.kvstore.lost_after),
       servers_(config.kvstore.servers.size()),
-      min_workers_(config.kvstore.min_workers > 0 ? config.kvstore.min_workers
-                                                  : config.nodes.size()),
+      min_workers_(first_workers(config)),
       compresses_(config.kvstore.compression.type != Compression::none),
       client_(options_of(config, incarnation)) {}
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/compression.h"
 #include "dpwa/kvstore/store_type.h"
 #include "dpwa/rules/flow_control.h"
@@ -91,7 +92,8 @@ struct KvstoreConfig {
   std::uint64_t memory_bytes = 0;  // of one server; 0 = three quarters of the machine's
   std::uint32_t min_workers = 0;   // that the first step waits for; 0 = all nodes of the file
   Duration start_wait = std::chrono::seconds(60);  // longest wait at the start for all of them
-  Duration lost_after = std::chrono::seconds(2);   // a process that is silent for so long is lost
+  // A process that is silent for so long is lost.
+  Duration lost_after = kvstore::default_lost_after;
   KvstoreSnapshots snapshots;
 };
 

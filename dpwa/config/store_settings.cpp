@@ -21,4 +21,8 @@ kvstore::SharedSettings shared_store_settings(const Config& config) {
   };
 }
 
+std::size_t first_workers(const Config& config) {
+  return config.kvstore.min_workers > 0 ? config.kvstore.min_workers : config.nodes.size();
+}
+
 }  // namespace dpwa

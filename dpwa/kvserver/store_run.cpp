@@ -1,6 +1,5 @@
 #include "dpwa/kvserver/store_run.h"
 
-#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "dpwa/config/store_settings.h"
 #include "dpwa/config/text.h"
 #include "dpwa/kvserver/server_status.h"
+#include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/lost_words.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
@@ -72,9 +72,9 @@ kvstore::ServerEngineOptions engine_options(const Config& config) {
   options.snapshots = !store.snapshots.folder.empty();
   options.settings = shared_store_settings(config);
   options.shard.memory_bytes = store.memory_bytes;
-  options.watch.min_workers = store.min_workers > 0 ? store.min_workers : config.nodes.size();
+  options.watch.min_workers = first_workers(config);
   options.watch.silent_after = store.lost_after;
-  options.beat = std::min<Duration>(options.beat, store.lost_after / 8);
+  options.beat = kvstore::beat_interval(store.lost_after);
   return options;
 }
 

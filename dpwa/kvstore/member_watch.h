@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/epoch.h"
 #include "dpwa/kvstore/shared_settings.h"
 
@@ -58,9 +59,11 @@ struct Beat {
 
 struct WatchOptions {
   bool replicas = false;
-  std::size_t min_workers = 1;  // before the first epoch
+  // Before the first epoch. 0 is not "all", as it is in the cluster file: the number of workers is
+  // known only there.
+  std::size_t min_workers = 1;
   // A process that is silent for this long counts as gone.
-  Duration silent_after = std::chrono::seconds(2);
+  Duration silent_after = default_lost_after;
   // A worker counts as hung when others wait for it and its computation takes longer than a limit.
   // The limit is this factor times the longest recent step of any worker, but at least hung_min; in
   // the first steps of the worker it is hung_at_first. So a worker that is always four times slower

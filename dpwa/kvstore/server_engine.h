@@ -9,6 +9,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/barriers.h"
+#include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/epoch_engine.h"
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/messages.h"
@@ -19,7 +20,7 @@ namespace dpwa::kvstore {
 struct ServerEngineOptions {
   ShardRules shard;
   WatchOptions watch;  // `replicas` is that of `shard`
-  Duration beat = std::chrono::milliseconds(250);
+  Duration beat = beat_interval(default_lost_after);
   Duration retry = std::chrono::milliseconds(500);  // of a proposal without a majority
   bool snapshots = false;
   SharedSettings settings{};  // of the cluster file

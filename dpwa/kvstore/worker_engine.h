@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/epoch_engine.h"
 #include "dpwa/kvstore/messages.h"
 
@@ -25,7 +26,7 @@ struct WorkerOptions {
   // begin. False: all keys begin with the step that Joined names.
   bool own_steps = false;
   SharedSettings settings{};  // of the cluster file; stated while it wants to take part
-  Duration beat = std::chrono::milliseconds(250);
+  Duration beat = beat_interval(default_lost_after);
   // How long an INIT or PUSH may have no answer before it is sent again. A PULL, which may wait
   // long for others, is also sent again.
   Duration resend = std::chrono::seconds(1);
