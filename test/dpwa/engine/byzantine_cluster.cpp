@@ -9,7 +9,7 @@
 #include "interpolation/registry.h"
 #include "test/dpwa/engine/pull_driver.h"
 
-namespace dpwa::testing {
+namespace dpwa::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -149,4 +149,4 @@ std::uint64_t ByzantineCluster::quarantines_of_honest_nodes() const {
   return sum;
 }
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

@@ -9,7 +9,7 @@
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/engine/trainer_state.h"
 
-namespace dpwa::testing {
+namespace dpwa::test {
 
 // Honest nodes that descend towards an optimum with noise and average in rounds, and a last node
 // that answers with lies. Each honest node drives the TrainerState and the PullEngine of the real
@@ -70,4 +70,4 @@ class ByzantineCluster {
   TimePoint now_;
 };
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

@@ -5,7 +5,7 @@
 #include "test/dpwa/engine/byzantine_cluster.h"
 
 using dpwa::DistancePolicy;
-using dpwa::testing::ByzantineCluster;
+using dpwa::test::ByzantineCluster;
 
 namespace {
 

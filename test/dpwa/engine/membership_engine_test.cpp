@@ -150,9 +150,9 @@ TEST_CASE("a node that joins changes no rank of the file's nodes, nor does one t
 
 namespace {
 
-using testing::of_peer;
-using testing::progress;
-using Driver = testing::PullDriver;
+using test::of_peer;
+using test::progress;
+using Driver = test::PullDriver;
 
 Member member(const std::string& name, MemberStatus status = MemberStatus::alive,
               bool reached = true) {

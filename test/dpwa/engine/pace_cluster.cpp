@@ -6,7 +6,7 @@
 
 #include "interpolation/registry.h"
 
-namespace dpwa::testing {
+namespace dpwa::test {
 
 namespace {
 
@@ -298,4 +298,4 @@ double PaceCluster::disagreement() const {
   return variance(random_steps, dimensions);
 }
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

@@ -12,7 +12,7 @@
 #include "dpwa/engine/trainer_state.h"
 #include "test/dpwa/engine/pull_driver.h"
 
-namespace dpwa::testing {
+namespace dpwa::test {
 
 struct PaceOptions {
   std::size_t nodes = 4;
@@ -114,4 +114,4 @@ class PaceCluster {
   std::priority_queue<Event> events_;
 };
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

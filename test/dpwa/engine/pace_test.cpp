@@ -9,8 +9,8 @@
 
 #include "test/dpwa/engine/pace_cluster.h"
 
-using dpwa::testing::PaceCluster;
-using dpwa::testing::PaceOptions;
+using dpwa::test::PaceCluster;
+using dpwa::test::PaceOptions;
 
 namespace {
 

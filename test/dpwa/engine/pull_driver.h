@@ -15,7 +15,7 @@
 // How tests drive a PullEngine, in the place of the thread with the sockets: step by step with
 // PullDriver, or a whole round at one moment with run_round().
 
-namespace dpwa::testing {
+namespace dpwa::test {
 
 inline Progress progress(std::uint64_t version, double clock = 1) {
   Progress progress;
@@ -153,4 +153,4 @@ struct PullDriver {
   Arrival arrival;
 };
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

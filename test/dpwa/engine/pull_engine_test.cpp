@@ -16,10 +16,10 @@ namespace dpwa {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::measuring;
-using testing::of_peer;
-using testing::progress;
-using Driver = testing::PullDriver;
+using test::measuring;
+using test::of_peer;
+using test::progress;
+using Driver = test::PullDriver;
 
 }  // namespace
 

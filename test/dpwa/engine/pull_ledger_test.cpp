@@ -15,10 +15,10 @@ namespace dpwa {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::measuring;
-using testing::of_peer;
-using testing::progress;
-using Driver = testing::PullDriver;
+using test::measuring;
+using test::of_peer;
+using test::progress;
+using Driver = test::PullDriver;
 
 }  // namespace
 
@@ -125,7 +125,7 @@ TEST_CASE("a round among many ends when 32 peers were passed over in it") {
   constexpr std::size_t peers = 200;
   PullEngineOptions chosen = measuring();
   chosen.ledger_factor = 0.5;
-  Driver driver(testing::peer_names(0, peers + 1), chosen);
+  Driver driver(test::peer_names(0, peers + 1), chosen);
   driver.keeps_ledger = true;
   std::uint16_t taken_by_first = 0;
   std::uint64_t version = 0;

@@ -2,7 +2,9 @@
 
 #include <utility>
 
-namespace dpwa::testing {
+#include "test/dpwa/engine/pull_driver.h"
+
+namespace dpwa::test {
 
 StartingCluster::StartingCluster(std::vector<StartingNode> nodes, std::uint64_t seed,
                                  const StartUpOptions& options)
@@ -59,7 +61,7 @@ void StartingCluster::advance(std::size_t index) {
     if (std::holds_alternative<StartUp::Greet>(*node.action)) takes = look;
     if (std::holds_alternative<StartUp::Measure>(*node.action)) takes = pull;
     if (const auto* request = std::get_if<StartUp::Pull>(&*node.action)) {
-      const StartingNode& source = nodes_[owner(index, request->peer)];
+      const StartingNode& source = nodes_[node_of(index, request->peer)];
       takes = source.conduct == Conduct::gives_nothing ? request->timeout : pull;
     }
     if (std::holds_alternative<StartUp::Begin>(*node.action)) {
@@ -99,7 +101,7 @@ std::vector<PeerAnswer> StartingCluster::answers(std::size_t self) const {
 
 void StartingCluster::end_pull(std::size_t index, const StartUp::Pull& request) {
   StartingNode& node = nodes_[index];
-  const StartingNode& source = nodes_[owner(index, request.peer)];
+  const StartingNode& source = nodes_[node_of(index, request.peer)];
   const bool gives = runs(source) && source.conduct != Conduct::gives_nothing;
   if (gives) {
     node.clock = source.clock;
@@ -124,11 +126,11 @@ void StartingCluster::end_action(std::size_t index) {
   } else if (const auto* request = std::get_if<StartUp::Pull>(&action)) {
     end_pull(index, *request);
   } else if (const auto* measure = std::get_if<StartUp::Measure>(&action)) {
-    const StartingNode& peer = nodes_[owner(index, measure->peer)];
+    const StartingNode& peer = nodes_[node_of(index, measure->peer)];
     const double difference = peer.weights - node.weights;
     const bool compares = runs(peer) && peer.lineage == node.lineage;
     node.start->measured(compares ? std::optional(difference * difference) : std::nullopt);
   }
 }
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

@@ -13,7 +13,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/engine/start_up.h"
 
-namespace dpwa::testing {
+namespace dpwa::test {
 
 constexpr Duration never = std::chrono::hours(24);
 constexpr Duration tick = std::chrono::milliseconds(10);
@@ -74,7 +74,6 @@ class StartingCluster {
  private:
   bool runs(const StartingNode& node) const { return node.arrives <= now_ && now_ < node.dies; }
   TimePoint time() const { return TimePoint(std::chrono::hours(1)) + now_; }
-  std::size_t owner(std::size_t self, PeerId peer) const { return peer < self ? peer : peer + 1; }
   void begin(std::size_t index);
   void advance(std::size_t index);
   std::vector<PeerAnswer> answers(std::size_t self) const;
@@ -89,4 +88,4 @@ class StartingCluster {
   std::vector<std::string> lines_;
 };
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

@@ -11,13 +11,13 @@
 using namespace std::chrono_literals;
 using dpwa::Duration;
 using dpwa::Random;
-using dpwa::testing::Conduct;
-using dpwa::testing::never;
-using dpwa::testing::poll;
-using dpwa::testing::pull;
-using dpwa::testing::StartingCluster;
-using dpwa::testing::StartingNode;
-using dpwa::testing::tick;
+using dpwa::test::Conduct;
+using dpwa::test::never;
+using dpwa::test::poll;
+using dpwa::test::pull;
+using dpwa::test::StartingCluster;
+using dpwa::test::StartingNode;
+using dpwa::test::tick;
 
 namespace {
 

@@ -41,7 +41,7 @@ class LineageCluster {
       std::vector<std::string> peers;
       for (std::size_t other = 0; other < count; ++other)
         if (other != i) peers.push_back(name_of(other));
-      PullEngineOptions pulls = dpwa::testing::measuring(DistancePolicy::off);
+      PullEngineOptions pulls = dpwa::test::measuring(DistancePolicy::off);
       pulls.seed = derive_seed(seed, {i});
       nodes_.push_back({std::move(state), PullEngine(pulls, peers), {}, {}, 0});
     }
@@ -114,18 +114,18 @@ class LineageCluster {
   static std::string name_of(std::size_t index) { return "w" + std::to_string(index + 1); }
 
   const Node& source(std::size_t index, const Arrival& arrival) const {
-    return nodes_[dpwa::testing::node_of(index, *arrival.peer)];
+    return nodes_[dpwa::test::node_of(index, *arrival.peer)];
   }
 
   Arrival perform(std::size_t index, const RoundSpec& round) {
     Node& node = nodes_[index];
-    return dpwa::testing::run_round(
+    return dpwa::test::run_round(
         node.engine, round, node.state.progress(), now_, [&](const PullEngine::Ask& ask) {
-          Node& other = nodes_[dpwa::testing::node_of(index, ask.peer)];
+          Node& other = nodes_[dpwa::test::node_of(index, ask.peer)];
           if (round.exchange.replaces())
             other.given.insert_or_assign(name_of(index),
                                          GivenWeights{now_, other.snapshot.lineage});
-          dpwa::testing::Offer offer;
+          dpwa::test::Offer offer;
           offer.progress = other.snapshot;
           return offer;
         });

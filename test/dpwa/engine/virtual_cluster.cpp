@@ -9,7 +9,7 @@
 #include "interpolation/registry.h"
 #include "test/dpwa/engine/pull_driver.h"
 
-namespace dpwa::testing {
+namespace dpwa::test {
 
 namespace {
 
@@ -279,4 +279,4 @@ double VirtualCluster::consensus_variance() const {
   return sum / count;
 }
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

@@ -12,7 +12,7 @@
 #include "dpwa/engine/trainer_state.h"
 #include "dpwa/rules/peer_table.h"
 
-namespace dpwa::testing {
+namespace dpwa::test {
 
 // How a node of the virtual cluster treats the others.
 enum class Behaviour {
@@ -138,4 +138,4 @@ class VirtualCluster {
   std::vector<RoundRecord> rounds_;
 };
 
-}  // namespace dpwa::testing
+}  // namespace dpwa::test

@@ -10,11 +10,11 @@
 using namespace std::chrono_literals;
 using dpwa::Duration;
 using dpwa::Outcome;
-using dpwa::testing::Attempt;
-using dpwa::testing::Behaviour;
-using dpwa::testing::ClusterOptions;
-using dpwa::testing::RoundRecord;
-using dpwa::testing::VirtualCluster;
+using dpwa::test::Attempt;
+using dpwa::test::Behaviour;
+using dpwa::test::ClusterOptions;
+using dpwa::test::RoundRecord;
+using dpwa::test::VirtualCluster;
 
 namespace {
 

@@ -16,10 +16,10 @@ using dpwa::Progress;
 using dpwa::PullEngine;
 using dpwa::Random;
 using dpwa::TimePoint;
-using dpwa::testing::Attempt;
-using dpwa::testing::ClusterOptions;
-using dpwa::testing::RoundRecord;
-using dpwa::testing::VirtualCluster;
+using dpwa::test::Attempt;
+using dpwa::test::ClusterOptions;
+using dpwa::test::RoundRecord;
+using dpwa::test::VirtualCluster;
 
 TEST_CASE("without faults every node asks all others equally often and blends every round") {
   VirtualCluster cluster(ClusterOptions{});
@@ -80,10 +80,10 @@ TEST_CASE("the same seed gives the same run, another seed another one") {
     options.seed = seed;
     auto cluster = std::make_unique<VirtualCluster>(options);
     cluster->run(1s);
-    cluster->set(3, dpwa::testing::Behaviour::silent);
-    cluster->set(4, dpwa::testing::Behaviour::down);
+    cluster->set(3, dpwa::test::Behaviour::silent);
+    cluster->set(4, dpwa::test::Behaviour::down);
     cluster->run(2s);
-    cluster->set(3, dpwa::testing::Behaviour::serving);
+    cluster->set(3, dpwa::test::Behaviour::serving);
     cluster->restart(4);
     cluster->run(2s);
     return cluster;
@@ -133,10 +133,10 @@ Vectors pull_round(const Vectors& before, Engines& engines, double factor) {
   ++engines.progress.version;
   for (std::size_t i = 0; i < before.size(); ++i) {
     PullEngine& engine = engines.nodes[i];
-    const auto arrival = dpwa::testing::run_round(
+    const auto arrival = dpwa::test::run_round(
         engine, {}, engines.progress, now,
-        [&](const PullEngine::Ask&) { return dpwa::testing::Offer{.progress = engines.progress}; });
-    const auto& peer = before[dpwa::testing::node_of(i, *arrival.peer)];
+        [&](const PullEngine::Ask&) { return dpwa::test::Offer{.progress = engines.progress}; });
+    const auto& peer = before[dpwa::test::node_of(i, *arrival.peer)];
     for (std::size_t d = 0; d < dimensions; ++d) {
       after[i][d] += factor * (peer[d] - before[i][d]);
     }

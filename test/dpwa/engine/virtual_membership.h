@@ -19,8 +19,9 @@ class VirtualMembership {
  public:
   struct Node {
     MembershipEngine members;
-    std::optional<PullEngine> pulls;  // always there
-    std::uint64_t taken_up = 0;       // version of the member table that `pulls` knows
+    // Always there. Optional because restart() replaces it, and an engine cannot be assigned.
+    std::optional<PullEngine> pulls;
+    std::uint64_t taken_up = 0;  // version of the member table that `pulls` knows
     std::uint64_t published = 0;
     bool up = true;
     int network = 0;  // reaches those of its own alone
