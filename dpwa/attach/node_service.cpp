@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "dpwa/attach/protocol.h"
+#include "dpwa/base/on_exit.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/ipc/unix_socket.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/coroutine.h"
 #include "dpwa/node/node.h"
 #include "dpwa/node/waiting_node.h"
 #include "dpwa/security/security.h"
@@ -188,7 +188,7 @@ StepAnswer NodeService::answer(const StepRequest& request) {
 
 void NodeService::at_any_time(const std::function<void()>& lasting) {
   signals_.defer(false);
-  const net::OnExit over([this] { signals_.defer(true); });
+  const OnExit over([this] { signals_.defer(true); });
   if (signals_.stop()) throw std::runtime_error("the node process is told to stop");
   lasting();
 }

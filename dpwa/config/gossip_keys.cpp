@@ -4,7 +4,7 @@
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
 #include "dpwa/rules/distance_bound.h"
-#include "dpwa/snapshot/blocks.h"
+#include "dpwa/rules/options.h"
 
 namespace dpwa::config {
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/ipc/unix_socket.h"
 #include "dpwa/kvstore/link_limits.h"
 #include "dpwa/log/log.h"
@@ -175,7 +176,7 @@ asio::awaitable<void> ServerLink::run() {
 
 asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId server) {
   const std::span<const wire::TypeBound> bounds = wire::kv_types(wire::KvRoute::server_to_worker);
-  const net::OnExit over([this] { landing_ = {}; });
+  const OnExit over([this] { landing_ = {}; });
   const net::PayloadTarget target = [this](wire::MessageType type, std::span<const std::byte> head,
                                            std::uint64_t bytes) {
     if (type != wire::MessageType::kv_answer) return std::span<std::byte>();
@@ -314,7 +315,7 @@ std::optional<kvstore::Message> ServerLink::mapped(const kvstore::Message& messa
 }
 
 asio::awaitable<void> ServerLink::write(std::shared_ptr<net::Stream> stream) {
-  const net::OnExit over([this] {
+  const OnExit over([this] {
     writing_ = false;
     over_.cancel();
   });

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "dpwa/base/item_range.h"
 #include "dpwa/kvstore/values.h"
-#include "dpwa/parallel/shares.h"
 
 namespace dpwa::kvstore {
 

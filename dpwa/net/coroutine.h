@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa::net {
@@ -20,19 +21,6 @@ namespace dpwa::net {
 
 // co_await with it gives the error code beside the result; nothing throws.
 inline constexpr auto as_result = boost::asio::as_tuple(boost::asio::use_awaitable);
-
-// Calls `action` at the end of its scope, also of a coroutine that an exception ends.
-template <typename Action>
-class OnExit {
- public:
-  explicit OnExit(Action action) : action_(std::move(action)) {}
-  ~OnExit() { action_(); }
-  OnExit(const OnExit&) = delete;
-  OnExit& operator=(const OnExit&) = delete;
-
- private:
-  Action action_;
-};
 
 // The completion of a coroutine that no other one waits for: a failure is a defect of this program
 // and must not pass unseen. run_io() logs it.

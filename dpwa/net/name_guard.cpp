@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
@@ -75,8 +76,7 @@ asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name, std::ui
     co_return verdict;
   }
   under_way_.push_back(network);
-  const net::OnExit over(
-      [this, &network] { under_way_.erase(std::ranges::find(under_way_, network)); });
+  const OnExit over([this, &network] { under_way_.erase(std::ranges::find(under_way_, network)); });
   const PeerAddress address{name, known->addresses, known->port};
   const std::uint64_t answering =
       co_await ask(local_.cluster, address, patience, local_.security.get());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/network.h"
@@ -155,7 +156,7 @@ asio::awaitable<void> ServerSession::serve_requests() {
 
 asio::awaitable<void> ServerSession::answer_apart(RequestHandler& handler, net::Frame request) {
   ++waiting_;
-  const net::OnExit over([this] {
+  const OnExit over([this] {
     --waiting_;
     room_.cancel();
   });
@@ -244,7 +245,7 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
     co_return co_await refuse(std::move(reject), request_id);
   }
   host_.explains_model = true;
-  const net::OnExit over([this] { host_.explains_model = false; });
+  const OnExit over([this] { host_.explains_model = false; });
   const std::uint64_t own = wire::encode(local_.manifest, request_id).size();
   auto request = wire::encode_empty(MessageType::manifest_request, request_id);
   const bool asked = co_await send(std::move(request));
@@ -275,7 +276,7 @@ asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t r
 
 asio::awaitable<bool> ServerSession::send(std::vector<std::byte> frame) {
   co_await writing_.take();
-  const net::OnExit over([this] { writing_.give_back(); });
+  const OnExit over([this] { writing_.give_back(); });
   const TimePoint until = std::chrono::steady_clock::now() + host_.options.max_reply_time;
   const net::Deadline deadline(stream_.get_executor(), until, [this] { close(); });
   const auto broken = co_await stream_.write_all(frame);

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "dpwa/base/checksum.h"
+#include "dpwa/base/on_exit.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/node_handlers.h"
@@ -88,12 +89,12 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
                                [&responder] { responder.close(); });
   readers_.begin(requester.account);
   bool sent = false;
-  const net::OnExit read([this, &requester, &sent, begun] {
+  const OnExit read([this, &requester, &sent, begun] {
     const TimePoint now = SteadyClock::now();
     readers_.end(requester.account, now - begun, sent, now);
   });
   co_await responder.begin_reply();
-  const net::OnExit replied([&responder] { responder.end_reply(); });
+  const OnExit replied([&responder] { responder.end_reply(); });
   ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
                       std::move(staging));
   sent = co_await send(std::move(chunks), head, request_id, responder);

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/tls_failure.h"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_channels.h"
@@ -59,7 +60,7 @@ void Visits::begin_probes() {
 asio::awaitable<void> Visits::probe(MemberClaim member) {
   if (stopped_) co_return;
   probed_.insert(member.name);
-  const net::OnExit forget([this, &member] { probed_.erase(member.name); });
+  const OnExit forget([this, &member] { probed_.erase(member.name); });
   PeerAddress address{member.name, member.addresses, member.port};
   Greeted result;
   co_await visit(std::move(address), false, probe_timeout, result);
@@ -80,7 +81,7 @@ asio::awaitable<void> Visits::visit(PeerAddress address, bool all, Duration time
   const TimePoint until = std::chrono::steady_clock::now() + timeout;
   const net::Deadline deadline(io_, until, [&channel] { channel.close(); });
   under_way_.push_back(&channel);
-  const net::OnExit over([this, &channel] { std::erase(under_way_, &channel); });
+  const OnExit over([this, &channel] { std::erase(under_way_, &channel); });
   auto greeting = co_await channel.greet();
   if (!greeting.failure) {
     local_.members->reached(channel.name(), greeting.welcome.incarnation);

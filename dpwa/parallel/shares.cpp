@@ -5,13 +5,6 @@
 
 namespace dpwa {
 
-ItemRange shard(std::uint64_t total, std::uint64_t parts, std::uint64_t index) {
-  assert(index < parts);
-  const std::uint64_t size = total / parts;
-  const std::uint64_t larger = total % parts;
-  return {index * size + std::min(index, larger), size + (index < larger ? 1 : 0)};
-}
-
 std::uint64_t fewest_devices(std::uint64_t batch, std::uint64_t devices) {
   assert(devices > 0);
   if (batch == 0) return 1;

@@ -5,19 +5,9 @@
 #include <limits>
 #include <vector>
 
+#include "dpwa/base/item_range.h"
+
 namespace dpwa {
-
-// Items of a sequence: `count` of them, `from` on.
-struct ItemRange {
-  std::uint64_t from = 0;
-  std::uint64_t count = 0;
-
-  std::uint64_t end() const { return from + count; }
-};
-
-// Part `index` of `total` items cut into `parts` parts: sizes differ by at most one, the first
-// total mod parts parts have one more. parts > 0.
-ItemRange shard(std::uint64_t total, std::uint64_t parts, std::uint64_t index);
 
 // The smallest number of equal devices that finish `batch` samples as soon as all `devices` would:
 // ceil(B / ceil(B / D)). At least 1; 5 samples take 3 of 4 devices, because one device has 2

@@ -21,6 +21,9 @@ struct PullOptions {
   Duration timeout = std::chrono::milliseconds(500);  // whole pull: connect, request, reply; > 0
 };
 
+// The most parts that a model is cut into where a pull brings one of them (gossip.blocks).
+inline constexpr std::size_t max_blocks = 64;
+
 struct MembershipOptions {
   bool open = true;            // nodes that are not seeds may join
   unsigned suspect_after = 3;  // pulls in a row without an answer

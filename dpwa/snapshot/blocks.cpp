@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "dpwa/rules/options.h"
+
 namespace dpwa {
 namespace {
 

@@ -8,8 +8,6 @@
 
 namespace dpwa {
 
-inline constexpr std::size_t max_blocks = 64;
-
 // The most blocks that the model can be cut into, at least 1: every cut lies on a multiple of 64
 // bytes, so each block holds whole elements of every dtype, and int8 groups of fp32 stay whole.
 std::size_t most_blocks(const Manifest& manifest);

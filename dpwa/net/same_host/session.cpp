@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/snapshot/encoded_chunk.h"
@@ -160,7 +161,7 @@ asio::awaitable<bool> Session::lend(PullGrant grant, wire::Pull pull, std::uint3
   host_.readers.begin(reader);
   lending_ = true;
   bool whole = false;
-  const net::OnExit over([this, &whole, &reader, begun = after({})] {
+  const OnExit over([this, &whole, &reader, begun = after({})] {
     lending_ = false;
     const TimePoint ended = after({});
     host_.readers.end(reader, ended - begun, whole, ended);

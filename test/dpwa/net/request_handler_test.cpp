@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "dpwa/base/checksum.h"
+#include "dpwa/base/on_exit.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
@@ -88,7 +89,7 @@ class KeyHandler : public RequestHandler {
     }
     auto reply = frame_of(value, id, std::as_bytes(std::span(held->second)));
     ++sending_;
-    const net::OnExit over([this] { --sending_; });
+    const OnExit over([this] { --sending_; });
     co_return co_await responder.send(std::move(reply));
   }
 
@@ -103,7 +104,7 @@ class KeyHandler : public RequestHandler {
     asio::steady_timer turn(responder.executor(), TimePoint::max());
     waiting_.emplace_back(&responder, &turn);
     ++count_;
-    const net::OnExit over([this, &turn] {
+    const OnExit over([this, &turn] {
       std::erase_if(waiting_, [&](const auto& waiting) { return waiting.second == &turn; });
       --count_;
     });
@@ -169,7 +170,7 @@ class Worker {
   }
   asio::awaitable<void> write(Bytes frame) {
     co_await writing_.take();
-    const net::OnExit over([this] { writing_.give_back(); });
+    const OnExit over([this] { writing_.give_back(); });
     co_await stream_->write_all(frame);
   }
   // They may come in any order. A failure is the answer to all that wait.

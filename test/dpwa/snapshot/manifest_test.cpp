@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/rules/options.h"
 #include "dpwa/snapshot/blocks.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/snapshot/manifest.h"
