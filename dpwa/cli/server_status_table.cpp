@@ -40,7 +40,7 @@ std::string vain_wait_of(const Json& document) {
   if (const std::string names = names_in(document, "missing"); !names.empty())
     return "waits for " + names;
   const std::string names = names_in(document, "undecided");
-  return names.empty() ? "" : "takes nobody in or out before the vote of " + names;
+  return names.empty() ? "" : "cannot change the members without the vote of " + names;
 }
 
 // Null: the server writes none.

@@ -116,7 +116,8 @@ TEST_CASE("a server and a worker of two each that are killed: all go on once bot
   for (const std::string name : {"s1", "w1"}) store.at(name).signal(SIGKILL);
   store.start("w1", 300);
   const auto waits = [&] {
-    return store.status_check().find("server s2: takes nobody in or out before the vote of s1\n") !=
+    return store.status_check().find(
+               "server s2: cannot change the members without the vote of s1\n") !=
            std::string::npos;
   };
   CHECK(test::eventually(waits, test::run_patience));

@@ -40,8 +40,9 @@ TEST_CASE("a server that lacks the votes of others is a problem that names them"
   cli::NodeStatus server;
   server.name = "s2";
   server.document = cli::Json::parse(R"({"node": "s2", "state": "up", "undecided": ["s1", "w1"]})");
-  CHECK(cli::server_problems(std::vector{server}) ==
-        std::vector<std::string>{"server s2: takes nobody in or out before the vote of s1, w1"});
+  CHECK(
+      cli::server_problems(std::vector{server}) ==
+      std::vector<std::string>{"server s2: cannot change the members without the vote of s1, w1"});
 }
 
 }  // namespace dpwa
