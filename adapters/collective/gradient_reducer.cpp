@@ -83,7 +83,7 @@ class GradientReducer::State {
   bool rebuilt_ = false;
   std::optional<CollectiveError> unusable_;  // since the buckets could not be prepared
 
-  // Of the step under way.
+  // --- of the step under way
   bool joined_ = false;
   bool landed_ = false;
   bool told_ = false;  // the message is on its way, or nothing can be sent
@@ -97,7 +97,7 @@ class GradientReducer::State {
   std::chrono::nanoseconds waited_{};
   std::uint64_t bytes_ = 0;
 
-  // Of the last step: the same on all members.
+  // --- of the last step: the same on all members
   double unit_ = 1;
   StepTally last_;
 };

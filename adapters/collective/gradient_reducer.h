@@ -69,7 +69,8 @@ class GradientReducer {
   // Takes part in a step whose exchange has failed in another group, with the gradients that are in
   // .grad. `used`: as that group's reducer had it.
   void repeat(const std::vector<bool>& used);
-  // Which parameters got a gradient in the backward pass of this step, or of the last one.
+  // For each parameter whether it got a gradient in the backward pass of this step, or of the last
+  // one.
   const std::vector<bool>& used() const;
 
   // Ends the step. Returns the values that all sent, or the reason why the exchange failed. Empty:

@@ -34,7 +34,7 @@ struct GroupMembers {
   const Member* find(std::size_t place) const;  // null: not among them
   bool includes(std::size_t place, std::uint64_t incarnation) const;
   std::optional<int> rank_of(std::size_t place) const;
-  // Of epoch and members: those that form a group compare it.
+  // The hash of epoch and members: those that form a group compare it.
   std::uint64_t hash() const;
 };
 

@@ -22,7 +22,7 @@ std::string number(double value) {
   return config::number_text(value);
 }
 
-// Of the optimizers of LibTorch; of others nothing.
+// The hyper-parameters of the optimizers of LibTorch; nothing for others.
 std::string hyper_parameters(const torch::optim::OptimizerOptions& options) {
   using namespace torch::optim;
   const auto decay = [](double value) { return ", weight decay " + number(value); };

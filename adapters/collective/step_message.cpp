@@ -9,7 +9,7 @@
 namespace dpwa::collective {
 namespace {
 
-// Of a rank, as a sum of powers of two: each rank adds to its own place alone.
+// The flags of a rank, as a sum of powers of two: each rank adds to its own place alone.
 constexpr int joined_flag = 1;
 constexpr int stopping_flag = 2;
 constexpr int note_shift = 2;

@@ -15,7 +15,7 @@ namespace {
 const std::string nodes_of_file = "nodes of the cluster file";
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
 
-// Of a peer, whose words must not look like another line of the log.
+// The words of a peer, which must not look like another line of the log.
 std::string shown(const std::string& text) {
   return to_plain_text(text, longest_list);
 }

@@ -8,16 +8,16 @@ namespace dpwa {
 // them: other shapes throw std::invalid_argument, such as [N, 1] with [N]. What LibTorch has as a
 // loss is taken from there.
 
-// Of `x` under a normal distribution with that mean and log standard deviation.
+// The log density of `x` under a normal distribution with that mean and log standard deviation.
 at::Tensor log_normal(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& log_sd);
 
-// Of `x` in {0, 1}, where `logit` is log(p / (1 - p)).
+// The log probability of `x` in {0, 1}, where `logit` is log(p / (1 - p)).
 at::Tensor log_bernoulli(const at::Tensor& x, const at::Tensor& logit);
 
-// Of classes `x`[N], where row n of `logits`[N, C] has a score for each class.
+// The log probability of classes `x`[N]; row n of `logits`[N, C] has a score for each class.
 at::Tensor log_categorical(const at::Tensor& x, const at::Tensor& logits);
 
-// Of counts `x`, where `log_rate` is the logarithm of the expected count.
+// The log probability of counts `x`; `log_rate` is the logarithm of the expected count.
 at::Tensor log_poisson(const at::Tensor& x, const at::Tensor& log_rate);
 
 }  // namespace dpwa

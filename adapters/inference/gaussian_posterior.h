@@ -28,7 +28,7 @@ class GaussianPosterior : public torch::nn::Module {
   virtual at::Tensor variance() const = 0;    // [D], of each value alone
   virtual at::Tensor covariance() const = 0;  // [D, D]
   virtual at::Tensor entropy() const = 0;     // scalar
-  // Of each row of z[..., D].
+  // The log density at each row of z[..., D].
   virtual at::Tensor log_density(const at::Tensor& z) const = 0;
 
   // At least one independent draw by the reparameterisation mean + L ε, as rows [draws, D]. The

@@ -10,7 +10,7 @@
 
 namespace dpwa::kvstore {
 
-// Which elements of which servers: what cut_into_slices() needs.
+// What cut_into_slices() needs of a key.
 struct KeyShape {
   Key key;
   DType dtype = DType::float32;

@@ -84,8 +84,8 @@ class KVStore {
     Handle& operator=(Handle&&) noexcept;
     // Whether wait() returns at once.
     bool done();
-    // Of a push: until the servers have acknowledged it. Of a pull: fills the tensors, which are
-    // left alone until then. Returns for each key the number of updates that the value holds.
+    // A push: waits until the servers have acknowledged it. A pull: fills the tensors, which must
+    // be left alone until then. Returns for each key the number of updates that the value holds.
     // Throws KVStoreError when the servers refused it.
     Versions wait();
 
@@ -104,8 +104,8 @@ class KVStore {
 
   // The type, by the first name of its line in the table above.
   std::string_view type() const;
-  // Of the workers that take part now, in the order of their names: both change when one is left
-  // out or joins.
+  // Among the workers that take part now, in the order of their names: both change when one is
+  // left out or joins.
   int rank() const;
   int num_workers() const;
   // Workers that were left out, and servers that are down or do not answer, for so long.

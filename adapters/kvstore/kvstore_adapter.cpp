@@ -21,10 +21,10 @@
 namespace dpwa {
 namespace {
 
-// Of the record of the run: the key of a parameter has no parentheses.
+// The key of the record of the run. The key of a parameter has no parentheses.
 constexpr auto run_key = "(run)";
 
-// Of workers that do not step together: all else may differ.
+// What workers that do not step together must have in common: all else may differ.
 bool is_data(const std::string& setting) {
   return setting == "data" || setting == "--data";
 }
@@ -216,7 +216,7 @@ void KvstoreAdapter::make_gradients() {
   gradients_->wait_created();
 }
 
-// Those with all pushes of steps below `clock`.
+// Takes the weights that have all pushes of steps below `clock`.
 kvstore::ExchangeReport KvstoreAdapter::take_weights(std::uint64_t clock) {
   weights_->pull_all();
   kvstore::ExchangeReport pulled = weights_->finish(outs_);
@@ -258,7 +258,7 @@ Accumulation KvstoreAdapter::accumulate() {
   return Accumulation([this] { accumulating_ = false; });
 }
 
-// Those that have made a step, and were not lost on the way.
+// Notes the participants: workers that have made a step and were not lost on the way.
 void KvstoreAdapter::note_participants() {
   std::set<std::string> names;
   for (const std::string& name : session_->client().left()) names.insert(name);
@@ -268,8 +268,8 @@ void KvstoreAdapter::note_participants() {
   if (has_counted_) names.insert(config_.self);
   finished_.participants = names.size();
   const bool of_others = names.size() > (names.contains(config_.self) ? 1 : 0);
-  // Of a run that had ended, at servers that were started again since: they do not know the
-  // workers.
+  // The weights are of a run that had ended, at servers that were started again since: they do not
+  // know the workers.
   const bool of_former_run = names.empty() && step_ > 0 && config_.nodes.size() > 1;
   finished_.averaged = of_others || of_former_run;
   finished_.enough = std::max<std::size_t>(1, names.size()) >= config_.gossip.min_nodes;

@@ -151,7 +151,7 @@ class KvstoreAdapter : public Adapter {
   bool restored_ = false;         // from a checkpoint
   bool places_restored_ = false;  // update: server: in the first step
 
-  // Of the step under way.
+  // --- of the step under way
   std::optional<kvstore::OptimizerTerms> terms_;  // read by the backward pass
   bool accumulating_ = false;
   bool sent_ = false;       // in backward()
@@ -164,7 +164,7 @@ class KvstoreAdapter : public Adapter {
   kvclient::ValueTraffic traffic_before_;
   StepReport last_report_;  // of the step before
 
-  // Of all steps.
+  // --- of all steps
   kvclient::ValueTraffic moved_;
   std::uint64_t late_ = 0;
   std::uint64_t not_finite_ = 0;

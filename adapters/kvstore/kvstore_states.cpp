@@ -24,7 +24,7 @@ using kvstore::HandoverMove;
 using kvstore::HandoverNote;
 using kvstore::KeyState;
 
-// Of the note: the key of a parameter has no parentheses.
+// The key of the note. The key of a parameter has no parentheses.
 constexpr auto note_key = "(handover)";
 
 KeyState without_optimizer() {
@@ -43,8 +43,8 @@ kvstore::KeyShape KvstoreAdapter::shape_of(std::size_t parameter) const {
           static_cast<std::uint32_t>(config_.kvstore.servers.size())};
 }
 
-// Of the parameter `trained_[index]`, as the program's optimizer has it; none: it is not one of its
-// parameters.
+// The state of the parameter `trained_[index]`, as the program's optimizer has it; none: it is not
+// one of its parameters.
 std::optional<KeyState> KvstoreAdapter::own_state(const torch::optim::Optimizer& optimizer,
                                                   const kvstore::OptimizerTerms& terms,
                                                   std::size_t index) const {
@@ -284,7 +284,8 @@ bool KvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimizer) {
   return false;
 }
 
-// Of a checkpoint, to servers that are new. By the worker whose weights count.
+// Gives the state of a checkpoint to servers that are new. Called by the worker whose weights
+// count.
 void KvstoreAdapter::place_restored(const torch::optim::Optimizer& optimizer) {
   bool has_any = false;
   bool needs_any = false;

@@ -22,7 +22,7 @@ class SharedBuffers {
  public:
   explicit SharedBuffers(const torch::nn::Module& model);
 
-  // Those that add_to() makes.
+  // The keys that add_to() makes.
   std::vector<std::pair<std::string, ValueSpec>> keys() const;
   void add_to(StepExchange& exchange);
   // What StepExchange::finish() writes for the keys of these buffers.

@@ -64,7 +64,7 @@ class StepExchange {
   // The highest step with which this worker has to go on pushing one of the keys, if `report` is
   // complete after it.
   std::uint64_t next_step(ExchangeReport& report);
-  // Of the values that have come, none was ever updated.
+  // Whether none of the values that have come was ever updated.
   bool untouched() const;
   // Waits for all of it, and writes what has come to `outs`, by index. Throws std::runtime_error
   // that names the key when a server refuses a request.

@@ -28,7 +28,7 @@ class WorkerSession {
   // one line with the reason, when that takes longer than kvstore.start_wait_ms or the process is
   // told to stop.
   std::uint64_t join();
-  // Of the last join(), also of one by wait_created().
+  // The result of the last join(), also of one by wait_created().
   std::uint64_t first_step() const { return first_step_; }
   void leave();
 
@@ -39,8 +39,9 @@ class WorkerSession {
   // Between two questions about something that is to come; `began`: the first. Logged as waits are.
   // False: told to stop.
   bool pause(TimePoint began, const std::string& what);
-  // Of an init. Throws std::runtime_error that names the key when a server refuses it, or nobody
-  // has made it within kvstore.start_wait_ms. Joins again when this worker is left out meanwhile.
+  // Waits for an init. Throws std::runtime_error that names the key when a server refuses it, or
+  // nobody has made it within kvstore.start_wait_ms. Joins again when this worker is left out
+  // meanwhile.
   void wait_created(kvclient::Ticket ticket, const std::string& key);
   // At the end: from now on every wait also ends, as if the process was told to stop, when no
   // server has answered for kvstore.start_wait_ms.

@@ -82,8 +82,8 @@ class ReplicaGroup {
 template <typename Model>
 class DeviceReplicas {
  public:
-  // Of the samples `part` of the batch: their mean loss, a scalar, by the model of that device.
-  // Called on several threads at once.
+  // The mean loss of the samples `part` of the batch, a scalar, by the model of that device. Called
+  // on several threads at once.
   using LossOf = std::function<at::Tensor(Model& model, c10::Device device, const ItemRange& part)>;
 
   // `devices`: at least one; the first is that of `model`. `make` returns a model of that shape,
@@ -94,7 +94,7 @@ class DeviceReplicas {
         replicas_(make_replicas(devices, make)),
         group_(model, devices, as_modules()) {}
 
-  // Of a batch of that size, at least 1. Throws what loss_of throws.
+  // The loss of a batch of that size, at least 1. Throws what loss_of throws.
   at::Tensor loss(std::uint64_t batch_size, const LossOf& loss_of) {
     return group_.loss(batch_size, [&](std::size_t device, const ItemRange& part) {
       return loss_of(device == 0 ? model_ : *replicas_[device - 1], group_.device(device), part);

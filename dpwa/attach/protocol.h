@@ -15,8 +15,8 @@
 // the time that the step of a small model takes. The manifest of the model is a frame (dpwa/wire/).
 //
 //   trainer                                    node process
-//   {"do": "attach", "version": 2, ...}    →   with the parameters' memory file
-//                                          ←   {"state": ..., "version": 2}, or {"error": "..."}
+//   {"do": "attach", "version": V, ...}    →   with the parameters' memory file
+//                                          ←   {"state": ..., "version": V}, or {"error": "..."}
 //   MANIFEST                               →
 //                                          ←   {"state": ...}
 //   {"do": "start"}, ...                   →   one at a time

@@ -19,8 +19,8 @@ namespace dpwa {
 // Owned by one thread.
 class AtomicFile {
  public:
-  // Of mode 0600 and with a temporary file FILE.XXXXXX of its own: several processes may write the
-  // file at once, and the last one wins.
+  // The file has mode 0600, and a temporary file FILE.XXXXXX of its own: several processes may
+  // write the file at once, and the last one wins.
   explicit AtomicFile(std::filesystem::path file);
   // With that temporary file, in the same folder. A file that a killed process left there is
   // removed, so only one may write the file at a time. `mode` gives the permissions, less the

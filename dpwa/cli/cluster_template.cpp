@@ -61,7 +61,7 @@ std::string key_line(const Key& key, const std::string& indent, bool in_comment 
   return line + "# " + key.comment + '\n';
 }
 
-// Of a map on one line. The parameters of the method stand beside it.
+// The values of a map on one line. The parameters of the method stand beside it.
 std::vector<std::string> values_of(const KeySection& section) {
   std::vector<std::string> values;
   for (const Key& key : section.keys) {

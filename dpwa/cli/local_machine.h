@@ -7,7 +7,7 @@
 
 namespace dpwa::cli {
 
-// Which nodes of a cluster file belong to this machine, as far as its names and interfaces tell.
+// Tells which nodes of a cluster file belong to this machine, by its names and interfaces.
 // The addresses are read once, on construction.
 class LocalMachine {
  public:

@@ -150,7 +150,7 @@ std::string rank_text(const Json& group) {
   return rank == "-" ? rank : rank + " of " + field_text(group, "size");
 }
 
-// Of nodes that step together.
+// The table of nodes that step together.
 void print_group_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
   TextTable table({"node", "address", "member", "state", "clock", "loss", "rank", "group", "engine",
                    "MB averaged", "notes"});
@@ -170,7 +170,7 @@ void print_group_table(const std::vector<NodeStatus>& nodes, std::ostream& out) 
   table.print(out);
 }
 
-// Of workers of the parameter server.
+// The table of workers of the parameter server.
 void print_worker_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
   TextTable table({"node", "address", "state", "clock", "loss", "rank", "last step", "waited ms",
                    "MB in", "MB out", "notes"});

@@ -75,7 +75,7 @@ struct CollectiveConfig : GradientOptions {
 
 enum class KvstoreUpdate { server, worker };
 
-// Of the servers, on their disks.
+// The snapshots of the servers, on their disks.
 struct KvstoreSnapshots {
   std::string folder;  // absolute; "{name}" stands for the name of the server. Empty = none
   Duration every = std::chrono::minutes(5);

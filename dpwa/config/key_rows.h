@@ -37,7 +37,7 @@ Format<bool> boolean();
 // Inclusive; an infinite bound is no bound.
 Format<double> number(double minimum, double maximum);
 Format<std::int64_t> whole(std::int64_t minimum, std::int64_t maximum, const std::string& what);
-// Of at most 24 hours, in milliseconds or with a unit.
+// A time of at most 24 hours, in milliseconds or with a unit.
 Format<Duration> duration_above_0();
 Format<Duration> duration_from_0();
 // In bytes or with a unit. `accepted`: the range in words.

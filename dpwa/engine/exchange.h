@@ -20,7 +20,7 @@ namespace dpwa {
 // Symmetric pairwise averaging and push-sum change the peer as well: they also need messages, a
 // handler on the peer's side, and for push-sum a rule for Progress::weight.
 struct Exchange {
-  // Which bound on the distance to the own parameters holds.
+  // The bound on the distance to the own parameters that holds.
   enum class Distance {
     none,          // any distance that is a number
     usual,         // the usual distance among peers while training
@@ -62,7 +62,8 @@ inline constexpr Exchange compare_only{.marks_taken = false};
 struct RoundSpec {
   Exchange exchange = pull_and_blend;
   std::optional<PeerId> peer;  // none: the peer table chooses, and tries others after a failure
-  // The peers that may be chosen, as the topology decides; null: all.
+  // The peers that may be chosen, as the topology decides; null: all. Nothing sets it yet: it
+  // is there for exchange modes to come.
   std::shared_ptr<const std::vector<PeerId>> neighbours;
   std::optional<unsigned> block;  // the index of one block of the model; none: all that is moved
   Duration timeout = PullOptions{}.timeout;  // the one deadline of the round

@@ -47,7 +47,8 @@ class MembershipEngine {
 // The place of a node in the order that all nodes agree on: the nodes of the cluster file by name,
 // then the nodes that joined by name. A topology identifies neighbours by this rank. It stays the
 // same while no node joins, leaves the table or is added to the file; a node that dies keeps its
-// rank until it is forgotten.
+// rank until it is forgotten. Nothing but tests calls it yet: it is there for exchange modes to
+// come.
 //
 // `members`: the table of the node `self`, free places too; `self_is_seed`: the file names it.
 std::size_t rank_of(const std::string& name, const std::vector<Member>& members,

@@ -21,10 +21,10 @@
 
 namespace dpwa {
 
-// Of one run of a node: no cluster file states them.
+// Options of one run of a node: no cluster file states them.
 struct PullRunOptions {
   std::uint64_t seed = 0;  // of the choice of peers
-  // With which every pull is blended, if the accounts of pairs are kept even (PairLedger).
+  // The factor of every blend, if the accounts of pairs are kept even (PairLedger).
   std::optional<double> ledger_factor;
   // The share of each block in the exchanged bytes of the model.
   std::vector<double> block_shares{1.0};

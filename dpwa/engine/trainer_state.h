@@ -64,7 +64,7 @@ class TrainerState {
   Progress progress() const;  // but for version, loss and time
   LineageWatch& lineages() { return lineages_; }
   const std::vector<double>& block_shares() const { return options_.block_shares; }
-  // With which every pull is blended, if that is so: the accounts of pairs can be kept even.
+  // The factor of every pull, if it is always the same: the accounts of pairs can be kept even.
   std::optional<double> constant_factor() const {
     return options_.by_delta ? interpolation_.constant() : std::nullopt;
   }

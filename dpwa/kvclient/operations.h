@@ -24,17 +24,17 @@ struct Outcome {
   kvstore::AnswerKind kind = kvstore::AnswerKind::counted;
   std::string problem;        // one line, if is_error(kind)
   std::uint64_t version = 0;  // the lowest version of the slices
-  // Of a pull, or of a push that wanted them: the values of the slices, in order. Null: the value
+  // The values of the slices, in order, after a pull or a push that wanted them. Null: the value
   // did not come because the push was refused; a pull gives it. If the call named memory for the
   // values, they are there, and these are empty.
   std::vector<kvstore::SharedBytes> values;
-  // Of an init or a pull: the next step in which this worker pushes the key; the highest of its
+  // After an init or a pull: the next step in which this worker pushes the key; the highest of its
   // slices.
   std::uint64_t next_step = 0;
   std::vector<kvstore::StateMessage> states{};  // of a call for states: by slice
 };
 
-// Which slices each call still waits for. Pure. One owner, one thread.
+// The slices that each call still waits for. Pure. One owner, one thread.
 class Operations {
  public:
   enum class Kind : std::uint8_t { init, push, pull, state };

@@ -39,7 +39,7 @@ bool is_request(const kvstore::Message& message) {
          std::holds_alternative<kvstore::StateMessage>(message);
 }
 
-// Of the values that a push carries, wherever they are.
+// The size of the values that a push carries, wherever they are.
 std::size_t pushed_bytes(const kvstore::Message& message) {
   const auto* push = std::get_if<kvstore::Push>(&message);
   return push == nullptr ? 0 : push->content().size();

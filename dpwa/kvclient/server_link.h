@@ -31,9 +31,10 @@ class LinkEvents {
                        kvstore::Message message) = 0;
   // The memory for the values of this answer; empty when there is none yet.
   virtual std::span<std::byte> target_of(const kvstore::Answer& answer) = 0;
-  // Of the value of this slice; none: it is unknown here.
+  // The size of the value of this slice; none: it is unknown here.
   virtual std::optional<std::size_t> bytes_of(const kvstore::SliceId& slice) const = 0;
-  virtual void written() = 0;  // a frame, or it never will be: see ServerLink::writes()
+  // A frame has been written, or never will be: see ServerLink::writes().
+  virtual void written() = 0;
 
  protected:
   ~LinkEvents() = default;

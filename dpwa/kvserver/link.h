@@ -28,7 +28,7 @@ class Link : public std::enable_shared_from_this<Link> {
  public:
   struct Events {
     std::function<void(const kvstore::MemberId& server)> lost;  // the process has ended
-    // Of the types in `accepted`.
+    // A message of one of the types in `accepted` has come.
     std::function<void(const kvstore::MemberId& server, std::uint64_t tag,
                        kvstore::Message message)>
         received{};

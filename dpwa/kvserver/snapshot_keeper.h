@@ -36,7 +36,7 @@ struct SnapshotStatus {
 // Memory that is refused on the thread of the disk ends the process, as on a network thread.
 class SnapshotKeeper {
  public:
-  // Of a configuration with kvstore.snapshots. Throws ConfigError when the folder cannot be used.
+  // `config` has kvstore.snapshots. Throws ConfigError when the folder cannot be used.
   SnapshotKeeper(boost::asio::io_context& io, const Config& config, kvstore::ServerEngine& engine,
                  TimePoint now);
   ~SnapshotKeeper();  // gives up a file that is being written

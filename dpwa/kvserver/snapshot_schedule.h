@@ -24,8 +24,8 @@ class SnapshotSchedule {
     std::uint32_t stored = 0;  // the last snapshot of which all servers have stored their part
     std::uint32_t named = 0;   // the last snapshot whose file here has its final name
   };
-  // Of the run that the servers begin together: the steps that their values have, 0 without a
-  // snapshot. A server that comes to a run later does not call it.
+  // The steps that the values have when the servers begin a run together; 0 without a snapshot.
+  // A server that comes to a run later does not call it.
   void starts_from(std::uint64_t clock) { start_ = clock; }
   // Called before due(), in each epoch.
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);

@@ -29,7 +29,7 @@ struct Measure {
   bool finite = true;
 };
 
-// Of the gradient as fp32.
+// The measure of the gradient as fp32.
 Measure measure(DType dtype, std::span<const std::byte> gradient) {
   Measure total;
   FloatPortion floats, zeros;

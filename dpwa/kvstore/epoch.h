@@ -41,9 +41,9 @@ struct WorkerEntry {
   bool operator==(const WorkerEntry&) const = default;
 };
 
-// Which servers serve and which workers train. Each epoch is decided by a majority of the members
-// of the epoch before (epoch_engine.h), so all members see the same sequence of epochs. Every
-// message of the store carries the number of its sender's epoch.
+// The servers that serve and the workers that train. Each epoch is decided by a majority of the
+// members of the epoch before (epoch_engine.h), so all members see the same sequence of epochs.
+// Every message of the store carries the number of its sender's epoch.
 struct Epoch {
   std::uint64_t number = 0;          // 0: none yet
   std::vector<ServerEntry> servers;  // in the order of the cluster file, always all of them

@@ -1,4 +1,4 @@
-// Which servers hear whom. What follows from it for the next epoch is in next_epoch.cpp.
+// The members that each server hears. What follows from it for the next epoch is in next_epoch.cpp.
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,7 @@ bool MemberWatch::hears(const MemberId& server, const MemberId& member, TimePoin
   return !found->second.has_beaten || std::ranges::count(found->second.beat.hears, member) > 0;
 }
 
-// Those in this state of which this one hears.
+// The servers in this state of which this one hears.
 std::vector<MemberId> MemberWatch::live_servers(const Epoch& epoch, TimePoint now,
                                                 ServerState state) const {
   std::vector<MemberId> servers;

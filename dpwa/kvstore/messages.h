@@ -133,8 +133,8 @@ struct Answer {
   std::uint64_t epoch = 0;  // of the server
   SliceId slice;
   AnswerKind kind = AnswerKind::counted;
-  // Of the PUSH. To an INIT or PULL: the step from which on this worker has to push the slice, if
-  // it has pushed nothing since it takes part.
+  // To a PUSH: its step. To an INIT or PULL: the step from which on this worker has to push the
+  // slice, if it has pushed nothing since it takes part.
   std::uint64_t step = 0;
   std::uint64_t version = 0;           // of the value: grows by one with each update
   SharedBytes values;                  // null for kinds without a value

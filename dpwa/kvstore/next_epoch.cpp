@@ -1,4 +1,4 @@
-// Which epoch should follow, from what a server knows of the members.
+// The epoch that should follow, from what a server knows of the members.
 
 #include <algorithm>
 #include <cstddef>
@@ -52,8 +52,8 @@ std::size_t MemberWatch::workers_to_begin(TimePoint now) const {
   return now - lost_since_ < options_.silent_after ? before : 1;
 }
 
-// Of the servers of the file, all without an epoch. Its number is higher than that of any epoch
-// before all of them ended, because incarnations grow.
+// The first epoch of the servers of the file, all without one. Its number is higher than that of
+// any epoch before all of them ended, because incarnations grow.
 std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& own,
                                               TimePoint now) const {
   if (current.servers.front().id.name != self_.name) return std::nullopt;

@@ -62,7 +62,7 @@ std::string text_in(std::span<const double> values) {
   return text;
 }
 
-// Of the fields of a line, without what is not safe to show.
+// Takes the next field off the line, without what is not safe to show.
 std::string field(std::string_view& line) {
   const std::size_t end = std::min(line.find(field_end), line.size());
   const std::string text = to_plain_text(line.substr(0, end), max_text_bytes);

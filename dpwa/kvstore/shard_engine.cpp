@@ -6,7 +6,7 @@
 namespace dpwa::kvstore {
 namespace {
 
-// Of a slice without the state of its optimizer.
+// The memory of a slice without the state of its optimizer.
 std::uint64_t bytes_of(DType dtype, std::uint64_t elements) {
   return elements * (size_of(dtype) + size_of(computed_in(dtype))) + bytes_beside_values;
 }

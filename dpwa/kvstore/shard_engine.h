@@ -43,8 +43,8 @@ struct ShardRules {
   std::uint64_t memory_bytes = 0;
 };
 
-// Of one slice: its key, the clocks of its workers and what waits for it. A bound on what a process
-// takes for keys of one element and four workers.
+// The memory of one slice beside its values: its key, the clocks of its workers and what waits for
+// it. A bound on what a process takes for keys of one element and four workers.
 inline constexpr std::uint64_t bytes_beside_values = 4096;
 
 // The rules of one of the types dist_*. `staleness`: of dist_ssp; the other types imply theirs.
@@ -61,7 +61,7 @@ struct ShardCounts {
 // are refused. WorkerEngine has one push and its window of pulls under way.
 inline constexpr std::size_t most_open_rounds = 16;
 inline constexpr std::size_t most_waiting_pulls = 64;
-// Of one worker: keys without a value that it has initialised, and the first worker has not.
+// The most keys that one worker has initialised and the first worker has not: they have no value.
 inline constexpr std::size_t most_waiting_inits = 1024;
 
 // The slices of one server: which pushes count, when a round closes, what a pull waits for, and
@@ -243,14 +243,14 @@ class ShardEngine {
   static bool add_owned(const Held& held, Round& round, Push& message);
   static bool add(const Held& held, Round& round, const MemberId& from, Push message);
   void close_rounds(Entry& entry, TimePoint now);
-  // Of the parts of workers that took their memory back, or that are not finite: they do not count.
+  // Drops the parts of workers that took their memory back, and parts that are not finite.
   void leave_out(Round& round, const std::function<bool(const Lent&)>& which);
   Bytes gradient_of(const Held& held, Round& round, double& scale);
   void close(Entry& entry, std::uint64_t step, TimePoint now);
   static std::uint64_t next_of(const std::map<std::string, Advance>& clocks,
                                const MemberId& worker);
   std::uint64_t progress(const Held& held, const WorkerEntry& worker) const;
-  // With which step of this slice the worker goes on, or begins.
+  // The step of this slice with which the worker goes on, or begins.
   std::uint64_t step_for(const Held& held, const std::string& worker) const;
   // The lowest step that a live worker still has to push, counting acknowledged pushes only.
   std::uint64_t acknowledged_clock(const Held& held, std::uint64_t round) const;

@@ -6,7 +6,7 @@
 namespace dpwa::kvstore {
 namespace {
 
-// Of a large key: the elements of one server.
+// The elements of a large key that one server has.
 ItemRange part_of(std::uint64_t elements, std::uint32_t servers, std::uint32_t server) {
   const std::uint64_t units = (elements + slice_alignment - 1) / slice_alignment;
   const ItemRange part = shard(units, servers, server);

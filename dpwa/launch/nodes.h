@@ -24,7 +24,7 @@ std::string to_text(const Introduction& introduction);
 // Throws std::runtime_error for anything but what to_text() makes.
 Introduction introduction_from(const std::string& text);
 
-// Of one rank: "rank3".
+// The name of the node of one rank: "rank3".
 std::string node_name(int rank);
 
 // The nodes, in the order of ranks. A process on the host of the meeting point may know only a

@@ -17,7 +17,7 @@ struct LauncherEnvironment {
   std::function<std::string()> full_host_name;  // with its domain, where it has one
 };
 
-// Of this process.
+// The environment of this process.
 LauncherEnvironment launcher_environment();
 
 // One process among those that a launcher has started together.

@@ -44,7 +44,7 @@ inline PullSpec full_pull(PeerId peer, Duration timeout, const Exchange& exchang
 
 struct ClientOptions : PullEngineOptions, SocketOptions, ChunkOptions {
   BufferAllocator allocate;  // of the landing buffer
-  // Of back-offs, quarantines and staleness. Deadlines keep to the steady clock.
+  // The clock of back-offs, quarantines and staleness. Deadlines keep to the steady clock.
   TimeSource now = std::chrono::steady_clock::now;
 };
 

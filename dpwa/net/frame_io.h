@@ -18,7 +18,7 @@ namespace dpwa::net {
 
 struct Frame {
   wire::FrameHeader header;
-  // Of a message of the store, its head: the payload follows in memory of its own.
+  // For a message of the store only its head: the payload follows in memory of its own.
   std::vector<std::byte> body;
   ReusedBytes payload;
 };

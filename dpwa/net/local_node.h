@@ -42,7 +42,7 @@ struct Traffic {
   // in the step report. Written by the trainer's thread.
   Counter pulls_ok{0};
   Counter pulls_failed{0};
-  // Of the above, as memory handed over on one host:
+  // The part of the above that was handed over as memory of one host:
   Counter same_host_pulls{0};   // snapshots received
   Counter same_host_served{0};  // snapshots read by peers
   // Readers that kept a snapshot longer than allowed; its buffer was then taken back.

@@ -24,10 +24,10 @@ class Statements {
     bool operator==(const Statement&) const = default;
   };
 
-  // Those of a peer are kept in their order, because others may speak in its name: were only the
-  // last one kept, a value that is repeated often enough would hide what the peer itself states.
-  // Of more than a few the last one counts, since statements are sums. Those of further peers are
-  // dropped until the next take(): their next pull states it again.
+  // The statements of a peer are kept in their order, because others may speak in its name: were
+  // only the last one kept, a value that is repeated often enough would hide what the peer itself
+  // states. When there are more than a few, a new one replaces the last, since statements are sums.
+  // Statements of further peers are dropped until the next take(): their next pull repeats them.
   void put(const std::string& peer, Statement statement) {
     const MutexLock lock(mutex_);
     const auto found = last_.find(peer);

@@ -11,7 +11,8 @@
 namespace dpwa::net {
 namespace {
 
-// The called one has found this. Its own line is "has another cluster key".
+// What the caller says when the called end has refused its key. The called end itself says "has
+// another cluster key".
 const std::string other_key = "has another cluster key than this process (security.key_file)";
 
 Failure not_accepted(std::string what) {

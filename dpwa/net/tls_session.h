@@ -28,8 +28,8 @@ class TlsSession {
  public:
   using Socket = boost::asio::ip::tcp::socket;
   static constexpr unsigned max_records_in_a_row = 256;
-  // Of a connection that has brought so many bytes. OpenSSL sends none by itself; one that did, at
-  // the limit of AES-GCM (2^24.5 records), would stay below.
+  // The most changes of keys on a connection that has brought so many bytes. OpenSSL makes none by
+  // itself; an end that made one at the limit of AES-GCM (2^24.5 records) would stay below.
   static constexpr std::uint64_t max_key_updates(std::uint64_t bytes) { return 16 + (bytes >> 24); }
 
   // `calls`: this end called, the other is the called. The socket outlives this.

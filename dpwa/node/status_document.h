@@ -18,7 +18,7 @@ std::string status_document(const LocalNode& local, const PeerTable& table,
                             const Firewall& firewall, const PairLedger* ledger,
                             const std::function<bool(PeerId)>& same_host, TimePoint now);
 
-// Of a node process that has no trainer: state "waiting".
+// The document of a node process that has no trainer: state "waiting".
 std::string waiting_status_document(const Config& config);
 
 }  // namespace dpwa

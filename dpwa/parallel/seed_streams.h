@@ -34,14 +34,15 @@ class SeedStreams {
   std::uint64_t common(SeedRole role, std::uint64_t epoch) const {
     return epoch_of(common(role), epoch);
   }
-  // Of one node.
+  // The stream of one node.
   std::uint64_t of_rank(SeedRole role, std::uint64_t rank) const {
     return derive_seed(seed_, {number(role), rank});
   }
   std::uint64_t of_rank(SeedRole role, std::uint64_t rank, std::uint64_t epoch) const {
     return epoch_of(of_rank(role, rank), epoch);
   }
-  // Of two numbers, such as a rank that several nodes have and hash_of(name) of one of them.
+  // The stream of two numbers, such as a rank that several nodes have and hash_of(name) of one of
+  // them.
   std::uint64_t of_pair(SeedRole role, std::uint64_t first, std::uint64_t second) const {
     return derive_seed(seed_, {number(role), first, second});
   }

@@ -94,9 +94,10 @@ class DistanceBound {
   std::uint64_t count_ = 0;      // of all that were observed
 };
 
-// Which peers are grossly far away again and again without coming nearer. A node that was suspended
-// or cut off is far from all others when it is back, and comes nearer with every blend of its own:
-// each of the others finds it far away once or twice before that. Pure; one owner, one thread.
+// The peers that are grossly far away again and again without coming nearer. A node that was
+// suspended or cut off is far from all others when it is back, and comes nearer with every blend of
+// its own: each of the others finds it far away once or twice before that. Pure; one owner, one
+// thread.
 class Outliers {
  public:
   // The number of such distances in a row, this one included; 0 when it is not one of them.
@@ -155,7 +156,7 @@ class Lulls {
 // one owner, one thread.
 class ClockGaps {
  public:
-  // Of a snapshot that was near.
+  // Notes the gap of a snapshot that was near.
   void usual(PeerId peer, double gap) {
     if (!std::isfinite(gap)) return;
     double& mean = usual_.at_or(peer, std::abs(gap));

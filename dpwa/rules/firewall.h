@@ -57,7 +57,7 @@ class Firewall {
   // refused under every policy: a blend might overflow. `clock_gap`: in steps, of the peer's
   // snapshot and the own one.
   DistanceVerdict judge(PeerId peer, unsigned block, double distance, double clock_gap = 0);
-  // Of the whole model, for the final average; never clipped.
+  // Judges the distance of the whole model, for the final average; never clipped.
   DistanceVerdict judge_final(double distance);
   // The own parameters were replaced: earlier distances mean nothing now.
   void replaced();

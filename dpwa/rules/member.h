@@ -94,9 +94,9 @@ bool supersedes(const MemberClaim& claim, const MemberClaim& held);
 // the same for two tables with the same running processes. Not cryptographic.
 std::uint64_t digest_of(const MemberClaim& claim);
 
-// Which members there is something to tell of. Each is told a bounded number of times, those told
-// least first, so that fresh news is not held up by old (SWIM, section 4.1). At most one entry a
-// member. Pure; one owner, one thread.
+// The members of which there is something to tell. Each is told a bounded number of times, those
+// told least first, so that fresh news is not held up by old (SWIM, section 4.1). At most one entry
+// a member. Pure; one owner, one thread.
 class MemberNews {
  public:
   void add(std::size_t member);  // afresh: its count begins at 0

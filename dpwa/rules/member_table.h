@@ -48,7 +48,7 @@ class MemberTable {
  public:
   // Place and rank are the same.
   explicit MemberTable(std::shared_ptr<const Seeds> seeds);
-  // Of the node with this rank: its members are all the others, in the order of their ranks.
+  // For the node with this rank: its members are all the others, in the order of their ranks.
   MemberTable(std::shared_ptr<const Seeds> seeds, std::size_t own_rank);
 
   std::size_t size() const { return size_; }    // places, free ones too
@@ -60,7 +60,7 @@ class MemberTable {
   // The name of the seed of the shared table that has that address still.
   const std::string* seed_at(const std::string& address, std::uint16_t port) const;
 
-  // Of the seeds, as the node begins with them.
+  // The digest and the number of the seeds, as the node begins with them.
   std::uint64_t first_digest() const;
   std::size_t first_running() const;
 
@@ -105,7 +105,7 @@ class MemberTable {
  private:
   std::size_t rank_of(PeerId place) const { return place < own_rank_ ? place : place + 1UL; }
   std::size_t shared() const { return seeds_->size() - (own_rank_ < seeds_->size() ? 1 : 0); }
-  // Of those in the shared table.
+  // The place of a seed of the shared table.
   std::optional<PeerId> place_of_rank(std::size_t rank) const;
 
   std::shared_ptr<const Seeds> seeds_;

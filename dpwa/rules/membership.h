@@ -44,9 +44,9 @@ class Membership {
   static constexpr Duration meet_pause = std::chrono::seconds(2);
   static constexpr Duration forget_unmet = std::chrono::minutes(1);
 
-  // Of the other nodes of the file.
+  // `seeds`: the other nodes of the file.
   Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options);
-  // Of the node with this rank among the seeds, which other nodes in this process share. A seed
+  // For the node with this rank among the seeds, which other nodes in this process share. A seed
   // with an incarnation is held to run as that process: every node knows it from the beginning.
   Membership(MemberClaim self, std::shared_ptr<const Seeds> seeds, std::size_t own_rank,
              MembershipOptions options);
@@ -130,7 +130,7 @@ class Membership {
   MembershipOptions options_;
   MemberTable members_;
   MemberNews news_;
-  // Whose address it is, beyond what the shared seeds say.
+  // The names of seeds by their addresses, beyond what the shared seeds say.
   std::unordered_map<std::string, std::string> seed_addresses_;
   TimePoint refuted_ = TimePoint::min();  // last
   unsigned self_told_ = 0;                // times that the own claim has been told as it is

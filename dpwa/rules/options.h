@@ -42,20 +42,20 @@ struct ConnectionLimits {
   std::uint32_t handshakes = 64;  // not yet introduced
 };
 
-// Of connections in either direction.
+// Options of connections in either direction.
 struct SocketOptions {
   bool same_host = true;  // peers of this host read each other's memory where they can
   std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
 };
 
-// Of the side that answers.
+// Options of the side that answers.
 struct ServingOptions : SocketOptions {
   ConnectionLimits connections;                   // inbound, at once
   std::uint32_t max_requests_per_second = 10000;  // on one connection; beyond waits. 0 = no bound
   std::uint32_t max_replies = 64;                 // snapshots being sent at once; above: BUSY
 };
 
-// Of what a reply consists of.
+// The parts of a reply.
 struct ChunkOptions {
   std::uint32_t chunk_bytes = 512 * 1024;  // a unit with a checksum of its own
 };
@@ -69,7 +69,7 @@ struct StartOptions {
 // are computed in float32.
 enum class GradientCompression { none, fp16, bf16 };
 
-// Of gradients that are averaged while the backward pass still runs.
+// Options of gradients that are averaged while the backward pass still runs.
 struct GradientOptions {
   // Size of the first bucket of gradients, which is full soonest, and of the others; 0 = one bucket
   // for each parameter.

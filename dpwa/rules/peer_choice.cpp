@@ -26,7 +26,7 @@ const PeerRecord& PeerTable::watched(std::uint32_t position) const {
   return records_.entries()[position].value;
 }
 
-// Of a peer that has a record.
+// Expects a peer that has a record.
 void PeerTable::watch(PeerId peer) {
   if (special_.contains(peer)) return;  // watched or out
   watched_.push_back(records_.position(peer));
@@ -99,7 +99,7 @@ Duration PeerTable::cut_off_delay(PeerFailure failure) const {
   return std::min(backoff_.max, std::max(backoff_.initial, shared) * share);
 }
 
-// Which of the ordinary peers these are: each one's number among them, ascending.
+// The numbers of these peers among the ordinary ones, ascending.
 std::vector<PeerId> PeerTable::ordinary_among(std::span<const PeerId> peers) const {
   std::vector<PeerId> numbers;
   for (const PeerId peer : peers) {

@@ -36,13 +36,13 @@ class PeerNames {
  public:
   // Place and rank are the same.
   explicit PeerNames(std::shared_ptr<const ClusterNames> names);
-  // Of the node with this rank: its peers are all the others, in the order of their ranks.
+  // For the node with this rank: its peers are all the others, in the order of their ranks.
   PeerNames(std::shared_ptr<const ClusterNames> names, std::size_t own_rank);
 
   std::size_t size() const { return size_; }
   // Empty: no peer has that place.
   const std::string& at(PeerId peer) const;
-  // Of two places with the same name, the one that was put last.
+  // If two places have the same name, the one that was put last.
   std::optional<PeerId> find(const std::string& name) const;
   // Gives the place to `name`; the place may lie beyond the last one.
   void put(PeerId peer, const std::string& name);

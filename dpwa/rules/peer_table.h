@@ -173,8 +173,8 @@ class PeerTable {
   PeerRecord fresh_;  // of the peers that have none of their own
   PeerRecord gone_;   // the same of those that are out
   PerPeer<PeerRecord> records_;
-  // Those that are out or watched. All others are ordinary, and stay so unless something happens to
-  // them: they answer as far as is known, have the initial score, and wait for nothing.
+  // The peers that are out or watched. All others are ordinary, and stay so unless something
+  // happens to them: they answer as far as is known, have the initial score, and wait for nothing.
   PeerSet special_;
   std::vector<std::uint32_t> watched_;  // positions in records_.entries(); none of these is out
 };

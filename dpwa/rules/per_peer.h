@@ -104,7 +104,7 @@ class PerPeer {
   std::span<const Entry> entries() const { return entries_; }
   // The entry number `index` (from 0) by PeerId.
   const Entry& nth(std::size_t index) const { return entries_[index_[index].entry]; }
-  // Of a peer that has a value: its position in entries().
+  // The position in entries() of a peer that has a value.
   std::uint32_t position(PeerId peer) const { return lower_bound(peer)->entry; }
   std::size_t size() const { return entries_.size(); }
 
@@ -126,9 +126,9 @@ class PerPeer {
   Places index_;  // by PeerId
 };
 
-// Which connections to peers are kept: those used last. In a cluster of a thousand nodes, each with
-// its connections to all others, everybody would have a thousand inbound, more than they admit.
-// Pure; one owner, one thread.
+// The connections to peers that are kept: those used last. In a cluster of a thousand nodes, each
+// with its connections to all others, everybody would have a thousand inbound, more than they
+// admit. Pure; one owner, one thread.
 class KeptConnections {
  public:
   explicit KeptConnections(std::size_t most) : most_(most) {}

@@ -33,9 +33,9 @@ class PullRound {
 
   TimePoint deadline() const { return deadline_; }
   std::optional<PeerId> current() const { return current_; }
-  // Of the whole round: mixed once a peer answered; otherwise the most telling failure: timed_out,
-  // then rejected, unreachable, stale, busy, not_ready. Skipped when nobody could be asked; but
-  // where that is because no peer answers, the most telling of their last failures.
+  // The outcome of the whole round: mixed once a peer answered; otherwise the most telling failure:
+  // timed_out, then rejected, unreachable, stale, busy, not_ready. Skipped when nobody could be
+  // asked; but where that is because no peer answers, the most telling of their last failures.
   Outcome outcome() const;
 
  private:
@@ -53,10 +53,10 @@ class PullRound {
   std::optional<PeerFailure> worst_;
 };
 
-// Which blocks of one peer's latest known version have been blended already. A version is blended
-// at most once a block: asking with known_version() makes the peer answer NOT_MODIFIED instead of
-// sending the same parameters again, and repeats() detects a peer that sends them nevertheless.
-// Pure; one per peer.
+// The blocks of one peer's latest known version that have been blended already. A version is
+// blended at most once a block: asking with known_version() makes the peer answer NOT_MODIFIED
+// instead of sending the same parameters again, and repeats() detects a peer that sends them
+// nevertheless. Pure; one per peer.
 class SeenBlocks {
  public:
   // The incarnation of the process that the blocks were taken from; 0 = none taken yet.

@@ -9,7 +9,7 @@
 
 namespace dpwa {
 
-// Which peers are not asked for a while, because they sent parameters that must not be blended
+// The peers that are not asked for a while, because they sent parameters that must not be blended
 // several times in a row. Each quarantine of a peer is twice as long as the one before, up to a
 // maximum; after sound behaviour for twice its length it is forgotten. No quarantine lasts for
 // ever: afterwards the peer is asked again. One more offence leads back at once; a sound answer

@@ -28,15 +28,15 @@ struct Caller {
   }
 };
 
-// Which callers are being sent a snapshot, and which may have one. Each reader holds a buffer of
-// the snapshot pool; two that hold different old ones keep the node from publishing. So the number
-// of concurrent replies is bounded: in all, per network (three quarters of all) and per caller. A
-// caller that held a buffer although the reply did not arrive whole is told BUSY for three times
-// as long as it held the buffer. If it stalls repeatedly, this time doubles with each stall, up to
-// a minute; simultaneous stalls count as one. Known callers are judged one by one, and a whole
-// reply ends the pause. All other callers of one network are judged together, because names cost a
-// caller nothing, and each whole reply takes back one stall. Both expire with time. Pure: the time
-// is an argument. One thread.
+// Knows the callers that are being sent a snapshot, and those that may have one. Each reader holds
+// a buffer of the snapshot pool; two that hold different old ones keep the node from publishing. So
+// the number of concurrent replies is bounded: in all, per network (three quarters of all) and per
+// caller. A caller that held a buffer although the reply did not arrive whole is told BUSY for
+// three times as long as it held the buffer. If it stalls repeatedly, this time doubles with each
+// stall, up to a minute; simultaneous stalls count as one. Known callers are judged one by one, and
+// a whole reply ends the pause. All other callers of one network are judged together, because names
+// cost a caller nothing, and each whole reply takes back one stall. Both expire with time. Pure:
+// the time is an argument. One thread.
 class Readers {
  public:
   static constexpr std::uint32_t per_peer = 2;  // a caller may have given up one that goes on here
@@ -73,7 +73,7 @@ class Readers {
   std::uint32_t in_flight_ = 0;
   Counts of_caller_;   // replies in flight, by account
   Counts of_network_;  // likewise
-  // Of callers that are reading, or whose replies did not arrive whole, by their standing.
+  // The callers that are reading, or whose replies did not arrive whole, by their standing.
   std::map<std::string, Account> accounts_;
   TimePoint next_forgetting_ = TimePoint::min();
 };

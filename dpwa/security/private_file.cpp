@@ -60,7 +60,7 @@ std::optional<std::string> fault_of_folder(const fs::path& folder) {
          "); remedy: chmod o-w " + name + ", or another folder";
 }
 
-// Of any folder on the way to the file that is open as `descriptor`, links resolved.
+// The fault of any folder on the way to the file that is open as `descriptor`, links resolved.
 std::optional<std::string> fault_of_folders(int descriptor) {
   std::error_code unknown;  // no /proc, or the file is gone: nothing to go by
   const fs::path file = fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor), unknown);

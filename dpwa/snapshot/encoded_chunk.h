@@ -46,9 +46,9 @@ void for_each_piece(const Manifest& manifest, Codec codec, ByteRange chunk, Use 
   }
 }
 
-// Of one chunk; never more than chunk.length.
+// The payload of one chunk; never more than chunk.length.
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange chunk);
-// Of all chunks of a range together. The time does not depend on the length of the range.
+// All chunks of a range together. The time does not depend on the length of the range.
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange range,
                             std::uint32_t chunk_bytes);
 

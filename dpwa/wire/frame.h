@@ -47,7 +47,7 @@ enum class MessageType : std::uint8_t {
   share = 17,    // same host only
   shared = 18,   // same host only
   members = 30,  // only between nodes that both have the capability
-  // Of the key-value store (kv_messages.h): only where a handler takes them.
+  // Messages of the key-value store (kv_messages.h): only where a handler takes them.
   kv_init = 64,
   kv_push = 65,
   kv_pull = 66,
@@ -66,9 +66,10 @@ enum class MessageType : std::uint8_t {
   kv_ask_epoch = 79,
   kv_state = 80,
   kv_barrier = 81,
-  kv_push_mapped = 82,    // between processes of one host, as is
-  kv_answer_mapped = 83,  // this
-  kv_read = 84,           // and this
+  // For values in memory that processes of one host share:
+  kv_push_mapped = 82,
+  kv_answer_mapped = 83,
+  kv_read = 84,
 };
 
 // A set of message types with numbers below 128.

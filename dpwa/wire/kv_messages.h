@@ -37,7 +37,7 @@ constexpr bool is_kv_type(MessageType type) {
   return type >= first_kv_type && type <= last_kv_type;
 }
 MessageType type_of(const kvstore::Message& message);
-// Of the body of a message of this type: for TypeBound.
+// The bound on the body of a message of this type: for TypeBound.
 std::uint64_t max_kv_body_bytes(MessageType type);
 
 // KV_READ: the worker has read the values of all KV_ANSWER_MAPPED up to this number.
@@ -60,7 +60,7 @@ struct KvHead {
   std::uint32_t payload_crc = 0;
 };
 inline constexpr std::size_t kv_head_length_bytes = 4;
-// Of the head that begins with these bytes.
+// The length of the head that begins with these bytes.
 Decoded<std::uint32_t> kv_head_bytes(std::span<const std::byte, kv_head_length_bytes> start,
                                      std::uint64_t body_bytes);
 Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head);
@@ -72,7 +72,7 @@ Decoded<kvstore::Message> with_payload(KvHead head, std::span<const std::byte> p
 Decoded<kvstore::Message> decode_kv(MessageType type, std::span<const std::byte> head,
                                     kvstore::Bytes payload);
 Decoded<kvstore::Message> decode_kv(MessageType type, std::span<const std::byte> body);
-// Of an answer whose payload was read to where its values belong: it has empty values then.
+// An answer whose payload was read to where its values belong: it has empty values then.
 Decoded<kvstore::Message> decode_landed(std::span<const std::byte> head,
                                         std::span<const std::byte> landed);
 

@@ -68,7 +68,7 @@ inline constexpr std::uint32_t all_codecs = capability(Codec::raw) | capability(
 
 struct Hello {
   Role role = Role::node;
-  // Of each codec that is understood, and the three bits above.
+  // The bits of the codecs that are understood, and the three bits above.
   std::uint32_t capabilities = 0;
   std::string cluster;
   std::string node;  // empty for an observer

@@ -150,7 +150,7 @@ struct CodeInt8 {
     return exponent < kLeast ? kLeast : exponent;
   }
 
-  // Of finite values within kLargest.
+  // For finite values within kLargest.
   static void store_within(std::byte* block, const FloatPack (&packs)[kPacks], std::uint32_t low,
                            std::uint32_t high) {
     Floats lows[kPacks], highs[kPacks];

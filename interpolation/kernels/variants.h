@@ -29,7 +29,7 @@ inline bool streams(Stores stores, const std::byte* target) {
   return stores == Stores::streaming && reinterpret_cast<std::uintptr_t>(target) % line_bytes == 0;
 }
 
-// Of a dtype that the codec encodes.
+// The kernels of a dtype that the codec encodes.
 const EncodedKernels& encoded_kernels(const KernelTable& table, DType dtype, Codec codec);
 
 }  // namespace dpwa::kernels

@@ -49,7 +49,7 @@ class Operations {
  public:
   explicit Operations(const ProcessGroup& group) : group_(group) {}
 
-  // Of every element over all members. float16 and bfloat16 are summed in float32.
+  // Reduces every element over all members. float16 and bfloat16 are summed in float32.
   at::Tensor allreduce(const NamedTensor& tensor, const ReduceOptions& options = {});
   // Several tensors in one message per type.
   std::vector<at::Tensor> grouped_allreduce(const std::vector<NamedTensor>& tensors,

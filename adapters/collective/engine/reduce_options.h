@@ -10,8 +10,8 @@ namespace dpwa::collective {
 
 enum class Reduction { average, sum, min, max };
 
-// Of any floating-point tensor. fp16 travels with a common power of two, so that no finite value
-// overflows (sum_in_halves.h).
+// The compression of any floating-point tensor. fp16 travels with a common power of two, so that no
+// finite value overflows (sum_in_halves.h).
 using Compression = GradientCompression;
 
 struct ReduceOptions {

@@ -20,7 +20,7 @@ std::string to_text(const Offer& offer);
 // None: the text is not an offer, or its names are not valid. Pure.
 std::optional<Offer> parse_offer(const std::string& text);
 
-// Of this host. Empty when it is not known: then no memory is offered or used.
+// The boot of this host. Empty when it is not known: then no memory is offered or used.
 const std::string& boot_id();
 // A unique socket name that no other process can guess.
 std::string unique_socket_name();
