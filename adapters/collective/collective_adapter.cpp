@@ -122,6 +122,7 @@ void CollectiveAdapter::require_same(const std::string& what, const std::string&
 
 void CollectiveAdapter::reload(const Config& fresh) {
   reload_log(fresh, Backend::collective);
+  if (phase_ != Phase::made) node().reload_security();
 }
 
 void CollectiveAdapter::set_batch_size(std::uint64_t samples) {

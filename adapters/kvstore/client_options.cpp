@@ -1,10 +1,10 @@
 #include "adapters/kvstore/client_options.h"
 
+#include <utility>
 #include <vector>
 
 #include "dpwa/config/store_settings.h"
 #include "dpwa/kvstore/beat_interval.h"
-#include "dpwa/security/security.h"
 
 namespace dpwa::kvstore {
 
@@ -12,7 +12,8 @@ ShardRules rules_of(const Config& config) {
   return rules_of(config.kvstore.type, config.kvstore.staleness, config.kvstore.replicas > 0);
 }
 
-kvclient::StoreClientOptions client_options(const Config& config) {
+kvclient::StoreClientOptions client_options(const Config& config,
+                                            std::shared_ptr<Security> security) {
   kvclient::StoreClientOptions options;
   options.cluster = config.cluster;
   options.self = {config.self, wall_clock_us()};
@@ -26,7 +27,7 @@ kvclient::StoreClientOptions client_options(const Config& config) {
   options.engine.settings = shared_store_settings(config);
   options.engine.beat = beat_interval(config.kvstore.lost_after);
   options.compression = config.kvstore.compression;
-  options.security = make_security(config);
+  options.security = std::move(security);
   static_cast<SocketOptions&>(options) = config.transport;
   return options;
 }

@@ -10,6 +10,7 @@
 #include "adapters/kvstore/client_options.h"
 #include "adapters/kvstore/dist_calls.h"
 #include "dpwa/config/names.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa::kvstore {
 
@@ -48,9 +49,12 @@ at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
 }  // namespace
 
 DistStore::DistStore(const Config& config)
-    : config_(config), rules_(rules_of(config)), specs_(config.self) {
+    : config_(config),
+      rules_(rules_of(config)),
+      security_(make_security(config)),
+      specs_(config.self) {
   check_file(config);
-  kvclient::StoreClientOptions options = client_options(config);
+  kvclient::StoreClientOptions options = client_options(config, security_);
   options.engine.own_steps = true;
   client_ = std::make_unique<kvclient::StoreClient>(std::move(options));
   client_->join();
@@ -65,6 +69,12 @@ DistStore::DistStore(const Config& config)
 }
 
 DistStore::~DistStore() = default;
+
+void DistStore::reload_security() {
+  if (!security_) return;
+  if (const auto why = security_->reload())
+    throw KVStoreError("worker " + config_.self + ": the keys stay as they were: " + *why);
+}
 
 std::string_view DistStore::type() const {
   return config::name_in(config::kvstore_type_words, config_.kvstore.type);

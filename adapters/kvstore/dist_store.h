@@ -53,6 +53,7 @@ class DistStore : public Store {
   int num_dead_node(std::chrono::milliseconds silent_for) const override;
   std::uint64_t dropped_pushes() const override { return dropped_; }
   void barrier() override;
+  void reload_security() override;
 
   void init(const std::vector<KeyedTensors>& values) override;
   std::unique_ptr<Call> push(const std::vector<KeyedTensors>& values, int priority) override;
@@ -102,6 +103,7 @@ class DistStore : public Store {
 
   const Config config_;
   const ShardRules rules_;
+  const std::shared_ptr<Security> security_;  // null: none
   KeySpecs specs_;
   std::map<Key, Value> values_;
   std::optional<OptimizerOptions> optimizer_;

@@ -80,6 +80,10 @@ void KVStore::barrier() {
   store_->barrier();
 }
 
+void KVStore::reload_security() {
+  store_->reload_security();
+}
+
 void KVStore::init(const Key& key, const at::Tensor& value) {
   store_->init({{key, {value}}});
 }

@@ -114,6 +114,10 @@ class KVStore {
   std::uint64_t dropped_pushes() const;
   // Returns once all workers that take part have called it as often as this one.
   void barrier();
+  // Reads the files of the security section again, for example after SIGHUP: keys and certificates
+  // for the connections from now on. Throws KVStoreError with the reason when they cannot be used;
+  // the old ones then stay in use.
+  void reload_security();
 
   // Copies the value into the store. Once for each key. With the types dist_* every worker calls it
   // for every key: the value of rank 0 counts, and a worker that comes later finds the current one.

@@ -87,7 +87,8 @@ void KvstoreAdapter::start() {
        {"peers", "peers_omitted", "members", "members_omitted", "members_unverified"})
     node_->local().notes.set(key, "null");  // it trains through the servers
   node_->start(config_.kvstore.start_wait);
-  session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation);
+  session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation,
+                                                      node_->local().security);
   self_ = {config_.self, options.incarnation};
   phase_ = Phase::running;
   try {
@@ -246,6 +247,7 @@ void KvstoreAdapter::update_place() {
 
 void KvstoreAdapter::reload(const Config& fresh) {
   reload_log(fresh, Backend::kvstore);
+  if (node_) node_->reload_security();  // the connections to the servers use the same files
 }
 
 void KvstoreAdapter::set_batch_size(std::uint64_t samples) {

@@ -36,6 +36,7 @@ class LocalStore : public Store {
   int num_dead_node(std::chrono::milliseconds) const override { return 0; }
   std::uint64_t dropped_pushes() const override { return 0; }
   void barrier() override {}
+  void reload_security() override {}
 
   void init(const std::vector<KeyedTensors>& values) override;
   // All calls are over when they return.

@@ -53,6 +53,7 @@ class Store {
   virtual int num_dead_node(std::chrono::milliseconds silent_for) const = 0;
   virtual std::uint64_t dropped_pushes() const = 0;
   virtual void barrier() = 0;
+  virtual void reload_security() = 0;
 
   // One tensor for each key, each once.
   virtual void init(const std::vector<KeyedTensors>& values) = 0;

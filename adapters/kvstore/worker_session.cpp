@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "adapters/kvstore/client_options.h"
@@ -23,8 +24,9 @@ constexpr auto between_words = std::chrono::seconds(10);
 constexpr auto grace = std::chrono::seconds(1);
 constexpr auto leave_limit = std::chrono::milliseconds(500);
 
-kvclient::StoreClientOptions options_of(const Config& config, std::uint64_t incarnation) {
-  kvclient::StoreClientOptions options = client_options(config);
+kvclient::StoreClientOptions options_of(const Config& config, std::uint64_t incarnation,
+                                        std::shared_ptr<Security> security) {
+  kvclient::StoreClientOptions options = client_options(config, std::move(security));
   options.self.incarnation = incarnation;
   return options;
 }
@@ -35,14 +37,15 @@ std::string milliseconds(Duration time) {
 
 }  // namespace
 
-WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation)
+WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation,
+                             std::shared_ptr<Security> security)
     : self_(config.self),
       start_wait_(config.kvstore.start_wait),
       lost_after_(config.kvstore.lost_after),
       servers_(config.kvstore.servers.size()),
       min_workers_(first_workers(config)),
       compresses_(config.kvstore.compression.type != Compression::none),
-      client_(options_of(config, incarnation)) {}
+      client_(options_of(config, incarnation, std::move(security))) {}
 
 std::string WorkerSession::problems() const {
   if (const auto refusal = client_.refusal()) return refusal->problem;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,8 +19,9 @@ namespace dpwa::kvstore {
 // to time, with what is known of the reason. Used by the training thread.
 class WorkerSession {
  public:
-  // Throws ConfigError when the files of the security section cannot be used.
-  WorkerSession(const Config& config, std::uint64_t incarnation);
+  // `security`: of the node; null: none. What it reads again counts for later connections.
+  WorkerSession(const Config& config, std::uint64_t incarnation,
+                std::shared_ptr<Security> security);
 
   kvclient::StoreClient& client() { return client_; }
   bool compresses() const { return compresses_; }  // pushes, where a key allows it

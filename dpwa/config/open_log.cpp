@@ -31,7 +31,7 @@ void reload_log(const Config& fresh, Backend backend) {
   open_log(fresh).use();
   log(LogLevel::info, "config",
       std::string("reloaded the log settings; with backend ") + config::name_of(backend) +
-          " all else needs a restart");
+          " all else, except keys and certificates, needs a restart");
 }
 
 void check_log_file(const Config& config) {

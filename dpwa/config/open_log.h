@@ -9,8 +9,8 @@ namespace dpwa {
 // fail. Throws ConfigError when log.file cannot be opened.
 NewLog open_log(const Config& config);
 
-// For back ends that take up nothing else of a cluster file that was read again: opens its log,
-// uses it, and logs that all else needs a restart. Throws as open_log().
+// For back ends that take up nothing else of a cluster file that was read again, except the files
+// of the security section: opens its log, uses it, and says so in it. Throws as open_log().
 void reload_log(const Config& fresh, Backend backend);
 
 // A check that writes nothing. Throws ConfigError when log.file is a directory.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -295,20 +294,7 @@ void Gossip::reload(const Config& fresh) {
   config_ = std::move(plan.config);
   state_.reload(pace_of(config_.gossip));
   for (const LogLine& line : lines) log(line.level, "config", line.text);
-  reload_security();
-}
-
-void Gossip::reload_security() {
-  if (config_.security.mode == "insecure" || config_.security.mode.empty() || !node_) return;
-  try {
-    if (const auto why = node_->reload_security()) {
-      log(LogLevel::error, "config", "the keys stay as they were: " + *why);
-    } else {
-      log(LogLevel::info, "config", "reloaded: the files of the security section");
-    }
-  } catch (const std::bad_alloc&) {
-    log(LogLevel::error, "config", "the keys stay as they were: out of memory");
-  }
+  if (node_) node_->reload_security();
 }
 
 }  // namespace dpwa

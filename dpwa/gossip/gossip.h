@@ -77,7 +77,6 @@ class Gossip : public GossipSession {
   void log_state();
   // From the clock, whatever gossip.seed is: the weights of two runs must never have one lineage.
   std::uint64_t new_lineage() const;  // never 0
-  void reload_security();
   TrainerSide side();
 
   Config config_;                  // its nodes stay those of the start, which fix the places

@@ -25,7 +25,9 @@ class StoreServer {
   // Listens and runs. Throws std::runtime_error when it cannot listen within `patience`.
   void start(Duration patience = Duration::zero());
   void stop();  // gives answers under way 300 ms; idempotent
-  // Reads the files of the security section again, as Node::reload_security().
+  // Reads the files of the security section again. New connections use them;
+  // existing connections continue. None: done, or there are no such files. Otherwise the reason in
+  // one line, and the old files stay in use. Any thread.
   std::optional<std::string> reload_security();
   std::uint16_t port() const;  // in use, once started
   // Any thread. 0: it has not ended by itself. 1: it could not begin again. 2: it cannot start from

@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/contacts.h"
@@ -221,9 +223,18 @@ void Node::start(Duration patience) {
 void Node::stop() {
   threads_->stop();
 }
-std::optional<std::string> Node::reload_security() {
+void Node::reload_security() {
   const auto& security = local().security;
-  return security ? security->reload() : std::nullopt;
+  if (!security) return;
+  try {
+    if (const auto why = security->reload()) {
+      log(LogLevel::error, "config", "the keys stay as they were: " + *why);
+    } else {
+      log(LogLevel::info, "config", "reloaded: the files of the security section");
+    }
+  } catch (const std::bad_alloc&) {
+    log(LogLevel::error, "config", "the keys stay as they were: out of memory");
+  }
 }
 std::uint16_t Node::port() const {
   return threads_->port();

@@ -41,10 +41,10 @@ class Node {
   void start(Duration patience = Duration::zero());
   void stop();  // from any state, in well under a second; idempotent
 
-  // Reads the files of the security section again. New connections use them; existing connections
-  // continue. None: done, or there are no such files. Otherwise the reason in one line, and the old
-  // files stay in use. Any thread.
-  std::optional<std::string> reload_security();
+  // Reads the files of the security section again, if there are any, and logs the result. New
+  // connections use them; existing connections continue. When they cannot be used, the old ones
+  // stay in use. Any thread.
+  void reload_security();
 
   std::uint16_t port() const;  // in use, once started; for tests
   // Takes over the other nodes of a changed cluster file, and its bounds for the time of replies.

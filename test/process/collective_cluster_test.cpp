@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/security/key_file.h"
 #include "test/process/cluster_run.h"
+#include "test/support/certificates.h"
 #include "test/support/eventually.h"
 
 // dpwa-train with backend: collective, as processes that die, stop and come back.
@@ -41,6 +43,12 @@ class Trainers {
   nlohmann::json result(std::size_t index) const {
     return nlohmann::json::parse(
         std::ifstream(run_.directory() / (run_.names()[index] + ".result.json")));
+  }
+  // Whether `dpwa status --check` finds no problem.
+  bool are_well() const {
+    test::ChildProcess check({DPWA_CLI, "status", "--check", run_.file()},
+                             run_.directory() / "check.txt");
+    return check.wait(test::run_patience) == 0;
   }
   bool train() const {
     std::ifstream metrics(run_.directory() / (run_.names().front() + ".metrics.jsonl"));
@@ -215,6 +223,22 @@ TEST_CASE("a node that comes back with other options is refused, and the others 
     trainers.node(i).signal(SIGTERM);
     CHECK(trainers.node(i).wait(test::run_patience) == 128 + SIGTERM);
   }
+}
+
+TEST_CASE("SIGHUP makes the nodes of backend collective take another cluster key up") {
+  const test::SecretFolder secrets;
+  const auto file = secrets.path("cluster.key");
+  create_private_file(file, key_file_text({new_key()}));
+  Trainers trainers(2, "}\nsecurity: {mode: psk, key_file: " + file.string() + "}");
+  trainers.start({"--steps", "100000", "--step-time", "10"});
+  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  replace_private_file(file, key_file_text({new_key()}));
+  CHECK_FALSE(trainers.are_well());
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) trainers.node(i).signal(SIGHUP);
+  const bool are_well = test::eventually([&] { return trainers.are_well(); }, test::run_patience);
+  INFO(trainers.logs());
+  CHECK(are_well);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) trainers.node(i).signal(SIGTERM);
 }
 
 }  // namespace dpwa

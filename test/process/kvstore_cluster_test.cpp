@@ -6,7 +6,6 @@
 #include <string>
 
 #include "test/process/trained_store.h"
-#include "test/support/certificates.h"
 #include "test/support/eventually.h"
 
 // Backend kvstore with processes: servers and workers that are killed, frozen and started again
@@ -190,29 +189,6 @@ TEST_CASE("a worker that comes later takes the current weights and goes on with 
     CHECK(store.lines("w3").front()["clock"] > 60);
     CHECK(store.lines("w1").back()["participants"] == 3);
   }
-}
-
-TEST_CASE("mtls: certificates of the cluster's authority let servers and workers in, no others") {
-  const test::SecretFolder secrets;
-  const test::TestAuthority authority(secrets, "ca");
-  const test::TestAuthority foreign(secrets, "foreign");
-  for (const std::string name : {"w1", "w2", "s1", "s2"}) authority.sign(secrets, name, {name, ""});
-  foreign.sign(secrets, "w3", {"w3", ""});
-  const std::string folder = secrets.path("").string();
-  Store store(3, 2, "type: dist_sync, replicas: 1, min_workers: 2, start_wait_ms: 10s",
-              "security: {mode: mtls, ca: " + authority.file() + ", cert: \"" + folder +
-                  "{name}.pem\", key: \"" + folder + "{name}.key\"}\n");
-  for (const std::string name : {"w1", "w2"}) store.start(name, 200);
-  REQUIRE(store.reaches("w1", 20));
-  store.start("w3", 200);
-  authority.sign(secrets, "s1", {"s1", ""});  // a new one, while the server runs
-  store.at("s1").signal(SIGHUP);
-  CHECK(store.at("w3").wait(test::run_patience) == 1);
-  INFO(store.log("w3"));
-  CHECK(store.log("w3").find("does not accept this node's certificate: unknown CA") !=
-        std::string::npos);
-  store.check_end({"w1", "w2"});
-  CHECK(store.log("s1").find("reloaded: the files of the security section") != std::string::npos);
 }
 
 TEST_CASE("a worker with another model ends with a line and the others go on") {

@@ -90,6 +90,7 @@ int train(const std::string& file, const std::string& name, double steps,
                            std::chrono::duration<double, std::milli>(Clock::now() - begun).count()}}
                .dump()
         << std::endl;
+    if (dpwa::stop_signal::take_reload()) adapter->reload(dpwa::load_config(file, name));
     if (adapter->should_stop(dpwa::stop_signal::received() != 0)) {
       adapter->leave();
       return 128 + dpwa::stop_signal::received();
