@@ -39,7 +39,7 @@ SavedStates DistStore::states() {
                                             given.steps, given.state);
       const auto options = decode_options(given.optimizer);
       if (!state || !options || options->kind != optimizer_->kind) {
-        refused = specs_.call_of("save", key) + ": its last update was by another optimizer";
+        refused = specs_.call_of("save", key) + last_by_another;
         break;
       }
       states.ranges.push_back({key, spec.dtype, slices[i].elements, *std::move(state)});

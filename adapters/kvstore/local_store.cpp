@@ -179,6 +179,8 @@ SavedStates LocalStore::states() {
   for (const auto& [key, value] : values_) {
     for (std::size_t i = 0; i < value.states.size(); ++i) {
       const ItemRange range = range_at(value.spec.elements(), i);
+      if (!value.states[i].fits(*optimizer_, value.spec.dtype, range.count))
+        throw KVStoreError(specs_.call_of("save", key) + last_by_another);
       states.ranges.push_back({key, value.spec.dtype, range, value.states[i]});
     }
   }

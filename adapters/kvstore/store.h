@@ -83,6 +83,10 @@ class Store {
   virtual void load(const SavedStates& states) = 0;
 };
 
+// The end of a KVStoreError: the states of a key do not belong to the optimizer that would be
+// saved.
+inline constexpr auto last_by_another = ": its last update was by another optimizer";
+
 // The options with which states are loaded into a store that has these; none: those of the states.
 // Throws KVStoreError when the states are those of another optimizer.
 OptimizerOptions options_to_load(const std::optional<OptimizerOptions>& options,

@@ -82,6 +82,8 @@ class OptimizerState {
                                 std::uint64_t elements);
 
   std::uint64_t steps() const { return steps_; }
+  // Whether an update with these options goes on from this state.
+  bool fits(const OptimizerOptions& options, DType dtype, std::uint64_t elements) const;
   // The arrays, one after the other.
   std::span<const std::byte> bytes() const { return arrays_; }
 
@@ -89,8 +91,6 @@ class OptimizerState {
   friend void apply_update(const OptimizerOptions& options, DType dtype,
                            std::span<std::byte> values, std::span<const std::byte> sum,
                            double scale, OptimizerState& state);
-
-  bool fits(const OptimizerOptions& options, DType dtype, std::uint64_t elements) const;
 
   std::optional<OptimizerKind> kind_;
   std::uint64_t steps_ = 0;

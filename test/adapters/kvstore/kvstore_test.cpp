@@ -254,6 +254,21 @@ TEST_CASE("kvstore: compressed gradients of each device arrive with what they ke
   CHECK(pulled(store, "w", a)[3].isnan().item<bool>());
 }
 
+TEST_CASE("kvstore: states of a key whose last update was by another optimizer are not saved") {
+  const test::TemporaryDirectory folder;
+  KVStore store;
+  store.init(KVStore::Keys{"a", "b"}, {torch::zeros({4}), torch::zeros({4})});
+  store.set_optimizer(default_options(OptimizerKind::adam));
+  store.push("a", torch::ones({4}));
+  store.set_optimizer(default_options(OptimizerKind::rmsprop));
+  store.push("b", torch::ones({4}));
+  CHECK_THROWS_WITH_AS(store.save_optimizer_states(folder.path() / "states"),
+                       "save of key 'a': its last update was by another optimizer", KVStoreError);
+  store.push("a", torch::ones({4}));
+  store.save_optimizer_states(folder.path() / "states");
+  store.load_optimizer_states(folder.path() / "states");
+}
+
 TEST_CASE("kvstore: optimizer states are saved and loaded") {
   const test::TemporaryDirectory folder;
   const auto file = folder.path() / "states";
