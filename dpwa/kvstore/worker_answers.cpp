@@ -54,6 +54,19 @@ void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
   }
 }
 
+// This worker has heard of its epoch before the server has. The server now gets the epoch from it,
+// and the request after that. Once: a server that does not take the epoch up would refuse it again.
+void WorkerEngine::refused_by_old_epoch(const MemberId& from, std::uint64_t tag,
+                                        const Answer& answer) {
+  const std::uint64_t own = epochs_.installed().number;
+  const auto found = requests_.find(tag);
+  if (answer.epoch >= own || found == requests_.end()) return;
+  Request& request = found->second;
+  if (request.state != State::sent || request.server != from.name || request.again == own) return;
+  request.again = own;
+  change(tag, request, State::queued);
+}
+
 void WorkerEngine::state_given(std::uint64_t tag, StateMessage& state) {
   const auto found = requests_.find(tag);
   if (found == requests_.end() || state.kind != StateMessage::Kind::give) return;

@@ -241,12 +241,12 @@ void WorkerEngine::send_queued(std::size_t kind, TimePoint now) {
 
 std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
   if (over_) return {};
-  if (takes_part_) {
-    for (const std::size_t kind : {0, 1}) send_queued(kind, now);
-  }
   for (auto& [to, message] : epochs_.take()) {
     outgoing_.push_back(
         {to, 0, std::visit([](auto& content) { return Message(std::move(content)); }, message)});
+  }
+  if (takes_part_) {
+    for (const std::size_t kind : {0, 1}) send_queued(kind, now);
   }
   return std::exchange(outgoing_, {});
 }
@@ -288,6 +288,7 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           // An answer of an earlier epoch: the request has been sent again.
           if (content.epoch == epochs_.installed().number) return answered(tag, content);
           epochs_.compare(from.name, content.epoch);
+          if (content.kind == AnswerKind::other_epoch) refused_by_old_epoch(from, tag, content);
         } else if constexpr (std::is_same_v<Content, StateMessage>) {
           if (content.epoch == epochs_.installed().number) state_given(tag, content);
         } else if constexpr (std::is_same_v<Content, Barrier>) {

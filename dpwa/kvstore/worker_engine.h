@@ -159,6 +159,7 @@ class WorkerEngine {
     std::optional<std::uint32_t> queue;
     std::string server;  // the server that it was sent to
     TimePoint sent{};
+    std::uint64_t again = 0;  // the epoch in which a server refused it that was not in it yet
     AnswerKind so_far = AnswerKind::counted;  // of a push: not_finite after such an answer
     bool confirms = false;  // a pull of this engine itself, to learn that a push has been counted
   };
@@ -185,6 +186,7 @@ class WorkerEngine {
   std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
   static Failed failed(const Request& request, Answer& answer);
   void answered(std::uint64_t tag, Answer& answer);
+  void refused_by_old_epoch(const MemberId& from, std::uint64_t tag, const Answer& answer);
   void state_given(std::uint64_t tag, StateMessage& state);
   void push_answered(Requests::iterator request, Answer& answer);
   void pull_answered(Requests::iterator request, Answer& answer);

@@ -141,4 +141,29 @@ TEST_CASE("one server that answers for two sends by priority, whichever of them 
 }
 
 }  // namespace
+TEST_CASE("a request that reaches a server before the epoch does is sent again at once, and once") {
+  for (const bool merged : {true, false}) {
+    WorkerEngine worker = worker_of(ServerState::up, merged);
+    const SliceId slice{Key(keys_of(1, 1).front()), 0};
+    worker.init(slice.key, pair_of_floats, {});
+    worker.take(start);
+    const auto refuse = [&](std::uint64_t epoch) {
+      Answer answer = answer_to(slice, AnswerKind::other_epoch);
+      answer.epoch = epoch;
+      worker.receive({"s2", 9}, 1, answer, start);
+      return worker.take(start);
+    };
+    const auto sent = refuse(4);
+    REQUIRE(sent.size() == 2);
+    CHECK(sent[0].to == "s2");
+    CHECK(std::holds_alternative<EpochNews>(sent[0].message));
+    CHECK(sent[1].to == "s2");
+    CHECK(sent[1].tag == 1);
+    CHECK(std::holds_alternative<Init>(sent[1].message));
+    const auto then = refuse(4);  // it does not take the epoch up
+    REQUIRE(then.size() == 1);
+    CHECK(std::holds_alternative<EpochNews>(then[0].message));
+  }
+}
+
 }  // namespace dpwa::kvstore
