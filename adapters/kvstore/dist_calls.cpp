@@ -56,12 +56,14 @@ void DistStore::computes(bool computes) {
   client_->at(clock_, !computes);
 }
 
-Outcome DistStore::wait(Ticket ticket) {
+Outcome DistStore::wait(Ticket ticket, const std::string& what) {
   auto outcome = client_->wait(ticket, SteadyClock::now());
   if (!outcome) {
+    const TimePoint began = SteadyClock::now();
     computes(false);
     while (!(outcome = client_->wait(ticket, SteadyClock::now() + between_looks))) {
       if (!client_->takes_part()) take_part_again();
+      wait_log_->look(began, what, SteadyClock::now());
     }
     computes(true);
   }
@@ -70,11 +72,13 @@ Outcome DistStore::wait(Ticket ticket) {
 }
 
 bool DistStore::join_until(TimePoint until) {
+  const TimePoint began = SteadyClock::now();
   while (!client_->wait_joined(std::min<TimePoint>(until, SteadyClock::now() + between_looks))) {
     const auto refusal = client_->refusal();
     if (refusal && refusal->is_for_good(config_.kvstore.lost_after))
       throw KVStoreError("worker " + config_.self + " is not taken in: " + refusal->problem);
     if (SteadyClock::now() >= until) return false;
+    wait_log_->look(began, "the servers to take this worker in", SteadyClock::now());
   }
   return true;
 }
@@ -165,7 +169,8 @@ void DistStore::confirm(PushUnderWay& push) {
 void DistStore::finish(const std::shared_ptr<PushUnderWay>& push) {
   if (look_at(*push)) return;
   confirm(*push);
-  Outcome outcome = wait(push->ticket);
+  Outcome outcome = wait(
+      push->ticket, "the push of key " + push->key.text() + ", step " + std::to_string(push->step));
   if (!push->outcome) end(*push, std::move(outcome));
 }
 
@@ -187,10 +192,15 @@ std::uint64_t DistStore::pull_one(const KeyedTensors& out, int priority,
     if (!ticket) ticket = client_->pull(out.key, value.next_step, priority);
     std::optional<Outcome> outcome = client_->wait(*ticket, SteadyClock::now());
     if (!outcome) computes(false);
+    const TimePoint began = SteadyClock::now();
     while (!outcome) {
       outcome = client_->wait(*ticket, SteadyClock::now() + between_looks);
       if (outcome) break;
       if (!client_->takes_part()) take_part_again();
+      wait_log_->look(began,
+                      "the pull of key " + out.key.text() + " before its step " +
+                          std::to_string(value.next_step),
+                      SteadyClock::now());
       try {
         reap(value);  // it would wait for ever for a push that was refused
       } catch (const KVStoreError&) {

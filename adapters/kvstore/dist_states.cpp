@@ -27,7 +27,7 @@ SavedStates DistStore::states() {
   SavedStates states{*optimizer_, {}};
   std::string refused;
   for (const auto& [key, ticket] : asked) {
-    const Outcome outcome = wait(ticket);
+    const Outcome outcome = wait(ticket, "the optimizer states of key " + key.text());
     if (outcome.left_out) refused = "worker " + config_.self + " was left out meanwhile";
     if (is_error(outcome.kind)) refused = outcome.problem;
     const ValueSpec& spec = specs_.all().at(key);
@@ -76,7 +76,7 @@ void DistStore::load(const SavedStates& states) {
     tickets.push_back(client_->place_states(key, std::move(messages)));
   std::string refused;
   for (const Ticket ticket : tickets) {
-    const Outcome outcome = wait(ticket);
+    const Outcome outcome = wait(ticket, "the servers to place optimizer states");
     if (outcome.left_out) refused = "worker " + config_.self + " was left out meanwhile";
     if (is_error(outcome.kind)) refused = outcome.problem;
   }

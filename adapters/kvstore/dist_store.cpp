@@ -57,6 +57,7 @@ DistStore::DistStore(const Config& config)
   kvclient::StoreClientOptions options = client_options(config, security_);
   options.engine.own_steps = true;
   client_ = std::make_unique<kvclient::StoreClient>(std::move(options));
+  wait_log_.emplace(*client_, config.self);
   client_->join();
   if (!join_until(SteadyClock::now() + config.kvstore.start_wait)) {
     std::string why = "worker " + config.self +
@@ -101,7 +102,8 @@ void DistStore::barrier() {
   check_takes_part();
   // Needed for types whose pulls wait for nobody: a pull after a barrier sees the pushes before it.
   if (!rules_.merged) finish_pushes();
-  wait(client_->barrier());
+  ++barriers_;
+  wait(client_->barrier(), "barrier number " + std::to_string(barriers_));
 }
 
 void DistStore::init(const std::vector<KeyedTensors>& values) {
@@ -114,7 +116,8 @@ void DistStore::init(const std::vector<KeyedTensors>& values) {
   }
   std::optional<std::string> refused;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Outcome outcome = wait(tickets[i]);
+    const Outcome outcome =
+        wait(tickets[i], "the first worker to initialise key " + values[i].key.text());
     if (is_error(outcome.kind)) {
       client_->forget(values[i].key);
       if (!refused) refused = outcome.problem;

@@ -14,6 +14,7 @@
 
 #include "adapters/kvstore/key_specs.h"
 #include "adapters/kvstore/store.h"
+#include "adapters/kvstore/wait_log.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvstore/shard_engine.h"
@@ -79,8 +80,8 @@ class DistStore : public Store {
   };
 
   // --- waiting (dist_calls.cpp)
-  // Until the call is over; takes part again meanwhile, if need be.
-  kvclient::Outcome wait(kvclient::Ticket ticket);
+  // Until the call is over; takes part again meanwhile, if need be. `what` is for the log.
+  kvclient::Outcome wait(kvclient::Ticket ticket, const std::string& what);
   void take_part_again();
   void check_takes_part();
   // False: not by then. Throws KVStoreError when servers refuse this worker for good.
@@ -110,10 +111,12 @@ class DistStore : public Store {
   Bytes encoded_optimizer_;
   std::uint64_t clock_ = 0;  // the highest step of a key
   std::uint64_t dropped_ = 0;
+  std::uint64_t barriers_ = 0;
   bool left_out_ = false;  // and not taken part again since
   mutable int rank_ = 0;   // the last known one
   std::vector<kvclient::Ticket> abandoned_;
-  std::unique_ptr<kvclient::StoreClient> client_;  // destroyed first: it reads lent memory
+  std::unique_ptr<kvclient::StoreClient> client_;  // reads lent memory
+  std::optional<WaitLog> wait_log_;                // after client_ was made
 };
 
 // The value of a key, from the slices of an outcome, into each of the tensors. False: a slice is

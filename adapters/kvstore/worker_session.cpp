@@ -5,12 +5,10 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "adapters/kvstore/client_options.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/store_settings.h"
-#include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {
@@ -19,7 +17,6 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
-constexpr auto between_words = std::chrono::seconds(10);
 // The time after SIGTERM for an answer that is on its way, so that its step is completed.
 constexpr auto grace = std::chrono::seconds(1);
 constexpr auto leave_limit = std::chrono::milliseconds(500);
@@ -45,12 +42,8 @@ WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation,
       servers_(config.kvstore.servers.size()),
       min_workers_(first_workers(config)),
       compresses_(config.kvstore.compression.type != Compression::none),
-      client_(options_of(config, incarnation, std::move(security))) {}
-
-std::string WorkerSession::problems() const {
-  if (const auto refusal = client_.refusal()) return refusal->problem;
-  return config::joined(client_.problems());
-}
+      client_(options_of(config, incarnation, std::move(security))),
+      wait_log_(client_, config.self) {}
 
 void WorkerSession::check_refusal() const {
   const auto refusal = client_.refusal();
@@ -76,15 +69,7 @@ bool WorkerSession::look_up(TimePoint began, const std::string& what) {
     if (now - *stopping_ >= grace) return true;
   }
   if (servers_are_gone(now)) return true;
-  if (now - std::max(began, told_) < between_words) return false;
-  told_ = now;
-  std::string reason = problems();
-  if (reason.empty()) {
-    std::vector<std::string> others = client_.workers();
-    std::erase(others, self_);
-    reason = "workers that take part: " + (others.empty() ? "no other" : config::joined(others));
-  }
-  log(LogLevel::warn, "kvstore", "waiting for " + what + "; " + reason);
+  wait_log_.look(began, what, now);
   return false;
 }
 

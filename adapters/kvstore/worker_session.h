@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "adapters/kvstore/wait_log.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
@@ -51,7 +52,7 @@ class WorkerSession {
   // Waits until no worker takes part; this one has left. False when the wait has ended before.
   bool wait_until_all_have_left();
   // What is known of the servers that do not answer, for a line; empty: all do.
-  std::string problems() const;
+  std::string problems() const { return wait_log_.problems(); }
 
  private:
   // Logs from time to time that it waits. Returns true when the process was told to stop and
@@ -69,7 +70,7 @@ class WorkerSession {
   const std::size_t min_workers_;
   const bool compresses_;
   kvclient::StoreClient client_;
-  TimePoint told_{};
+  WaitLog wait_log_;
   std::uint64_t first_step_ = 0;
   std::optional<TimePoint> stopping_;
   std::optional<TimePoint> answered_;  // a server, the last time; set by give_up_without_servers()

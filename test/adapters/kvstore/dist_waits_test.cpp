@@ -1,0 +1,44 @@
+#include <torch/types.h>
+
+#include <chrono>
+#include <string>
+
+#include "test/adapters/doctest_with_torch.h"
+#include "test/adapters/kvstore/store_cluster.h"
+#include "test/support/eventually.h"
+#include "test/support/log_file.h"
+
+// What the log says of workers that wait.
+
+namespace dpwa {
+namespace {
+
+using test::StoreCluster;
+
+constexpr auto patience = std::chrono::seconds(60);
+
+TEST_CASE("kvstore dist: a call that waits says in the log for what, and who takes part") {
+  const test::LogFile log;
+  const StoreCluster cluster(4, KvstoreType::dist_sync);
+  cluster.run(4, [&](std::size_t index, KVStore& store) {
+    auto w = torch::zeros({2});
+    store.init("w", w);
+    if (index == 3) {
+      for (const std::string call :
+           {"the pull of key 'w' before its step 1", "the first worker to initialise key 'v'",
+            "barrier number 1"}) {
+        CAPTURE(call);
+        CHECK(test::eventually(
+            [&] { return log.has("waiting for " + call + "; workers that take part: w"); },
+            patience));
+      }
+    }
+    store.push("w", torch::ones({2}));
+    if (index == 0) store.pull("w", w);  // waits for the push of the fourth worker
+    if (index < 2) store.init("v", w);   // the second worker waits for the first one
+    store.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace dpwa
