@@ -23,6 +23,7 @@ namespace {
 // The most pushes of one key under way. Each is held in memory until the servers have acknowledged
 // it.
 constexpr std::size_t most_pushes_under_way = 2;
+constexpr auto leave_limit = std::chrono::milliseconds(500);
 
 void check_file(const Config& config) {
   const auto named = [&](const NodeEntry& node) { return node.name == config.self; };
@@ -69,7 +70,10 @@ DistStore::DistStore(const Config& config)
   computes(true);
 }
 
-DistStore::~DistStore() = default;
+// The others need not find out that it is gone.
+DistStore::~DistStore() {
+  client_->leave(SteadyClock::now() + leave_limit);
+}
 
 void DistStore::reload_security() {
   if (!security_) return;
@@ -96,6 +100,13 @@ int DistStore::num_dead_node(std::chrono::milliseconds silent_for) const {
   // They had been silent for lost_after when they were left out.
   return static_cast<int>(
       client_->gone(silent_for - std::chrono::duration_cast<Duration>(config_.kvstore.lost_after)));
+}
+
+std::uint64_t DistStore::dropped_pushes() {
+  for (const auto& [key, value] : values_) {
+    for (const auto& push : value.pushes) look_at(*push);
+  }
+  return dropped_;
 }
 
 void DistStore::barrier() {

@@ -52,7 +52,7 @@ class DistStore : public Store {
   int rank() const override;
   int num_workers() const override;
   int num_dead_node(std::chrono::milliseconds silent_for) const override;
-  std::uint64_t dropped_pushes() const override { return dropped_; }
+  std::uint64_t dropped_pushes() override;
   void barrier() override;
   void reload_security() override;
 

@@ -34,7 +34,7 @@ class LocalStore : public Store {
   int rank() const override { return 0; }
   int num_workers() const override { return 1; }
   int num_dead_node(std::chrono::milliseconds) const override { return 0; }
-  std::uint64_t dropped_pushes() const override { return 0; }
+  std::uint64_t dropped_pushes() override { return 0; }
   void barrier() override {}
   void reload_security() override {}
 

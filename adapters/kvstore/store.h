@@ -51,7 +51,7 @@ class Store {
   virtual int rank() const = 0;
   virtual int num_workers() const = 0;
   virtual int num_dead_node(std::chrono::milliseconds silent_for) const = 0;
-  virtual std::uint64_t dropped_pushes() const = 0;
+  virtual std::uint64_t dropped_pushes() = 0;
   virtual void barrier() = 0;
   virtual void reload_security() = 0;
 

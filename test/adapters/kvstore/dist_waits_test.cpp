@@ -8,7 +8,7 @@
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 
-// What the log says of workers that wait.
+// What the log says of workers that wait, and of those that end.
 
 namespace dpwa {
 namespace {
@@ -37,6 +37,20 @@ TEST_CASE("kvstore dist: a call that waits says in the log for what, and who tak
     if (index == 0) store.pull("w", w);  // waits for the push of the fourth worker
     if (index < 2) store.init("v", w);   // the second worker waits for the first one
     store.barrier();
+  });
+}
+
+TEST_CASE("kvstore dist: a worker whose program ends has left, and is not left out") {
+  const test::LogFile log;
+  const StoreCluster cluster(2, KvstoreType::dist_sync);
+  cluster.run(2, [&](std::size_t index, KVStore& store) {
+    store.init("w", torch::zeros({2}));
+    store.push("w", torch::ones({2}));
+    store.barrier();
+    if (index == 1) return;
+    CHECK(test::eventually([&] { return store.num_workers() == 1; }, patience));
+    CHECK(log.has("worker 'w2' has left"));
+    CHECK_FALSE(log.has("worker 'w2' was left out"));
   });
 }
 
