@@ -13,6 +13,7 @@
 #include "adapters/backend.h"
 #include "adapters/kvstore/local_adapter.h"
 #include "adapters/kvstore/torch_values.h"
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
@@ -87,6 +88,9 @@ void KvstoreAdapter::start() {
        {"peers", "peers_omitted", "members", "members_omitted", "members_unverified"})
     node_->local().notes.set(key, "null");  // it trains through the servers
   node_->start(config_.kvstore.start_wait);
+  // From here on the servers may take this worker in: a signal ends a wait, and the catch below
+  // tells them that it leaves.
+  const stop_signal::Deferral deferral;
   session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation,
                                                       node_->local().security);
   self_ = {config_.self, options.incarnation};
@@ -112,6 +116,9 @@ void KvstoreAdapter::start() {
     has_weights_ = true;
     dropped_ = false;
     report_ = {};
+    // Nobody may look at a signal that was not to be deferred.
+    if (deferral.is_first() && stop_signal::received() != 0)
+      throw std::runtime_error("node '" + config_.self + "' was told to stop");
   } catch (...) {
     leave();
     throw;

@@ -65,4 +65,10 @@ void limit(unsigned seconds) {
   ::alarm(seconds);
 }
 
+Deferral::Deferral() : before_(deferred.exchange(true)) {}
+
+Deferral::~Deferral() {
+  deferred = before_;
+}
+
 }  // namespace dpwa::stop_signal

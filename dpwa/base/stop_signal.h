@@ -21,4 +21,17 @@ int received();                // the number of the noted signal; 0 = none. Any 
 bool take_reload();            // whether SIGHUP arrived since the last call
 void limit(unsigned seconds);  // ends the process with 128 + received() after that time
 
+// Stopping is deferred while it lives, and then as before.
+class Deferral {
+ public:
+  Deferral();
+  ~Deferral();
+  Deferral(const Deferral&) = delete;
+  Deferral& operator=(const Deferral&) = delete;
+  bool is_first() const { return !before_; }  // it was not deferred before
+
+ private:
+  const bool before_;
+};
+
 }  // namespace dpwa::stop_signal

@@ -313,7 +313,13 @@ void Program::catch_up() {
 }
 
 int Program::run() {
-  adapter_->start();
+  try {
+    adapter_->start();
+  } catch (const std::runtime_error& error) {
+    if (stop_signal::received() == 0) throw;
+    log(LogLevel::info, "train", one_line(error));
+    return 128 + stop_signal::received();
+  }
   catch_up();
   if (checkpoints_) checkpoints_->remove_unfinished();  // start() refuses a second of this name
   stop_signal::defer(true);

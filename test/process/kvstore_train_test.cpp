@@ -107,4 +107,32 @@ TEST_CASE("dpwa-train: a frozen worker that wakes after the end takes the final 
   run.check_end();
 }
 
+// It waits for the long step of the first worker, because its weights have to include it.
+TEST_CASE("dpwa-train: a worker that is told to stop during its start tells the servers") {
+  test::ClusterRun run(2, "backend: kvstore\nkvstore: {type: dist_sync, min_workers: 1, servers: " +
+                              test::server_entries(1) + "}\n");
+  test::ChildProcess server = test::start_server(run.file(), "s1");
+  const auto start = [&](const std::string& name, const std::string& step_ms) {
+    return test::ChildProcess(
+        {DPWA_TRAIN, "--config", run.file(), "--name", name, "--data", "synthetic", "--steps",
+         "1000", "--threads", "1", "--quiet", "--step-time", step_ms, "--run-dir", run.directory()},
+        run.directory() / (name + ".log"));
+  };
+  const auto says = [&](const std::string& name, const std::string& words) {
+    return test::eventually([&] { return run.log(name).find(words) != std::string::npos; },
+                            test::run_patience);
+  };
+  test::ChildProcess first = start("w1", "8000");
+  REQUIRE(says("w1", "takes part from step"));
+  test::ChildProcess second = start("w2", "10");
+  REQUIRE(says("s1", "worker 'w2' takes part from step"));
+  second.signal(SIGTERM);
+  CHECK(second.wait(test::run_patience) == 128 + SIGTERM);
+  CHECK(says("s1", "worker 'w2' has left"));
+  INFO(run.log("s1"));
+  INFO(run.log("w2"));
+  CHECK(run.log("s1").find("left out") == std::string::npos);
+  first.signal(SIGKILL);
+}
+
 }  // namespace dpwa
