@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "adapters/kvstore/kvstore_adapter.h"
+#include "adapters/kvstore/torch_values.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/log/log.h"
 
@@ -30,6 +31,18 @@ kvstore::Bytes plain_step() {
   options.learning_rate = 1;
   const kvstore::OptionsBytes form = kvstore::encode(options);
   return {form.begin(), form.end()};
+}
+
+// Of kvstore.update: server.
+OptimizerTerms terms_of(const torch::optim::Optimizer& optimizer,
+                        const std::vector<at::Tensor>& parameters) {
+  try {
+    return {optimizer, parameters};
+  } catch (const kvstore::UnknownOptimizer& unknown) {
+    throw KVStoreError(std::string(unknown.what()) +
+                       "; accepted: one of these, or kvstore.update: worker, where any optimizer "
+                       "runs that needs no closure");
+  }
 }
 
 }  // namespace
@@ -70,7 +83,7 @@ void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
   if (by_servers()) {
     if (optimizer_ == nullptr) return;  // the optimizer is known from the first step on
-    if (!terms_) terms_ = OptimizerTerms(*optimizer_, trained_parameters_);
+    if (!terms_) terms_ = terms_of(*optimizer_, trained_parameters_);
     if (terms_->of(index) == nullptr) return;
   }
   const bool again = by_servers() ? weights_->has_pushed(trained_[index])
@@ -237,7 +250,7 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
     return end_step(loss);
   }
   if (in_halves_) throw std::logic_error("step() between update_send() and update_wait()");
-  OptimizerTerms now(optimizer, trained_parameters_);
+  OptimizerTerms now = terms_of(optimizer, trained_parameters_);
   if (terms_ && *terms_ != now && !std::exchange(warned_of_change_, true)) {
     log(LogLevel::warn, "kvstore",
         "the optimizer's numbers changed between backward() and step(): the change counts from the "

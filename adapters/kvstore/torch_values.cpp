@@ -62,7 +62,7 @@ OptimizerOptions options_of_group(const torch::optim::Optimizer& optimizer,
     try {
       optimizer_kind(c10::demangle(typeid(optimizer).name()));
     } catch (const std::invalid_argument& unknown) {
-      throw KVStoreError(unknown.what());
+      throw UnknownOptimizer(unknown.what());
     }
   }
   options.learning_rate = group.get_lr();

@@ -39,8 +39,13 @@ at::Tensor dense_on(const at::Tensor& tensor, at::Device device);
 std::span<std::byte> bytes_of(at::Tensor& tensor);
 std::span<const std::byte> const_bytes_of(const at::Tensor& tensor);
 
+// The servers and local stores do not have this optimizer.
+struct UnknownOptimizer : KVStoreError {
+  using KVStoreError::KVStoreError;
+};
+
 // The optimizer of a program as name and numbers, one for each parameter group. Throws
-// KVStoreError that names the class and lists the optimizers that a store has.
+// UnknownOptimizer that names the class and lists the optimizers that a store has.
 std::vector<OptimizerOptions> options_of(const torch::optim::Optimizer& optimizer);
 
 }  // namespace dpwa::kvstore

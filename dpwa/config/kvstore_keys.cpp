@@ -164,7 +164,7 @@ KeySection kvstore_keys() {
                      {.reference = "`1`: each value has a replica on another server, and no "
                                    "acknowledged update is lost with a server"}),
               in.key("memory_bytes", &KvstoreConfig::memory_bytes,
-                     size(0, std::int64_t{1} << 50, "a size"),
+                     size(0, std::int64_t{1} << 50, "a size such as 512MiB"),
                      "limit of a server: values, optimizer state, sums, replicas; 0 = 3/4 of "
                      "the machine's",
                      {.reference = "the memory that one server may take for values, the state of "

@@ -31,6 +31,7 @@ constexpr auto between_ticks = std::chrono::milliseconds(25);
 constexpr int ticks_to_tell = 40;  // several beats
 constexpr int ticks_to_hear = 16;
 constexpr auto for_last_snapshot = std::chrono::seconds(3);
+constexpr auto between_words_of_waiting = std::chrono::seconds(30);
 
 std::vector<std::string> server_names(const Config& config) {
   std::vector<std::string> names;
@@ -89,7 +90,8 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
       server_(io_, local_, options_for(config),
               {[](const std::string&, std::uint64_t) {},
                [this]() -> asio::awaitable<std::string> { co_return status(); }}),
-      timer_(io_) {
+      timer_(io_),
+      told_waiting_(SteadyClock::now()) {
   local_.security = make_security(config);
   local_.state = wire::NodeState::ready;
   if (config.transport.same_host) {
@@ -197,6 +199,7 @@ asio::awaitable<void> StoreRun::tick() {
       co_return;
     }
     note_changes();
+    note_waiting(SteadyClock::now());
     timer_.expires_after(between_ticks);
     co_await timer_.async_wait(net::as_result);
   }
@@ -217,6 +220,23 @@ void StoreRun::deliver() {
       handler_->send(each.to, each.tag, std::move(each.message));
     }
   }
+}
+
+// Before the first epoch: what this server waits for.
+void StoreRun::note_waiting(TimePoint now) {
+  if (engine_.epoch().number != 0 || now - told_waiting_ < between_words_of_waiting) return;
+  told_waiting_ = now;
+  std::vector<std::string> missing;
+  for (const auto& [name, link] : links_) {
+    if (!link->is_open()) missing.push_back("'" + name + "'");
+  }
+  const std::size_t workers = first_workers(config_);
+  std::string what = "the other servers and workers; the first step waits for " +
+                     std::to_string(workers) + (workers == 1 ? " worker" : " workers") +
+                     " (kvstore.min_workers)";
+  if (!missing.empty())
+    what = (missing.size() == 1 ? "server " : "servers ") + config::joined(missing);
+  log(LogLevel::info, "kvserver", "waits for " + what);
 }
 
 // Logs which workers and servers left or came, and pushes that did not count.

@@ -49,6 +49,7 @@ class StoreRun {
   void deliver();  // sends the messages of the engine
   void end();
   void note_changes();
+  void note_waiting(TimePoint now);
   std::string status() const;
 
   const Config config_;
@@ -64,6 +65,7 @@ class StoreRun {
   boost::asio::steady_timer timer_;
   EpochWords words_;
   kvstore::ShardCounts counted_;
+  TimePoint told_waiting_;  // or when this began
   bool told_of_ended_run_ = false;
   bool ended_ = false;
   std::optional<TimePoint> ends_at_;  // at the latest: it is to stop
