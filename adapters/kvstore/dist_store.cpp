@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "adapters/common/flat_parameters.h"
-#include "adapters/kvstore/client_options.h"
 #include "adapters/kvstore/dist_calls.h"
 #include "dpwa/config/names.h"
+#include "dpwa/config/store_settings.h"
+#include "dpwa/kvclient/client_options.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::kvstore {
@@ -51,11 +52,11 @@ at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
 
 DistStore::DistStore(const Config& config)
     : config_(config),
-      rules_(rules_of(config)),
+      rules_(store_rules(config)),
       security_(make_security(config)),
       specs_(config.self) {
   check_file(config);
-  kvclient::StoreClientOptions options = client_options(config, security_);
+  kvclient::StoreClientOptions options = kvclient::client_options(config, security_);
   options.engine.own_steps = true;
   client_ = std::make_unique<kvclient::StoreClient>(std::move(options));
   wait_log_.emplace(*client_, config.self);

@@ -6,9 +6,9 @@
 #include <thread>
 #include <utility>
 
-#include "adapters/kvstore/client_options.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/store_settings.h"
+#include "dpwa/kvclient/client_options.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {
@@ -23,7 +23,7 @@ constexpr auto leave_limit = std::chrono::milliseconds(500);
 
 kvclient::StoreClientOptions options_of(const Config& config, std::uint64_t incarnation,
                                         std::shared_ptr<Security> security) {
-  kvclient::StoreClientOptions options = client_options(config, std::move(security));
+  kvclient::StoreClientOptions options = kvclient::client_options(config, std::move(security));
   options.self.incarnation = incarnation;
   return options;
 }

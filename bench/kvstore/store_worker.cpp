@@ -9,6 +9,7 @@
 #include "bench/worker/worker.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/kvclient/client_options.h"
 #include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvserver/store_server.h"
 #include "dpwa/kvstore/optimizer.h"
@@ -20,20 +21,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto store_patience = std::chrono::seconds(60);
-
-kvclient::StoreClientOptions options_of(const Config& config) {
-  kvclient::StoreClientOptions options;
-  options.cluster = config.cluster;
-  options.self = {config.self, wall_clock_us()};
-  for (const NodeEntry& server : config.kvstore.servers)
-    options.servers.push_back({server.name, {server.host}, server.port});
-  options.engine.merged = config.kvstore.type == KvstoreType::dist_sync;
-  options.engine.replicas = config.kvstore.replicas > 0;
-  options.compression = config.kvstore.compression;
-  options.security = make_security(config);
-  static_cast<SocketOptions&>(options) = config.transport;
-  return options;
-}
 
 kvstore::Bytes optimizer_of(const std::string& name) {
   if (name == "none") return {};
@@ -60,7 +47,7 @@ class StoreWorker : public Worker {
         optimizer_(optimizer_of(job.at("optimizer"))),
         gradient_(AlignedBuffer::shared(bytes_of(job))),
         parameters_(gradient_.bytes().size()),
-        client_(options_of(config_)) {
+        client_(kvclient::client_options(config_, make_security(config_))) {
     open_log(config_).use();
     fill_with_values(gradient_.bytes(), config_.self_index() + 1);
     fill_with_values(parameters_.bytes(), 0);

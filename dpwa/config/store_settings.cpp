@@ -25,4 +25,9 @@ std::size_t first_workers(const Config& config) {
   return config.kvstore.min_workers > 0 ? config.kvstore.min_workers : config.nodes.size();
 }
 
+kvstore::ShardRules store_rules(const Config& config) {
+  const KvstoreConfig& store = config.kvstore;
+  return kvstore::rules_of(store.type, store.staleness, store.replicas > 0);
+}
+
 }  // namespace dpwa

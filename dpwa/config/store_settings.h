@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "dpwa/config/config.h"
+#include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/kvstore/shared_settings.h"
 
 namespace dpwa {
@@ -11,5 +12,8 @@ namespace dpwa {
 kvstore::SharedSettings shared_store_settings(const Config& config);
 // The number of workers that the first step waits for.
 std::size_t first_workers(const Config& config);
+
+// How the servers of this file make updates of pushes. `kvstore.type` is one of the types dist_*.
+kvstore::ShardRules store_rules(const Config& config);
 
 }  // namespace dpwa

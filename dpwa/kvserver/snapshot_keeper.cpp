@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/config/store_settings.h"
 #include "dpwa/net/io_thread.h"
 
 namespace dpwa::kvserver {
@@ -35,7 +36,7 @@ SnapshotHead snapshot_head_of(const Config& config) {
   const auto self = std::ranges::find(servers, config.self, &NodeEntry::name);
   SnapshotHead head;
   head.type = config.kvstore.type;
-  head.merged = kvstore::rules_of(head.type, config.kvstore.staleness).merged;
+  head.merged = store_rules(config).merged;
   head.servers = static_cast<std::uint16_t>(servers.size());
   head.place = static_cast<std::uint16_t>(self - servers.begin());
   head.cluster = config.cluster;

@@ -69,7 +69,7 @@ ServerOptions options_for(const Config& config) {
 kvstore::ServerEngineOptions engine_options(const Config& config) {
   const KvstoreConfig& store = config.kvstore;
   kvstore::ServerEngineOptions options;
-  options.shard = kvstore::rules_of(store.type, store.staleness, store.replicas > 0);
+  options.shard = store_rules(config);
   options.snapshots = !store.snapshots.folder.empty();
   options.settings = shared_store_settings(config);
   options.shard.memory_bytes = store.memory_bytes;

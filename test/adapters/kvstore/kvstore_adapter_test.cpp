@@ -305,7 +305,7 @@ TEST_CASE("a worker that comes and makes no step gets the final model, and is no
 
 TEST_CASE("a worker that is left out before its keys are made joins again") {
   run_nodes(store(1, 1, {}), [](Participant& node) {
-    kvstore::WorkerSession session(node.config, wall_clock_us());
+    kvstore::WorkerSession session(node.config, wall_clock_us(), nullptr);
     session.join();
     session.client().leave(std::chrono::steady_clock::now() + patience);
     REQUIRE(!session.client().takes_part());
