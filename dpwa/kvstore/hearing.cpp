@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/kvstore/member_watch.h"
 
 namespace dpwa::kvstore {
@@ -101,15 +102,18 @@ bool MemberWatch::heard_by_servers(const Epoch& epoch, const MemberId& member,
                              [&](const MemberId& server) { return hears(server, member, now); });
 }
 
-// Whether a server that comes back and the servers that are up hear one another, and it hears more
-// than half of the workers.
+// Whether a server that comes back and the servers that are up hear one another, and it hears all
+// workers or, once each has had the time to connect again, more than half of them. One that it does
+// not hear is then left out.
 bool MemberWatch::may_be_filled(const Epoch& epoch, const MemberId& server, TimePoint now) const {
   if (!heard_by_servers(epoch, server, now)) return false;
   const auto heard = [&](const MemberId& member) { return hears(server, member, now); };
   if (!std::ranges::all_of(live_servers(epoch, now), heard)) return false;
   const std::set<MemberId> workers = live_workers(epoch, now);
-  return workers.empty() ||
-         2 * static_cast<std::size_t>(std::ranges::count_if(workers, heard)) > workers.size();
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(workers, heard));
+  const TimePoint since = views_.at(server.name).first;
+  const bool all_could = now - since >= options_.silent_after + 2 * longest_pause;
+  return count == workers.size() || (all_could && 2 * count > workers.size());
 }
 
 }  // namespace dpwa::kvstore

@@ -18,6 +18,7 @@ bool MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
     view = {from.incarnation, beat, now, now};
   }
   const bool is_new = !std::exchange(view.has_beaten, true);
+  if (is_new) view.first = now;
   const bool advanced = beat.clock > view.beat.clock;
   if (advanced || view.beat.waiting) view.since = now;
   // Beats may overtake one another.

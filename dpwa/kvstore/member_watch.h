@@ -154,6 +154,7 @@ class MemberWatch {
     TimePoint since{};  // when it began to compute its current step
     std::optional<TimePoint> lost{};
     bool has_beaten = false;
+    TimePoint first{};  // beat
   };
 
   bool alive(const MemberId& member, TimePoint now) const;

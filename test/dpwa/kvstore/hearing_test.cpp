@@ -155,6 +155,24 @@ TEST_CASE("a server that comes back is filled only once the others reach it") {
   }
 }
 
+// After a time in which it could have connected again.
+TEST_CASE("a server that comes back is filled without the one worker that does not reach it") {
+  VirtualStore store(options_of(2, 3));
+  store.run(seconds(2));
+  store.kill_server(1);
+  store.run(seconds(2));
+  store.cut("w0", "s1");
+  store.start_server(1);
+  store.run(seconds(2));
+  CHECK(servers_up(store, 0) == 1);
+  go_on(store, 3);
+  store.run(seconds(3));
+  CHECK(servers_up(store, 0) == 2);
+  go_on(store, 3, {0});
+  store.cut("w0", "s1", false);
+  ends_well(store, 2, 3);
+}
+
 TEST_CASE("a run begins once all servers hear one another") {
   VirtualStore store(options_of(3, 2));
   store.cut("s1", "s2");
