@@ -262,7 +262,7 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
 // caught up.
 void PullEngine::account_for(const Answer& answer) {
   if (!balances() || !answer.keeps_ledger || answer.incarnation == 0) return;
-  if (answer.failure == PeerFailure::distant || answer.failure == PeerFailure::unusable)
+  if (answer.failure && kept_out(*answer.failure))
     return ledger_->refused(*round_.current(), answer.incarnation);
   const double share = spec_.block ? block_shares_.at(block()) : 1;
   ledger_->took(*round_.current(), answer.incarnation, share);
@@ -271,9 +271,7 @@ void PullEngine::account_for(const Answer& answer) {
 void PullEngine::failed(const Answer& answer, TimePoint now) {
   const PeerId peer = *round_.current();
   const PeerFailure failure = *answer.failure;
-  if (failure == PeerFailure::stale || failure == PeerFailure::distant ||
-      failure == PeerFailure::unusable)
-    account_for(answer);
+  if (failure == PeerFailure::stale || kept_out(failure)) account_for(answer);
   arrival_.refused += kept_out(failure) ? 1 : 0;
   not_fresh_ = not_fresh_ || failure == PeerFailure::not_fresh;
   if (failure == PeerFailure::other_lineage)

@@ -23,16 +23,20 @@ struct Figures {
   double blends = 0;
 };
 
+PaceOptions options_of(int run, std::size_t nodes, double slowdown, bool ledger) {
+  PaceOptions options;
+  options.nodes = nodes;
+  options.slowdown = slowdown;
+  options.ledger = ledger;
+  options.seed = 1000 + static_cast<std::uint64_t>(run);
+  return options;
+}
+
 // Means over the runs.
 Figures figures_of(std::size_t nodes, double slowdown, bool ledger, int runs = many_runs) {
   Figures mean;
   for (int run = 0; run < runs; ++run) {
-    PaceOptions options;
-    options.nodes = nodes;
-    options.slowdown = slowdown;
-    options.ledger = ledger;
-    options.seed = 1000 + static_cast<std::uint64_t>(run);
-    PaceCluster cluster(options);
+    PaceCluster cluster(options_of(run, nodes, slowdown, ledger));
     cluster.add_unit_at(100);
     cluster.run(120 * slowdown);
     mean.kept += cluster.kept() / runs;
@@ -55,11 +59,7 @@ Equals equals_of(std::size_t nodes, bool ledger) {
   Equals mean;
   constexpr int many = 10 * many_runs;
   for (int run = 0; run < many; ++run) {
-    PaceOptions options;
-    options.nodes = nodes;
-    options.ledger = ledger;
-    options.seed = 1000 + static_cast<std::uint64_t>(run);
-    PaceCluster cluster(options);
+    PaceCluster cluster(options_of(run, nodes, 1, ledger));
     cluster.run(40);  // what the slack allows at first
     cluster.restore_initial_values();
     const double before = cluster.initial_variance();
@@ -79,12 +79,7 @@ Equals equals_of(std::size_t nodes, bool ledger) {
 double disagreement_of(std::size_t nodes, double slowdown, bool ledger) {
   double mean = 0;
   for (int run = 0; run < many_runs; ++run) {
-    PaceOptions options;
-    options.nodes = nodes;
-    options.slowdown = slowdown;
-    options.ledger = ledger;
-    options.seed = 1000 + static_cast<std::uint64_t>(run);
-    PaceCluster cluster(options);
+    PaceCluster cluster(options_of(run, nodes, slowdown, ledger));
     cluster.run(1000);
     mean += cluster.disagreement() / many_runs;
   }
