@@ -72,6 +72,8 @@ std::string key_fault(const TlsMoment& moment, int reason) {
 
 Failure tls_failure(const TlsMoment& moment, unsigned long error) {
   const int reason = ERR_GET_REASON(error);
+  if (reason == ERR_R_MALLOC_FAILURE)
+    end_for_want_of_memory("out of memory in the network thread\n");
   if (reason > SSL_AD_REASON_OFFSET) return alerted(moment, reason - SSL_AD_REASON_OFFSET);
   const char* known = ERR_reason_error_string(error);
   const std::string words = known == nullptr ? "unknown cause" : known;
@@ -83,8 +85,6 @@ Failure tls_failure(const TlsMoment& moment, unsigned long error) {
   if (const std::string fault = key_fault(moment, reason); !fault.empty())
     return not_accepted(fault);
   switch (reason) {
-    case ERR_R_MALLOC_FAILURE:
-      end_for_want_of_memory("out of memory in the network thread\n");
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_UNKNOWN_PROTOCOL:
     case SSL_R_HTTP_REQUEST:

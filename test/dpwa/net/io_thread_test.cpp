@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <openssl/err.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "dpwa/net/greetings.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/statements.h"
+#include "dpwa/net/tls_failure.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
@@ -92,6 +94,17 @@ TEST_CASE("memory refused to a thread without a caller ends the process with a l
   });
   CHECK(child.exit_code == net::out_of_memory_exit_code);
   CHECK(child.errors.starts_with("out of memory in the thread of the test\n"));
+}
+
+TEST_CASE("memory refused to OpenSSL ends the process, and is no failure of the peer") {
+  for (const bool established : {false, true}) {
+    const Ended child = run_in_child([established] {
+      net::tls_failure({nullptr, false, true, established, {}},
+                       ERR_PACK(ERR_LIB_SSL, 0, ERR_R_MALLOC_FAILURE));
+    });
+    CHECK(child.exit_code == net::out_of_memory_exit_code);
+    CHECK(child.errors.starts_with("out of memory in the network thread\n"));
+  }
 }
 
 TEST_CASE("memory refused anywhere in taking a connection ends the process, and nothing else") {
