@@ -291,21 +291,23 @@ void KvstoreAdapter::take_final_weights() {
   finishing_ = true;
   told_ = {};
   tell_status(last_report_, {});
-  session_->leave();
   session_->give_up_without_servers();
   const auto fail = [this] {
     const std::string problems = session_->problems();
     throw std::runtime_error(problems.empty() ? "told to stop, or left out" : problems);
   };
-  const bool all_have_left = session_->wait_until_all_have_left();
-  note_participants();
-  if (!all_have_left) fail();
-  // A worker that returns is ahead of this one, which has made no step for a while: without this
-  // the servers would take it for one that hangs.
+  // This one makes no more steps, and does not hang.
   session_->client().at(step_, /*waiting=*/true);
-  session_->join();
-  weights_->pull_all();
-  if (!weights_->finish(outs_).complete()) fail();
+  session_->finish();
+  kvstore::ExchangeReport taken;
+  do {
+    const bool at_end = session_->wait_end();
+    note_participants();
+    if (!at_end) fail();
+    weights_->pull_all();
+    taken = weights_->finish(outs_);
+  } while (taken.left_out && !taken.stopped);
+  if (taken.stopped) fail();
   buffers_.take();
 }
 

@@ -157,10 +157,13 @@ void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key
   }
 }
 
-bool WorkerSession::wait_until_all_have_left() {
+bool WorkerSession::wait_end() {
   const TimePoint began = Steady::now();
-  while (!client_.workers().empty()) {
-    if (!pause(began, "the other workers to finish")) return false;
+  TimePoint others_trained = began;
+  while (!client_.wait_end(Steady::now() + look_every)) {
+    if (look_up(began, "the other workers to finish")) return false;
+    if (!client_.workers().empty()) others_trained = Steady::now();
+    if (Steady::now() - others_trained >= start_wait_) return false;
   }
   return true;
 }

@@ -49,8 +49,12 @@ class WorkerSession {
   // At the end: from now on every wait also ends, as if the process was told to stop, when no
   // server has answered for kvstore.start_wait_ms.
   void give_up_without_servers();
-  // Waits until no worker takes part; this one has left. False when the wait has ended before.
-  bool wait_until_all_have_left();
+  // Leaves after the last step, and takes part once more as soon as no worker trains.
+  void finish() { client_.finish(); }
+  // Waits until that is so: pulls then give the final values, unless this worker is left out
+  // meanwhile; then it waits again. False when the wait has ended before, also because no worker
+  // takes part and the servers have not taken this one in for kvstore.start_wait_ms.
+  bool wait_end();
   // What is known of the servers that do not answer, for a line; empty: all do.
   std::string problems() const { return wait_log_.problems(); }
 

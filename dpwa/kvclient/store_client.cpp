@@ -95,6 +95,21 @@ void StoreClient::leave(TimePoint until) {
   }
 }
 
+void StoreClient::finish() {
+  post([this] {
+    engine_.finish();
+    engine_.tick(SteadyClock::now());
+  });
+}
+
+bool StoreClient::wait_end(TimePoint until) {
+  MutexLock lock(mutex_);
+  while (!at_end_ && over_.empty() && changed_.wait_until(lock, until)) {
+  }
+  throw_if_over();
+  return at_end_;
+}
+
 std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
   MutexLock lock(mutex_);
   while (!first_step_ && over_.empty() && changed_.wait_until(lock, until)) {

@@ -74,6 +74,12 @@ class StoreClient : private LinkEvents {
   // Leaves, so that the others do not wait for this worker. Calls under way end as left out.
   // Returns when the servers know, or at `until`. join() undoes it.
   void leave(TimePoint until);
+  // Leaves after the last step, and takes part once more as soon as no worker trains. Calls under
+  // way end as left out.
+  void finish();
+  // Waits until that is so: pulls then give the final values. False: it was not by then. Throws as
+  // wait_joined() does.
+  bool wait_end(TimePoint until);
 
   // Servers of this host and user read pushes in this memory instead of receiving them over TCP. It
   // is kept until the destructor. Memory that is not shared (AlignedBuffer) is ignored, and so are
@@ -207,6 +213,7 @@ class StoreClient : private LinkEvents {
   Condition changed_;
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
+  bool at_end_ DPWA_GUARDED_BY(mutex_) = false;
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
   std::string over_ DPWA_GUARDED_BY(mutex_);  // why the run cannot go on; empty: it can
   std::string why_left_out_ DPWA_GUARDED_BY(mutex_);

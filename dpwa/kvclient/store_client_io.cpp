@@ -99,14 +99,17 @@ void StoreClient::handle_events() {
         [&](auto& content) {
           using Content = std::decay_t<decltype(content)>;
           if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined>) {
+            if (content.at_end) out_ = false;
             const MutexLock lock(mutex_);
             first_step_ = content.first_step;
+            at_end_ = content.at_end;
             refusal_.reset();
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
             out_ = true;
             left_out();
             const MutexLock lock(mutex_);
             first_step_.reset();
+            at_end_ = false;
             why_left_out_ = content.snapshot == 0
                                 ? "this node was silent or hung"
                                 : "the servers were started again, from their snapshot " +

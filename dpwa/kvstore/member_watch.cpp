@@ -51,7 +51,8 @@ void MemberWatch::look(TimePoint now) {
 bool MemberWatch::is_taken(const MemberId& worker, TimePoint now) const {
   const auto found = views_.find(worker.name);
   if (found == views_.end() || found->second.incarnation == worker.incarnation) return false;
-  return found->second.beat.joins && alive({worker.name, found->second.incarnation}, now);
+  const Beat& beat = found->second.beat;
+  return (beat.joins || beat.at_end) && alive({worker.name, found->second.incarnation}, now);
 }
 
 bool MemberWatch::has_left(const MemberId& worker) const {

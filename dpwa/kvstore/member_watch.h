@@ -50,6 +50,9 @@ struct Beat {
   // Worker that joins: it counts the steps of each key apart, and learns from the servers with
   // which step of a key to begin (Answer::step). Otherwise it begins with the step of the epoch.
   bool own_steps = false;
+  // Worker that has made its last step: it leaves, and takes part once more when no worker trains,
+  // for the final values. With `joins`: it does take part for them.
+  bool at_end = false;
   // Worker that wants to take part, and server: of its cluster file.
   SharedSettings settings{};
   // Server: the other processes of which it has heard within silent_after.
@@ -184,6 +187,9 @@ class MemberWatch {
   std::size_t workers_to_begin(TimePoint now) const;
   void change_servers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
   void change_workers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
+  // Whether this worker, which is not in `next`, may be taken in.
+  bool may_come(const Epoch& next, const MemberId& worker, TimePoint now) const;
+  bool trains(const WorkerEntry& worker) const;
 
   const WatchOptions options_;
   const MemberId self_;

@@ -158,6 +158,17 @@ void MemberWatch::leave_out_deaf_servers(Epoch& next, TimePoint now) const {
   }
 }
 
+bool MemberWatch::may_come(const Epoch& next, const MemberId& worker, TimePoint now) const {
+  return !next.server(worker.name) && next.worker(worker.name) == nullptr && alive(worker, now) &&
+         heard_by_servers(next, worker, now);
+}
+
+bool MemberWatch::trains(const WorkerEntry& worker) const {
+  const auto found = views_.find(worker.id.name);
+  const bool known = found != views_.end() && found->second.incarnation == worker.id.incarnation;
+  return !known || !found->second.beat.at_end;
+}
+
 void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& own,
                                  TimePoint now) const {
   std::uint64_t clock = own.clock;
@@ -194,11 +205,21 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
     const MemberId id{name, view.incarnation};
     // It has to know that it does not take part: one that was just left out may hang.
     const bool of_lost = current.number == 0 && view.beat.epoch <= lost_.number;
-    const bool joins = view.beat.joins && (view.beat.epoch == current.number || of_lost);
-    if (!joins || next.server(name) || !alive(id, now)) continue;
-    if (next.worker(name) != nullptr || current.has(id)) continue;
-    if (!heard_by_servers(next, id, now)) continue;
+    const bool knows = view.beat.epoch == current.number || of_lost;
+    if (!view.beat.joins || !knows || current.has(id) || !may_come(next, id, now)) continue;
     next.workers.push_back({id, view.beat.own_steps ? 0 : first_step});
+  }
+  // There is no epoch without workers while some wait for the final values: with two servers, one
+  // of them could not go on without the other. Those of a lost run may still train.
+  const bool may_train = !lost_.workers.empty() && now - lost_since_ < options_.silent_after;
+  const auto trains = [&](const WorkerEntry& worker) { return this->trains(worker); };
+  if (!may_train && std::ranges::none_of(next.workers, trains)) {
+    const std::uint64_t latest = current.number == 0 ? lost_.number : current.number;
+    for (const auto& [name, view] : views_) {
+      const MemberId id{name, view.incarnation};
+      const bool waits = view.beat.at_end && !view.beat.joins && view.beat.epoch <= latest;
+      if (waits && may_come(next, id, now)) next.workers.push_back({id, clock + 1});
+    }
   }
   std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
 }

@@ -9,8 +9,9 @@ using Kind = WorkerChange::Kind;
 std::vector<WorkerChange> WorkerChanges::look(const Epoch& epoch, const Ending& ending) {
   std::vector<WorkerChange> changes;
   for (const WorkerEntry& worker : workers_) {
-    if (epoch.has(worker.id)) continue;
     const bool by_itself = std::ranges::count(epoch.left, worker.id.name) > 0;
+    const WorkerEntry* entry = epoch.worker(worker.id.name);
+    if (entry != nullptr && entry->id == worker.id && (!by_itself || *entry == worker)) continue;
     const Kind kind = by_itself ? Kind::left : ending(worker);
     const bool told = ended_.contains(worker.id);
     if (kind == Kind::lost) {

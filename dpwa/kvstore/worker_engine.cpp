@@ -20,11 +20,18 @@ WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
 
 void WorkerEngine::join() {
   joins_ = true;
+  at_end_ = false;
   beaten_ = TimePoint::min();  // sends a beat at the next tick
 }
 
 void WorkerEngine::leave() {
+  joins_ = at_end_ = false;
+  beaten_ = TimePoint::min();
+}
+
+void WorkerEngine::finish() {
   joins_ = false;
+  at_end_ = true;
   beaten_ = TimePoint::min();
 }
 
@@ -262,6 +269,7 @@ void WorkerEngine::tick(TimePoint now) {
   beaten_ = now;
   Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, past_snapshot(), {}};
   beat.own_steps = options_.own_steps;
+  beat.at_end = at_end_;
   if (joins_ && !takes_part_) beat.settings = options_.settings;
   if (steps_.size() >= steps_to_learn_from) {
     const auto longest = std::ranges::max(steps_);
@@ -346,15 +354,20 @@ void WorkerEngine::take_up_epoch(bool new_run) {
   }
   if (member && !takes_part_) {
     takes_part_ = true;
-    events_.push_back(Joined{entry->first_step});
+    note_joined(entry->first_step);
   } else if (member && (new_run || entry->first_step != first_step_)) {
     // Left out and taken in again, without having heard of it.
     drop_requests();
     events_.push_back(LeftOut{new_run ? epochs_.installed().from.number : 0});
-    events_.push_back(Joined{entry->first_step});
+    note_joined(entry->first_step);
   }
   if (member) first_step_ = entry->first_step;
   for (auto& [tag, request] : requests_) change(tag, request, State::queued);
+}
+
+void WorkerEngine::note_joined(std::uint64_t first_step) {
+  events_.push_back(Joined{first_step, at_end_});
+  joins_ = joins_ || at_end_;
 }
 
 // Requests of kind INIT stay: the key has to exist in any case.

@@ -53,6 +53,9 @@ class WorkerEngine {
   // Leaves. The event LeftOut follows once the others know, so that they need not wait until this
   // worker counts as silent.
   void leave();
+  // Leaves after its last step, and takes part once more as soon as no worker trains: Joined with
+  // `at_end` follows. Pulls then get the final values.
+  void finish();
   // Initialises all slices of a key. `values`: of the whole key; empty to take those of another
   // worker. Throws std::invalid_argument when the key is known already.
   void init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values);
@@ -80,6 +83,7 @@ class WorkerEngine {
   // --- what happened
   struct Joined {
     std::uint64_t first_step = 0;
+    bool at_end = false;
   };
   // The others went on without this worker, which was silent or hung. All requests were dropped.
   struct LeftOut {
@@ -182,6 +186,7 @@ class WorkerEngine {
                  TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch(bool new_run);
+  void note_joined(std::uint64_t first_step);
   // The servers that an epoch of another run says to be started again, without a snapshot.
   std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
   static Failed failed(const Request& request, Answer& answer);
@@ -200,6 +205,7 @@ class WorkerEngine {
   bool over_ = false;
   std::uint64_t first_step_ = 0;
   bool joins_ = false;
+  bool at_end_ = false;
   std::uint64_t clock_ = 0;
   bool waiting_ = true;
   TimePoint computes_since_{};

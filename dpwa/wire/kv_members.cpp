@@ -11,12 +11,12 @@ constexpr std::size_t max_heard = max_kv_servers + max_kv_workers;
 }  // namespace
 
 // KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins, 2: joins with steps of its own for
-//               each key; u64 longest step in µs; u32 snapshot; u16 number of filled servers, at
-//               most 256; for each its place, u16; u32 stored; u32 over; u8 1: the rest is known;
-//               u8 1: had a complete one; u8 1: loaded; disk: that was loaded; u16 number held, at
-//               most 64; for each: disk; u8 number of settings, at most 16; for each: u16 length +
-//               name, u16 length + value; u16 number of processes that it hears, at most 4,352; for
-//               each: member
+//               each key, 3: joins when no worker trains, 4: has joined so; u64 longest step in µs;
+//               u32 snapshot; u16 number of filled servers, at most 256; for each its place, u16;
+//               u32 stored; u32 over; u8 1: the rest is known; u8 1: had a complete one; u8 1:
+//               loaded; disk: that was loaded; u16 number held, at most 64; for each: disk; u8
+//               number of settings, at most 16; for each: u16 length + name, u16 length + value;
+//               u16 number of processes that it hears, at most 4,352; for each: member
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
   const kvstore::Stock& stock = message.stock;
@@ -26,7 +26,11 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   out.u64(message.epoch);
   out.u64(message.clock);
   out.u8(message.waiting ? 1 : 0);
-  out.u8(message.joins ? (message.own_steps ? 2 : 1) : 0);
+  if (message.at_end) {
+    out.u8(message.joins ? 4 : 3);
+  } else {
+    out.u8(message.joins ? (message.own_steps ? 2 : 1) : 0);
+  }
   out.u64(message.longest_step_us);
   out.u32(message.snapshot);
   out.u16(static_cast<std::uint16_t>(message.filled.size()));
@@ -120,8 +124,9 @@ kvstore::Beat read_beat(Reader& in) {
   beat.clock = in.u64();
   beat.waiting = read_bool(in, "wait");
   const std::uint8_t joins = in.u8();
-  in.require(joins <= 2, Fault::bad_value, "join is not 0, 1 or 2");
-  beat.joins = joins > 0;
+  in.require(joins <= 4, Fault::bad_value, "join is not from 0 to 4");
+  beat.joins = joins != 0 && joins != 3;
+  beat.at_end = joins >= 3;
   beat.own_steps = joins == 2;
   beat.longest_step_us = in.u64();
   beat.snapshot = in.u32();

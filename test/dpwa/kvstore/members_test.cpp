@@ -237,6 +237,30 @@ TEST_CASE("an epoch names the workers that have left after a step, not those tha
   }
 }
 
+TEST_CASE("workers at their end are taken in again when no other trains or comes to train") {
+  const MemberId w3{"w3", 1};
+  for (const bool another_comes : {false, true}) {
+    CAPTURE(another_comes);
+    MemberWatch watch({}, s1, at(0));
+    const Epoch current = epoch_of(7, {w1, w2});
+    watch.installed(current, at(0));
+    Beat last = beat_of(7, 3, /*joins=*/false);
+    last.at_end = true;
+    for (const bool others_train : {true, false}) {
+      watch.heard(w1, last, at(100));
+      watch.heard(w2, others_train ? beat_of(7, 3) : last, at(100));
+      if (another_comes) watch.heard(w3, beat_of(7), at(100));
+      const auto next = watch.successor(current, Beat{}, at(100));
+      REQUIRE(next);
+      CHECK((next->worker("w2") != nullptr) == (others_train || !another_comes));
+      CHECK((next->worker("w1") != nullptr) == (!others_train && !another_comes));
+      CHECK(next->left.size() == (others_train ? 1 : 2));
+      if (next->worker("w1") != nullptr) CHECK(next->worker("w1")->first_step == 4);
+    }
+    CHECK(watch.is_taken({"w1", 2}, at(100)));
+  }
+}
+
 TEST_CASE("a worker that comes begins after the step of the members, whatever others claim") {
   MemberWatch watch({}, s1, at(0));
   const Epoch current = epoch_of(7, {w1, {"w4", 1}});

@@ -277,13 +277,13 @@ void VirtualStore::handle_events(std::size_t at) {
     if (const auto* joined = std::get_if<WorkerEngine::Joined>(&event)) {
       worker.joined = true;
       worker.computing = false;
-      worker.clock = joined->first_step;
+      if (!joined->at_end) worker.clock = joined->first_step;
       if (worker.created == options_.keys + options_.unused_keys) ask_for_values(at);
     } else if (std::holds_alternative<WorkerEngine::LeftOut>(event)) {
       worker.joined = false;
       worker.computing = false;
       ++worker.left_out;
-      if (!worker.hangs) worker.engine->join();
+      if (!worker.hangs && !worker.finishing) worker.engine->join();
     } else if (std::holds_alternative<WorkerEngine::Created>(event)) {
       const bool all = ++worker.created == options_.keys + options_.unused_keys;
       if (all && worker.joined) ask_for_values(at);
@@ -292,7 +292,7 @@ void VirtualStore::handle_events(std::size_t at) {
       Outcome& outcome = outcomes_[{worker.row, key, pushed->step}];
       (pushed->kind == AnswerKind::counted ? outcome.counted : outcome.refused) = true;
     } else if (const auto* pulled = std::get_if<WorkerEngine::Pulled>(&event)) {
-      if (pulled->clock != worker.clock || !worker.joined) continue;
+      if (pulled->clock != worker.pull_clock() || !worker.joined) continue;
       check_pull(at, *pulled);
       worker.missing.erase(static_cast<std::uint64_t>(pulled->slice.key.number()));
       if (worker.missing.empty()) begin_step(at);
@@ -308,13 +308,19 @@ void VirtualStore::ask_for_values(std::size_t at) {
   worker.missing.clear();
   for (std::uint64_t key = 0; key < options_.keys; ++key) {
     worker.missing.insert(key);
-    worker.engine->pull({0, {static_cast<std::int64_t>(key), 0}, worker.clock, 0},
+    worker.engine->pull({0, {static_cast<std::int64_t>(key), 0}, worker.pull_clock(), 0},
                         static_cast<int>(options_.keys - key));
   }
 }
 
 void VirtualStore::begin_step(std::size_t at) {
   Worker& worker = workers_[at];
+  if (worker.finishing) {
+    worker.finished = true;
+    return worker.engine->leave();
+  }
+  worker.finishing = options_.finishes && worker.clock >= options_.steps;
+  if (worker.finishing) return worker.engine->finish();
   if (quiet_ || worker.clock >= options_.steps) return;
   worker.begun.push_back(now_ms());
   for (const Worker& other : workers_) {

@@ -36,6 +36,7 @@ struct StoreOptions {
   double latency_ms = 0;                    // of every message, beside 0.2 to 2 ms
   double not_finite = 0;                    // a push
   std::uint64_t steps = ~std::uint64_t{0};  // after which a worker pushes no more
+  bool finishes = false;  // after those steps, as an adapter does: with the final values
 };
 
 // Servers and workers that each drive the engines of the real processes on a virtual clock: an
@@ -87,6 +88,8 @@ class VirtualStore {
   std::uint64_t clock(std::size_t worker) const { return workers_[worker].clock; }
   // The times at which the worker began a step, in ms.
   const std::vector<double>& begun_at(std::size_t worker) const { return workers_[worker].begun; }
+  // Whether it has taken the final values.
+  bool has_finished(std::size_t worker) const { return workers_[worker].finished; }
   std::size_t times_left_out(std::size_t worker) const { return workers_[worker].left_out; }
   // By how many steps a worker that began one was ahead of the last.
   std::uint64_t largest_lead() const { return largest_lead_; }
@@ -116,9 +119,13 @@ class VirtualStore {
   struct Worker : Process {
     std::unique_ptr<WorkerEngine> engine;
     std::size_t row = 0;  // of this life
+    // Of its pulls: for the final values, those that there are.
+    std::uint64_t pull_clock() const { return finishing ? 0 : clock; }
     std::uint64_t clock = 0;
     bool joined = false;
     bool hangs = false;
+    bool finishing = false;
+    bool finished = false;
     bool computing = false;
     double slowness = 1;
     std::set<std::uint64_t> missing;  // keys whose pull is awaited
@@ -152,6 +159,7 @@ class VirtualStore {
   void begin_step(std::size_t worker);
   void push_step(std::size_t worker);
   void check_pull(std::size_t worker, const WorkerEngine::Pulled& pulled);
+  void check_final(std::size_t worker, const WorkerEngine::Pulled& pulled);
   std::uint64_t counted_steps(const std::vector<double>& values, std::size_t row,
                               std::uint64_t step) const;
 

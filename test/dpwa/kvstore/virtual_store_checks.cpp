@@ -14,6 +14,7 @@ std::uint64_t VirtualStore::counted_steps(const std::vector<double>& values, std
 // What the answer to a pull has to have in it, and (merged) must not have.
 void VirtualStore::check_pull(std::size_t at, const WorkerEngine::Pulled& pulled) {
   if (options_.optimizer != OptimizerKind::sgd || !pulled.values) return;
+  if (workers_[at].finishing) return check_final(at, pulled);
   const auto values = doubles_of(*pulled.values);
   const ShardRules rules = rules_of(options_.type, options_.staleness);
   const std::uint64_t below = pulled.clock > rules.staleness ? pulled.clock - rules.staleness : 0;
@@ -35,6 +36,18 @@ void VirtualStore::check_pull(std::size_t at, const WorkerEngine::Pulled& pulled
     if (rules.merged && counted_steps(values, row, pulled.clock) != 0) {
       complain(pulled.clock, " is ahead with ");
     }
+  }
+}
+
+// No worker trains: all that was counted is in the values.
+void VirtualStore::check_final(std::size_t at, const WorkerEngine::Pulled& pulled) {
+  const auto values = doubles_of(*pulled.values);
+  for (const auto& [which, outcome] : outcomes_) {
+    const auto& [row, key, step] = which;
+    if (pulled.slice.key.number() != static_cast<std::int64_t>(key)) continue;
+    if (!outcome.counted || !outcome.finite || counted_steps(values, row, step) != 0) continue;
+    failures_.push_back("worker " + std::to_string(at) + ": the final value of key " +
+                        std::to_string(key) + " is without step " + std::to_string(step));
   }
 }
 

@@ -113,6 +113,10 @@ std::vector<Sample> kv_samples() {
   kvstore::Beat own_steps{5, 42, false, true, 12345, 6, {}};
   own_steps.own_steps = true;
   own_steps.settings = {{"kvstore.type", "dist_sync"}, {"kvstore.update", "server"}};
+  kvstore::Beat waits_for_end{5, 42, true, false, 12345, 6, {}};
+  waits_for_end.at_end = true;
+  kvstore::Beat at_end{5, 42, true, true, 12345, 6, {}};
+  at_end.at_end = true;
   kvstore::Beat hears;
   hears.epoch = 5;
   hears.hears = {{"s2", 7}, {"w1", 8}};
@@ -135,7 +139,9 @@ std::vector<Sample> kv_samples() {
       {"kv_stored", kvstore::Stored{5, weight, 43}},
       {"kv_want", kvstore::Want{5, number}},
       {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}, 5, 6}},
+      {"kv_beat_at_end", at_end},
       {"kv_beat_at_start", start},
+      {"kv_beat_waits_for_end", waits_for_end},
       {"kv_beat_hears", hears},
       {"kv_ballot", kvstore::Ballot{5, 0x10001}},
       {"kv_promise", kvstore::Promise{5, 0x10001, true, 0x10000, epoch()}},

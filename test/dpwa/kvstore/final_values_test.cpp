@@ -1,0 +1,104 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+
+#include "test/dpwa/kvstore/virtual_store.h"
+
+// The end of a run: each worker leaves after its last step, and takes the final values once no
+// worker trains.
+
+namespace dpwa::kvstore {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::StoreOptions;
+using testing::VirtualStore;
+
+constexpr std::uint64_t steps = 30;
+
+StoreOptions run_that_ends(KvstoreType type, std::size_t workers, std::uint64_t seed) {
+  StoreOptions options;
+  options.type = type;
+  options.replicas = true;
+  options.servers = 2;
+  options.workers = workers;
+  options.seed = seed;
+  options.steps = steps;
+  options.finishes = true;
+  return options;
+}
+
+// Runs until the slowest worker, the last one, has made its last step.
+void run_to_last_step(VirtualStore& store, std::size_t workers) {
+  for (int looks = 0; looks < 1000 && store.clock(workers - 1) < steps; ++looks)
+    store.run(milliseconds(10));
+  REQUIRE(store.clock(workers - 1) == steps);
+}
+
+// Kills the server at this time after the last step of the last worker, whose steps are longer by
+// this factor. Whether all workers got the final values.
+bool all_finish(StoreOptions options, double slowness, std::size_t killed, int after_ms) {
+  VirtualStore store(options);
+  store.slow_down(options.workers - 1, slowness);
+  run_to_last_step(store, options.workers);
+  store.run(milliseconds(after_ms));
+  store.kill_server(killed);
+  store.run(seconds(6));
+  CHECK(store.failures().empty());
+  for (std::size_t worker = 0; worker < options.workers; ++worker) {
+    if (!store.has_finished(worker)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("workers that finish take the final values once the slowest one has made its last step") {
+  for (const KvstoreType type : {KvstoreType::dist_sync, KvstoreType::dist_async}) {
+    for (std::size_t workers = 1; workers <= 4; ++workers) {
+      CAPTURE(type);
+      CAPTURE(workers);
+      VirtualStore store(run_that_ends(type, workers, workers));
+      store.slow_down(workers - 1, 8);
+      run_to_last_step(store, workers);
+      for (std::size_t worker = 0; worker < workers; ++worker) CHECK(!store.has_finished(worker));
+      store.run(seconds(2));
+      for (std::size_t worker = 0; worker < workers; ++worker) CHECK(store.has_finished(worker));
+      CHECK(store.server(0).epoch().workers.empty());
+      CHECK(store.server(0).epoch().left.size() == workers);
+      CHECK(store.problem() == "");
+    }
+  }
+}
+
+// With two servers the first one alone is half of the members when no worker takes part.
+TEST_CASE("either of two servers may die at any moment of the end") {
+  for (const KvstoreType type : {KvstoreType::dist_sync, KvstoreType::dist_async}) {
+    for (std::size_t workers = 1; workers <= 3; ++workers) {
+      for (int after = 0; after < 600; after += 30) {
+        CAPTURE(type);
+        CAPTURE(workers);
+        CAPTURE(after);
+        const auto seed = static_cast<std::uint64_t>(after) + workers;
+        for (const std::size_t killed : {0, 1}) {
+          for (const double slowness : {1.1, 4.0})
+            CHECK(all_finish(run_that_ends(type, workers, seed), slowness, killed, after));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the workers that wait at the end are taken in when the last one is killed") {
+  VirtualStore store(run_that_ends(KvstoreType::dist_sync, 3, 1));
+  store.slow_down(2, 8);
+  store.run(seconds(1));
+  REQUIRE(store.clock(2) < steps);
+  store.kill_worker(2);
+  store.run(seconds(4));
+  for (const std::size_t worker : {0, 1}) CHECK(store.has_finished(worker));
+}
+
+}  // namespace dpwa::kvstore
