@@ -87,7 +87,8 @@ void Assembler::Attempt::run(const std::shared_ptr<const Engine>& engine, GroupO
   if (store && formed && !engine->has_members()) store->leave(options.size - 1, 5s);
 }
 
-Assembler::Assembler(const Config& config, LocalNode& local, NoticeBoard& board, Patience& patience)
+Assembler::Assembler(const Config& config, LocalProcess& local, NoticeBoard& board,
+                     Patience& patience)
     : config_(config),
       local_(local),
       board_(board),

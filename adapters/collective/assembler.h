@@ -13,7 +13,7 @@
 #include "adapters/collective/next_group.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
 
@@ -23,7 +23,7 @@ namespace dpwa::collective {
 class Assembler {
  public:
   // All outlive it.
-  Assembler(const Config& config, LocalNode& local, NoticeBoard& board, Patience& patience);
+  Assembler(const Config& config, LocalProcess& local, NoticeBoard& board, Patience& patience);
   ~Assembler();
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;
@@ -72,7 +72,7 @@ class Assembler {
   void harvest();
 
   const Config& config_;
-  LocalNode& local_;
+  LocalProcess& local_;
   NoticeBoard& board_;
   const std::shared_ptr<const Engine> engine_;
   Lookout lookout_;                        // of the thread

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds patience_for_the_news(200);
 
 }  // namespace
 
-Cohort::Cohort(const Config& config, LocalNode& local, Terms terms)
+Cohort::Cohort(const Config& config, LocalProcess& local, Terms terms)
     : config_(config),
       local_(local),
       board_(local.notes, config.self_index(), std::move(terms)),

@@ -12,7 +12,7 @@
 #include "adapters/collective/rank_watch.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
 
@@ -21,7 +21,7 @@ namespace dpwa::collective {
 class Cohort {
  public:
   // `config` and `local` outlive it.
-  Cohort(const Config& config, LocalNode& local, Terms terms);
+  Cohort(const Config& config, LocalProcess& local, Terms terms);
   ~Cohort();
 
   bool together() const { return group_ != nullptr; }
@@ -48,7 +48,7 @@ class Cohort {
 
  private:
   const Config& config_;
-  LocalNode& local_;
+  LocalProcess& local_;
   NoticeBoard board_;
   Patience patience_;
   Assembler assembler_;

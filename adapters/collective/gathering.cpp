@@ -27,7 +27,7 @@ EngineKind engine_kind(CollectiveEngine engine) {
   return EngineKind::automatic;
 }
 
-std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalNode& local,
+std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProcess& local,
                                          const std::vector<std::size_t>& places, Duration timeout) {
   std::vector<PeerAddress> nodes;
   for (const std::size_t place : places) {
@@ -49,7 +49,7 @@ std::string not_together(const std::string& problem) {
   return "the nodes do not come together" + (problem.empty() ? "" : ": " + problem);
 }
 
-std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalNode& local) {
+std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local) {
   NoticeBoard board(local.notes, config.self_index(), file_terms(config));
   Patience patience(config.collective.lost_after);
   Assembler assembler(config, local, board, patience);

@@ -8,7 +8,7 @@
 
 #include "adapters/collective/engine/process_group.h"
 #include "dpwa/config/config.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/status_query.h"
 
 namespace dpwa::collective {
@@ -19,13 +19,13 @@ inline constexpr std::chrono::milliseconds leave_limit(2000);
 // Forms the group of all nodes of the file, once, for programs that need no other group.
 // Blocks for collective.start_wait at most, then throws std::runtime_error with the names of the
 // nodes that are missing.
-std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalNode& local);
+std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local);
 // The text of its error.
 std::string not_together(const std::string& problem);
 
 // The status of the nodes at these places of the file, in the same order, asked at once over the
 // authenticated connections of the nodes.
-std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalNode& local,
+std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProcess& local,
                                          const std::vector<std::size_t>& places, Duration timeout);
 
 // Where the peers of a node reach it.

@@ -25,7 +25,7 @@ std::uint64_t incarnation_in(const nlohmann::json& document) {
 
 }  // namespace
 
-Lookout::Lookout(const Config& config, LocalNode& local, const NoticeBoard& board,
+Lookout::Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board,
                  Patience& patience)
     : config_(config), local_(local), board_(board), patience_(patience) {
   nodes_.resize(config.nodes.size());

@@ -8,7 +8,7 @@
 #include "adapters/collective/patience.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
 
@@ -16,7 +16,7 @@ namespace dpwa::collective {
 class Lookout {
  public:
   // All outlive it.
-  Lookout(const Config& config, LocalNode& local, const NoticeBoard& board, Patience& patience);
+  Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board, Patience& patience);
 
   // By position in the file. Blocks for the longest time of an answer. A node that was given up is
   // asked only once a second, so that it does not slow down the others.
@@ -33,7 +33,7 @@ class Lookout {
   void see(Memory& memory, const std::string& json, const std::string& error, TimePoint now);
 
   const Config& config_;
-  LocalNode& local_;
+  LocalProcess& local_;
   const NoticeBoard& board_;
   Patience& patience_;
   std::vector<Memory> nodes_;

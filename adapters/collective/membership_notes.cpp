@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "dpwa/base/random.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
 namespace {

@@ -31,8 +31,9 @@ Lateness::View view_of(const std::string& name, const StatusAnswer& answer) {
 
 }  // namespace
 
-RankWatch::RankWatch(const Config& config, LocalNode& local, NoticeBoard& board, Patience& patience,
-                     const GroupMembers& membership, std::shared_ptr<ProcessGroup> group)
+RankWatch::RankWatch(const Config& config, LocalProcess& local, NoticeBoard& board,
+                     Patience& patience, const GroupMembers& membership,
+                     std::shared_ptr<ProcessGroup> group)
     : config_(config),
       local_(local),
       board_(board),

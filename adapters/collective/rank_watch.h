@@ -11,7 +11,7 @@
 #include "adapters/collective/patience.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
 
@@ -22,7 +22,7 @@ namespace dpwa::collective {
 class RankWatch {
  public:
   // All outlive it.
-  RankWatch(const Config& config, LocalNode& local, NoticeBoard& board, Patience& patience,
+  RankWatch(const Config& config, LocalProcess& local, NoticeBoard& board, Patience& patience,
             const GroupMembers& membership, std::shared_ptr<ProcessGroup> group);
   ~RankWatch();  // waits for an answer that is under way
   RankWatch(const RankWatch&) = delete;
@@ -44,7 +44,7 @@ class RankWatch {
   void look(const std::string& what, Duration waited);
 
   const Config& config_;
-  LocalNode& local_;
+  LocalProcess& local_;
   NoticeBoard& board_;
   Patience& patience_;
   const std::shared_ptr<ProcessGroup> group_;

@@ -52,7 +52,7 @@ bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std
 
 }  // namespace
 
-ServerLink::ServerLink(asio::io_context& io, LocalNode& local, PeerAddress server,
+ServerLink::ServerLink(asio::io_context& io, LocalProcess& local, PeerAddress server,
                        std::string congestion_control, bool same_host, LinkEvents& events)
     : io_(io),
       local_(local),

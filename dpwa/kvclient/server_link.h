@@ -15,7 +15,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/net/start_grace.h"
@@ -59,7 +59,7 @@ struct ValueTraffic {
 // once after a break to learn whether the other process has ended, and lends no memory.
 class ServerLink {
  public:
-  ServerLink(boost::asio::io_context& io, LocalNode& local, PeerAddress server,
+  ServerLink(boost::asio::io_context& io, LocalProcess& local, PeerAddress server,
              std::string congestion_control, bool same_host, LinkEvents& events);
 
   void start();
@@ -109,7 +109,7 @@ class ServerLink {
 
   net::IoThread thread_;
   boost::asio::io_context& io_;
-  LocalNode& local_;
+  LocalProcess& local_;
   const PeerAddress server_;
   const std::string congestion_control_;
   const bool same_host_;

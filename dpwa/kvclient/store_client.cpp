@@ -18,9 +18,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// No model snapshot is sent over these connections.
-constexpr std::size_t smallest_chunk_bytes = 4096;
-
 std::vector<std::string> names_of(const std::vector<PeerAddress>& servers) {
   std::vector<std::string> names;
   for (const PeerAddress& server : servers) names.push_back(server.name);
@@ -33,8 +30,7 @@ StoreClient::StoreClient(StoreClientOptions options)
     : options_(std::move(options)),
       servers_(static_cast<std::uint32_t>(options_.servers.size())),
       local_(options_.cluster, options_.self.name, options_.self.incarnation,
-             names_of(options_.servers), Manifest{}, smallest_chunk_bytes,
-             [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+             names_of(options_.servers)),
       compression_(options_.compression),
       work_(io_.get_executor()),
       engine_(options_.engine, options_.self, names_of(options_.servers)),

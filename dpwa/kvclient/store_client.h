@@ -22,7 +22,7 @@
 #include "dpwa/kvstore/worker_changes.h"
 #include "dpwa/kvstore/worker_engine.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/rules/options.h"
 #include "dpwa/snapshot/aligned_buffer.h"
@@ -188,7 +188,7 @@ class StoreClient : private LinkEvents {
 
   const StoreClientOptions options_;
   const std::uint32_t servers_;
-  LocalNode local_;
+  LocalProcess local_;
   Ticket next_ticket_ = 1;                   // training thread
   std::map<kvstore::Key, Held> keys_;        // training thread
   kvstore::CompressionOptions compression_;  // training thread

@@ -17,7 +17,7 @@ namespace dpwa::kvserver {
 namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 
-Link::Link(asio::io_context& io, LocalNode& local, PeerAddress address,
+Link::Link(asio::io_context& io, LocalProcess& local, PeerAddress address,
            std::string congestion_control, Events events)
     : local_(local),
       address_(std::move(address)),

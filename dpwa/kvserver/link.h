@@ -13,7 +13,7 @@
 #include "dpwa/kvstore/epoch.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/start_grace.h"
 #include "dpwa/net/stream.h"
@@ -34,7 +34,7 @@ class Link : public std::enable_shared_from_this<Link> {
         received{};
     std::vector<wire::TypeBound> accepted{};
   };
-  Link(boost::asio::io_context& io, LocalNode& local, PeerAddress address,
+  Link(boost::asio::io_context& io, LocalProcess& local, PeerAddress address,
        std::string congestion_control, Events events);
 
   void start();
@@ -54,7 +54,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void not_reached(const net::Failure& failure);
 
   net::IoThread thread_;
-  LocalNode& local_;
+  LocalProcess& local_;
   const PeerAddress address_;
   const std::string congestion_control_;
   const Events events_;

@@ -26,7 +26,7 @@ constexpr std::size_t most_connections = 1024;
 
 }  // namespace
 
-MemoryDoor::MemoryDoor(asio::io_context& io, LocalNode& local)
+MemoryDoor::MemoryDoor(asio::io_context& io, LocalProcess& local)
     : io_(io),
       local_(local),
       accepts_(

@@ -14,7 +14,7 @@
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -26,7 +26,7 @@ namespace dpwa::kvserver {
 // listen() before it runs.
 class MemoryDoor {
  public:
-  MemoryDoor(boost::asio::io_context& io, LocalNode& local);
+  MemoryDoor(boost::asio::io_context& io, LocalProcess& local);
 
   bool listen();  // false, and logged, when the system does not allow it
   const std::string& offer() const { return offer_; }
@@ -61,7 +61,7 @@ class MemoryDoor {
 
   net::IoThread thread_;
   boost::asio::io_context& io_;
-  LocalNode& local_;
+  LocalProcess& local_;
   net::AcceptLoop<boost::asio::local::stream_protocol> accepts_;
   std::string offer_;
   // By process, because one with the name of a worker that takes part is here until the servers

@@ -8,12 +8,12 @@
 #include "dpwa/base/time.h"
 #include "dpwa/kvserver/snapshot_keeper.h"
 #include "dpwa/kvstore/server_engine.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::kvserver {
 
 // A server's answer to STATUS: one JSON object, described in docs/PROTOCOL.md.
-std::string server_status(const LocalNode& local, const kvstore::ServerEngine& engine,
+std::string server_status(const LocalProcess& local, const kvstore::ServerEngine& engine,
                           std::string_view type, std::uint64_t memory_bytes,
                           const std::optional<SnapshotStatus>& snapshots, TimePoint now);
 

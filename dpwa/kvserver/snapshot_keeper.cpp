@@ -107,6 +107,7 @@ void SnapshotKeeper::warn(const std::string& line) {
 }
 
 void SnapshotKeeper::tick(TimePoint now) {
+  io_thread_.check();
   if (refusal_) return;
   if (engine_.epoch().number == 0) return start(now);
   if (!engine_.epoch().has(engine_.self())) return;
@@ -153,6 +154,7 @@ void SnapshotKeeper::start(TimePoint now) {
 }
 
 void SnapshotKeeper::take_up(SnapshotFolder::Contents contents) {
+  io_thread_.check();
   for (const std::string& line : contents.damaged) log(LogLevel::warn, "kvserver", line);
   if (!contents.refusal.empty()) {
     refusal_ = contents.refusal + "; accepted: the snapshots of this server, or another folder";
@@ -162,6 +164,7 @@ void SnapshotKeeper::take_up(SnapshotFolder::Contents contents) {
 }
 
 void SnapshotKeeper::take_up(const SnapshotId& id, SnapshotResult<SnapshotFolder::Loaded> loaded) {
+  io_thread_.check();
   if (!loaded) {
     refusal_ = loaded.error() + ", although it was valid a moment ago";
     return;

@@ -18,6 +18,7 @@
 #include "dpwa/kvserver/snapshot_schedule.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/io_thread.h"
 
 namespace dpwa::kvserver {
 
@@ -64,6 +65,7 @@ class SnapshotKeeper {
   void on_disk(std::function<std::function<void()>()> work);
   void serve_disk();
 
+  net::IoThread io_thread_;
   boost::asio::io_context& io_;
   kvstore::ServerEngine& engine_;
   const std::uint32_t keep_;

@@ -60,7 +60,6 @@ ServerOptions options_for(const Config& config) {
   static_cast<ServingOptions&>(options) = config.transport;
   options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
   options.port = self.port;
-  options.same_host = false;  // there are no model snapshots to read
   // The window of a worker already bounds its requests, and a small key may be pushed very often.
   options.max_requests_per_second = 0;
   return options;
@@ -83,8 +82,7 @@ kvstore::ServerEngineOptions engine_options(const Config& config) {
 
 StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
     : config_(config),
-      local_(config.cluster, config.self, incarnation, callers(config), Manifest{},
-             config.transport.chunk_bytes, [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+      local_(config.cluster, config.self, incarnation, callers(config)),
       engine_(engine_options(config), {config.self, incarnation}, server_names(config),
               SteadyClock::now()),
       server_(io_, local_, options_for(config),

@@ -18,7 +18,7 @@
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/server.h"
 
 namespace dpwa::kvserver {
@@ -41,7 +41,7 @@ class StoreRun {
   bool deposed() const { return deposed_; }
   // It cannot start from its snapshots, or its settings are not those of the others.
   bool refused() const { return refused_; }
-  LocalNode& local() { return local_; }
+  LocalProcess& local() { return local_; }
 
  private:
   boost::asio::awaitable<void> tick();
@@ -55,7 +55,7 @@ class StoreRun {
   const Config config_;
   net::IoThread thread_;
   boost::asio::io_context io_{1};
-  LocalNode local_;
+  LocalProcess local_;
   kvstore::ServerEngine engine_;
   std::unique_ptr<SnapshotKeeper> snapshots_;  // null when snapshots are not configured
   std::unique_ptr<MemoryDoor> door_;           // null when no worker reads memory of this process

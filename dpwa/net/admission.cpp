@@ -10,7 +10,7 @@ namespace dpwa {
 
 using wire::MessageType;
 
-std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalNode& local) {
+std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalProcess& local) {
   const auto reject = [](wire::RejectCode code, std::string reason) {
     return wire::Reject{code, std::move(reason)};
   };
@@ -42,12 +42,12 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalN
   return std::nullopt;
 }
 
-wire::Reject model_reject(const LocalNode& local, const std::string& caller) {
+wire::Reject model_reject(const LocalProcess& local, const std::string& caller) {
   return {wire::RejectCode::model,
           "the models of '" + local.name + "' and '" + caller + "' differ"};
 }
 
-wire::Reject model_reject(const LocalNode& local, const std::string& caller,
+wire::Reject model_reject(const LocalProcess& local, const std::string& caller,
                           const Manifest& theirs) {
   const auto difference = first_difference({local.name, local.manifest}, {caller, theirs});
   wire::Reject reject = model_reject(local, caller);

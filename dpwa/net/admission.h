@@ -16,11 +16,11 @@ namespace dpwa {
 // Decides from the HELLO alone whether a caller may speak to this node: the reject to answer with,
 // or none. The fingerprint is not checked here: when it differs, the manifest shows which tensor to
 // name. Pure.
-std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalNode& local);
+std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalProcess& local);
 
 // The reject for a caller whose model differs; with that model, `there`, naming the first tensor.
-wire::Reject model_reject(const LocalNode& local, const std::string& caller);
-wire::Reject model_reject(const LocalNode& local, const std::string& caller,
+wire::Reject model_reject(const LocalProcess& local, const std::string& caller);
+wire::Reject model_reject(const LocalProcess& local, const std::string& caller,
                           const Manifest& theirs);
 
 // The grant of a PULL: bytes `range` of a snapshot, which does not change while it is held.

@@ -37,11 +37,6 @@ struct PullSpec : RoundSpec {
   LandingMode mode = LandingMode::difference;
 };
 
-// Everything of one peer as values: to take over its weights, unless `exchange` says otherwise.
-inline PullSpec full_pull(PeerId peer, Duration timeout, const Exchange& exchange = take_over) {
-  return {round_with(peer, exchange, timeout), std::nullopt, LandingMode::values};
-}
-
 struct ClientOptions : PullEngineOptions, SocketOptions, ChunkOptions {
   BufferAllocator allocate;  // of the landing buffer
   // The clock of back-offs, quarantines and staleness. Deadlines keep to the steady clock.

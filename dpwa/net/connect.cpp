@@ -29,7 +29,7 @@ std::optional<Failure> wrong_certificate(const Stream& stream, const std::string
 }
 
 // Sends this node's HELLO, and its manifest where that is asked for. The answer: WELCOME or REJECT.
-asio::awaitable<IoResult<Frame>> introduce(Stream& stream, LocalNode& local,
+asio::awaitable<IoResult<Frame>> introduce(Stream& stream, LocalProcess& local,
                                            std::uint32_t request_id) {
   const wire::Hello hello{wire::Role::node, local.capabilities(), local.cluster,
                           local.name,       local.incarnation,    local.manifest.fingerprint()};
@@ -103,7 +103,7 @@ asio::awaitable<std::optional<Failure>> secure(Stream& stream, const PeerAddress
   co_return failure;
 }
 
-asio::awaitable<IoResult<wire::Welcome>> open_connection(Stream& stream, LocalNode& local,
+asio::awaitable<IoResult<wire::Welcome>> open_connection(Stream& stream, LocalProcess& local,
                                                          const PeerAddress& peer,
                                                          const std::string& congestion_control,
                                                          std::uint32_t request_id) {

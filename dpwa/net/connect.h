@@ -7,7 +7,7 @@
 #include <string>
 
 #include "dpwa/net/failure.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/wire/messages.h"
@@ -35,7 +35,7 @@ boost::asio::awaitable<std::optional<Failure>> secure(Stream& stream, const Peer
 // node by a HELLO of `request_id`. A peer without a name stands for any node at its address. The
 // result: the WELCOME of the peer.
 boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
-    Stream& stream, LocalNode& local, const PeerAddress& peer,
+    Stream& stream, LocalProcess& local, const PeerAddress& peer,
     const std::string& congestion_control, std::uint32_t request_id);
 
 // Makes an inbound connection ready for frames: the TLS handshake, or nothing when `security` is

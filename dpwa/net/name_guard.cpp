@@ -11,7 +11,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa {
 
@@ -56,6 +56,7 @@ NameGuard::Verdict NameGuard::judge(const MemberClaim& known, std::uint64_t call
 
 asio::awaitable<NameGuard::Verdict> NameGuard::examine(std::string name, std::uint64_t incarnation,
                                                        std::string network) {
+  thread_.check();
   Members& members = *local_.members;
   const auto known = members.find(name);
   const bool settled = !members.exchanges() || !known || known->incarnation == 0 ||

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/rules/member.h"
 
 namespace dpwa {
 
-struct LocalNode;
+struct LocalProcess;
 
 // Notices two processes under one name. A caller whose incarnation differs from the one known under
 // its name is a restart or a second process. The process at the known address of the name decides:
@@ -19,7 +20,7 @@ struct LocalNode;
 // process answers, the caller is refused. Rx thread only; outlives its coroutines.
 class NameGuard {
  public:
-  explicit NameGuard(LocalNode& local) : local_(local) {}
+  explicit NameGuard(LocalProcess& local) : local_(local) {}
 
   struct Verdict {
     bool admitted = true;
@@ -42,7 +43,8 @@ class NameGuard {
   };
   static Verdict judge(const MemberClaim& known, std::uint64_t caller, std::uint64_t answering);
 
-  LocalNode& local_;
+  net::IoThread thread_;
+  LocalProcess& local_;
   std::unordered_map<std::string, Answer> answers_;  // of the last `answer_holds`
   std::vector<std::string> under_way_;               // whose networks asked
 };

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/name_guard.h"
 #include "dpwa/net/request_handler.h"
 
@@ -32,14 +32,14 @@ class StatusHandler : public RequestHandler {
 class MembersHandler : public RequestHandler {
  public:
   using OnContact = std::function<void(const std::string& peer, std::uint64_t incarnation)>;
-  MembersHandler(LocalNode& local, NameGuard& guard, OnContact on_contact)
+  MembersHandler(LocalProcess& local, NameGuard& guard, OnContact on_contact)
       : local_(local), guard_(guard), on_contact_(std::move(on_contact)) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
   boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
 
  private:
-  LocalNode& local_;
+  LocalProcess& local_;
   NameGuard& guard_;
   const OnContact on_contact_;
 };

@@ -5,7 +5,7 @@
 
 #include "dpwa/net/connect.h"
 #include "dpwa/net/frame_io.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/network.h"
 
 namespace dpwa {
@@ -21,7 +21,7 @@ PeerChannel::Greeting greeting_of(const net::Failure& failure) {
 
 }  // namespace
 
-PeerChannel::PeerChannel(asio::io_context& io, LocalNode& local, PeerAddress address,
+PeerChannel::PeerChannel(asio::io_context& io, LocalProcess& local, PeerAddress address,
                          std::string congestion_control, AlignedBuffer& staging, bool same_host)
     : local_(local),
       address_(std::move(address)),

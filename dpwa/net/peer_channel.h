@@ -20,7 +20,7 @@
 
 namespace dpwa {
 
-struct LocalNode;
+struct LocalProcess;
 
 // The one kept connection to a peer, for one request at a time. It connects and shakes hands when
 // needed, and closes after any failure, because the stream may then hold half a reply. If the peer
@@ -32,7 +32,7 @@ class PeerChannel {
   // An address without a name stands for any node that answers there. `staging` holds one reply
   // chunk while it is hot in cache. All channels of the thread share it. `same_host`: use offers of
   // memory.
-  PeerChannel(boost::asio::io_context& io, LocalNode& local, PeerAddress address,
+  PeerChannel(boost::asio::io_context& io, LocalProcess& local, PeerAddress address,
               std::string congestion_control, AlignedBuffer& staging, bool same_host);
 
   // A pull: ask() until the head of the reply is there, then, without waiting for anything else,
@@ -72,7 +72,7 @@ class PeerChannel {
   bool exchanges() const;
 
   net::IoThread thread_;
-  LocalNode& local_;
+  LocalProcess& local_;
   PeerAddress address_;
   const std::string congestion_control_;
   net::Stream stream_;

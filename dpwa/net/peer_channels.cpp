@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/reply_reader.h"
 
 namespace dpwa {
 
-PeerChannels::PeerChannels(boost::asio::io_context& io, LocalNode& local,
+PeerChannels::PeerChannels(boost::asio::io_context& io, LocalProcess& local,
                            std::vector<PeerAddress> listed, std::string congestion_control,
                            std::size_t chunk_bytes, bool same_host)
     : io_(io),
@@ -26,6 +26,7 @@ PeerAddress PeerChannels::address_of(PeerId peer) const {
 }
 
 std::shared_ptr<PeerChannel> PeerChannels::get(PeerId peer) {
+  thread_.check();
   const auto found = channels_.find(peer);
   if (found != channels_.end()) return found->second;
   auto channel = std::make_shared<PeerChannel>(io_, local_, address_of(peer), congestion_control_,
@@ -42,10 +43,12 @@ std::shared_ptr<PeerChannel> PeerChannels::keep(PeerId peer) {
 }
 
 PeerChannel PeerChannels::apart(PeerAddress address) {
+  thread_.check();
   return {io_, local_, std::move(address), congestion_control_, staging_, /*same_host=*/false};
 }
 
 void PeerChannels::take_up(PeerId peer, const MemberClaim& claim, bool another) {
+  thread_.check();
   const auto found = channels_.find(peer);
   if (found == channels_.end()) return;
   const PeerAddress& address = found->second->address();
@@ -62,6 +65,7 @@ bool PeerChannels::same_host(PeerId peer) const {
 }
 
 void PeerChannels::close() {
+  thread_.check();
   for (const auto& [peer, channel] : channels_) channel->close();
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/peer_channel.h"
 #include "dpwa/rules/member.h"
 #include "dpwa/rules/peer_table.h"
@@ -15,7 +16,7 @@
 
 namespace dpwa {
 
-struct LocalNode;
+struct LocalProcess;
 
 // The channels to the peers that this node has asked, made when a peer is first asked. Those used
 // last stay connected. Tx thread only.
@@ -24,7 +25,7 @@ class PeerChannels {
   static constexpr std::size_t max_connected = 64;
 
   // `listed`: the addresses of the file, by PeerId.
-  PeerChannels(boost::asio::io_context& io, LocalNode& local, std::vector<PeerAddress> listed,
+  PeerChannels(boost::asio::io_context& io, LocalProcess& local, std::vector<PeerAddress> listed,
                std::string congestion_control, std::size_t chunk_bytes, bool same_host);
 
   // Hold the result while it is used: the place may pass to another peer meanwhile.
@@ -41,8 +42,9 @@ class PeerChannels {
  private:
   PeerAddress address_of(PeerId peer) const;
 
+  net::IoThread thread_;
   boost::asio::io_context& io_;
-  LocalNode& local_;
+  LocalProcess& local_;
   const std::vector<PeerAddress> listed_;
   const std::string congestion_control_;
   const bool same_host_;

@@ -8,6 +8,7 @@
 
 #include "dpwa/log/log.h"
 #include "dpwa/net/drain.h"
+#include "dpwa/net/local_node.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/node_handlers.h"
 #include "dpwa/net/same_host/listener.h"
@@ -20,7 +21,7 @@ namespace dpwa {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-Server::Server(asio::io_context& io, LocalNode& node, ServerOptions server_options,
+Server::Server(asio::io_context& io, LocalProcess& node, ServerOptions server_options,
                ServerEvents events)
     : ServerSessionHost(node, std::move(server_options)),
       io_(io),
@@ -32,12 +33,21 @@ Server::Server(asio::io_context& io, LocalNode& node, ServerOptions server_optio
           }),
       drain_(io),
       readers_(options.max_replies) {
-  handlers.push_back(std::make_unique<SnapshotHandler>(local, options, readers_));
   handlers.push_back(std::make_unique<StatusHandler>(events_.status_json));
   handlers.push_back(std::make_unique<MembersHandler>(local, name_guard, events_.on_contact));
 }
 
 Server::~Server() = default;
+
+void Server::serve_snapshots(LocalNode& node) {
+  handlers.push_back(std::make_unique<SnapshotHandler>(node, options, readers_));
+  if (!options.same_host || !node.store.shareable()) return;
+  same_host_ = std::make_unique<same_host::Listener>(
+      io_, node, options, readers_,
+      [this](const net::Failure& failure, const std::string& address) {
+        report(failure, address);
+      });
+}
 
 void Server::add(std::unique_ptr<RequestHandler> handler) {
   handlers.push_back(std::move(handler));
@@ -62,14 +72,7 @@ std::uint16_t Server::listen() {
                                        options.bind_address + " port " +
                                        std::to_string(options.port));
   }
-  if (options.same_host && local.store.shareable()) {
-    same_host_ = std::make_unique<same_host::Listener>(
-        io_, local, options, readers_,
-        [this](const net::Failure& failure, const std::string& address) {
-          report(failure, address);
-        });
-    if (!same_host_->listen()) same_host_.reset();
-  }
+  if (same_host_ && !same_host_->listen()) same_host_.reset();
   return acceptor.local_endpoint().port();
 }
 

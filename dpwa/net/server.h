@@ -13,25 +13,31 @@
 #include "dpwa/log/log.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/failure.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/server_options.h"
 #include "dpwa/net/server_session.h"
 #include "dpwa/rules/readers.h"
 
 namespace dpwa {
 
+struct LocalNode;
+
 namespace same_host {
 class Listener;
 }
 
 // The Rx side: accepts connections, one coroutine per connection, and has their requests answered
-// by handlers: of snapshots, members and the status, and those added. Lives on one io_context run
-// by one thread; listen() before that thread starts, stop() from it.
+// by handlers: of members and the status, and those added. Lives on one io_context run by one
+// thread; listen() before that thread starts, stop() from it.
 class Server : private ServerSessionHost {
  public:
-  Server(boost::asio::io_context& io, LocalNode& local, ServerOptions options, ServerEvents events);
+  Server(boost::asio::io_context& io, LocalProcess& local, ServerOptions options,
+         ServerEvents events);
   ~Server();
 
+  // Serves the snapshots of the same process, over TCP and, where ServerOptions::same_host allows
+  // it, as memory of this host. Before listen().
+  void serve_snapshots(LocalNode& node);
   // Serves more message types. Before serve().
   void add(std::unique_ptr<RequestHandler> handler);
   // Where peers of this host find memory, in WELCOME: of another owner than this. Before serve().

@@ -216,7 +216,7 @@ asio::awaitable<bool> ServerSession::handshake() {
 asio::awaitable<bool> ServerSession::welcome(bool is_node, std::uint32_t request_id) {
   wire::Welcome welcome{local_.name, local_.incarnation, local_.capabilities(),
                         local_.state.load()};
-  const Progress progress = local_.store.progress();
+  const Progress progress = local_.progress();
   welcome.clock = progress.clock;
   welcome.lineage = progress.lineage;
   if (is_node) welcome.same_host = host_.offer_to(stream_.socket());

@@ -20,7 +20,7 @@
 #include "dpwa/net/failure.h"
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/name_guard.h"
 #include "dpwa/net/request_handler.h"
 #include "dpwa/net/server_options.h"
@@ -36,7 +36,7 @@ inline const std::string observers = "observers of the cluster";
 // The state that the sessions of one server share. Rx thread only; outlives them.
 class ServerSessionHost {
  public:
-  ServerSessionHost(LocalNode& node, ServerOptions server_options)
+  ServerSessionHost(LocalProcess& node, ServerOptions server_options)
       : local(node), options(std::move(server_options)), name_guard(node) {}
 
   // The caller of `session` has introduced itself. False: it has too many connections already.
@@ -49,7 +49,7 @@ class ServerSessionHost {
   virtual void report(const net::Failure& failure, const std::string& address) = 0;
 
   net::IoThread thread;
-  LocalNode& local;
+  LocalProcess& local;
   ServerOptions options;
   NameGuard name_guard;
   std::vector<std::unique_ptr<RequestHandler>> handlers;
@@ -98,7 +98,7 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
 
   net::Stream stream_;
   ServerSessionHost& host_;
-  LocalNode& local_;
+  LocalProcess& local_;
   Requester requester_;
   ConnectionFacts facts_;
   std::vector<RequestHandler*> handlers_;  // by message type; null: not asked for here

@@ -5,6 +5,7 @@
 namespace dpwa {
 
 std::optional<StagingPool::Lease> StagingPool::lend(std::size_t bytes) {
+  thread_.check();
   const auto fits = std::ranges::find_if(
       kept_, [bytes](const AlignedBuffer& buffer) { return buffer.bytes().size() >= bytes; });
   const std::size_t size = fits != kept_.end() ? fits->bytes().size() : bytes;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/net/io_thread.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa {
@@ -51,6 +52,7 @@ class StagingPool {
  private:
   void give_back(AlignedBuffer buffer) noexcept;
 
+  net::IoThread thread_;
   std::vector<AlignedBuffer> kept_;
   std::size_t kept_bytes_ = 0;
   std::size_t lent_bytes_ = 0;

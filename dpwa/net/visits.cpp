@@ -6,7 +6,7 @@
 
 #include "dpwa/base/on_exit.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_channels.h"
 
 namespace dpwa {
@@ -21,8 +21,8 @@ constexpr auto probe_timeout = std::chrono::milliseconds(500);
 
 }  // namespace
 
-Visits::Visits(asio::io_context& io, LocalNode& local, PeerChannels& channels, PullEngine& engine,
-               TimeSource now)
+Visits::Visits(asio::io_context& io, LocalProcess& local, PeerChannels& channels,
+               PullEngine& engine, TimeSource now)
     : io_(io),
       local_(local),
       channels_(channels),
@@ -31,10 +31,12 @@ Visits::Visits(asio::io_context& io, LocalNode& local, PeerChannels& channels, P
       timer_(io) {}
 
 void Visits::begin() {
+  thread_.check();
   if (local_.members->exchanges() && !stopped_) asio::co_spawn(io_, run(), net::rethrow);
 }
 
 void Visits::stop() {
+  thread_.check();
   stopped_ = true;
   timer_.cancel();
   for (PeerChannel* channel : under_way_) channel->close();
@@ -50,6 +52,7 @@ asio::awaitable<void> Visits::run() {
 }
 
 void Visits::begin_probes() {
+  thread_.check();
   auto members = local_.members->tick();
   for (MemberClaim& member : members) {
     if (member.addresses.empty() || probed_.contains(member.name)) continue;
@@ -109,6 +112,7 @@ asio::awaitable<void> Visits::visit_for(Greetings::Work work, PeerAddress addres
 
 void Visits::visit_all(const Greetings::Work& work, const std::vector<PeerAddress>& addresses,
                        bool all, Duration timeout) {
+  thread_.check();
   for (std::size_t i = 0; i < addresses.size(); ++i)
     asio::co_spawn(io_, visit_for(work, addresses[i], all, timeout, i), net::rethrow);
 }

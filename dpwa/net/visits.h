@@ -10,12 +10,13 @@
 #include "dpwa/base/time.h"
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/net/greetings.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/rules/member.h"
 
 namespace dpwa {
 
-struct LocalNode;
+struct LocalProcess;
 class PeerChannel;
 class PeerChannels;
 
@@ -24,8 +25,8 @@ class PeerChannels;
 class Visits {
  public:
   // `engine` is told of peers that were reached, at times of `now`.
-  Visits(boost::asio::io_context& io, LocalNode& local, PeerChannels& channels, PullEngine& engine,
-         TimeSource now);
+  Visits(boost::asio::io_context& io, LocalProcess& local, PeerChannels& channels,
+         PullEngine& engine, TimeSource now);
 
   void begin();  // lets time pass for the membership and probes members, until stop()
   // Exchanges membership with the node at each address, all at once and each under `timeout`.
@@ -43,8 +44,9 @@ class Visits {
   boost::asio::awaitable<void> visit_for(Greetings::Work work, PeerAddress address, bool all,
                                          Duration timeout, std::size_t index);
 
+  net::IoThread thread_;
   boost::asio::io_context& io_;
-  LocalNode& local_;
+  LocalProcess& local_;
   PeerChannels& channels_;
   PullEngine& engine_;
   const TimeSource now_;

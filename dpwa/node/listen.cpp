@@ -22,7 +22,7 @@ constexpr auto answer_time = std::chrono::milliseconds(500);
 constexpr auto ending_time = std::chrono::seconds(1);
 
 // The name of the node of this cluster that answers at `address`; none: no such node answers.
-std::optional<std::string> holder(const PeerAddress& address, const LocalNode& local) {
+std::optional<std::string> holder(const PeerAddress& address, const LocalProcess& local) {
   const auto answers = query_status(local.cluster, {address}, answer_time, local.security.get());
   const auto status = nlohmann::json::parse(answers.front().json, nullptr, /*exceptions=*/false);
   if (!status.is_object() || !status.contains("node") || !status["node"].is_string())
@@ -32,8 +32,8 @@ std::optional<std::string> holder(const PeerAddress& address, const LocalNode& l
 
 }  // namespace
 
-std::uint16_t listen_patiently(Server& server, const PeerAddress& address, const LocalNode& local,
-                               Duration patience) {
+std::uint16_t listen_patiently(Server& server, const PeerAddress& address,
+                               const LocalProcess& local, Duration patience) {
   const auto begun = SteadyClock::now();
   bool told = false;
   while (true) {

@@ -126,6 +126,7 @@ class Node::Threads {
     local_.keeps_ledger = options.ledger_factor.has_value();
     local_.security = make_security(config);
     local_.of_file = !config.is_joiner();
+    server_.serve_snapshots(local_);
     local_.notes.set("backend", '"' + std::string(config::name_of(config.backend)) + '"');
   }
 

@@ -16,10 +16,9 @@ using namespace dpwa::wire;
 
 namespace {
 
-LocalNode& local() {
-  static LocalNode node("digits", "w1", 1, {"w2"},
-                        Manifest({{"w", DType::float32, BlendRule::interpolate, {2, 3}}}), 4096,
-                        [](std::size_t bytes) { return AlignedBuffer(bytes); });
+LocalProcess& local() {
+  static LocalProcess node("digits", "w1", 1, {"w2"},
+                           Manifest({{"w", DType::float32, BlendRule::interpolate, {2, 3}}}));
   return node;
 }
 

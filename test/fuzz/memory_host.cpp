@@ -96,8 +96,7 @@ class MemoryHost::Caller final : public Responder {
 };
 
 MemoryHost::MemoryHost(bool at_each_push)
-    : local_("test", "s1", 7, {"w1", "w2"}, Manifest{}, 4096,
-             [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+    : local_("test", "s1", 7, {"w1", "w2"}),
       door_(io_, local_),
       engine_(options_of(at_each_push), {"s1", 7}, {"s1"}, now_),
       handler_(

@@ -16,7 +16,7 @@
 #include "dpwa/kvserver/memory_door.h"
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::test {
 
@@ -63,7 +63,7 @@ class MemoryHost {
   void written(std::span<const std::byte> head);
 
   boost::asio::io_context io_{1};
-  LocalNode local_;
+  LocalProcess local_;
   kvserver::MemoryDoor door_;
   TimePoint now_{};
   kvstore::ServerEngine engine_;

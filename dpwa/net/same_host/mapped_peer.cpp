@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "dpwa/ipc/unix_socket.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 #include "dpwa/net/same_host/frame_socket.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 
@@ -29,7 +29,7 @@ PullResult taken_back(const Progress& progress) {
 
 }  // namespace
 
-MappedPeer::MappedPeer(asio::io_context& io, LocalNode& local, std::string peer,
+MappedPeer::MappedPeer(asio::io_context& io, LocalProcess& local, std::string peer,
                        std::span<std::byte> payload)
     : io_(io), local_(local), peer_(std::move(peer)), payload_(payload) {}
 
@@ -44,6 +44,7 @@ void MappedPeer::close() {
 }
 
 asio::awaitable<std::string> MappedPeer::connect(Offer offer, std::uint64_t incarnation) {
+  thread_.check();
   close();
   auto connected = ipc::connect_to(offer.socket);
   if (!connected) co_return connected.error();
@@ -92,6 +93,7 @@ PullResult MappedPeer::finish(PullResult result, bool whole) {
 }
 
 asio::awaitable<PullResult> MappedPeer::ask(PullRequest request) {
+  thread_.check();
   busy_ = true;
   PullResult result = co_await exchange(request);
   if (!result.failure) co_return result;
@@ -100,6 +102,7 @@ asio::awaitable<PullResult> MappedPeer::ask(PullRequest request) {
 }
 
 asio::awaitable<PullResult> MappedPeer::land(Landing& landing) {
+  thread_.check();
   if (!lent_) co_return failed(PeerFailure::unreachable, "the connection was closed");
   Lent lent = std::move(*lent_);
   lent_.reset();
@@ -110,6 +113,7 @@ asio::awaitable<PullResult> MappedPeer::land(Landing& landing) {
 }
 
 asio::awaitable<PullResult> MappedPeer::decline(PeerFailure why) {
+  thread_.check();
   PullResult result = not_wanted(why, lent_ ? lent_->reply.progress : Progress());
   lent_.reset();
   co_await release(false);

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "dpwa/base/file_descriptor.h"
+#include "dpwa/net/io_thread.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa {
-struct LocalNode;
+struct LocalProcess;
 }
 
 namespace dpwa::same_host {
@@ -30,7 +31,7 @@ class FrameSocket;
 class MappedPeer {
  public:
   // `payload`: memory for one chunk in its encoded form, used while a chunk is read and not kept.
-  MappedPeer(boost::asio::io_context& io, LocalNode& local, std::string peer,
+  MappedPeer(boost::asio::io_context& io, LocalProcess& local, std::string peer,
              std::span<std::byte> payload);
 
   // Connects and shakes hands with the peer in its `incarnation`. Empty: done; else why not.
@@ -68,8 +69,9 @@ class MappedPeer {
                                         std::string& why);
   void watch();
 
+  net::IoThread thread_;
   boost::asio::io_context& io_;
-  LocalNode& local_;
+  LocalProcess& local_;
   const std::string peer_;
   const std::span<std::byte> payload_;
   std::shared_ptr<FrameSocket> socket_;  // null before the first connect; no other owner

@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "dpwa/log/log.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::same_host {
 
 namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 
-Path::Path(asio::io_context& io, LocalNode& local, std::string peer, bool enabled,
+Path::Path(asio::io_context& io, LocalProcess& local, std::string peer, bool enabled,
            std::span<std::byte> payload)
     : local_(local),
       peer_(std::move(peer)),

@@ -15,7 +15,7 @@
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
-struct LocalNode;
+struct LocalProcess;
 }
 
 namespace dpwa::same_host {
@@ -29,7 +29,7 @@ class Path {
   static constexpr Duration pause_after_failure = std::chrono::seconds(30);
 
   // `enabled` false: never. `payload`: as MappedPeer's.
-  Path(boost::asio::io_context& io, LocalNode& local, std::string peer, bool enabled,
+  Path(boost::asio::io_context& io, LocalProcess& local, std::string peer, bool enabled,
        std::span<std::byte> payload);
 
   void offered(const wire::Welcome& welcome);
@@ -50,7 +50,7 @@ class Path {
   bool settles(const PullResult& result);
   void give_up(const std::string& why);
 
-  LocalNode& local_;
+  LocalProcess& local_;
   const std::string peer_;
   const bool enabled_;
   MappedPeer memory_;

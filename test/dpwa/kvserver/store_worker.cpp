@@ -65,8 +65,7 @@ Config store_config(std::size_t servers, KvstoreType type) {
 
 StoreWorker::StoreWorker(const Config& config, const std::string& name)
     : servers_(config.kvstore.servers),
-      local_(config.cluster, name, wall_clock_us(), names_in(servers_), Manifest{}, 4096,
-             [](std::size_t bytes) { return AlignedBuffer(bytes); }),
+      local_(config.cluster, name, wall_clock_us(), names_in(servers_)),
       engine_(worker_options(config), {name, local_.incarnation}, names_in(servers_)),
       timer_(io_) {
   Config own = config;

@@ -13,7 +13,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/kvserver/link.h"
 #include "dpwa/kvstore/worker_engine.h"
-#include "dpwa/net/local_node.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::test {
 
@@ -53,7 +53,7 @@ class StoreWorker {
 
   const std::vector<NodeEntry> servers_;
   boost::asio::io_context io_{1};
-  LocalNode local_;
+  LocalProcess local_;
   kvstore::WorkerEngine engine_;
   std::map<std::string, std::shared_ptr<kvserver::Link>> links_;
   boost::asio::steady_timer timer_;

@@ -152,7 +152,7 @@ TEST_CASE("a full pull brings every bit, whatever the encoding of the cluster") 
   for (const Codec codec : kEncodings) {
     PullingNode node(only(served.port()), elements);
     node.local().codec = codec;
-    const Arrival arrival = node.pull(full_pull(0, test::patience));
+    const Arrival arrival = node.pull(test::full_pull(0, test::patience));
     REQUIRE(arrival.outcome == Outcome::mixed);
     CHECK(arrival.bytes == 4 * elements);
     CHECK(count_wrong(node, Codec::raw) == 0);

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -14,6 +15,11 @@
 namespace dpwa::test {
 
 AlignedBuffer plain_memory(std::size_t bytes);
+
+// To take over everything of one peer, as values.
+inline PullSpec full_pull(PeerId peer, Duration timeout) {
+  return {round_with(peer, take_over, timeout), std::nullopt, LandingMode::values};
+}
 
 // Node w2 of cluster "test": its Tx side alone, on a thread of its own. It has a float32 vector 'x'
 // of zeros. `members`: who is in its cluster; `peers` for good when it is null.

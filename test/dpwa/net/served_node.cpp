@@ -37,6 +37,7 @@ ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAlloca
              std::move(members)),
       server_(io_, local_, std::move(options), quiet_events()) {
   local_.security = std::move(security);
+  server_.serve_snapshots(local_);
   if (handler) server_.add(std::move(handler));
   port_ = server_.listen();
   server_.serve();

@@ -309,7 +309,7 @@ TEST_CASE("parameters from a peer's memory land bit for bit as over TCP") {
 TEST_CASE("a full pull through memory brings every bit, whatever the encoding of the cluster") {
   ServedNode served(elements, {}, shared);
   publish_noise(served.local().store, 1, 2);
-  const PullSpec spec = full_pull(0, test::patience);
+  const PullSpec spec = test::full_pull(0, test::patience);
   const Landed raw = pull(served.port(), true, Codec::raw, spec);
   CHECK(raw.arrival.bytes == 4 * elements);
   for (const Codec codec : all) CHECK((pull(served.port(), true, codec, spec) == raw));
