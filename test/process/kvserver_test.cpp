@@ -109,6 +109,15 @@ TEST_CASE("noise, half frames and a wrong key at the port of a server cost its w
   ServerProcesses servers(config);
   Training training(config);
   REQUIRE(training.steps(5));
+  // First, because refusals of one kind from one address share a line of the log each minute.
+  if (!config.security.mode.empty()) {
+    Config wrong = config;
+    wrong.security.key_file = keys.write("wrong.key", key_file_text({new_key()}).text());
+    const test::StoreWorker intruder(wrong, "w2");
+    REQUIRE(holds_in_time([&] { return servers.count("s1", "has another cluster key") > 0; }));
+    REQUIRE(training.steps(10));
+    CHECK(training.worker.epoch().worker("w2") == nullptr);
+  }
   const std::uint16_t port = config.kvstore.servers.front().port;
   std::vector<std::byte> noise(4096);
   for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(i * 167 + 13);
@@ -124,14 +133,6 @@ TEST_CASE("noise, half frames and a wrong key at the port of a server cost its w
     half.emplace_back(port);
     CHECK(half.back().send(std::span(frame).first(frame.size() / 2)));
     REQUIRE(training.steps(2));
-  }
-  if (!config.security.mode.empty()) {
-    Config wrong = config;
-    wrong.security.key_file = keys.write("wrong.key", key_file_text({new_key()}).text());
-    const test::StoreWorker intruder(wrong, "w2");
-    REQUIRE(holds_in_time([&] { return servers.count("s1", "has another cluster key") > 0; }));
-    REQUIRE(training.steps(10));
-    CHECK(training.worker.epoch().worker("w2") == nullptr);
   }
   CHECK(servers.at("s1").running());
   CHECK(training.nothing_lost());
