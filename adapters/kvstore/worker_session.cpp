@@ -20,6 +20,7 @@ constexpr auto look_every = std::chrono::milliseconds(100);
 // The time after SIGTERM for an answer that is on its way, so that its step is completed.
 constexpr auto grace = std::chrono::seconds(1);
 constexpr auto leave_limit = std::chrono::milliseconds(500);
+constexpr auto time_to_decide = std::chrono::seconds(4);  // some ballots of the servers
 
 kvclient::StoreClientOptions options_of(const Config& config, std::uint64_t incarnation,
                                         std::shared_ptr<Security> security) {
@@ -102,7 +103,17 @@ std::uint64_t WorkerSession::join() {
 }
 
 void WorkerSession::leave() {
-  client_.leave(Steady::now() + leave_limit);
+  const bool votes = finished_ && stop_signal::received() == 0;
+  const Duration limit = votes ? 2 * lost_after_ + time_to_decide : Duration(leave_limit);
+  const TimePoint until = Steady::now() + limit;
+  do {
+    client_.leave(std::min<TimePoint>(until, Steady::now() + look_every));
+  } while (client_.takes_part() && Steady::now() < until && client_.problems().size() < servers_);
+}
+
+void WorkerSession::finish() {
+  finished_ = true;
+  client_.finish();
 }
 
 std::optional<kvclient::Outcome> WorkerSession::wait(kvclient::Ticket ticket,
@@ -159,11 +170,11 @@ void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key
 
 bool WorkerSession::wait_end() {
   const TimePoint began = Steady::now();
-  TimePoint others_trained = began;
+  Duration undecided{};  // a process that stood still did not wait
   while (!client_.wait_end(Steady::now() + look_every)) {
     if (look_up(began, "the other workers to finish")) return false;
-    if (!client_.workers().empty()) others_trained = Steady::now();
-    if (Steady::now() - others_trained >= start_wait_) return false;
+    undecided = client_.workers().empty() ? undecided + look_every : Duration::zero();
+    if (undecided >= start_wait_) return false;
   }
   return true;
 }

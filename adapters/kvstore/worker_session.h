@@ -33,6 +33,9 @@ class WorkerSession {
   std::uint64_t join();
   // The result of the last join(), also of one by wait_created().
   std::uint64_t first_step() const { return first_step_; }
+  // Leaves. After finish() it votes on the members until it is none of them any more, for some
+  // seconds at most: without it the others may be too few to do without a server that has just
+  // died.
   void leave();
 
   // The outcome of a call; `what` is for the log. None when the process was told to stop.
@@ -49,11 +52,11 @@ class WorkerSession {
   // At the end: from now on every wait also ends, as if the process was told to stop, when no
   // server has answered for kvstore.start_wait_ms.
   void give_up_without_servers();
-  // Leaves after the last step, and takes part once more as soon as no worker trains.
-  void finish() { client_.finish(); }
-  // Waits until that is so: pulls then give the final values, unless this worker is left out
-  // meanwhile; then it waits again. False when the wait has ended before, also because no worker
-  // takes part and the servers have not taken this one in for kvstore.start_wait_ms.
+  // The last step has been made.
+  void finish();
+  // Waits until no worker trains: pulls then give the final values, unless this worker is left out
+  // meanwhile. False when the wait has ended before, also because the servers have not decided for
+  // kvstore.start_wait_ms that the last worker no longer trains.
   bool wait_end();
   // What is known of the servers that do not answer, for a line; empty: all do.
   std::string problems() const { return wait_log_.problems(); }
@@ -80,6 +83,7 @@ class WorkerSession {
   std::optional<TimePoint> answered_;  // a server, the last time; set by give_up_without_servers()
   std::function<void()> on_look_;
   bool looking_ = false;
+  bool finished_ = false;
 };
 
 }  // namespace dpwa::kvstore

@@ -110,6 +110,20 @@ void ServerLink::break_off(TimePoint since) {
   if (under_way_ && began_ < since) stream_->close();
 }
 
+void ServerLink::pass(Duration time, Duration longest_silence) {
+  if (!connected_) return;
+  const bool was_asked = silence_ >= longest_silence / 3;
+  silence_ += time;
+  if (!was_asked && silence_ >= longest_silence / 3) send(0, kvstore::AskEpoch{});
+  if (silence_ < longest_silence) return;
+  turned_away_ = "it has sent nothing for " +
+                 std::to_string(longest_silence / std::chrono::milliseconds(1)) +
+                 " ms, although it was asked";
+  failed({net::Failure::Kind::timed_out, turned_away_});
+  silence_ = {};
+  stream_->close();
+}
+
 void ServerLink::stop_landing() {
   if (!landing_.empty()) stream_->close();
 }
@@ -148,6 +162,7 @@ asio::awaitable<void> ServerLink::run() {
       grace_.connected();
       back_off_ = kvstore::first_pause;
       connected_ = true;
+      silence_ = {};
       writing_ = true;
       open_door(welcome->same_host);
       asio::co_spawn(io_, write(stream), net::rethrow);
@@ -198,6 +213,7 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
       }
       co_return;
     }
+    silence_ = {};
     const std::size_t landed_bytes = landing_.size();
     const bool landed = landed_bytes != 0;
     auto message = !landed

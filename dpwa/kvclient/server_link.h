@@ -74,6 +74,9 @@ class ServerLink {
   bool writes(const kvstore::SliceId& slice, std::uint64_t step) const;
   // Ends the connection if the frame being written was begun before `since`.
   void break_off(TimePoint since);
+  // Time has passed, in parts of a second: a process that stood still did not listen meanwhile. The
+  // connection ends when nothing comes for `longest_silence` (link_limits.h).
+  void pass(Duration time, Duration longest_silence);
   // After this no memory that target_of() named is written to: the connection ends at once.
   void stop_landing();
 
@@ -128,6 +131,7 @@ class ServerLink {
   boost::asio::steady_timer again_;  // the time to dial again
   boost::asio::steady_timer over_;   // the writing coroutine has ended
   bool connected_ = false;
+  Duration silence_{};  // since the last frame came
   bool writing_ = false;
   bool stopped_ = false;
   ValueTraffic traffic_;

@@ -87,7 +87,7 @@ void StoreClient::leave(TimePoint until) {
     engine_.tick(SteadyClock::now());
   });
   MutexLock lock(mutex_);
-  while (first_step_ && changed_.wait_until(lock, until)) {
+  while (takes_part_ && changed_.wait_until(lock, until)) {
   }
 }
 
@@ -100,10 +100,10 @@ void StoreClient::finish() {
 
 bool StoreClient::wait_end(TimePoint until) {
   MutexLock lock(mutex_);
-  while (!at_end_ && over_.empty() && changed_.wait_until(lock, until)) {
+  while (!none_trains_ && over_.empty() && changed_.wait_until(lock, until)) {
   }
   throw_if_over();
-  return at_end_;
+  return none_trains_;
 }
 
 std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
@@ -299,7 +299,7 @@ std::string StoreClient::why_left_out() const {
 
 bool StoreClient::takes_part() const {
   const MutexLock lock(mutex_);
-  return first_step_.has_value();
+  return takes_part_;
 }
 
 std::size_t StoreClient::gone(Duration silent_for) const {

@@ -18,6 +18,7 @@
 #include "dpwa/kvclient/operations.h"
 #include "dpwa/kvclient/server_link.h"
 #include "dpwa/kvstore/compression.h"
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/kvstore/worker_changes.h"
 #include "dpwa/kvstore/worker_engine.h"
@@ -40,6 +41,7 @@ struct StoreClientOptions : SocketOptions {
   kvstore::WorkerOptions engine;
   kvstore::CompressionOptions compression;  // of pushes
   std::shared_ptr<Security> security;       // null: none
+  Duration longest_silence = kvstore::longest_silence;
 };
 
 // The terms of a push, as kvstore::Push has them.
@@ -74,11 +76,10 @@ class StoreClient : private LinkEvents {
   // Leaves, so that the others do not wait for this worker. Calls under way end as left out.
   // Returns when the servers know, or at `until`. join() undoes it.
   void leave(TimePoint until);
-  // Leaves after the last step, and takes part once more as soon as no worker trains. Calls under
-  // way end as left out.
+  // The last step has been made: no worker waits for this one any more.
   void finish();
-  // Waits until that is so: pulls then give the final values. False: it was not by then. Throws as
-  // wait_joined() does.
+  // Waits until no worker trains: pulls then give the final values. False: one did at `until`.
+  // Throws as wait_joined() does.
   bool wait_end(TimePoint until);
 
   // Servers of this host and user read pushes in this memory instead of receiving them over TCP. It
@@ -213,7 +214,8 @@ class StoreClient : private LinkEvents {
   Condition changed_;
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
-  bool at_end_ DPWA_GUARDED_BY(mutex_) = false;
+  bool takes_part_ DPWA_GUARDED_BY(mutex_) = false;
+  bool none_trains_ DPWA_GUARDED_BY(mutex_) = false;
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;
   std::string over_ DPWA_GUARDED_BY(mutex_);  // why the run cannot go on; empty: it can
   std::string why_left_out_ DPWA_GUARDED_BY(mutex_);

@@ -99,17 +99,19 @@ void StoreClient::handle_events() {
         [&](auto& content) {
           using Content = std::decay_t<decltype(content)>;
           if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined>) {
-            if (content.at_end) out_ = false;
             const MutexLock lock(mutex_);
             first_step_ = content.first_step;
-            at_end_ = content.at_end;
             refusal_.reset();
+          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::AtEnd>) {
+            out_ = false;
+            const MutexLock lock(mutex_);
+            none_trains_ = true;
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
             out_ = true;
             left_out();
             const MutexLock lock(mutex_);
             first_step_.reset();
-            at_end_ = false;
+            none_trains_ = false;
             why_left_out_ = content.snapshot == 0
                                 ? "this node was silent or hung"
                                 : "the servers were started again, from their snapshot " +
@@ -148,6 +150,7 @@ void StoreClient::pump() {
   }
   const MutexLock lock(mutex_);
   for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
+  takes_part_ = engine_.takes_part();
   uses_memory_ = std::ranges::any_of(links_, [](const auto& link) { return link->uses_memory(); });
   traffic_ = {};
   for (const auto& link : links_) {
@@ -210,6 +213,10 @@ void StoreClient::tick() {
   engine_.tick(now);
   if (operations_.holds_memory()) {
     for (const auto& link : links_) link->break_off(now - patience_with_writes);
+  }
+  // Before the first epoch a server has nothing to say.
+  if (engine_.epoch().number > 0) {
+    for (const auto& link : links_) link->pass(between_ticks, options_.longest_silence);
   }
   note_gone(engine_.epoch(), now);
   note_rejections();

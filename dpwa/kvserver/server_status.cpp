@@ -63,6 +63,8 @@ std::string server_status(const LocalProcess& local, const kvstore::ServerEngine
   for (const kvstore::WorkerEntry& worker : epoch.workers) {
     status["workers"].push_back({{"name", worker.id.name}, {"first_step", worker.first_step}});
   }
+  status["at_end"] = nlohmann::json::array();
+  for (const kvstore::MemberId& worker : epoch.at_end) status["at_end"].push_back(worker.name);
   status["connections_accepted"] = local.traffic.connections_accepted.load();
   status["connections_refused"] = local.traffic.connections_refused.load();
   status["protocol_errors"] = local.traffic.protocol_errors.load();

@@ -17,13 +17,20 @@ std::optional<std::size_t> Epoch::server(const std::string& name) const {
   return static_cast<std::size_t>(found - servers.begin());
 }
 
+bool Epoch::is_at_end(const MemberId& member) const {
+  return std::ranges::find(at_end, member) != at_end.end();
+}
+
 bool Epoch::has(const MemberId& member) const {
+  if (is_at_end(member)) return true;
   if (const WorkerEntry* entry = worker(member.name)) return entry->id == member;
   const auto at = server(member.name);
   return at && servers[*at].id == member && servers[*at].state != ServerState::down;
 }
 
 bool Epoch::has_successor(const MemberId& member) const {
+  const auto former = std::ranges::find(at_end, member.name, &MemberId::name);
+  if (former != at_end.end()) return former->incarnation < member.incarnation;
   if (const WorkerEntry* entry = worker(member.name)) {
     return entry->id.incarnation < member.incarnation;
   }

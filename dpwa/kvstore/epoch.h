@@ -52,20 +52,24 @@ struct Epoch {
   // from: the same in all epochs until all have ended.
   std::uint64_t run = 0;
   SnapshotId from{};
-  // Workers that have left by themselves after at least one step, in the order of their names. One
-  // that comes back for the final weights stays; one that is lost does not.
+  // Workers that no longer train by themselves after at least one step, in the order of their
+  // names. One that is lost is not among them.
   std::vector<std::string> left{};
+  // Workers that have made their last step and wait until no worker trains, for the final values.
+  // Members, for which no step waits. In the order of their names.
+  std::vector<MemberId> at_end{};
   bool operator==(const Epoch&) const = default;
 
   const WorkerEntry* worker(const std::string& name) const;
   std::optional<std::size_t> server(const std::string& name) const;
-  // Whether this incarnation of the process takes part: as a worker, or as a server that is not
-  // down.
+  bool is_at_end(const MemberId& member) const;
+  // Whether this incarnation of the process takes part: as a worker, at its end too, or as a server
+  // that is not down.
   bool has(const MemberId& member) const;
   // Whether that is a later process of a member. It may vote for the former one, which is gone.
   bool has_successor(const MemberId& member) const;
   std::size_t servers_taking_part() const;  // those that are not down
-  std::size_t members() const { return workers.size() + servers_taking_part(); }
+  std::size_t members() const { return workers.size() + at_end.size() + servers_taking_part(); }
 };
 
 // The servers that have the slices of the server `home`. With one replica, those are `home` and the

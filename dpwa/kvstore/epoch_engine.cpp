@@ -24,6 +24,7 @@ std::vector<std::string> names_of_members(const Epoch& epoch) {
     if (epoch.number == 0 || server.state != ServerState::down) names.push_back(server.id.name);
   }
   for (const WorkerEntry& worker : epoch.workers) names.push_back(worker.id.name);
+  for (const MemberId& worker : epoch.at_end) names.push_back(worker.name);
   return names;
 }
 
@@ -209,6 +210,13 @@ bool EpochEngine::handle(const MemberId&, const EpochNews& message, TimePoint) {
 
 bool EpochEngine::handle(const MemberId& from, const AskEpoch&, TimePoint) {
   if (installed_.number > 0) send(from.name, EpochNews{installed_});
+  // It has dropped what this member asked of it in an epoch that it did not know.
+  if (!proposer_ || !counts(from) || proposer_->has(from.name)) return false;
+  if (proposer_->promised) {
+    send(from.name, Proposal{installed_.number, proposer_->ballot, proposer_->next});
+  } else {
+    send(from.name, Ballot{installed_.number, proposer_->ballot});
+  }
   return false;
 }
 
@@ -222,9 +230,15 @@ bool EpochEngine::fits(const Epoch& epoch) const {
   const bool same_servers = std::ranges::equal(epoch.servers, installed_.servers, {}, name, name);
   const bool in_order = std::ranges::adjacent_find(epoch.workers, std::greater_equal<>(), name) ==
                         epoch.workers.end();
-  return same_servers && in_order &&
-         std::ranges::none_of(epoch.workers, [&](const WorkerEntry& worker) {
-           return epoch.server(worker.id.name).has_value();
+  const bool at_end_in_order = std::ranges::adjacent_find(epoch.at_end, std::greater_equal<>(),
+                                                          &MemberId::name) == epoch.at_end.end();
+  const auto is_server = [&](const std::string& worker) {
+    return epoch.server(worker).has_value();
+  };
+  return same_servers && in_order && at_end_in_order &&
+         std::ranges::none_of(epoch.workers, is_server, name) &&
+         std::ranges::none_of(epoch.at_end, [&](const MemberId& worker) {
+           return is_server(worker.name) || epoch.worker(worker.name) != nullptr;
          });
 }
 

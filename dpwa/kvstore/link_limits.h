@@ -18,5 +18,8 @@ inline constexpr Duration longest_pause = std::chrono::seconds(1);
 // over the next connection, while messages that wait in a server are lost with the connection.
 inline constexpr Duration write_time_of_worker = std::chrono::seconds(10);
 inline constexpr Duration write_time_of_server = std::chrono::seconds(30);
+// A worker connects again to a server that sends nothing for so long, and nothing either when it
+// was asked for its epoch after a third of that time.
+inline constexpr Duration longest_silence = std::chrono::seconds(15);
 
 }  // namespace dpwa::kvstore

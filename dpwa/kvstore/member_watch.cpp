@@ -77,6 +77,7 @@ void MemberWatch::installed(const Epoch& epoch, TimePoint now) {
     if (server.state != ServerState::down) add(server.id);
   }
   for (const WorkerEntry& worker : epoch.workers) add(worker.id);
+  for (const MemberId& worker : epoch.at_end) add(worker);
 }
 
 Duration MemberWatch::hung_after(const Epoch& epoch, const std::string& worker) const {

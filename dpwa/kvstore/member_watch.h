@@ -50,8 +50,7 @@ struct Beat {
   // Worker that joins: it counts the steps of each key apart, and learns from the servers with
   // which step of a key to begin (Answer::step). Otherwise it begins with the step of the epoch.
   bool own_steps = false;
-  // Worker that has made its last step: it leaves, and takes part once more when no worker trains,
-  // for the final values. With `joins`: it does take part for them.
+  // Worker that has made its last step, and waits until no worker trains.
   bool at_end = false;
   // Worker that wants to take part, and server: of its cluster file.
   SharedSettings settings{};
@@ -134,8 +133,8 @@ class MemberWatch {
   std::uint32_t over_everywhere(const Epoch& current, const Beat& own) const;
 
   // Before the first epoch: that one follows this epoch of a run that the servers have lost, with
-  // the workers that are still in it. It begins once as many are heard of, or after `silent_after`
-  // with those that are. Number 0: it follows none.
+  // the workers that are still in it. It begins once as many are heard of, or after the time in
+  // which each could connect again with those that are. Number 0: it follows none.
   void follow(const Epoch& lost, TimePoint now);
   // Whether another server is still in this epoch.
   bool others_are_in(const Epoch& epoch, TimePoint now) const;
@@ -187,9 +186,11 @@ class MemberWatch {
   std::size_t workers_to_begin(TimePoint now) const;
   void change_servers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
   void change_workers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
-  // Whether this worker, which is not in `next`, may be taken in.
-  bool may_come(const Epoch& next, const MemberId& worker, TimePoint now) const;
-  bool trains(const WorkerEntry& worker) const;
+  // Whether others wait for this worker.
+  bool holds_up(const View& worker, const MemberId& other) const;
+  void remove_workers(Epoch& next, const Epoch& current, TimePoint now) const;
+  void add_workers(Epoch& next, const Epoch& current, std::uint64_t first_step,
+                   TimePoint now) const;
 
   const WatchOptions options_;
   const MemberId self_;

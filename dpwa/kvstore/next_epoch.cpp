@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/kvstore/member_watch.h"
 
 namespace dpwa::kvstore {
@@ -14,15 +15,21 @@ constexpr std::uint64_t most_steps = std::uint64_t{1} << 48;  // no run gets the
 
 }  // namespace
 
+bool MemberWatch::holds_up(const View& worker, const MemberId& other) const {
+  const auto found = views_.find(other.name);
+  return found != views_.end() && found->second.incarnation == other.incarnation &&
+         (found->second.beat.waiting || found->second.beat.clock > worker.beat.clock);
+}
+
 bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const {
   const View& view = views_.at(worker.id.name);
   if (view.beat.waiting || now - view.since < hung_after(epoch, worker.id.name)) return false;
-  return std::ranges::any_of(epoch.workers, [&](const WorkerEntry& other) {
-    const auto found = views_.find(other.id.name);
-    return found != views_.end() && other.id != worker.id &&
-           found->second.incarnation == other.id.incarnation &&
-           (found->second.beat.waiting || found->second.beat.clock > view.beat.clock);
-  });
+  return std::ranges::any_of(epoch.workers,
+                             [&](const WorkerEntry& other) {
+                               return other.id != worker.id && holds_up(view, other.id);
+                             }) ||
+         std::ranges::any_of(epoch.at_end,
+                             [&](const MemberId& other) { return holds_up(view, other); });
 }
 
 // Only a beat of the epoch in which the worker takes part counts: an older one is from before it
@@ -48,8 +55,9 @@ bool MemberWatch::proposes(const Epoch& current, TimePoint now) const {
 
 std::size_t MemberWatch::workers_to_begin(TimePoint now) const {
   if (lost_.number == 0) return options_.min_workers;
-  const std::size_t before = std::max<std::size_t>(1, lost_.workers.size());
-  return now - lost_since_ < options_.silent_after ? before : 1;
+  const std::size_t before = std::max<std::size_t>(1, lost_.workers.size() + lost_.at_end.size());
+  // Each has had the time to connect again.
+  return now - lost_since_ < options_.silent_after + 2 * longest_pause ? before : 1;
 }
 
 // The first epoch of the servers of the file, all without one. Its number is higher than that of
@@ -75,8 +83,9 @@ std::optional<Epoch> MemberWatch::first_epoch(const Epoch& current, const Beat& 
   }
   next.run = next.number;
   next.from = *own.stock.loaded;
+  next.left = lost_.left;
   change_workers(next, current, own, now);
-  if (next.workers.size() < workers_to_begin(now)) return std::nullopt;
+  if (next.workers.size() + next.at_end.size() < workers_to_begin(now)) return std::nullopt;
   return next;
 }
 
@@ -158,15 +167,56 @@ void MemberWatch::leave_out_deaf_servers(Epoch& next, TimePoint now) const {
   }
 }
 
-bool MemberWatch::may_come(const Epoch& next, const MemberId& worker, TimePoint now) const {
-  return !next.server(worker.name) && next.worker(worker.name) == nullptr && alive(worker, now) &&
-         heard_by_servers(next, worker, now);
+// A worker that has made its last step remains a member, so that with two servers one of them can
+// go on without the other until all workers have the final values.
+void MemberWatch::remove_workers(Epoch& next, const Epoch& current, TimePoint now) const {
+  const std::vector<MemberId> servers = live_servers(next, now);
+  const auto is_lost = [&](const MemberId& worker) {
+    const bool is_apart = std::ranges::any_of(servers, [&](const MemberId& server) {
+      return is_deaf(server, worker, now, deaf_after());
+    });
+    return is_apart || !alive(worker, now);
+  };
+  std::erase_if(next.at_end, [&](const MemberId& worker) {
+    const bool lost = is_lost(worker);
+    if (lost) std::erase(next.left, worker.name);
+    const Beat& beat = views_.at(worker.name).beat;
+    return lost || (beat.epoch == current.number && !beat.at_end);
+  });
+  std::erase_if(next.workers, [&](const WorkerEntry& worker) {
+    const std::string& name = worker.id.name;
+    const bool lost = is_lost(worker.id) || hangs(worker, current, now);
+    if (!lost && !leaves(worker, current)) return false;
+    const Beat& beat = views_.at(name).beat;
+    if (lost) {
+      std::erase(next.left, name);
+    } else if (beat.clock > worker.first_step && std::ranges::count(next.left, name) == 0) {
+      next.left.push_back(name);
+    }
+    if (!lost && beat.at_end) next.at_end.push_back(worker.id);
+    return true;
+  });
 }
 
-bool MemberWatch::trains(const WorkerEntry& worker) const {
-  const auto found = views_.find(worker.id.name);
-  const bool known = found != views_.end() && found->second.incarnation == worker.id.incarnation;
-  return !known || !found->second.beat.at_end;
+void MemberWatch::add_workers(Epoch& next, const Epoch& current, std::uint64_t first_step,
+                              TimePoint now) const {
+  for (const auto& [name, view] : views_) {
+    const MemberId id{name, view.incarnation};
+    const Beat& beat = view.beat;
+    // It has to know that it does not take part: one that was just left out may hang.
+    const bool of_lost = current.number == 0 && beat.epoch <= lost_.number;
+    const bool knows = beat.epoch == current.number || of_lost;
+    if (!knows || (!beat.joins && !beat.at_end) || !alive(id, now)) continue;
+    if (current.has(id) || next.has(id) || next.server(name) || next.worker(name) != nullptr)
+      continue;
+    if (!heard_by_servers(next, id, now)) continue;
+    if (beat.joins) {
+      next.workers.push_back({id, beat.own_steps ? 0 : first_step});
+      continue;
+    }
+    next.at_end.push_back(id);
+    if (beat.clock > 0 && std::ranges::count(next.left, name) == 0) next.left.push_back(name);
+  }
 }
 
 void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& own,
@@ -174,54 +224,21 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   std::uint64_t clock = own.clock;
   for (const auto& [name, view] : views_) {
     // The first epoch after a lost run goes on from where the workers that join it are.
-    const MemberId id{name, view.incarnation};
-    const bool member = current.number == 0 ? view.beat.joins : current.has(id);
-    const bool counts = next.server(name) || (member && alive(id, now));
+    const WorkerEntry* const entry = current.worker(name);
+    const bool trains = entry != nullptr && entry->id.incarnation == view.incarnation;
+    const bool member = current.number == 0 ? view.beat.joins : trains;
+    const bool counts = next.server(name) || (member && alive({name, view.incarnation}, now));
     if (counts && view.beat.clock < most_steps) clock = std::max(clock, view.beat.clock);
   }
   for (const WorkerEntry& worker : next.workers) clock = std::max(clock, worker.first_step);
   // Workers that train finish their current step. Workers that begin together begin with step 0, or
   // where the servers' snapshot ends.
   const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
-
-  const std::vector<MemberId> servers = live_servers(next, now);
-  std::erase_if(next.workers, [&](const WorkerEntry& worker) {
-    const std::string& name = worker.id.name;
-    const bool is_apart = std::ranges::any_of(servers, [&](const MemberId& server) {
-      return is_deaf(server, worker.id, now, deaf_after());
-    });
-    const bool is_lost = !alive(worker.id, now) || is_apart || hangs(worker, current, now);
-    if (!is_lost && !leaves(worker, current)) return false;
-    if (is_lost) {
-      std::erase(next.left, name);
-    } else if (views_.at(name).beat.clock > worker.first_step &&
-               std::ranges::count(next.left, name) == 0) {
-      next.left.push_back(name);
-    }
-    return true;
-  });
+  remove_workers(next, current, now);
+  add_workers(next, current, first_step, now);
   std::ranges::sort(next.left);
-  for (const auto& [name, view] : views_) {
-    const MemberId id{name, view.incarnation};
-    // It has to know that it does not take part: one that was just left out may hang.
-    const bool of_lost = current.number == 0 && view.beat.epoch <= lost_.number;
-    const bool knows = view.beat.epoch == current.number || of_lost;
-    if (!view.beat.joins || !knows || current.has(id) || !may_come(next, id, now)) continue;
-    next.workers.push_back({id, view.beat.own_steps ? 0 : first_step});
-  }
-  // There is no epoch without workers while some wait for the final values: with two servers, one
-  // of them could not go on without the other. Those of a lost run may still train.
-  const bool may_train = !lost_.workers.empty() && now - lost_since_ < options_.silent_after;
-  const auto trains = [&](const WorkerEntry& worker) { return this->trains(worker); };
-  if (!may_train && std::ranges::none_of(next.workers, trains)) {
-    const std::uint64_t latest = current.number == 0 ? lost_.number : current.number;
-    for (const auto& [name, view] : views_) {
-      const MemberId id{name, view.incarnation};
-      const bool waits = view.beat.at_end && !view.beat.joins && view.beat.epoch <= latest;
-      if (waits && may_come(next, id, now)) next.workers.push_back({id, clock + 1});
-    }
-  }
   std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
+  std::ranges::sort(next.at_end, {}, &MemberId::name);
 }
 
 std::optional<Epoch> MemberWatch::successor(const Epoch& current, const Beat& own,

@@ -174,8 +174,9 @@ void ServerEngine::end_run(const MemberId& from, const Epoch& last, TimePoint no
 void ServerEngine::tell_lost() {
   const std::vector<std::string> lost = started_again();
   if (lost.empty()) return;
-  for (const WorkerEntry& worker : epoch().workers)
-    outgoing_.push_back({worker.id.name, 0, EpochNews{epoch_after(epoch(), lost)}});
+  const EpochNews news{epoch_after(epoch(), lost)};
+  for (const WorkerEntry& worker : epoch().workers) outgoing_.push_back({worker.id.name, 0, news});
+  for (const MemberId& worker : epoch().at_end) outgoing_.push_back({worker.name, 0, news});
 }
 
 void ServerEngine::tell_passed() {

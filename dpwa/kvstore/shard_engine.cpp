@@ -51,8 +51,10 @@ std::optional<std::size_t> ShardEngine::backup_of(std::uint32_t home) const {
 }
 
 // Why a request of a worker is refused before it is looked at.
-std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint64_t epoch) const {
+std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint64_t epoch,
+                                                bool at_end) const {
   if (epoch != epoch_.number || epoch == 0) return AnswerKind::other_epoch;
+  if (at_end && epoch_.is_at_end(from)) return std::nullopt;
   const WorkerEntry* worker = epoch_.worker(from.name);
   if (worker == nullptr || worker->id != from) return AnswerKind::not_member;
   return std::nullopt;
@@ -191,9 +193,9 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
 
 ShardEngine::Entry* ShardEngine::slice_for(const MemberId& from, std::uint64_t tag,
                                            std::uint64_t epoch, const SliceId& id,
-                                           std::uint64_t step) {
+                                           std::uint64_t step, bool at_end) {
   const auto found = slices_.find(id);
-  if (const auto kind = obstacle(from, epoch)) {
+  if (const auto kind = obstacle(from, epoch, at_end)) {
     refuse(from.name, tag, id, *kind, step);
   } else if (found == slices_.end()) {
     explain_refusal(from.name, tag, id, AnswerKind::unknown_key, step,
@@ -245,7 +247,8 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
 }
 
 void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& message, TimePoint) {
-  Entry* const found = slice_for(from, tag, message.epoch, message.slice, message.clock);
+  Entry* const found =
+      slice_for(from, tag, message.epoch, message.slice, message.clock, /*at_end=*/true);
   if (found == nullptr) return;
   // A request that was sent again: the earlier one was lost, or still waits.
   std::erase_if(found->second.pulls,

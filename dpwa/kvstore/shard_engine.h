@@ -214,7 +214,9 @@ class ShardEngine {
   using Entry = Slices::value_type;
 
   // --- admission of requests (shard_engine.cpp)
-  std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch) const;
+  // `at_end`: workers at their end may send it.
+  std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch,
+                                     bool at_end = false) const;
   // Why the server cannot hold so many more bytes; none: it can.
   std::optional<std::string> shortage(std::uint64_t more_bytes) const;
   std::size_t waiting_inits(const std::string& worker) const;
@@ -227,7 +229,7 @@ class ShardEngine {
                        AnswerKind kind, std::uint64_t step, const std::string& problem);
   // The slice of a request about values that are here; null: the request was refused.
   Entry* slice_for(const MemberId& from, std::uint64_t tag, std::uint64_t epoch, const SliceId& id,
-                   std::uint64_t step);
+                   std::uint64_t step, bool at_end = false);
   void answer(const Entry& entry, const Waiter& waiter);
   void send(const std::string& to, std::uint64_t tag, Message message);
 

@@ -11,7 +11,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   const auto refused = [&](AnswerKind kind, const std::string& problem) {
     explain_refusal(from.name, tag, message.slice, kind, 0, problem);
   };
-  Entry* const found = slice_for(from, tag, message.epoch, message.slice, 0);
+  Entry* const found = slice_for(from, tag, message.epoch, message.slice, 0, /*at_end=*/true);
   if (found == nullptr) return;
   Held& held = found->second;
   if (message.kind != StateMessage::Kind::place) {

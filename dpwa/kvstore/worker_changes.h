@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <vector>
 
 #include "dpwa/kvstore/epoch.h"
@@ -21,8 +20,7 @@ struct WorkerChange {
   bool operator==(const WorkerChange&) const = default;
 };
 
-// The workers that come and go, for the log. A worker that has left and comes back for the final
-// weights is no change. Pure; one owner, one thread.
+// The workers that come and go, for the log. Pure; one owner, one thread.
 class WorkerChanges {
  public:
   // What is known of a worker that no longer takes part and is not in Epoch::left.
@@ -33,7 +31,6 @@ class WorkerChanges {
 
  private:
   std::vector<WorkerEntry> workers_;
-  std::set<MemberId> ended_;  // that have left, and were told
 };
 
 }  // namespace dpwa::kvstore

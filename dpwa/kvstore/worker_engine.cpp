@@ -339,35 +339,31 @@ std::optional<std::vector<std::string>> WorkerEngine::lost_servers(const Epoch& 
 }
 
 void WorkerEngine::take_up_epoch(bool new_run) {
-  const WorkerEntry* entry = epochs_.installed().worker(epochs_.self().name);
-  const bool member = entry != nullptr && entry->id == epochs_.self();
+  const Epoch& epoch = epochs_.installed();
+  const WorkerEntry* entry = epoch.worker(epochs_.self().name);
+  const bool trains = entry != nullptr && entry->id == epochs_.self();
+  const bool is_at_end = epoch.is_at_end(epochs_.self());
+  const bool member = trains || is_at_end;
   if (new_run) {
     // Snapshots are counted on from the one that it begins with.
-    snapshot_ = step_snapshot_ = epochs_.installed().from.number;
+    snapshot_ = step_snapshot_ = epoch.from.number;
     pushed_steps_ = 0;
   }
-  if (!member && takes_part_) {
-    takes_part_ = false;
-    joins_ = false;
+  // Left out, perhaps taken in again without having heard of it.
+  const bool again = new_run || (trains && entry->first_step != first_step_);
+  const bool left_out = takes_part_ && (!member || again);
+  if (left_out) {
     drop_requests();
-    events_.push_back(LeftOut{new_run ? epochs_.installed().from.number : 0});
+    events_.push_back(LeftOut{new_run ? epoch.from.number : 0});
   }
-  if (member && !takes_part_) {
-    takes_part_ = true;
-    note_joined(entry->first_step);
-  } else if (member && (new_run || entry->first_step != first_step_)) {
-    // Left out and taken in again, without having heard of it.
-    drop_requests();
-    events_.push_back(LeftOut{new_run ? epochs_.installed().from.number : 0});
-    note_joined(entry->first_step);
-  }
-  if (member) first_step_ = entry->first_step;
+  if (left_out && !member) joins_ = false;
+  if (trains && (left_out || !takes_part_)) events_.push_back(Joined{entry->first_step});
+  if (trains) first_step_ = entry->first_step;
+  takes_part_ = member;
+  const bool none_trains = is_at_end && epoch.workers.empty();
+  if (none_trains && (left_out || !none_trains_)) events_.push_back(AtEnd{});
+  none_trains_ = none_trains;
   for (auto& [tag, request] : requests_) change(tag, request, State::queued);
-}
-
-void WorkerEngine::note_joined(std::uint64_t first_step) {
-  events_.push_back(Joined{first_step, at_end_});
-  joins_ = joins_ || at_end_;
 }
 
 // Requests of kind INIT stay: the key has to exist in any case.

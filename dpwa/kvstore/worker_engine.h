@@ -53,8 +53,8 @@ class WorkerEngine {
   // Leaves. The event LeftOut follows once the others know, so that they need not wait until this
   // worker counts as silent.
   void leave();
-  // Leaves after its last step, and takes part once more as soon as no worker trains: Joined with
-  // `at_end` follows. Pulls then get the final values.
+  // It has made its last step, and nobody waits for it any more. AtEnd follows as soon as no worker
+  // trains: pulls then get the final values. leave() comes after them.
   void finish();
   // Initialises all slices of a key. `values`: of the whole key; empty to take those of another
   // worker. Throws std::invalid_argument when the key is known already.
@@ -83,8 +83,9 @@ class WorkerEngine {
   // --- what happened
   struct Joined {
     std::uint64_t first_step = 0;
-    bool at_end = false;
   };
+  // After finish(): no worker trains. Once more after LeftOut.
+  struct AtEnd {};
   // The others went on without this worker, which was silent or hung. All requests were dropped.
   struct LeftOut {
     // Not 0: the servers were started again, and a new run has begun with this snapshot.
@@ -134,8 +135,8 @@ class WorkerEngine {
     AnswerKind kind = AnswerKind::other_settings;
     std::string problem;
   };
-  using Event = std::variant<Joined, LeftOut, Created, Pushed, Pulled, Stated, Passed, Failed,
-                             RunOver, Refused>;
+  using Event = std::variant<Joined, AtEnd, LeftOut, Created, Pushed, Pulled, Stated, Passed,
+                             Failed, RunOver, Refused>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
   // All pushes that state an earlier snapshot than this one have been acknowledged, and no more
@@ -186,7 +187,6 @@ class WorkerEngine {
                  TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch(bool new_run);
-  void note_joined(std::uint64_t first_step);
   // The servers that an epoch of another run says to be started again, without a snapshot.
   std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
   static Failed failed(const Request& request, Answer& answer);
@@ -206,6 +206,7 @@ class WorkerEngine {
   std::uint64_t first_step_ = 0;
   bool joins_ = false;
   bool at_end_ = false;
+  bool none_trains_ = false;
   std::uint64_t clock_ = 0;
   bool waiting_ = true;
   TimePoint computes_since_{};

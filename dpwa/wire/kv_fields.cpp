@@ -140,6 +140,9 @@ void write(Writer& out, const kvstore::Epoch& epoch) {
   require_count(epoch.left.size(), max_kv_workers, "workers that have left");
   out.u16(static_cast<std::uint16_t>(epoch.left.size()));
   for (const std::string& worker : epoch.left) out.text(worker, 1, max_name_bytes, "name");
+  require_count(epoch.at_end.size(), max_kv_workers, "workers at their end");
+  out.u16(static_cast<std::uint16_t>(epoch.at_end.size()));
+  for (const kvstore::MemberId& worker : epoch.at_end) write(out, worker);
 }
 
 kvstore::Epoch read_epoch(Reader& in) {
@@ -168,6 +171,9 @@ kvstore::Epoch read_epoch(Reader& in) {
   in.require(left <= max_kv_workers, Fault::bad_value, "too many workers that have left");
   for (std::size_t i = 0; i < left && !in.failed(); ++i)
     epoch.left.push_back(in.text(1, max_name_bytes, "name"));
+  const std::size_t at_end = in.u16();
+  in.require(at_end <= max_kv_workers, Fault::bad_value, "too many workers at their end");
+  for (std::size_t i = 0; i < at_end && !in.failed(); ++i) epoch.at_end.push_back(read_member(in));
   return epoch;
 }
 

@@ -11,7 +11,7 @@ constexpr std::size_t max_heard = max_kv_servers + max_kv_workers;
 }  // namespace
 
 // KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins, 2: joins with steps of its own for
-//               each key, 3: joins when no worker trains, 4: has joined so; u64 longest step in µs;
+//               each key, 3: waits at its end; u64 longest step in µs;
 //               u32 snapshot; u16 number of filled servers, at most 256; for each its place, u16;
 //               u32 stored; u32 over; u8 1: the rest is known; u8 1: had a complete one; u8 1:
 //               loaded; disk: that was loaded; u16 number held, at most 64; for each: disk; u8
@@ -26,10 +26,10 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   out.u64(message.epoch);
   out.u64(message.clock);
   out.u8(message.waiting ? 1 : 0);
-  if (message.at_end) {
-    out.u8(message.joins ? 4 : 3);
+  if (message.joins) {
+    out.u8(message.own_steps ? 2 : 1);
   } else {
-    out.u8(message.joins ? (message.own_steps ? 2 : 1) : 0);
+    out.u8(message.at_end ? 3 : 0);
   }
   out.u64(message.longest_step_us);
   out.u32(message.snapshot);
@@ -124,9 +124,9 @@ kvstore::Beat read_beat(Reader& in) {
   beat.clock = in.u64();
   beat.waiting = read_bool(in, "wait");
   const std::uint8_t joins = in.u8();
-  in.require(joins <= 4, Fault::bad_value, "join is not from 0 to 4");
-  beat.joins = joins != 0 && joins != 3;
-  beat.at_end = joins >= 3;
+  in.require(joins <= 3, Fault::bad_value, "join is not from 0 to 3");
+  beat.joins = joins == 1 || joins == 2;
+  beat.at_end = joins == 3;
   beat.own_steps = joins == 2;
   beat.longest_step_us = in.u64();
   beat.snapshot = in.u32();

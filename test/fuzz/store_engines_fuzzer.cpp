@@ -126,6 +126,7 @@ void follow(kvstore::WorkerEngine& engine, kvclient::Operations& operations) {
           using Content = std::decay_t<decltype(content)>;
           const auto holds = [](const auto&, auto) { return false; };
           if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined> ||
+                        std::is_same_v<Content, kvstore::WorkerEngine::AtEnd> ||
                         std::is_same_v<Content, kvstore::WorkerEngine::RunOver> ||
                         std::is_same_v<Content, kvstore::WorkerEngine::Refused>) {
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {

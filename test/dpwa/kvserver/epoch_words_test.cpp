@@ -53,21 +53,14 @@ TEST_CASE("a worker of a new process is told as one that was left out and one th
       Lines{"epoch 2: worker 'w2' is left out", "epoch 2: worker 'w2' takes part from step 4 on"});
 }
 
-TEST_CASE("a worker that comes back for the final weights is not told again") {
+TEST_CASE("a worker at its end has left, and a later process of it is told") {
   EpochWords words;
   look(words, epoch_of(1, {w1, w2}));
-  look(words, epoch_of(2, {w1}, {"w2"}));
-  const kvstore::WorkerEntry back{{"w2", 8}, 9};
-  CHECK(look(words, epoch_of(3, {w1, back}, {"w2"})).empty());
-  SUBCASE("its end is not either") {
-    CHECK(look(words, epoch_of(4, {w1}, {"w2"})).empty());
-    const kvstore::WorkerEntry again{{"w2", 9}, 9};
-    CHECK(look(words, epoch_of(5, {w1, again}, {"w2"})) ==
-          Lines{"epoch 5: worker 'w2' takes part from step 9 on"});
-  }
-  SUBCASE("its loss is") {
-    CHECK(look(words, epoch_of(4, {w1})) == Lines{"epoch 4: worker 'w2' is left out"});
-    CHECK(look(words, epoch_of(5, {w1, back})) ==
-          Lines{"epoch 5: worker 'w2' takes part from step 9 on"});
-  }
+  kvstore::Epoch epoch = epoch_of(2, {w1}, {"w2"});
+  epoch.at_end = {w2.id};
+  CHECK(look(words, epoch) == Lines{"epoch 2: worker 'w2' has left"});
+  CHECK(look(words, epoch_of(3, {w1}, {"w2"})).empty());
+  const kvstore::WorkerEntry again{{"w2", 9}, 9};
+  CHECK(look(words, epoch_of(4, {w1, again}, {"w2"})) ==
+        Lines{"epoch 4: worker 'w2' takes part from step 9 on"});
 }

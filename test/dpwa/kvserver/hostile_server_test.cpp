@@ -143,7 +143,8 @@ TimePoint patience() {
 }
 
 // The worker ends up with the sound value, over another connection if the first had to end.
-void check_value(const Server::Evil& evil, const std::string& problem, bool into) {
+void check_value(const Server::Evil& evil, const std::string& problem, bool into,
+                 Duration longest_silence = kvstore::longest_silence) {
   const test::LogFile log;
   Server server(evil);
   kvclient::StoreClientOptions options;
@@ -151,6 +152,7 @@ void check_value(const Server::Evil& evil, const std::string& problem, bool into
   options.self = {"w1", 5};
   options.servers = {server.address()};
   options.engine.resend = std::chrono::milliseconds(200);
+  options.longest_silence = longest_silence;
   StoreClient client(options);
   client.join();
   REQUIRE(client.wait_joined(patience()));
@@ -212,6 +214,12 @@ TEST_CASE("a worker gets its value in spite of an answer that breaks the protoco
         return frame;
       },
       "checksum", into);
+}
+
+TEST_CASE("a worker gets its value in spite of a connection on which nothing comes any more") {
+  const auto silent = [](Server&, std::uint32_t) { return Frame(); };
+  check_value(silent, "it has sent nothing for 600 ms, although it was asked", false,
+              std::chrono::milliseconds(600));
 }
 
 TEST_CASE("answers and epochs that cannot be are passed over") {

@@ -61,6 +61,33 @@ TEST_CASE("a member without whose vote nothing is decided is named after a time"
   CHECK(server.undecided(TimePoint{} + Duration(120), Duration(60)).empty());
 }
 
+// It drops what is asked of it in an epoch that it does not know, and need not be asked anew.
+TEST_CASE("a member that asks for an epoch gets what is under way in it as well") {
+  const Epoch epoch = first_epoch();
+  EpochEngine server({"s1", 1}, names, Duration(30));
+  server.receive({"s0", 1}, EpochNews{epoch}, TimePoint{});
+  Epoch next = epoch;
+  ++next.number;
+  server.propose(next, TimePoint{});
+  const Ballot ballot = std::get<Ballot>(server.take().back().message);
+  server.receive({"w0", 1}, AskEpoch{}, TimePoint{});
+  auto sent = server.take();
+  REQUIRE(sent.size() == 2);
+  CHECK(std::get<EpochNews>(sent[0].message).epoch == epoch);
+  CHECK(std::get<Ballot>(sent[1].message) == ballot);
+  CHECK(sent[1].to == "w0");
+
+  for (const std::string voter : {"s0", "s2", "w0"})
+    server.receive({voter, 1}, Promise{1, ballot.ballot, true, 0, {}}, TimePoint{});
+  server.take();
+  server.receive({"w1", 1}, AskEpoch{}, TimePoint{});
+  sent = server.take();
+  REQUIRE(sent.size() == 2);
+  CHECK(std::get<Proposal>(sent[1].message) == Proposal{1, ballot.ballot, next});
+  server.receive({"w7", 1}, AskEpoch{}, TimePoint{});
+  CHECK(server.take().size() == 1);
+}
+
 TEST_CASE("the holders of a slice are its server and the next, the first of them that is up") {
   Epoch epoch = first_epoch();
   CHECK(holders_of(epoch, 2, true) == Holders{2, 0});

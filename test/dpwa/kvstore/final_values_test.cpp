@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "test/dpwa/kvstore/virtual_store.h"
 
@@ -37,14 +38,19 @@ void run_to_last_step(VirtualStore& store, std::size_t workers) {
   REQUIRE(store.clock(workers - 1) == steps);
 }
 
-// Kills the server at this time after the last step of the last worker, whose steps are longer by
-// this factor. Whether all workers got the final values.
-bool all_finish(StoreOptions options, double slowness, std::size_t killed, int after_ms) {
+// Kills or freezes a server at this time after the last step of the last worker, whose steps are
+// longer by this factor. Whether all workers got the final values.
+bool all_finish(StoreOptions options, double slowness, bool is_killed, std::size_t server,
+                int after_ms) {
   VirtualStore store(options);
   store.slow_down(options.workers - 1, slowness);
   run_to_last_step(store, options.workers);
   store.run(milliseconds(after_ms));
-  store.kill_server(killed);
+  if (is_killed) {
+    store.kill_server(server);
+  } else {
+    store.freeze("s" + std::to_string(server));
+  }
   store.run(seconds(6));
   CHECK(store.failures().empty());
   for (std::size_t worker = 0; worker < options.workers; ++worker) {
@@ -74,21 +80,51 @@ TEST_CASE("workers that finish take the final values once the slowest one has ma
 }
 
 // With two servers the first one alone is half of the members when no worker takes part.
-TEST_CASE("either of two servers may die at any moment of the end") {
+TEST_CASE("either of two servers may die or freeze at any moment of the end") {
   for (const KvstoreType type : {KvstoreType::dist_sync, KvstoreType::dist_async}) {
     for (std::size_t workers = 1; workers <= 3; ++workers) {
-      for (int after = 0; after < 600; after += 30) {
+      for (int after = 0; after < 300; after += 10) {
         CAPTURE(type);
         CAPTURE(workers);
         CAPTURE(after);
-        const auto seed = static_cast<std::uint64_t>(after) + workers;
-        for (const std::size_t killed : {0, 1}) {
-          for (const double slowness : {1.1, 4.0})
-            CHECK(all_finish(run_that_ends(type, workers, seed), slowness, killed, after));
+        const StoreOptions options =
+            run_that_ends(type, workers, static_cast<std::uint64_t>(after) + workers);
+        for (const bool is_killed : {false, true}) {
+          CHECK(all_finish(options, 1.1, is_killed, 0, after));
+          CHECK(all_finish(options, 4.0, is_killed, 0, after));
+          CHECK(all_finish(options, 1.1, is_killed, 1, after));
         }
       }
     }
   }
+}
+
+// Many wait for one.
+TEST_CASE("the last worker that trains and a server may die together") {
+  for (const std::size_t killed : {0, 1}) {
+    CAPTURE(killed);
+    VirtualStore store(run_that_ends(KvstoreType::dist_async, 3, 1));
+    store.slow_down(2, 8);
+    store.run(seconds(1));
+    REQUIRE(store.clock(2) < steps);
+    store.kill_worker(2);
+    store.run(milliseconds(300));
+    store.kill_server(killed);
+    store.run(seconds(6));
+    for (const std::size_t worker : {0, 1}) CHECK(store.has_finished(worker));
+  }
+}
+
+TEST_CASE("workers that wait at their end hear that all servers were started again") {
+  VirtualStore store(run_that_ends(KvstoreType::dist_async, 2, 1));
+  store.slow_down(1, 8);
+  store.run(seconds(1));
+  for (const std::size_t server : {0, 1}) {
+    store.kill_server(server);
+    store.start_server(server);
+  }
+  store.run(seconds(5));
+  for (const std::size_t worker : {0, 1}) CHECK(!store.worker(worker).takes_part());
 }
 
 TEST_CASE("the workers that wait at the end are taken in when the last one is killed") {

@@ -237,27 +237,64 @@ TEST_CASE("an epoch names the workers that have left after a step, not those tha
   }
 }
 
-TEST_CASE("workers at their end are taken in again when no other trains or comes to train") {
-  const MemberId w3{"w3", 1};
-  for (const bool another_comes : {false, true}) {
-    CAPTURE(another_comes);
-    MemberWatch watch({}, s1, at(0));
-    const Epoch current = epoch_of(7, {w1, w2});
-    watch.installed(current, at(0));
-    Beat last = beat_of(7, 3, /*joins=*/false);
-    last.at_end = true;
-    for (const bool others_train : {true, false}) {
-      watch.heard(w1, last, at(100));
-      watch.heard(w2, others_train ? beat_of(7, 3) : last, at(100));
-      if (another_comes) watch.heard(w3, beat_of(7), at(100));
-      const auto next = watch.successor(current, Beat{}, at(100));
-      REQUIRE(next);
-      CHECK((next->worker("w2") != nullptr) == (others_train || !another_comes));
-      CHECK((next->worker("w1") != nullptr) == (!others_train && !another_comes));
-      CHECK(next->left.size() == (others_train ? 1 : 2));
-      if (next->worker("w1") != nullptr) CHECK(next->worker("w1")->first_step == 4);
-    }
-    CHECK(watch.is_taken({"w1", 2}, at(100)));
+TEST_CASE("a worker at its end is a member until it leaves or is lost") {
+  MemberWatch watch({}, s1, at(0));
+  Epoch current = epoch_of(7, {w1, w2});
+  watch.installed(current, at(0));
+  Beat last = beat_of(7, 3, /*joins=*/false);
+  last.at_end = true;
+  watch.heard(w1, last, at(100));
+  watch.heard(w2, beat_of(7, 3), at(100));
+  auto next = watch.successor(current, Beat{}, at(100));
+  REQUIRE(next);
+  CHECK(next->at_end == std::vector{w1});
+  CHECK(next->workers == std::vector<WorkerEntry>{{w2, 0}});
+  CHECK(next->left == std::vector<std::string>{"w1"});
+  CHECK(next->members() == 3);
+  CHECK(is_majority(*next, {s1, w1}));
+  CHECK(watch.is_taken({"w1", 2}, at(100)));
+  current = *next;
+  watch.installed(current, at(100));
+  CHECK(!watch.successor(current, Beat{}, at(200)));
+
+  SUBCASE("leaves") {
+    watch.heard(w1, beat_of(8, 3, /*joins=*/false), at(200));
+    next = watch.successor(current, Beat{}, at(200));
+    REQUIRE(next);
+    CHECK(next->at_end.empty());
+    CHECK(next->left == std::vector<std::string>{"w1"});
+  }
+  SUBCASE("lost, and back") {
+    watch.lost(w1, at(200));
+    next = watch.successor(current, Beat{}, at(200));
+    REQUIRE(next);
+    CHECK(next->at_end.empty());
+    CHECK(next->left.empty());
+    watch.installed(*next, at(200));
+    last.epoch = next->number;
+    watch.heard(w1, last, at(1000));
+    const auto with = watch.successor(*next, Beat{}, at(1000));
+    REQUIRE(with);
+    CHECK(with->at_end == std::vector{w1});
+    CHECK(with->left == std::vector<std::string>{"w1"});
+  }
+}
+
+TEST_CASE("a worker that hangs is left out also when all others wait at their end") {
+  MemberWatch watch({}, s1, at(0));
+  Epoch current = epoch_of(7, {w1});
+  current.at_end = {w2};
+  watch.installed(current, at(0));
+  Beat trains = beat_of(7, 3);
+  trains.longest_step_us = 1000;
+  Beat last = beat_of(7, 3, /*joins=*/false);
+  last.at_end = last.waiting = true;
+  for (int ms = 100; ms <= 2500; ms += 100) {
+    watch.heard(w1, trains, at(ms));
+    watch.heard(w2, last, at(ms));
+    const auto next = watch.successor(current, Beat{}, at(ms));
+    CHECK(next.has_value() == (ms >= 2100));
+    if (next) CHECK(next->workers.empty());
   }
 }
 

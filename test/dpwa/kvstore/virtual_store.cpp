@@ -277,12 +277,16 @@ void VirtualStore::handle_events(std::size_t at) {
     if (const auto* joined = std::get_if<WorkerEngine::Joined>(&event)) {
       worker.joined = true;
       worker.computing = false;
-      if (!joined->at_end) worker.clock = joined->first_step;
+      worker.clock = joined->first_step;
       if (worker.created == options_.keys + options_.unused_keys) ask_for_values(at);
+    } else if (std::holds_alternative<WorkerEngine::AtEnd>(event)) {
+      worker.joined = true;
+      ask_for_values(at);
     } else if (std::holds_alternative<WorkerEngine::LeftOut>(event)) {
       worker.joined = false;
       worker.computing = false;
       ++worker.left_out;
+      if (worker.finished) schedule({}, [=, this] { kill_worker(at); });  // the process ends
       if (!worker.hangs && !worker.finishing) worker.engine->join();
     } else if (std::holds_alternative<WorkerEngine::Created>(event)) {
       const bool all = ++worker.created == options_.keys + options_.unused_keys;

@@ -32,30 +32,24 @@ TEST_CASE("workers come, leave and are lost once each") {
   CHECK(look(changes, with_workers({}, {"w2"})) == Changes{{Kind::lost, w1}});
 }
 
-TEST_CASE("a worker that comes again for the final weights alone is not told twice") {
-  Kind kind = Kind::left;
-  std::vector<std::string> left;
-  SUBCASE("after steps") {
-    left = {"w2"};
-  }
-  SUBCASE("without a step") {
-    kind = Kind::no_step;
-  }
+TEST_CASE("a worker that comes again, and a later process of it, are told") {
   WorkerChanges changes;
   look(changes, with_workers({w1, w2}));
-  CHECK(look(changes, with_workers({w1}, left), kind) == Changes{{kind, w2}});
-  CHECK(look(changes, with_workers({w1, w2}, left), kind).empty());
-  CHECK(look(changes, with_workers({w1}, left), kind).empty());
-  SUBCASE("unless it is lost") {
-    look(changes, with_workers({w1, w2}, left), kind);
-    CHECK(look(changes, with_workers({w1})) == Changes{{Kind::lost, w2}});
-    CHECK(look(changes, with_workers({w1, w2})) == Changes{{Kind::came, w2}});
-  }
-  SUBCASE("a later process of it is another one") {
-    const WorkerEntry again{{"w2", 9}, 30};
-    CHECK(look(changes, with_workers({w1, again}, left)) == Changes{{Kind::came, again}});
-    CHECK(look(changes, with_workers({w1}, left), kind) == Changes{{kind, again}});
-  }
+  CHECK(look(changes, with_workers({w1}), Kind::no_step) == Changes{{Kind::no_step, w2}});
+  CHECK(look(changes, with_workers({w1, w2})) == Changes{{Kind::came, w2}});
+  const WorkerEntry again{{"w2", 9}, 30};
+  CHECK(look(changes, with_workers({w1, again})) == Changes{{Kind::lost, w2}, {Kind::came, again}});
+  CHECK(look(changes, with_workers({w1}, {"w2"})) == Changes{{Kind::left, again}});
+}
+
+TEST_CASE("a worker at its end no longer trains") {
+  WorkerChanges changes;
+  look(changes, with_workers({w1, w2}));
+  Epoch epoch = with_workers({w1}, {"w2"});
+  epoch.at_end = {w2.id};
+  CHECK(look(changes, epoch) == Changes{{Kind::left, w2}});
+  epoch.at_end.clear();
+  CHECK(look(changes, epoch).empty());
 }
 
 }  // namespace dpwa::kvstore

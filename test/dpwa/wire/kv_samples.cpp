@@ -30,7 +30,8 @@ kvstore::Epoch epoch() {
           {{{"w1", 3}, 0}, {{"w2", 0x1112131415161718}, 42}},
           0x0102030405060000,
           {0x2122232425262728, 12},
-          {"w0", "w3"}};
+          {"w0", "w3"},
+          {{"w3", 5}}};
 }
 
 std::vector<std::byte> frame_of(const kvstore::Message& message, std::uint32_t request_id) {
@@ -113,9 +114,7 @@ std::vector<Sample> kv_samples() {
   kvstore::Beat own_steps{5, 42, false, true, 12345, 6, {}};
   own_steps.own_steps = true;
   own_steps.settings = {{"kvstore.type", "dist_sync"}, {"kvstore.update", "server"}};
-  kvstore::Beat waits_for_end{5, 42, true, false, 12345, 6, {}};
-  waits_for_end.at_end = true;
-  kvstore::Beat at_end{5, 42, true, true, 12345, 6, {}};
+  kvstore::Beat at_end{5, 42, true, false, 12345, 6, {}};
   at_end.at_end = true;
   kvstore::Beat hears;
   hears.epoch = 5;
@@ -141,7 +140,6 @@ std::vector<Sample> kv_samples() {
       {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}, 5, 6}},
       {"kv_beat_at_end", at_end},
       {"kv_beat_at_start", start},
-      {"kv_beat_waits_for_end", waits_for_end},
       {"kv_beat_hears", hears},
       {"kv_ballot", kvstore::Ballot{5, 0x10001}},
       {"kv_promise", kvstore::Promise{5, 0x10001, true, 0x10000, epoch()}},
