@@ -61,12 +61,19 @@ std::string snapshot_in(const Json& document) {
   return field_text(*snapshot, "number") + text;
 }
 
+std::size_t size_of_list(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_array() ? found->size() : 0;
+}
+
 std::string notes_on(const Json& document) {
   std::string text;
   const auto note = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   const auto count = [&](const char* key, const char* what) {
     if (number_in(document, key) > 0) note(field_text(document, key) + ' ' + what);
   };
+  if (const std::size_t waiting = size_of_list(document, "at_end"); waiting > 0)
+    note(std::to_string(waiting) + " at the end");
   count("late", "late");
   count("not_finite", "not finite");
   count("protocol_errors", "errors");
@@ -91,11 +98,8 @@ void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& ou
       continue;
     }
     const Json& status = server.document;
-    const auto workers = status.find("workers");
-    const std::size_t taking_part =
-        workers != status.end() && workers->is_array() ? workers->size() : 0;
     table.add({server.name, server.address, field_text(status, "state"),
-               field_text(status, "epoch"), std::to_string(taking_part),
+               field_text(status, "epoch"), std::to_string(size_of_list(status, "workers")),
                field_text(status, "clock"), field_text(status, "slices"), millions(status, "bytes"),
                field_text(status, "updates"), snapshot_in(status), notes_on(status)});
   }

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,21 @@ TEST_CASE("a server that lacks the votes of others is a problem that names them"
   CHECK(
       cli::server_problems(std::vector{server}) ==
       std::vector<std::string>{"server s2: cannot change the members without the vote of s1, w1"});
+}
+
+TEST_CASE("a server tells how many workers wait at their end") {
+  cli::NodeStatus server;
+  server.name = "s1";
+  server.document = cli::Json::parse(
+      R"({"node": "s1", "state": "up", "workers": [{"name": "w1"}], "at_end": ["w2", "w3"]})");
+  const auto table = [&] {
+    std::ostringstream out;
+    cli::print_server_table({server}, out);
+    return out.str();
+  };
+  CHECK(table().find("2 at the end") != std::string::npos);
+  server.document["at_end"] = cli::Json::array();
+  CHECK(table().find("at the end") == std::string::npos);
 }
 
 }  // namespace dpwa
