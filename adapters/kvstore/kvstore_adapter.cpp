@@ -315,9 +315,11 @@ void KvstoreAdapter::lose_final_model(const std::string& why) {
   finished_ = {};
   finished_.lost_final_model = true;
   finished_.enough = config_.gossip.min_nodes <= 1;
-  log(LogLevel::error, "kvstore",
-      "the servers do not give the final model of all workers (" + why +
-          "): the model of this node is that of its last step");
+  const bool stopped = stop_signal::received() != 0;
+  log(stopped ? LogLevel::info : LogLevel::error, "kvstore",
+      (stopped ? "told to stop before all workers were done"
+               : "the servers do not give the final model of all workers (" + why + ")") +
+          ": the model of this node is that of its last step");
 }
 
 FinishReport KvstoreAdapter::finish() {
@@ -325,6 +327,7 @@ FinishReport KvstoreAdapter::finish() {
     leave();
     return finished_;
   }
+  const stop_signal::Deferral deferral;  // so that it leaves, and is not lost
   update_place();
   note_participants();
   try {

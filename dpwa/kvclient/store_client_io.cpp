@@ -175,6 +175,7 @@ void StoreClient::tell_epoch() {
     const bool lost = change.kind == Kind::lost;
     const char* what = " has left";
     if (change.kind == Kind::came) what = " takes part from now on";
+    if (change.kind == Kind::done) what = " is done, and waits for the others";
     if (change.kind == Kind::no_step) what = " no longer takes part; it has made no step";
     if (lost) what = " was left out: it has left, is silent or hangs";
     log(lost ? LogLevel::warn : LogLevel::info, "kvstore", "worker '" + name + "'" + what);

@@ -19,6 +19,7 @@ std::string words_for(const kvstore::WorkerChange& change) {
   using Kind = kvstore::WorkerChange::Kind;
   if (change.kind == Kind::came)
     return " takes part from step " + std::to_string(change.worker.first_step) + " on";
+  if (change.kind == Kind::done) return " is done, and waits for the others";
   return change.kind == Kind::lost ? " is left out" : " has left";
 }
 

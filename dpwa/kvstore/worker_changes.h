@@ -11,6 +11,7 @@ namespace dpwa::kvstore {
 struct WorkerChange {
   enum class Kind {
     came,
+    done,     // has made its last step, and waits for the others
     left,     // by itself
     no_step,  // without a step that anybody waited for: by itself, or it was lost
     lost,
@@ -31,6 +32,7 @@ class WorkerChanges {
 
  private:
   std::vector<WorkerEntry> workers_;
+  std::vector<MemberId> at_end_;
 };
 
 }  // namespace dpwa::kvstore

@@ -296,6 +296,7 @@ int Program::run() {
   result.own = quality();
   stop_signal::defer(false);
   result.participants = finish().participants;
+  if (stop_signal::received() != 0) return 128 + stop_signal::received();
   result.refused = exchange_ ? exchange_->refused() : 0;
   if (config_.backend == Backend::gossip && result.participants < split_for_.size) {
     log(LogLevel::warn, "svi",

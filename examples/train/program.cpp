@@ -352,6 +352,7 @@ int Program::run() {
   write(result);
   stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes
   const bool enough = leave(result);
+  if (stop_signal::received() != 0) result.interrupted = true;  // while it waited for the others
   const bool written = write(result);
   const bool complete = report_->close(result);
   if (result.interrupted && stop_signal::received() == 0) {

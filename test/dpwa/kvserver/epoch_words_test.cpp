@@ -53,13 +53,13 @@ TEST_CASE("a worker of a new process is told as one that was left out and one th
       Lines{"epoch 2: worker 'w2' is left out", "epoch 2: worker 'w2' takes part from step 4 on"});
 }
 
-TEST_CASE("a worker at its end has left, and a later process of it is told") {
+TEST_CASE("a worker at its end is done, then has left, and a later process of it is told") {
   EpochWords words;
   look(words, epoch_of(1, {w1, w2}));
   kvstore::Epoch epoch = epoch_of(2, {w1}, {"w2"});
   epoch.at_end = {w2.id};
-  CHECK(look(words, epoch) == Lines{"epoch 2: worker 'w2' has left"});
-  CHECK(look(words, epoch_of(3, {w1}, {"w2"})).empty());
+  CHECK(look(words, epoch) == Lines{"epoch 2: worker 'w2' is done, and waits for the others"});
+  CHECK(look(words, epoch_of(3, {w1}, {"w2"})) == Lines{"epoch 3: worker 'w2' has left"});
   const kvstore::WorkerEntry again{{"w2", 9}, 9};
   CHECK(look(words, epoch_of(4, {w1, again}, {"w2"})) ==
         Lines{"epoch 4: worker 'w2' takes part from step 9 on"});

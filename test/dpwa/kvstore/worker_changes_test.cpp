@@ -47,9 +47,16 @@ TEST_CASE("a worker at its end no longer trains") {
   look(changes, with_workers({w1, w2}));
   Epoch epoch = with_workers({w1}, {"w2"});
   epoch.at_end = {w2.id};
-  CHECK(look(changes, epoch) == Changes{{Kind::left, w2}});
-  epoch.at_end.clear();
+  CHECK(look(changes, epoch) == Changes{{Kind::done, w2}});
   CHECK(look(changes, epoch).empty());
+  epoch.at_end.clear();
+  SUBCASE("leaves with the final values") {
+    CHECK(look(changes, epoch) == Changes{{Kind::left, {w2.id, 0}}});
+  }
+  SUBCASE("is lost") {
+    epoch.left.clear();
+    CHECK(look(changes, epoch) == Changes{{Kind::lost, {w2.id, 0}}});
+  }
 }
 
 }  // namespace dpwa::kvstore
