@@ -131,7 +131,9 @@ TEST_CASE("a lone server that comes back does not wait for a worker that has end
   Returned server;
   server.load();
   server.hears({"w1", 3}, start);
-  server.engine.receive({"w1", 3}, 0, EpochNews{old_epoch()}, start);
+  Epoch old = old_epoch();
+  old.left = {"w0"};
+  server.engine.receive({"w1", 3}, 0, EpochNews{old}, start);
   // w2 could have connected again until then.
   for (int ms = 0; ms <= 3500; ms += 100) {
     server.hears({"w1", 3}, start + milliseconds(ms));
@@ -139,6 +141,7 @@ TEST_CASE("a lone server that comes back does not wait for a worker that has end
     if (ms < 2800) CHECK(server.engine.epoch().number == 0);
   }
   CHECK(server.engine.epoch().workers == std::vector<WorkerEntry>{{{"w1", 3}, 50}});
+  CHECK(server.engine.epoch().left == old.left);
 }
 
 TEST_CASE("a new run has a higher number than the old one, also if the clock was set back") {
