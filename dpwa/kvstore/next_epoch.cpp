@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "dpwa/kvstore/link_limits.h"
@@ -12,6 +13,10 @@ namespace dpwa::kvstore {
 namespace {
 
 constexpr std::uint64_t most_steps = std::uint64_t{1} << 48;  // no run gets there
+
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
 
 }  // namespace
 
@@ -190,8 +195,8 @@ void MemberWatch::remove_workers(Epoch& next, const Epoch& current, TimePoint no
     const Beat& beat = views_.at(name).beat;
     if (lost) {
       std::erase(next.left, name);
-    } else if (beat.clock > worker.first_step && std::ranges::count(next.left, name) == 0) {
-      next.left.push_back(name);
+    } else if (beat.clock > worker.first_step) {
+      add_once(next.left, name);
     }
     if (!lost && beat.at_end) next.at_end.push_back(worker.id);
     return true;
@@ -215,7 +220,7 @@ void MemberWatch::add_workers(Epoch& next, const Epoch& current, std::uint64_t f
       continue;
     }
     next.at_end.push_back(id);
-    if (beat.clock > 0 && std::ranges::count(next.left, name) == 0) next.left.push_back(name);
+    if (beat.clock > 0) add_once(next.left, name);
   }
 }
 

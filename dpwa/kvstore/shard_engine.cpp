@@ -54,10 +54,10 @@ std::optional<std::size_t> ShardEngine::backup_of(std::uint32_t home) const {
 std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint64_t epoch,
                                                 bool at_end) const {
   if (epoch != epoch_.number || epoch == 0) return AnswerKind::other_epoch;
-  if (at_end && epoch_.is_at_end(from)) return std::nullopt;
   const WorkerEntry* worker = epoch_.worker(from.name);
-  if (worker == nullptr || worker->id != from) return AnswerKind::not_member;
-  return std::nullopt;
+  if (worker != nullptr && worker->id == from) return std::nullopt;
+  if (at_end && epoch_.is_at_end(from)) return std::nullopt;
+  return AnswerKind::not_member;
 }
 
 void ShardEngine::install(const Epoch& epoch, TimePoint now) {

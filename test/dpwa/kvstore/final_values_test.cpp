@@ -2,12 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "test/dpwa/kvstore/virtual_store.h"
 
-// The end of a run: each worker leaves after its last step, and takes the final values once no
-// worker trains.
+// The end of a run: after its last step each worker waits until no worker trains, takes the final
+// values and leaves.
 
 namespace dpwa::kvstore {
 namespace {
@@ -99,19 +100,22 @@ TEST_CASE("either of two servers may die or freeze at any moment of the end") {
   }
 }
 
-// Many wait for one.
-TEST_CASE("the last worker that trains and a server may die together") {
-  for (const std::size_t killed : {0, 1}) {
-    CAPTURE(killed);
-    VirtualStore store(run_that_ends(KvstoreType::dist_async, 3, 1));
-    store.slow_down(2, 8);
-    store.run(seconds(1));
-    REQUIRE(store.clock(2) < steps);
-    store.kill_worker(2);
-    store.run(milliseconds(300));
-    store.kill_server(killed);
-    store.run(seconds(6));
-    for (const std::size_t worker : {0, 1}) CHECK(store.has_finished(worker));
+// Many may wait for one.
+TEST_CASE("the last worker that trains may die, alone or together with a server") {
+  for (const KvstoreType type : {KvstoreType::dist_sync, KvstoreType::dist_async}) {
+    for (const std::optional<std::size_t> killed : {std::optional<std::size_t>(), {0}, {1}}) {
+      CAPTURE(type);
+      CAPTURE(killed.value_or(2));
+      VirtualStore store(run_that_ends(type, 3, 1));
+      store.slow_down(2, 8);
+      store.run(seconds(1));
+      REQUIRE(store.clock(2) < steps);
+      store.kill_worker(2);
+      store.run(milliseconds(300));
+      if (killed) store.kill_server(*killed);
+      store.run(seconds(6));
+      for (const std::size_t worker : {0, 1}) CHECK(store.has_finished(worker));
+    }
   }
 }
 
@@ -125,16 +129,6 @@ TEST_CASE("workers that wait at their end hear that all servers were started aga
   }
   store.run(seconds(5));
   for (const std::size_t worker : {0, 1}) CHECK(!store.worker(worker).takes_part());
-}
-
-TEST_CASE("the workers that wait at the end are taken in when the last one is killed") {
-  VirtualStore store(run_that_ends(KvstoreType::dist_sync, 3, 1));
-  store.slow_down(2, 8);
-  store.run(seconds(1));
-  REQUIRE(store.clock(2) < steps);
-  store.kill_worker(2);
-  store.run(seconds(4));
-  for (const std::size_t worker : {0, 1}) CHECK(store.has_finished(worker));
 }
 
 }  // namespace dpwa::kvstore
