@@ -289,6 +289,7 @@ void KvstoreAdapter::note_participants() {
 // when they cannot be had.
 void KvstoreAdapter::take_final_weights() {
   finishing_ = true;
+  if (node_) node_->local().state = wire::NodeState::finished;
   told_ = {};
   tell_status(last_report_, {});
   session_->give_up_without_servers();
@@ -335,7 +336,8 @@ FinishReport KvstoreAdapter::finish() {
     const std::size_t count = finished_.participants;
     const std::string of_workers = std::to_string(count) + (count == 1 ? " worker" : " workers");
     log(LogLevel::info, "kvstore",
-        "final model of " + (count == 0 ? "a run that had ended before" : of_workers));
+        count == 0 ? "final model of the run before the servers were started again"
+                   : "final model of " + of_workers);
   } catch (const std::runtime_error& refused) {
     lose_final_model(refused.what());
   }

@@ -11,6 +11,7 @@ namespace dpwa::kvstore {
 namespace {
 
 constexpr auto between_words = std::chrono::seconds(10);
+constexpr auto between_words_at_end = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -19,9 +20,14 @@ std::string WaitLog::problems() const {
   return config::joined(client_.problems());
 }
 
-void WaitLog::look(TimePoint began, const std::string& what, TimePoint now) {
-  if (now - std::max(began, told_) < between_words) return;
+bool WaitLog::is_time(TimePoint began, Duration between, TimePoint now) {
+  if (now - std::max(began, told_) < between) return false;
   told_ = now;
+  return true;
+}
+
+void WaitLog::look(TimePoint began, const std::string& what, TimePoint now) {
+  if (!is_time(began, between_words, now)) return;
   std::string reason = problems();
   if (reason.empty()) {
     std::vector<std::string> others = client_.workers();
@@ -29,6 +35,12 @@ void WaitLog::look(TimePoint began, const std::string& what, TimePoint now) {
     reason = "workers that take part: " + (others.empty() ? "no other" : config::joined(others));
   }
   log(LogLevel::warn, "kvstore", "waiting for " + what + "; " + reason);
+}
+
+void WaitLog::look_at_end(TimePoint began, TimePoint now) {
+  if (!is_time(began, between_words_at_end, now)) return;
+  log(LogLevel::info, "kvstore",
+      "done, and waits for the workers that still train: " + config::joined(client_.workers()));
 }
 
 }  // namespace dpwa::kvstore

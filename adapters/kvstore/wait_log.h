@@ -18,10 +18,15 @@ class WaitLog {
 
   // During a wait that began then, some times a second.
   void look(TimePoint began, const std::string& what, TimePoint now);
+  // The same for a worker that has made its last step, where nothing is wrong: every 30 s, whom it
+  // waits for.
+  void look_at_end(TimePoint began, TimePoint now);
   // What is known of the servers that do not answer, for a line; empty: all do.
   std::string problems() const;
 
  private:
+  bool is_time(TimePoint began, Duration between, TimePoint now);
+
   const kvclient::StoreClient& client_;
   const std::string self_;
   TimePoint told_{};

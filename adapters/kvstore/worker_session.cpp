@@ -62,14 +62,18 @@ bool WorkerSession::servers_are_gone(TimePoint now) {
   return now - *answered_ >= start_wait_;
 }
 
-bool WorkerSession::look_up(TimePoint began, const std::string& what) {
-  const TimePoint now = Steady::now();
+bool WorkerSession::gives_up(TimePoint now) {
   check_refusal();
   if (stop_signal::received() != 0) {
     if (!stopping_) stopping_ = now;
     if (now - *stopping_ >= grace) return true;
   }
-  if (servers_are_gone(now)) return true;
+  return servers_are_gone(now);
+}
+
+bool WorkerSession::look_up(TimePoint began, const std::string& what) {
+  const TimePoint now = Steady::now();
+  if (gives_up(now)) return true;
   wait_log_.look(began, what, now);
   return false;
 }
@@ -172,8 +176,15 @@ bool WorkerSession::wait_end() {
   const TimePoint began = Steady::now();
   Duration undecided{};  // a process that stood still did not wait
   while (!client_.wait_end(Steady::now() + look_every)) {
-    if (look_up(began, "the other workers to finish")) return false;
-    undecided = client_.workers().empty() ? undecided + look_every : Duration::zero();
+    const TimePoint now = Steady::now();
+    if (gives_up(now)) return false;
+    const bool none_trains = client_.workers().empty();
+    if (none_trains || client_.problems().size() >= servers_) {
+      wait_log_.look(began, "the final model", now);
+    } else {
+      wait_log_.look_at_end(began, now);
+    }
+    undecided = none_trains ? undecided + look_every : Duration::zero();
     if (undecided >= start_wait_) return false;
   }
   return true;

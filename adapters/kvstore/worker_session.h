@@ -62,8 +62,10 @@ class WorkerSession {
   std::string problems() const { return wait_log_.problems(); }
 
  private:
-  // Logs from time to time that it waits. Returns true when the process was told to stop and
-  // answers under way have had time to arrive.
+  // Whether the process was told to stop and answers under way have had time to arrive, or the
+  // servers are gone at the end.
+  bool gives_up(TimePoint now);
+  // The same, and logs from time to time that it waits.
   bool look_up(TimePoint began, const std::string& what);
   bool servers_are_gone(TimePoint now);
   // Throws std::runtime_error when servers refuse this worker for good.

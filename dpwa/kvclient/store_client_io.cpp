@@ -177,7 +177,7 @@ void StoreClient::tell_epoch() {
     if (change.kind == Kind::came) what = " takes part from now on";
     if (change.kind == Kind::done) what = " is done, and waits for the others";
     if (change.kind == Kind::no_step) what = " no longer takes part; it has made no step";
-    if (lost) what = " was left out: it has left, is silent or hangs";
+    if (lost) what = " was left out: it was silent, or hung while others waited";
     log(lost ? LogLevel::warn : LogLevel::info, "kvstore", "worker '" + name + "'" + what);
   }
   const MutexLock lock(mutex_);

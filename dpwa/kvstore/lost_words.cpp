@@ -8,9 +8,9 @@ std::string words_for_lost(const std::vector<std::string>& servers) {
   const bool one = servers.size() == 1;
   return std::string(one ? "server " : "servers ") + names +
          (one ? " was started again, and its" : " were started again, and their") +
-         " values and the state of the optimizer are lost; end all workers and servers and start "
-         "them again: they go on from the last snapshot of the servers (kvstore.snapshots) or, "
-         "without one, from the weights of the first worker";
+         " values and the state of the optimizer are lost; end all processes and start all of them "
+         "again: they go on from the last snapshot (kvstore.snapshots) or, without one, from the "
+         "weights of the first worker";
 }
 
 }  // namespace dpwa::kvstore

@@ -88,10 +88,12 @@ std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions
   if (!identity.shares_data && !rates_move) return terms;
   if (options.shard) terms.emplace_back("--shard", "1/" + std::to_string(identity.nodes));
   terms.emplace_back("--batch-size", std::to_string(options.batch_size));
+  const std::string reason =
+      rates_move ? " (the end of --schedule " + std::string(to_string(options.schedule)) + ")" : "";
   if (options.steps != 0) {
-    terms.emplace_back("--steps", std::to_string(options.steps));
+    terms.emplace_back("--steps", std::to_string(options.steps) + reason);
   } else {
-    terms.emplace_back("--epochs", config::number_text(options.epochs));
+    terms.emplace_back("--epochs", config::number_text(options.epochs) + reason);
   }
   return terms;
 }
@@ -155,7 +157,10 @@ std::optional<std::string> nothing_left(const TrainOptions& options, const RunId
       position.cursor.value_or(position.of_stream()) < length.samples)
     return std::nullopt;
   const bool by_steps = options.steps != 0;
-  std::string text = origin.what + " is at step " + std::to_string(position.step);
+  // Where all have the same length none is beyond it.
+  const std::uint64_t step =
+      origin.length_is_held ? position.step : std::max(position.step, origin.next_step);
+  std::string text = origin.what + " is at step " + std::to_string(step);
   if (by_steps) {
     text += ", so --steps " + std::to_string(options.steps) + " trains nothing more; ";
   } else {
@@ -172,8 +177,7 @@ std::optional<std::string> nothing_left(const TrainOptions& options, const RunId
            "larger " +
            option + " (from the first step, or from checkpoints with --resume)";
   if (!by_steps) return text + "a larger --epochs would";
-  return text + "--steps above " + std::to_string(std::max(position.step, origin.next_step)) +
-         " would";
+  return text + "--steps above " + std::to_string(step) + " would";
 }
 
 std::uint64_t node_stream(const TrainOptions& options, const Config& config,

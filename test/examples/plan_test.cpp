@@ -125,7 +125,7 @@ TEST_CASE("a resumed run that is at its end already says so, and what would trai
         "the run is at step 500" + expected + "500 would");
   far.step = 300;  // the others are farther
   CHECK(nothing_left(options, identity, far, {"the run", 501}) ==
-        "the run is at step 300" + expected + "501 would");
+        "the run is at step 501" + expected + "501 would");
 }
 
 TEST_CASE("a run that has ended at servers which hold its length says how to train more") {
