@@ -6,8 +6,10 @@
 namespace dpwa::test {
 
 StoreCluster::StoreCluster(std::size_t workers, KvstoreType type, std::size_t count,
-                           const std::function<void(KvstoreConfig&)>& change) {
+                           const std::function<void(KvstoreConfig&)>& change,
+                           const SecurityConfig& security) {
   config.cluster = "test";
+  config.security = security;
   config.backend = Backend::kvstore;
   for (std::size_t i = 0; i < workers; ++i) {
     NodeEntry node;
@@ -34,6 +36,12 @@ Config StoreCluster::config_of(const std::string& name) const {
   Config own = config;
   own.self = name;
   return own;
+}
+
+void StoreCluster::start_again(std::size_t server) {
+  const std::string& name = config.kvstore.servers[server].name;
+  servers[server] = std::make_unique<kvserver::StoreServer>(config, name);
+  servers[server]->start(std::chrono::seconds(10));
 }
 
 void StoreCluster::run(std::size_t workers,
