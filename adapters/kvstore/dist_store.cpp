@@ -150,9 +150,19 @@ void DistStore::check_push(const std::vector<KeyedTensors>& values) const {
                      "before the first push");
 }
 
+void DistStore::note_step(const std::vector<KeyedTensors>& values) {
+  const auto again = [&](const KeyedTensors& one) { return pushed_in_step_.contains(one.key); };
+  if (std::ranges::any_of(values, again)) {
+    pushed_in_step_.clear();
+    client_->begin_step();
+  }
+  for (const KeyedTensors& one : values) pushed_in_step_.insert(one.key);
+}
+
 DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values, int priority,
                                         bool want_values) {
   check_takes_part();
+  note_step(values);
   Pushes pushes;
   for (const auto& [key, tensors] : with_keys_once(values)) {
     Value& value = values_.at(key);

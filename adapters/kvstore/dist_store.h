@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,6 +102,9 @@ class DistStore : public Store {
 
   void check_push(const std::vector<KeyedTensors>& values) const;
   Pushes begin_push(const std::vector<KeyedTensors>& values, int priority, bool want_values);
+  // Called with the keys of each call. The next step of the program begins with the call that
+  // pushes one of them again.
+  void note_step(const std::vector<KeyedTensors>& values);
 
   const Config config_;
   const ShardRules rules_;
@@ -109,7 +113,8 @@ class DistStore : public Store {
   std::map<Key, Value> values_;
   std::optional<OptimizerOptions> optimizer_;
   Bytes encoded_optimizer_;
-  std::uint64_t clock_ = 0;  // the highest step of a key
+  std::uint64_t clock_ = 0;         // the highest step of a key
+  std::set<Key> pushed_in_step_{};  // of the program, as note_step() has it
   std::uint64_t dropped_ = 0;
   std::uint64_t barriers_ = 0;
   bool left_out_ = false;  // and not taken part again since

@@ -175,7 +175,8 @@ class KVStore {
   // rank 0 counts in a step of dist_sync.
   void set_optimizer(const kvstore::OptimizerOptions& options);
   void set_optimizer(const torch::optim::Optimizer& optimizer);
-  // What is pushed from now on is compressed. Devices keep what they could not send yet.
+  // What is pushed from now on is compressed. What could not be sent yet stays, but for
+  // Compression::none, with which it is dropped.
   void set_gradient_compression(const kvstore::CompressionOptions& options);
 
   // The state of the optimizer, such as moments, with its name and numbers. Written to a temporary

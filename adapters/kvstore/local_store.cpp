@@ -170,7 +170,11 @@ void LocalStore::set_optimizer(const OptimizerOptions& options) {
 void LocalStore::set_compression(const CompressionOptions& options) {
   if (const auto problem = compression_problem(options)) throw KVStoreError(*problem);
   compression_ = options;
-  for (auto& [key, value] : values_) value.compressors.clear();
+  for (auto& [key, value] : values_) {
+    for (auto& of_device : value.compressors) {
+      for (Compressor& each : of_device) each.change(options);
+    }
+  }
 }
 
 SavedStates LocalStore::states() {

@@ -31,26 +31,34 @@ OptimizerOptions adam_options(OptimizerKind kind, const Adam& adam) {
   return options;
 }
 
+// The options of a group, if the optimizer is of just this class: one that is derived from it may
+// step otherwise. Else null.
+template <class Class, class Options>
+const Options* options_if(const torch::optim::Optimizer& optimizer,
+                          const torch::optim::OptimizerOptions& group) {
+  return typeid(optimizer) == typeid(Class) ? dynamic_cast<const Options*>(&group) : nullptr;
+}
+
 OptimizerOptions options_of_group(const torch::optim::Optimizer& optimizer,
                                   const torch::optim::OptimizerOptions& group) {
   using namespace torch::optim;
   OptimizerOptions options;
-  if (const auto* sgd = dynamic_cast<const SGDOptions*>(&group)) {
+  if (const auto* sgd = options_if<SGD, SGDOptions>(optimizer, group)) {
     options = default_options(kind_of(*sgd));
     options.momentum = sgd->momentum();
     options.dampening = sgd->dampening();
     options.weight_decay = sgd->weight_decay();
-  } else if (const auto* adam = dynamic_cast<const AdamOptions*>(&group)) {
+  } else if (const auto* adam = options_if<Adam, AdamOptions>(optimizer, group)) {
     options = adam_options(OptimizerKind::adam, *adam);
-  } else if (const auto* adamw = dynamic_cast<const AdamWOptions*>(&group)) {
+  } else if (const auto* adamw = options_if<AdamW, AdamWOptions>(optimizer, group)) {
     options = adam_options(OptimizerKind::adamw, *adamw);
-  } else if (const auto* adagrad = dynamic_cast<const AdagradOptions*>(&group)) {
+  } else if (const auto* adagrad = options_if<Adagrad, AdagradOptions>(optimizer, group)) {
     options = default_options(OptimizerKind::adagrad);
     options.rate_decay = adagrad->lr_decay();
     options.accumulator = adagrad->initial_accumulator_value();
     options.weight_decay = adagrad->weight_decay();
     options.epsilon = adagrad->eps();
-  } else if (const auto* rmsprop = dynamic_cast<const RMSpropOptions*>(&group)) {
+  } else if (const auto* rmsprop = options_if<RMSprop, RMSpropOptions>(optimizer, group)) {
     options = default_options(OptimizerKind::rmsprop);
     options.alpha = rmsprop->alpha();
     options.epsilon = rmsprop->eps();

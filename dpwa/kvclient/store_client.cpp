@@ -136,9 +136,10 @@ Ticket StoreClient::init(const kvstore::Key& key, const kvstore::ValueSpec& spec
 }
 
 void StoreClient::compress(Held& held) const {
-  held.compressors.clear();
   const auto type = kvstore::compression_of(compression_.type, held.spec.dtype);
-  if (!held.compresses || type == kvstore::Compression::none) return;
+  if (!held.compresses || type == kvstore::Compression::none) return held.compressors.clear();
+  for (kvstore::Compressor& each : held.compressors) each.change(compression_);
+  if (!held.compressors.empty()) return;
   for (const kvstore::Slice& slice : held.slices)
     held.compressors.emplace_back(compression_, held.spec.dtype, slice.elements.count);
 }
@@ -244,6 +245,10 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
         for (kvstore::Push& push : pushes) engine_.push(std::move(push), priority);
       });
   return ticket;
+}
+
+void StoreClient::begin_step() {
+  post([this] { engine_.begin_step(); });
 }
 
 Ticket StoreClient::pull(const kvstore::Key& key, std::uint64_t clock, int priority,

@@ -97,13 +97,16 @@ class StoreClient : private LinkEvents {
   // sent from there, unless it is compressed.
   Ticket push(const kvstore::Key& key, std::span<const std::byte> lent, PushTerms terms,
               int priority = 0);
+  // With engine.own_steps: the pushes from now on are of the next step of the program. A snapshot
+  // of the servers has all pushes of a step, or none.
+  void begin_step();
   // The value with all pushes of steps below `clock`, as the type of the store promises.
   // `known_version`: kvstore::Pull's. `into`: as in PushTerms.
   Ticket pull(const kvstore::Key& key, std::uint64_t clock, int priority = 0,
               std::uint64_t known_version = 0, std::span<std::byte> into = {});
   // Makes another init possible after one that failed.
   void forget(const kvstore::Key& key);
-  // The compression of pushes from now on. Residuals so far are dropped.
+  // The compression of pushes from now on. Residuals stay, but for a form that has none.
   void set_compression(const kvstore::CompressionOptions& options);
   // Fetches the optimizer states of all slices of a key; places them, one for each slice.
   Ticket ask_states(const kvstore::Key& key);

@@ -177,7 +177,9 @@ void StoreClient::tell_epoch() {
     if (change.kind == Kind::came) what = " takes part from now on";
     if (change.kind == Kind::done) what = " is done, and waits for the others";
     if (change.kind == Kind::no_step) what = " no longer takes part; it has made no step";
-    if (lost) what = " was left out: it was silent, or hung while others waited";
+    if (lost)
+      what =
+          " was left out: it was silent, hung while others waited, or ended before its first step";
     log(lost ? LogLevel::warn : LogLevel::info, "kvstore", "worker '" + name + "'" + what);
   }
   const MutexLock lock(mutex_);
@@ -186,9 +188,13 @@ void StoreClient::tell_epoch() {
   told_epoch_ = epoch.number;
 }
 
-// Workers that are in no epoch any more, and servers that are down or do not answer.
+// Workers that were left out, and servers that are down or do not answer.
 void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
   const MutexLock lock(mutex_);
+  const auto has_left = [&](const kvstore::MemberId& worker) {
+    return epoch.is_at_end(worker) ||
+           std::ranges::find(epoch.left, worker.name) != epoch.left.end();
+  };
   const auto note = [&](const std::string& name, bool gone) DPWA_REQUIRES(mutex_) {
     if (gone) {
       gone_since_.try_emplace(name, now);
@@ -197,7 +203,7 @@ void StoreClient::note_gone(const kvstore::Epoch& epoch, TimePoint now) {
     }
   };
   for (const kvstore::WorkerEntry& worker : workers_)
-    note(worker.id.name, epoch.worker(worker.id.name) == nullptr);
+    note(worker.id.name, epoch.worker(worker.id.name) == nullptr && !has_left(worker.id));
   for (const kvstore::WorkerEntry& worker : epoch.workers) note(worker.id.name, false);
   for (const auto& link : links_) {
     const auto place = epoch.server(link->name());

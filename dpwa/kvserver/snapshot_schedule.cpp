@@ -11,14 +11,21 @@ void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimeP
   if (servers_.empty()) {  // the first epoch
     servers_ = epoch.servers;
     number_ = view.number;
-    clock_ = start_.value_or(view.clock);  // fast workers have made steps since
+    updates_ = begins_run_ ? 0 : view.updates;  // fast workers have made steps since
     began_ = now;
   }
-  if (view.number <= number_) return;
-  number_ = view.number;
-  clock_ = view.clock;
-  servers_ = epoch.servers;
-  began_ = now;
+  if (view.number > number_) {
+    number_ = view.number;
+    updates_ = view.updates;
+    servers_ = epoch.servers;
+    began_ = now;
+    worked_ = false;
+  }
+  worked_ = worked_ || !epoch.workers.empty();
+}
+
+bool SnapshotSchedule::news(const View& view) const {
+  return view.updates != updates_ || (servers_.size() > 1 && worked_);
 }
 
 bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
@@ -27,21 +34,19 @@ bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self,
   const bool all_up = std::ranges::all_of(
       epoch.servers, [](const ServerEntry& server) { return server.state == ServerState::up; });
   if (!all_up || epoch.servers.empty() || epoch.servers.front().id.name != self) return false;
-  const bool news = view.clock != clock_;
   // All workers have left, and their last pushes are on no disk.
   if (!epoch.workers.empty() && now - began_ < every_) return false;
-  if (!news) return false;
+  if (!news(view)) return false;
   const bool under_way = view.number > view.over;
   return !under_way || servers_ != epoch.servers || now - began_ >= patience * every_;
 }
 
 bool SnapshotSchedule::last_is_due(const kvstore::Epoch& epoch, const View& view) const {
   if (servers_.empty() || !epoch.workers.empty()) return false;
-  const bool news = view.clock != clock_;
   const bool under_way = view.number > view.over;
   const bool unnamed =
       view.number > epoch.from.number && view.stored >= view.number && view.named < view.number;
-  return news || under_way || unnamed;
+  return news(view) || under_way || unnamed;
 }
 
 }  // namespace dpwa::kvserver

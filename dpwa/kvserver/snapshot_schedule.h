@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,13 +19,13 @@ class SnapshotSchedule {
   struct View {
     std::uint32_t number = 0;  // the last snapshot that has begun
     std::uint32_t over = 0;    // the last snapshot whose part is stored or given up at every server
-    std::uint64_t clock = 0;   // of the servers
-    std::uint32_t stored = 0;  // the last snapshot of which all servers have stored their part
-    std::uint32_t named = 0;   // the last snapshot whose file here has its final name
+    std::uint64_t updates = 0;  // that this server has made since it was started
+    std::uint32_t stored = 0;   // the last snapshot of which all servers have stored their part
+    std::uint32_t named = 0;    // the last snapshot whose file here has its final name
   };
-  // The steps that the values have when the servers begin a run together; 0 without a snapshot.
-  // A server that comes to a run later does not call it.
-  void starts_from(std::uint64_t clock) { start_ = clock; }
+  // The servers begin a run together: all updates so far are news. A server that comes to a run
+  // later does not call it.
+  void begins_run() { begins_run_ = true; }
   // Called before due(), in each epoch.
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
   bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
@@ -35,14 +34,19 @@ class SnapshotSchedule {
   bool last_is_due(const kvstore::Epoch& epoch, const View& view) const;
 
  private:
+  // Whether there are, or may be, updates since the last snapshot began. What other servers have
+  // done is not known: where there are some, workers that took part since then count as news.
+  bool news(const View& view) const;
+
   // A snapshot that has not ended after this many periods is given up.
   static constexpr int patience = 10;
 
   const Duration every_;
   TimePoint began_;
   std::uint32_t number_ = 0;
-  std::uint64_t clock_ = 0;  // when it began
-  std::optional<std::uint64_t> start_;
+  std::uint64_t updates_ = 0;  // when it began
+  bool worked_ = false;        // workers took part since then
+  bool begins_run_ = false;
   std::vector<kvstore::ServerEntry> servers_;  // when it began
 };
 

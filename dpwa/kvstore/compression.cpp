@@ -85,6 +85,13 @@ Compressor::Compressor(const CompressionOptions& options, DType dtype, std::uint
   if (type_ != Compression::none) residual_.resize(elements);
 }
 
+void Compressor::change(const CompressionOptions& options) {
+  if (const auto problem = compression_problem(options)) throw std::invalid_argument(*problem);
+  options_ = options;
+  type_ = compression_of(options.type, dtype_);
+  residual_.resize(type_ == Compression::none ? 0 : elements_);
+}
+
 bool Compressor::compress(std::span<const std::byte> gradient, std::span<std::byte> out) {
   if (gradient.size() != elements_ * size_of(dtype_) || out.size() != bytes()) {
     throw std::invalid_argument("a gradient of " + std::to_string(gradient.size()) +

@@ -58,6 +58,10 @@ class Compressor {
   // Throws std::invalid_argument for options with a problem.
   Compressor(const CompressionOptions& options, DType dtype, std::uint64_t elements);
 
+  // From now on; the residual stays, but for a form that loses nothing. Throws
+  // std::invalid_argument for options with a problem.
+  void change(const CompressionOptions& options);
+
   // The form in which compress() writes.
   Compression type() const { return type_; }
   // The number of bytes that compress() writes.

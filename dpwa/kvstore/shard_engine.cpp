@@ -6,9 +6,11 @@
 namespace dpwa::kvstore {
 namespace {
 
-// The memory of a slice without the state of its optimizer.
+// The memory of a slice, or of all slices of a key, without the state of their optimizers.
 std::uint64_t bytes_of(DType dtype, std::uint64_t elements) {
-  return elements * (size_of(dtype) + size_of(computed_in(dtype))) + bytes_beside_values;
+  const std::uint64_t slices =
+      std::max<std::uint64_t>(1, (elements + slice_elements - 1) / slice_elements);
+  return elements * (size_of(dtype) + size_of(computed_in(dtype))) + slices * bytes_beside_values;
 }
 
 }  // namespace
@@ -158,7 +160,14 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
                       std::to_string(id.index) + " has " + std::to_string(bytes) + " bytes, not " +
                       std::to_string(message.values.size()));
   }
-  if (const auto why = shortage(bytes_of(message.spec.dtype, slice.elements.count))) {
+  // The first slice of a key is refused unless all of them that are kept here have room.
+  const auto of_key = slices_.lower_bound({id.key, 0});
+  const bool first_of_key = of_key == slices_.end() || of_key->first.key != id.key;
+  const std::uint64_t elements =
+      first_of_key ? elements_at(id.key, message.spec.elements(),
+                                 static_cast<std::uint32_t>(epoch_.servers.size()), slice.server)
+                   : slice.elements.count;
+  if (const auto why = shortage(bytes_of(message.spec.dtype, elements))) {
     for (const auto& [each, its] : waiting) {
       explain_refusal(each.worker, each.tag, id, AnswerKind::no_memory, 0, *why);
     }

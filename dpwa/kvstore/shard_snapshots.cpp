@@ -64,7 +64,12 @@ void ShardEngine::capture(Entry& entry, const Forward& change) {
     }
   }
   if (!held.capture) return;
-  if (change.snapshot < held.capture->number) held.capture->state.apply(held.spec.dtype, change);
+  if (change.snapshot < held.capture->number) {
+    SliceState& state = held.capture->state;
+    const std::uint64_t version = state.version + 1;  // without the pushes after the snapshot
+    state.apply(held.spec.dtype, change);
+    state.version = version;
+  }
   end_capture(entry);
 }
 

@@ -30,6 +30,13 @@ std::vector<Slice> cut_into_slices(const Key& key, std::uint64_t elements, std::
   return slices;
 }
 
+std::uint64_t elements_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
+                          std::uint32_t server) {
+  assert(servers > 0);
+  if (elements >= large_key_elements) return part_of(elements, servers, server).count;
+  return key.hash() % servers == server ? elements : 0;
+}
+
 std::optional<Slice> slice_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
                               std::uint32_t index) {
   assert(servers > 0);

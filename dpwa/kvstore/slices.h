@@ -39,6 +39,9 @@ struct Slice {
 //                                   which the last of each part may be smaller.
 // At least one slice: a value without elements has an empty one.
 std::vector<Slice> cut_into_slices(const Key& key, std::uint64_t elements, std::uint32_t servers);
+// The elements of the value in the slices of one server.
+std::uint64_t elements_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
+                          std::uint32_t server);
 // The one of this number; none: there are not so many. Takes no memory, whatever the size is.
 std::optional<Slice> slice_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
                               std::uint32_t index);

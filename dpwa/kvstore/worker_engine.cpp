@@ -74,7 +74,7 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
 void WorkerEngine::push(Push push, int priority) {
   if (push.step >= pushed_steps_) {
     pushed_steps_ = push.step + 1;
-    step_snapshot_ = snapshot_;
+    if (!options_.own_steps) begin_step();
   }
   push.snapshot = step_snapshot_;
   if (options_.merged) {

@@ -59,7 +59,11 @@ class WorkerEngine {
   // Initialises all slices of a key. `values`: of the whole key; empty to take those of another
   // worker. Throws std::invalid_argument when the key is known already.
   void init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values);
-  // Sets the epoch and the snapshot of the push: all pushes of a step state the same snapshot.
+  // With own_steps: the pushes from now on are of the next step of the program.
+  void begin_step() { step_snapshot_ = snapshot_; }
+  // Sets the epoch and the snapshot of the push: all pushes of a step state the same snapshot, so
+  // that a snapshot has all of them or none. Without own_steps the first push of a higher step
+  // begins a step.
   // `lent` stays with the caller until the event Pushed.
   void push(Push push, int priority = 0);
   void pull(Pull pull, int priority = 0);
@@ -216,7 +220,7 @@ class WorkerEngine {
   std::uint64_t passed_ = 0;
   std::uint32_t snapshot_ = 0;       // the last snapshot that this worker knows of
   std::uint64_t pushed_steps_ = 0;   // the step of the last push, plus 1
-  std::uint32_t step_snapshot_ = 0;  // as of the first push of that step
+  std::uint32_t step_snapshot_ = 0;  // as of the begin of that step
   std::uint64_t next_tag_ = 1;
   Requests requests_;
   std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order

@@ -247,6 +247,10 @@ TEST_CASE("kvstore: compressed gradients of each device arrive with what they ke
   CHECK(torch::equal(pulled(store, "w", a), torch::full({20}, -0.5f)));
   store.push("w", {a, b});  // residuals 0.3 and -0.7
   CHECK(torch::equal(pulled(store, "w", a), torch::zeros({20})));
+  // Set again: what was kept back stays, 0.1 and -0.9 here.
+  store.set_gradient_compression({Compression::two_bit, 0.5});
+  store.push("w", {a, torch::zeros({20})});
+  CHECK(torch::equal(pulled(store, "w", a), torch::full({20}, -0.5f)));
   CHECK_THROWS_AS(store.set_gradient_compression({Compression::two_bit, -1}), KVStoreError);
   auto bad = a.clone();
   bad[3] = std::numeric_limits<float>::quiet_NaN();

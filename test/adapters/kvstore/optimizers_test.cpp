@@ -138,5 +138,16 @@ TEST_CASE("kvstore: an optimizer that stores lack is an error that lists those t
                        KVStoreError);
 }
 
+// An optimizer of a program.
+struct OwnSgd : SGD {
+  using SGD::SGD;
+  at::Tensor step(LossClosure) override { return {}; }
+};
+
+TEST_CASE("kvstore: an optimizer that is derived from a known one is not taken for it") {
+  const OwnSgd own(Tensors{torch::zeros({1})}, SGDOptions(0.1));
+  CHECK_THROWS_AS(options_of(own), UnknownOptimizer);
+}
+
 }  // namespace
 }  // namespace dpwa::kvstore

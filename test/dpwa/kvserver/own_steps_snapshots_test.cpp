@@ -92,6 +92,7 @@ struct Client {
   Ticket push(std::size_t key) {
     kvclient::PushTerms terms;
     terms.step = steps[key]++;
+    client->begin_step();
     const auto form = kvstore::encode(momentum());
     terms.optimizer.assign(form.begin(), form.end());
     return client->push(static_cast<std::int64_t>(key), std::as_bytes(std::span(ones)), terms);

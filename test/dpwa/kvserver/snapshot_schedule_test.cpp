@@ -27,15 +27,26 @@ struct Schedule {
   SnapshotSchedule schedule{seconds(10), start};
 };
 
-TEST_CASE("the first server begins a snapshot after each period in which steps were made") {
+TEST_CASE("a single server begins a snapshot after each period in which it made updates") {
   Schedule servers;
+  servers.epoch.servers.pop_back();
   CHECK_FALSE(servers.due({0, 0, 0}, seconds(0)));
   CHECK_FALSE(servers.due({0, 0, 3}, seconds(9)));
   CHECK_FALSE(servers.due({0, 0, 3}, seconds(10), "s2"));
   CHECK(servers.due({0, 0, 3}, seconds(10)));
   CHECK_FALSE(servers.due({1, 1, 3}, seconds(11)));
-  CHECK_FALSE(servers.due({1, 1, 3}, seconds(30)));  // no step since
+  CHECK_FALSE(servers.due({1, 1, 3}, seconds(30)));  // no update since
   CHECK(servers.due({1, 1, 4}, seconds(30)));
+}
+
+TEST_CASE("the first of several servers does not know what others have updated") {
+  Schedule servers;
+  CHECK_FALSE(servers.due({0, 0, 3}, seconds(0)));
+  CHECK(servers.due({0, 0, 3}, seconds(10)));
+  CHECK_FALSE(servers.due({1, 1, 3}, seconds(11)));
+  servers.epoch.workers.clear();
+  CHECK(servers.due({1, 1, 3}, seconds(12)));  // pushes of the last moments
+  CHECK_FALSE(servers.due({2, 2, 3}, seconds(30)));
 }
 
 TEST_CASE("no snapshot begins while a server is missing, or the last one is being written") {
@@ -69,6 +80,7 @@ TEST_CASE("once all workers have gone a snapshot of the last steps begins at onc
 
 TEST_CASE("the last snapshot is due until the file of the last steps has its name") {
   Schedule servers;
+  servers.epoch.servers.pop_back();
   const auto is_due = [&](const SnapshotSchedule::View& view) {
     servers.schedule.look(servers.epoch, view, servers.start);
     return servers.schedule.last_is_due(servers.epoch, view);
@@ -92,30 +104,28 @@ TEST_CASE("the last snapshot is due until the file of the last steps has its nam
 
 TEST_CASE("servers that started from a snapshot begin the next after steps of their own") {
   Schedule servers;
+  servers.epoch.servers.pop_back();
   CHECK_FALSE(servers.due({12, 12, 42}, seconds(0)));
   CHECK_FALSE(servers.due({12, 12, 42}, seconds(20)));
   CHECK(servers.due({12, 12, 43}, seconds(20)));
 }
 
-TEST_CASE("steps that were made before the first look at a new run count as steps") {
+TEST_CASE("updates that were made before the first look at a new run are news") {
   Schedule servers;
+  servers.epoch.servers.pop_back();
   const auto is_due = [&](const SnapshotSchedule::View& view) {
     CHECK_FALSE(servers.due(view, seconds(0)));
     return servers.due(view, seconds(10));
   };
-  SUBCASE("from the first one") {
-    servers.schedule.starts_from(0);
-    CHECK(is_due({0, 0, 3}));
+  SUBCASE("of a server that begins it") {
+    servers.schedule.begins_run();
+    CHECK(is_due({12, 12, 3}));
   }
-  SUBCASE("from a snapshot") {
-    servers.schedule.starts_from(42);
-    CHECK(is_due({12, 12, 43}));
+  SUBCASE("without any") {
+    servers.schedule.begins_run();
+    CHECK_FALSE(is_due({12, 12, 0}));
   }
-  SUBCASE("from a snapshot without steps since") {
-    servers.schedule.starts_from(42);
-    CHECK_FALSE(is_due({12, 12, 42}));
-  }
-  SUBCASE("not at a server that comes to the run later") {
+  SUBCASE("not of a server that comes to the run later") {
     CHECK_FALSE(is_due({12, 12, 42}));
   }
 }

@@ -316,6 +316,22 @@ TEST_CASE("a value that is being sent does not change with the next update") {
   CHECK(server.values() == std::vector<double>{5, 6});
 }
 
+TEST_CASE("of a key that does not fit into the memory of a server no slice is kept") {
+  ShardRules rules = sync;
+  Server server(rules, 1);
+  // Five slices of fp32, of which three would fit: four bytes and their sum for each element.
+  rules.memory_bytes = server.engine.bytes() + 3 * (slice_elements * 8 + bytes_beside_values);
+  Server bounded(rules, 1);
+  const std::uint64_t before = bounded.engine.bytes();
+  const ValueSpec spec{DType::float32, {5 * slice_elements}};
+  for (std::uint32_t index = 0; index < 5; ++index) {
+    bounded.engine.receive(w0, index, Init{7, {"large", index}, spec, Bytes(slice_elements * 4)},
+                           now);
+    CHECK(bounded.answer().kind == AnswerKind::no_memory);
+  }
+  CHECK(bounded.engine.bytes() == before);
+}
+
 TEST_CASE("a key or an optimizer beyond the memory of a server is refused, and others go on") {
   ShardRules rules = sync;
   constexpr std::uint64_t beside = bytes_beside_values;
