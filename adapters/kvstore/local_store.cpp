@@ -44,6 +44,11 @@ KvstoreType local_type(std::string_view name) {
     if (name == word.name) return word.value;
     known.append(known.empty() ? "" : ", ").append(word.name);
   }
+  if (name.starts_with("dist"))
+    throw KVStoreError("type '" + std::string(name) +
+                       "' needs servers: KVStore(config), where the cluster file has "
+                       "kvstore.servers and kvstore.type; without servers: " +
+                       known);
   throw KVStoreError("unknown type of store '" + std::string(name) + "'; known: " + known);
 }
 

@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 using dpwa::bench::processor_seconds;
 
 ps::SArray<float> make_vector(std::size_t count) {
-  return {dpwa::bench::make_vector(count), count, [](float*) {}};
+  return {dpwa::bench::make_vector(count), count, /*deletable=*/false};
 }
 
 // The processes share a page: what each has used of the processors.

@@ -30,6 +30,11 @@ TEST_CASE("kvstore: names of types and their aliases") {
   for (const char* const type : all_types) CHECK(KVStore(type).type() == type);
   CHECK(KVStore("local").type() == "local_update_cpu");
   CHECK(KVStore("device").type() == "local_allreduce_device");
+  CHECK_THROWS_WITH_AS(KVStore("dist_sync"),
+                       "type 'dist_sync' needs servers: KVStore(config), where the cluster file "
+                       "has kvstore.servers and kvstore.type; without servers: local_update_cpu, "
+                       "local, local_allreduce_cpu, local_allreduce_device, device",
+                       KVStoreError);
   CHECK_THROWS_WITH_AS(KVStore("locl"),
                        "unknown type of store 'locl'; known: local_update_cpu, local, "
                        "local_allreduce_cpu, local_allreduce_device, device",

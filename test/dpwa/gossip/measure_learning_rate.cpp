@@ -104,6 +104,13 @@ int main(int argc, char** argv) {
   if (words.size() > 1) plan.steps = std::atoi(words[1].c_str());
   if (words.size() > 2) plan.step_ms = std::atof(words[2].c_str());
   if (words.size() > 3) plan.jitter = std::atof(words[3].c_str());
+  if (plan.nodes < 1 || plan.steps < 1 || plan.step_ms <= 0 || plan.slowdown_of_last < 1) {
+    std::fputs(
+        "usage: dpwa_measure_learning_rate [NODES [STEPS [STEP_MS [JITTER]]]] [lockstep] [budget] "
+        "[slow[=TIMES]] [lerp] [plain] [unclipped]\n",
+        stderr);
+    return 2;
+  }
   dpwa::NewLog("warn", "", "").use();
   dpwa::measure(plan);
 }
