@@ -101,10 +101,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     if (spec_.exchange.blends())
       ask.known_version = taken.known_version(ask.known_incarnation, block());
   }
-  const auto known = memories_.find(*peer);
-  const bool ended = known != memories_.end() && known->second.ended;
-  if (ledger_ && (ended || declined_rounds_ < most_declined_rounds))
-    ask.taken = ledger_->stated_to(*peer);
+  if (ledger_ && declined_rounds_ < most_declined_rounds) ask.taken = ledger_->stated_to(*peer);
   return ask;
 }
 
@@ -146,11 +143,7 @@ std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t 
   assert(round_.current());
   if (spec_.exchange.fresh_only && !fresh(*round_.current(), peer, now)) return PeerFailure::stale;
   if (spec_.exchange.blends() && peer.lineage != own_lineage) return PeerFailure::other_lineage;
-  if (!balances()) return std::nullopt;
-  // One that has ended takes nothing any more, and stays behind: a blend of it would hold back the
-  // mean of the clocks. Its parameters count in the final average.
-  memories_[*round_.current()].ended = peer.final;
-  return peer.final ? std::optional(PeerFailure::not_fresh) : std::nullopt;
+  return std::nullopt;
 }
 
 std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStats& stats,

@@ -142,7 +142,6 @@ class PullEngine {
   struct Memory {
     SeenBlocks seen;
     bool refuses_name = false;  // its last answer said so
-    bool ended = false;         // its last snapshot was its final one
   };
 
   Arrival end(TimePoint now);

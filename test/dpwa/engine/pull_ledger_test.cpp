@@ -66,28 +66,6 @@ TEST_CASE("after 50 rounds without a fresh snapshot one of any age is asked for,
   CHECK(ask().taken);
 }
 
-TEST_CASE("a peer that has ended is not blended, and not asked for a snapshot of any age") {
-  PullEngineOptions chosen = measuring();
-  chosen.ledger_factor = 0.5;
-  Driver driver({"w1"}, chosen);
-  Progress last = progress(1);
-  last.final = true;
-  for (int round = 0; round < 120; ++round) {
-    driver.engine.begin({});
-    const auto asked = driver.ask();
-    REQUIRE(asked);
-    // The head of its answer shows it, once; from then on it answers that it is not fresh.
-    CHECK(asked->taken.has_value() == (round != 50));
-    if (!asked->taken)
-      CHECK((driver.engine.head(last, last.lineage, driver.now) == PeerFailure::not_fresh));
-    driver.fails(PeerFailure::not_fresh, false, 1);
-    CHECK_FALSE(driver.ask());
-    CHECK(driver.arrival.outcome == Outcome::skipped);
-  }
-  // A new process of it is blended again.
-  CHECK(driver.round(of_peer(0), progress(2)) == Outcome::mixed);
-}
-
 TEST_CASE("a far snapshot counts as taken whole when it is clipped, and as more when refused") {
   for (const auto policy : {DistancePolicy::warn, DistancePolicy::clip, DistancePolicy::refuse}) {
     CAPTURE(static_cast<int>(policy));
