@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws training.png of a run: loss, test accuracy and consensus distance over time, one line per node.
+"""Draws training.png of a run: loss, test accuracy and, with gossip, consensus distance over time, one line per node.
 
 usage: plot_training.py RUN_FOLDER
 
@@ -44,13 +44,17 @@ def binned(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> Curve:
     return ((edges[:-1] + edges[1:]) / 2)[filled], sums[filled] / counts[filled]
 
 
+def has_distance(step: Record) -> bool:
+    return step["outcome"] == "mixed" and bool(step.get("distance"))
+
+
 def consensus(steps: list[Record], nodes: int, edges: np.ndarray) -> Curve:
     """Distance to the average, from the distances d to the peers blended with.
 
     Over all ordered pairs the mean of d^2 is 2 N / (N - 1) times the mean square distance to the
     average; the pairs of one bin are taken as a sample of all.
     """
-    mixed = [step for step in steps if step["outcome"] == "mixed" and step.get("distance")]
+    mixed = [step for step in steps if has_distance(step)]
     times, squares = binned(column(mixed, "t"), column(mixed, "distance") ** 2, edges)
     return times, np.sqrt(squares * (nodes - 1) / (2 * nodes))
 
@@ -82,7 +86,6 @@ def draw_consensus(axes: Axes, steps: dict[str, list[Record]], edges: np.ndarray
     axes.plot(*consensus(everything, len(steps), edges), color="black", label="all nodes")
     axes.set_ylim(bottom=0)
     axes.set_ylabel("consensus distance")
-    axes.set_xlabel("seconds of training")
 
 
 def title(summary: dict[str, Any], nodes: int) -> str:
@@ -103,12 +106,16 @@ def draw(folder: Path) -> Path:
     edges = np.linspace(0, max(records[-1]["t"] for records in steps.values()) + 1e-9, BINS + 1)
 
     plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25})
-    figure, (loss, accuracy, distance) = plt.subplots(3, 1, figsize=(9, 10), sharex=True, layout="constrained")
+    # Only with gossip do nodes see how far others are.
+    rows = 3 if any(has_distance(step) for records in steps.values() for step in records) else 2
+    figure, panels = plt.subplots(rows, 1, figsize=(9, 1 + 3 * rows), sharex=True, layout="constrained")
     figure.suptitle(title(summary, len(steps)))
-    draw_loss(loss, steps, edges)
-    draw_accuracy(accuracy, evaluations, summary)
-    draw_consensus(distance, steps, edges)
-    for axes in (loss, accuracy, distance):
+    draw_loss(panels[0], steps, edges)
+    draw_accuracy(panels[1], evaluations, summary)
+    if rows == 3:
+        draw_consensus(panels[2], steps, edges)
+    panels[-1].set_xlabel("seconds of training")
+    for axes in panels:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     target = folder / "training.png"
     figure.savefig(target, dpi=130)
