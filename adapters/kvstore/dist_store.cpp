@@ -152,7 +152,7 @@ void DistStore::check_push(const std::vector<KeyedTensors>& values) const {
 
 void DistStore::note_step(const std::vector<KeyedTensors>& values) {
   const auto again = [&](const KeyedTensors& one) { return pushed_in_step_.contains(one.key); };
-  if (std::ranges::any_of(values, again)) {
+  if (pushed_in_step_.empty() || std::ranges::any_of(values, again)) {
     pushed_in_step_.clear();
     client_->begin_step();
   }
