@@ -117,6 +117,7 @@ void SnapshotKeeper::tick(TimePoint now) {
   schedule_.look(engine_.epoch(), seen, now);
   if (schedule_.due(engine_.epoch(), engine_.self().name, seen, now)) {
     const std::uint32_t number = engine_.begin_snapshot();
+    schedule_.begins(number, engine_.epoch(), seen, now);
     log(LogLevel::debug, "kvserver", "snapshot " + std::to_string(number) + " begins");
   }
 }

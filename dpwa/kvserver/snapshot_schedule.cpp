@@ -14,14 +14,17 @@ void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimeP
     updates_ = begins_run_ ? 0 : view.updates;  // fast workers have made steps since
     began_ = now;
   }
-  if (view.number > number_) {
-    number_ = view.number;
-    updates_ = view.updates;
-    servers_ = epoch.servers;
-    began_ = now;
-    worked_ = false;
-  }
+  if (view.number > number_) begins(view.number, epoch, view, now);
   worked_ = worked_ || !epoch.workers.empty();
+}
+
+void SnapshotSchedule::begins(std::uint32_t number, const kvstore::Epoch& epoch, const View& view,
+                              TimePoint now) {
+  number_ = number;
+  updates_ = view.updates;
+  servers_ = epoch.servers;
+  began_ = now;
+  worked_ = false;
 }
 
 bool SnapshotSchedule::news(const View& view) const {

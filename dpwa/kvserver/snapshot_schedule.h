@@ -30,6 +30,8 @@ class SnapshotSchedule {
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
   bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
            TimePoint now) const;
+  // This server has begun snapshot `number` since `view` was taken: updates beyond it are news.
+  void begins(std::uint32_t number, const kvstore::Epoch& epoch, const View& view, TimePoint now);
   // All workers have left, and the snapshot of their last steps is not complete on this disk yet.
   bool last_is_due(const kvstore::Epoch& epoch, const View& view) const;
 

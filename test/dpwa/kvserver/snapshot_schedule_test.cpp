@@ -39,6 +39,18 @@ TEST_CASE("a single server begins a snapshot after each period in which it made 
   CHECK(servers.due({1, 1, 4}, seconds(30)));
 }
 
+TEST_CASE("updates between the begin of a snapshot and the next look are news") {
+  Schedule servers;
+  servers.epoch.servers.pop_back();
+  CHECK_FALSE(servers.due({0, 0, 0}, seconds(0)));
+  const SnapshotSchedule::View seen{0, 0, 3};
+  CHECK(servers.due(seen, seconds(10)));
+  servers.schedule.begins(1, servers.epoch, seen, servers.start + seconds(10));
+  CHECK_FALSE(servers.due({1, 1, 5}, seconds(11)));
+  servers.epoch.workers.clear();
+  CHECK(servers.due({1, 1, 5}, seconds(12)));
+}
+
 TEST_CASE("the first of several servers does not know what others have updated") {
   Schedule servers;
   CHECK_FALSE(servers.due({0, 0, 3}, seconds(0)));
