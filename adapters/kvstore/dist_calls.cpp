@@ -93,6 +93,7 @@ void DistStore::take_part_again() {
   log(LogLevel::warn, "kvstore",
       "worker '" + config_.self + "' was left out, and takes part again with the current values");
   computes(false);
+  pushed_in_step_.clear();
   for (bool aligned = false; !aligned;) {
     client_->join();
     join_until(TimePoint::max());

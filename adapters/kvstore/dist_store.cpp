@@ -115,6 +115,7 @@ void DistStore::barrier() {
   // Needed for types whose pulls wait for nobody: a pull after a barrier sees the pushes before it.
   if (!rules_.merged) finish_pushes();
   ++barriers_;
+  pushed_in_step_.clear();
   wait(client_->barrier(), "barrier number " + std::to_string(barriers_));
 }
 
@@ -129,7 +130,8 @@ void DistStore::init(const std::vector<KeyedTensors>& values) {
   std::optional<std::string> refused;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Outcome outcome =
-        wait(tickets[i], "the first worker to initialise key " + values[i].key.text());
+        wait(tickets[i], "the first worker to initialise key " + values[i].key.text() +
+                             (rules_.merged ? ", or the others to begin a step" : ""));
     if (is_error(outcome.kind)) {
       client_->forget(values[i].key);
       if (!refused) refused = outcome.problem;

@@ -125,7 +125,10 @@ void SnapshotKeeper::tick(TimePoint now) {
 SnapshotSchedule::View SnapshotKeeper::view() const {
   return {engine_.shard().snapshot(),
           std::max(engine_.over_everywhere(), engine_.epoch().from.number),
-          engine_.shard().counts().updates, engine_.stored_everywhere(), status_.number};
+          engine_.updates_everywhere(),
+          engine_.stored_everywhere(),
+          status_.number,
+          engine_.knows_updates()};
 }
 
 bool SnapshotKeeper::last_is_due() const {
@@ -143,10 +146,7 @@ void SnapshotKeeper::start(TimePoint now) {
   }
   const SnapshotId from = start->from;
   common_ = start->common;
-  if (from.number == 0) {
-    schedule_.begins_run();
-    return engine_.load({}, {});
-  }
+  if (from.number == 0) return engine_.load({}, {});
   loading_ = true;
   on_disk([this, from]() -> std::function<void()> {
     auto loaded = std::make_shared<SnapshotResult<SnapshotFolder::Loaded>>(folder_.load(from));
@@ -177,7 +177,6 @@ void SnapshotKeeper::take_up(const SnapshotId& id, SnapshotResult<SnapshotFolder
   log(LogLevel::info, "kvserver",
       "starts from " + named(id) + " of run " + std::to_string(id.run) + ": " +
           std::to_string(loaded->part.size()) + " slices, step " + std::to_string(clock));
-  schedule_.begins_run();
   engine_.load(id, std::move(loaded->part));
 }
 

@@ -11,11 +11,9 @@ void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimeP
   if (servers_.empty()) {  // the first epoch
     servers_ = epoch.servers;
     number_ = view.number;
-    updates_ = begins_run_ ? 0 : view.updates;  // fast workers have made steps since
     began_ = now;
   }
   if (view.number > number_) begins(view.number, epoch, view, now);
-  worked_ = worked_ || !epoch.workers.empty();
 }
 
 void SnapshotSchedule::begins(std::uint32_t number, const kvstore::Epoch& epoch, const View& view,
@@ -24,11 +22,6 @@ void SnapshotSchedule::begins(std::uint32_t number, const kvstore::Epoch& epoch,
   updates_ = view.updates;
   servers_ = epoch.servers;
   began_ = now;
-  worked_ = false;
-}
-
-bool SnapshotSchedule::news(const View& view) const {
-  return view.updates != updates_ || (servers_.size() > 1 && worked_);
 }
 
 bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
@@ -37,8 +30,8 @@ bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self,
   const bool all_up = std::ranges::all_of(
       epoch.servers, [](const ServerEntry& server) { return server.state == ServerState::up; });
   if (!all_up || epoch.servers.empty() || epoch.servers.front().id.name != self) return false;
-  // All workers have left, and their last pushes are on no disk.
-  if (!epoch.workers.empty() && now - began_ < every_) return false;
+  // Once all workers have left, their last pushes are on no disk.
+  if (epoch.workers.empty() ? !view.current : now - began_ < every_) return false;
   if (!news(view)) return false;
   const bool under_way = view.number > view.over;
   return !under_way || servers_ != epoch.servers || now - began_ >= patience * every_;
@@ -49,7 +42,7 @@ bool SnapshotSchedule::last_is_due(const kvstore::Epoch& epoch, const View& view
   const bool under_way = view.number > view.over;
   const bool unnamed =
       view.number > epoch.from.number && view.stored >= view.number && view.named < view.number;
-  return news(view) || under_way || unnamed;
+  return !view.current || news(view) || under_way || unnamed;
 }
 
 }  // namespace dpwa::kvserver

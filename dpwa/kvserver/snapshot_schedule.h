@@ -19,13 +19,11 @@ class SnapshotSchedule {
   struct View {
     std::uint32_t number = 0;  // the last snapshot that has begun
     std::uint32_t over = 0;    // the last snapshot whose part is stored or given up at every server
-    std::uint64_t updates = 0;  // that this server has made since it was started
+    std::uint64_t updates = 0;  // of all servers since they were started
     std::uint32_t stored = 0;   // the last snapshot of which all servers have stored their part
     std::uint32_t named = 0;    // the last snapshot whose file here has its final name
+    bool current = true;        // `updates` has those of all servers up to this epoch
   };
-  // The servers begin a run together: all updates so far are news. A server that comes to a run
-  // later does not call it.
-  void begins_run() { begins_run_ = true; }
   // Called before due(), in each epoch.
   void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
   bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
@@ -36,9 +34,8 @@ class SnapshotSchedule {
   bool last_is_due(const kvstore::Epoch& epoch, const View& view) const;
 
  private:
-  // Whether there are, or may be, updates since the last snapshot began. What other servers have
-  // done is not known: where there are some, workers that took part since then count as news.
-  bool news(const View& view) const;
+  // Whether there are updates since the last snapshot began.
+  bool news(const View& view) const { return view.updates != updates_; }
 
   // A snapshot that has not ended after this many periods is given up.
   static constexpr int patience = 10;
@@ -46,9 +43,8 @@ class SnapshotSchedule {
   const Duration every_;
   TimePoint began_;
   std::uint32_t number_ = 0;
-  std::uint64_t updates_ = 0;  // when it began
-  bool worked_ = false;        // workers took part since then
-  bool begins_run_ = false;
+  // When it began. Before that 0: updates of which this server does not know the snapshot are news.
+  std::uint64_t updates_ = 0;
   std::vector<kvstore::ServerEntry> servers_;  // when it began
 };
 

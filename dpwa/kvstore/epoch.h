@@ -38,6 +38,9 @@ struct SnapshotId {
 struct WorkerEntry {
   MemberId id;
   std::uint64_t first_step = 0;  // it takes part in the steps from this one on
+  // Of a worker that counts the steps of each key apart (Beat::own_steps): the epoch with which it
+  // came. It takes part in the steps of programs that begin from then on. 0: it does not count so.
+  std::uint64_t since = 0;
   bool operator==(const WorkerEntry&) const = default;
 };
 

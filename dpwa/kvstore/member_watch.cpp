@@ -167,6 +167,18 @@ std::uint32_t MemberWatch::over_everywhere(const Epoch& current, const Beat& own
   return number;
 }
 
+std::uint64_t MemberWatch::updates_everywhere(const Epoch& current, const Beat& own) const {
+  std::uint64_t updates = 0;
+  for (const ServerEntry& server : current.servers) updates += beat_of(server, own).updates;
+  return updates;
+}
+
+bool MemberWatch::knows_updates(const Epoch& current, const Beat& own) const {
+  return std::ranges::all_of(current.servers, [&](const ServerEntry& server) {
+    return server.state != ServerState::up || beat_of(server, own).epoch == current.number;
+  });
+}
+
 void MemberWatch::follow(const Epoch& lost, TimePoint now) {
   if (lost_.number == 0) lost_since_ = now;
   lost_ = lost;

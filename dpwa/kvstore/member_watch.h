@@ -46,12 +46,14 @@ struct Beat {
   // the part is on the disk or was given up.
   std::uint32_t stored = 0;
   std::uint32_t over = 0;
-  Stock stock{};  // server, before the first epoch
+  std::uint64_t updates = 0;  // server: that it has made since it was started
+  Stock stock{};              // server, before the first epoch
   // Worker that joins: it counts the steps of each key apart, and learns from the servers with
   // which step of a key to begin (Answer::step). Otherwise it begins with the step of the epoch.
   bool own_steps = false;
   // Worker that has made its last step, and waits until no worker trains.
   bool at_end = false;
+  std::uint64_t past_epoch = 0;  // worker: as WorkerEngine::past_epoch()
   // Worker that wants to take part, and server: of its cluster file.
   SharedSettings settings{};
   // Server: the other processes of which it has heard within silent_after.
@@ -131,6 +133,10 @@ class MemberWatch {
   // stored or given up at all of them.
   std::uint32_t stored_everywhere(const Epoch& current, const Beat& own) const;
   std::uint32_t over_everywhere(const Epoch& current, const Beat& own) const;
+  // The updates of all servers since they were started, as far as this one has heard.
+  std::uint64_t updates_everywhere(const Epoch& current, const Beat& own) const;
+  // Whether it has heard so in this epoch of all that are up.
+  bool knows_updates(const Epoch& current, const Beat& own) const;
 
   // Before the first epoch: that one follows this epoch of a run that the servers have lost, with
   // the workers that are still in it. It begins once as many are heard of, or after the time in
@@ -189,7 +195,8 @@ class MemberWatch {
   // Whether others wait for this worker.
   bool holds_up(const View& worker, const MemberId& other) const;
   void remove_workers(Epoch& next, const Epoch& current, TimePoint now) const;
-  void add_workers(Epoch& next, const Epoch& current, std::uint64_t first_step,
+  // `first`: the step and the epoch with which they begin.
+  void add_workers(Epoch& next, const Epoch& current, const WorkerEntry& first,
                    TimePoint now) const;
 
   const WatchOptions options_;

@@ -77,8 +77,11 @@ struct Push {
   std::uint64_t step = 0;
   double weight = 1;  // finite, not negative
   Merge merge = Merge::sum;
-  bool wants_value = false;    // the answer has the value after the update
-  std::uint32_t snapshot = 0;  // the last snapshot that its worker knew of when the step began
+  bool wants_value = false;  // the answer has the value after the update
+  // When the step of its worker's program began: the last snapshot that the worker knew of, and its
+  // epoch.
+  std::uint32_t snapshot = 0;
+  std::uint64_t begun_in = 0;
   Bytes optimizer;  // encode(OptimizerOptions); empty: the merged value replaces the stored one
   Compression compression = Compression::none;
   Bytes values;  // in that form
@@ -121,12 +124,14 @@ enum class AnswerKind : std::uint8_t {
   // To a worker that wants to take part; of no slice:
   other_settings = 16,  // SharedSettings
   name_taken = 17,      // by another process that takes part; to be tried again
+  // To a worker whose beat shows that it has not heard of the last snapshot; of no slice.
+  snapshot_begun = 18,
 };
 constexpr bool is_refusal(AnswerKind kind) {
-  return kind >= AnswerKind::other_settings;
+  return kind == AnswerKind::other_settings || kind == AnswerKind::name_taken;
 }
 constexpr bool is_error(AnswerKind kind) {
-  return kind >= AnswerKind::unknown_key;
+  return kind >= AnswerKind::unknown_key && kind <= AnswerKind::name_taken;
 }
 
 struct Answer {

@@ -203,7 +203,7 @@ void MemberWatch::remove_workers(Epoch& next, const Epoch& current, TimePoint no
   });
 }
 
-void MemberWatch::add_workers(Epoch& next, const Epoch& current, std::uint64_t first_step,
+void MemberWatch::add_workers(Epoch& next, const Epoch& current, const WorkerEntry& first,
                               TimePoint now) const {
   for (const auto& [name, view] : views_) {
     const MemberId id{name, view.incarnation};
@@ -216,7 +216,8 @@ void MemberWatch::add_workers(Epoch& next, const Epoch& current, std::uint64_t f
       continue;
     if (!heard_by_servers(next, id, now)) continue;
     if (beat.joins) {
-      next.workers.push_back({id, beat.own_steps ? 0 : first_step});
+      next.workers.push_back(beat.own_steps ? WorkerEntry{id, 0, first.since}
+                                            : WorkerEntry{id, first.first_step, 0});
       continue;
     }
     next.at_end.push_back(id);
@@ -240,7 +241,8 @@ void MemberWatch::change_workers(Epoch& next, const Epoch& current, const Beat& 
   // where the servers' snapshot ends.
   const std::uint64_t first_step = clock == 0 || current.number == 0 ? clock : clock + 1;
   remove_workers(next, current, now);
-  add_workers(next, current, first_step, now);
+  const std::uint64_t since = current.number == 0 ? next.number : current.number + 1;
+  add_workers(next, current, {{}, first_step, since}, now);
   std::ranges::sort(next.left);
   std::ranges::sort(next.workers, {}, [](const WorkerEntry& worker) { return worker.id.name; });
   std::ranges::sort(next.at_end, {}, &MemberId::name);

@@ -55,6 +55,7 @@ Beat ServerEngine::beat() const {
   beat.filled = shard_.filled();
   beat.stored = stored_;
   beat.over = over_;
+  beat.updates = shard_.counts().updates;
   if (beat.epoch == 0) beat.stock = stock_;
   beat.settings = options_.settings;
   return beat;
@@ -179,6 +180,16 @@ void ServerEngine::tell_lost() {
   for (const MemberId& worker : epoch().at_end) outgoing_.push_back({worker.name, 0, news});
 }
 
+// Its requests tell a worker of it. One that makes none would not get past the snapshot.
+void ServerEngine::tell_snapshot(const MemberId& worker, const Beat& beat) {
+  if (beat.snapshot >= shard_.snapshot()) return;
+  Answer answer;
+  answer.epoch = epoch().number;
+  answer.kind = AnswerKind::snapshot_begun;
+  answer.snapshot = shard_.snapshot();
+  outgoing_.push_back({worker.name, 0, std::move(answer)});
+}
+
 void ServerEngine::tell_passed() {
   for (const auto& [worker, count] : barriers_.take_passed(epoch())) {
     outgoing_.push_back({worker, 0, Barrier{epoch().number, count, false}});
@@ -201,6 +212,8 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           }
           if (epoch().worker(from.name) != nullptr) {
             shard_.passed_snapshot(from, content.snapshot);
+            shard_.passed_epoch(from, content.past_epoch);
+            tell_snapshot(from, content);
           }
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, EpochNews>) {

@@ -72,6 +72,8 @@ class ServerEngine {
   void snapshot_over(std::uint32_t number, bool stored);
   std::uint32_t stored_everywhere() const { return watch_.stored_everywhere(epoch(), beat()); }
   std::uint32_t over_everywhere() const { return watch_.over_everywhere(epoch(), beat()); }
+  std::uint64_t updates_everywhere() const { return watch_.updates_everywhere(epoch(), beat()); }
+  bool knows_updates() const { return watch_.knows_updates(epoch(), beat()); }
 
   // --- the start from a snapshot, before the first epoch
   void set_stock(std::vector<SnapshotId> held, bool had_complete);
@@ -118,6 +120,7 @@ class ServerEngine {
   bool has_lost_values_of(const Epoch& epoch) const;
   void end_run(const MemberId& from, const Epoch& last, TimePoint now);
   void tell_lost();
+  void tell_snapshot(const MemberId& worker, const Beat& beat);
   void tell_passed();  // the workers whose barrier is passed
 
   const ServerEngineOptions options_;

@@ -35,6 +35,10 @@ void ShardEngine::explain_refusal(const std::string& to, std::uint64_t tag, cons
 
 void ShardEngine::answer(const Entry& entry, const Waiter& waiter) {
   const auto& [id, held] = entry;
+  if (waiter.kind == AnswerKind::created && !may_begin(waiter.worker)) {
+    newcomers_[{id, waiter.worker}] = waiter;
+    return;
+  }
   Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot_};
   if (waiter.kind == AnswerKind::created || waiter.kind == AnswerKind::value ||
       waiter.kind == AnswerKind::unchanged) {
@@ -66,6 +70,10 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   epoch_ = epoch;
   self_ = static_cast<std::uint32_t>(epoch.server(name_).value_or(0));
   inits_.clear();
+  newcomers_.clear();
+  installed_ = now;
+  all_may_begin_ = false;
+  std::erase_if(past_epoch_, [&](const auto& each) { return !epoch_.has(each.first); });
   to_sync_.clear();
   syncing_ = 0;
   std::erase_if(slices_, [&](const Entry& entry) {

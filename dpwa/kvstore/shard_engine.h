@@ -118,6 +118,8 @@ class ShardEngine {
   // follow.
   void passed_snapshot(const MemberId& worker, std::uint32_t number);
   std::uint32_t snapshot() const { return snapshot_; }
+  // All pushes of this worker whose steps began in earlier epochs have been sent.
+  void passed_epoch(const MemberId& worker, std::uint64_t number);
   struct Captured {
     std::uint32_t snapshot = 0;
     SliceId slice;
@@ -168,7 +170,9 @@ class ShardEngine {
     Merge merge = Merge::sum;
     std::string leader;  // the first worker by name; its optimizer is used
     Bytes optimizer;
-    std::uint32_t snapshot = 0;  // the last snapshot that one of its workers knew of
+    // The last snapshot that one of its workers knew of when its step began, and the last epoch.
+    std::uint32_t snapshot = 0;
+    std::uint64_t begun_in = 0;
     std::vector<Waiter> waiters;
 
     bool has(const MemberId& worker) const {
@@ -247,6 +251,13 @@ class ShardEngine {
   void close_rounds(Entry& entry, TimePoint now);
   // Drops the parts of workers that took their memory back, and parts that are not finite.
   void leave_out(Round& round, const std::function<bool(const Lent&)>& which);
+  // --- workers that come (shard_newcomers.cpp)
+  // Whether the round waits for this worker.
+  static bool takes_part(const Round& round, const WorkerEntry& worker);
+  // Whether it can be told with which step of a slice to begin.
+  bool may_begin(const std::string& worker) const;
+  void answer_newcomers();
+  void end_patience(TimePoint now);
   Bytes gradient_of(const Held& held, Round& round, double& scale);
   void close(Entry& entry, std::uint64_t step, TimePoint now);
   static std::uint64_t next_of(const std::map<std::string, Advance>& clocks,
@@ -293,6 +304,11 @@ class ShardEngine {
   ShardCounts counts_;
   std::uint32_t snapshot_ = 0;
   std::map<MemberId, std::uint32_t> passed_;  // as passed_snapshot() has it
+  std::map<MemberId, std::uint64_t> past_epoch_;
+  TimePoint installed_{};       // the epoch
+  bool all_may_begin_ = false;  // the workers of this epoch have waited for long
+  // Answers to workers that may not begin yet: by slice and worker.
+  std::map<std::pair<SliceId, std::string>, Waiter> newcomers_;
   std::vector<Captured> captured_;
   std::vector<Outgoing> outgoing_;
 };

@@ -59,6 +59,7 @@ void ShardEngine::send_copy(Entry& entry, TimePoint now) {
 }
 
 void ShardEngine::tick(TimePoint now) {
+  end_patience(now);
   for (Entry& entry : slices_) {
     Held& held = entry.second;
     const bool waits =

@@ -81,6 +81,7 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
   }
   Round& round = held.rounds[message.step];
   round.snapshot = std::max(round.snapshot, message.snapshot);
+  round.begun_in = std::max(round.begun_in, message.begun_in);
   if (round.has(from)) {
     ++counts_.duplicates;
   } else if (!add(held, round, from, std::move(message))) {
@@ -179,19 +180,25 @@ std::uint64_t ShardEngine::step_for(const Held& held, const std::string& worker)
 void ShardEngine::close_rounds(Entry& entry, TimePoint now) {
   Held& held = entry.second;
   if (!rules_.merged || epoch_.workers.empty()) return;
+  while (!held.rounds.empty()) {
+    const std::uint64_t step = held.rounds.begin()->first;
+    const Round& round = held.rounds.begin()->second;
+    const bool waits = std::ranges::any_of(epoch_.workers, [&](const WorkerEntry& worker) {
+      return takes_part(round, worker) && progress(held, worker) <= step;
+    });
+    if (waits) break;
+    close(entry, step, now);
+  }
+  // Skips steps that no worker pushes because all workers joined later.
   std::uint64_t target = unbounded_staleness;
   for (const WorkerEntry& worker : epoch_.workers) {
     target = std::min(target, progress(held, worker));
   }
-  while (!held.rounds.empty() && held.rounds.begin()->first < target) {
-    close(entry, held.rounds.begin()->first, now);
-  }
-  // Skips steps that no worker pushes because all workers joined later.
   held.round = std::max(held.round, target);
   serve_pulls(entry);
 }
 
-// Whether every live worker has pushed this step or a later one.
+// Called once every worker that takes part in the round has pushed this step or a later one.
 void ShardEngine::close(Entry& entry, std::uint64_t step, TimePoint now) {
   Held& held = entry.second;
   held.round = std::max(held.round, step);
@@ -334,7 +341,7 @@ void ShardEngine::serve_pulls(Entry& entry) {
   std::erase_if(held.pulls, [&](const PullWaiter& pull) {
     // The value has to include all pushes of steps below this.
     const std::uint64_t needed = pull.clock > rules_.staleness ? pull.clock - rules_.staleness : 0;
-    if (done < needed) return false;
+    if (done < needed || !may_begin(pull.worker.name)) return false;
     const bool unchanged = pull.known_version == held.version || pull.known_version == any_version;
     answer(entry, {pull.worker.name, pull.tag,
                    unchanged ? AnswerKind::unchanged : AnswerKind::value, pull.clock, !unchanged});

@@ -72,11 +72,11 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
 }
 
 void WorkerEngine::push(Push push, int priority) {
-  if (push.step >= pushed_steps_) {
-    pushed_steps_ = push.step + 1;
-    if (!options_.own_steps) begin_step();
-  }
-  push.snapshot = step_snapshot_;
+  if (!step_ || (!options_.own_steps && push.step >= pushed_steps_)) begin_step();
+  pushed_steps_ = std::max(pushed_steps_, push.step + 1);
+  push.snapshot = step_->snapshot;
+  push.begun_in = step_->epoch;
+  pushed_.reset();
   if (options_.merged) {
     // An earlier push may only wait for the end of its round: asks when the round ends.
     const auto line = lines_.find(push.slice);
@@ -86,15 +86,6 @@ void WorkerEngine::push(Push push, int priority) {
     if (before) confirm(push.slice, push.step);
   }
   add(std::move(push), priority);
-}
-
-std::uint32_t WorkerEngine::past_snapshot() const {
-  std::uint32_t number = step_snapshot_;
-  for (const auto& [tag, request] : requests_) {
-    const Push* push = std::get_if<Push>(&request.content);
-    if (push != nullptr) number = std::min(number, push->snapshot);
-  }
-  return number;
 }
 
 void WorkerEngine::confirm(const SliceId& slice, std::uint64_t clock) {
@@ -111,6 +102,7 @@ void WorkerEngine::state(StateMessage message) {
 
 void WorkerEngine::reach_barrier() {
   ++barriers_;
+  if (options_.own_steps) step_.reset();
   tell_barrier(true);
 }
 
@@ -265,11 +257,13 @@ void WorkerEngine::tick(TimePoint now) {
       change(tag, request, State::queued);
     }
   }
+  end_step_after_pause(now);
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
   Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, past_snapshot(), {}};
   beat.own_steps = options_.own_steps;
   beat.at_end = at_end_;
+  beat.past_epoch = past_epoch();
   if (joins_ && !takes_part_) beat.settings = options_.settings;
   if (steps_.size() >= steps_to_learn_from) {
     const auto longest = std::ranges::max(steps_);
@@ -346,19 +340,24 @@ void WorkerEngine::take_up_epoch(bool new_run) {
   const bool member = trains || is_at_end;
   if (new_run) {
     // Snapshots are counted on from the one that it begins with.
-    snapshot_ = step_snapshot_ = epoch.from.number;
+    snapshot_ = epoch.from.number;
     pushed_steps_ = 0;
   }
   // Left out, perhaps taken in again without having heard of it.
-  const bool again = new_run || (trains && entry->first_step != first_step_);
+  const bool again =
+      new_run || (trains && (entry->first_step != first_step_ || entry->since != since_));
   const bool left_out = takes_part_ && (!member || again);
   if (left_out) {
+    step_.reset();
     drop_requests();
     events_.push_back(LeftOut{new_run ? epoch.from.number : 0});
   }
   if (left_out && !member) joins_ = false;
   if (trains && (left_out || !takes_part_)) events_.push_back(Joined{entry->first_step});
-  if (trains) first_step_ = entry->first_step;
+  if (trains) {
+    first_step_ = entry->first_step;
+    since_ = entry->since;
+  }
   takes_part_ = member;
   const bool none_trains = is_at_end && epoch.workers.empty();
   if (none_trains && (left_out || !none_trains_)) events_.push_back(AtEnd{});

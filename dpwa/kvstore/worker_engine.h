@@ -34,6 +34,9 @@ struct WorkerOptions {
   // counted apart because they may have to wait for the pushes of other workers, which must not
   // wait behind pulls.
   std::size_t window = 16;
+  // With own_steps: a step of the program is over when no push of it has been under way for so
+  // long.
+  Duration step_pause = std::chrono::seconds(2);
 };
 
 // The requests of one worker to the servers: in which order they leave, what is kept until it is
@@ -59,11 +62,13 @@ class WorkerEngine {
   // Initialises all slices of a key. `values`: of the whole key; empty to take those of another
   // worker. Throws std::invalid_argument when the key is known already.
   void init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values);
-  // With own_steps: the pushes from now on are of the next step of the program.
-  void begin_step() { step_snapshot_ = snapshot_; }
-  // Sets the epoch and the snapshot of the push: all pushes of a step state the same snapshot, so
-  // that a snapshot has all of them or none. Without own_steps the first push of a higher step
-  // begins a step.
+  // With own_steps: the pushes from now on are of the next step of the program. That one is over
+  // with the next call, at a barrier, or after WorkerOptions::step_pause.
+  void begin_step();
+  // Sets the epoch of the push, and the snapshot and the epoch in which its step began: all pushes
+  // of a step state the same, so that a snapshot has all of them or none, and a worker that comes
+  // takes part in all of them or none. Without own_steps the first push of a higher step begins a
+  // step.
   // `lent` stays with the caller until the event Pushed.
   void push(Push push, int priority = 0);
   void pull(Pull pull, int priority = 0);
@@ -146,6 +151,9 @@ class WorkerEngine {
   // All pushes that state an earlier snapshot than this one have been acknowledged, and no more
   // follow.
   std::uint32_t past_snapshot() const;
+  // All pushes of steps that began in earlier epochs than this one have been sent, and no more
+  // follow.
+  std::uint64_t past_epoch() const;
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
   std::size_t outstanding() const { return requests_.size(); }  // for tests
@@ -200,6 +208,7 @@ class WorkerEngine {
   void push_answered(Requests::iterator request, Answer& answer);
   void pull_answered(Requests::iterator request, Answer& answer);
   void tell_barrier(bool waits);
+  void end_step_after_pause(TimePoint now);
   void confirm(const SliceId& slice, std::uint64_t clock);
   void drop_requests();
 
@@ -208,6 +217,7 @@ class WorkerEngine {
   bool takes_part_ = false;
   bool over_ = false;
   std::uint64_t first_step_ = 0;
+  std::uint64_t since_ = 0;
   bool joins_ = false;
   bool at_end_ = false;
   bool none_trains_ = false;
@@ -218,9 +228,15 @@ class WorkerEngine {
   std::deque<Duration> steps_;  // the recent ones, without waits
   std::uint64_t barriers_ = 0;  // the number that this worker has reached
   std::uint64_t passed_ = 0;
-  std::uint32_t snapshot_ = 0;       // the last snapshot that this worker knows of
-  std::uint64_t pushed_steps_ = 0;   // the step of the last push, plus 1
-  std::uint32_t step_snapshot_ = 0;  // as of the begin of that step
+  std::uint32_t snapshot_ = 0;      // the last snapshot that this worker knows of
+  std::uint64_t pushed_steps_ = 0;  // the step of the last push, plus 1
+  // What pushes state of the step of the program that is under way; none: none is.
+  struct Begun {
+    std::uint32_t snapshot = 0;
+    std::uint64_t epoch = 0;
+  };
+  std::optional<Begun> step_;
+  std::optional<TimePoint> pushed_;  // when a push was under way last; none: since the last tick
   std::uint64_t next_tag_ = 1;
   Requests requests_;
   std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order

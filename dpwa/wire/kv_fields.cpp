@@ -134,6 +134,7 @@ void write(Writer& out, const kvstore::Epoch& epoch) {
   for (const kvstore::WorkerEntry& worker : epoch.workers) {
     write(out, worker.id);
     out.u64(worker.first_step);
+    out.u64(worker.since);
   }
   out.u64(epoch.run);
   write(out, epoch.from);
@@ -163,6 +164,7 @@ kvstore::Epoch read_epoch(Reader& in) {
     kvstore::WorkerEntry worker;
     worker.id = read_member(in);
     worker.first_step = in.u64();
+    worker.since = in.u64();
     epoch.workers.push_back(std::move(worker));
   }
   epoch.run = in.u64();

@@ -12,11 +12,12 @@ constexpr std::size_t max_heard = max_kv_servers + max_kv_workers;
 
 // KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins, 2: joins with steps of its own for
 //               each key, 3: waits at its end; u64 longest step in µs;
-//               u32 snapshot; u16 number of filled servers, at most 256; for each its place, u16;
-//               u32 stored; u32 over; u8 1: the rest is known; u8 1: had a complete one; u8 1:
-//               loaded; disk: that was loaded; u16 number held, at most 64; for each: disk; u8
-//               number of settings, at most 16; for each: u16 length + name, u16 length + value;
-//               u16 number of processes that it hears, at most 4,352; for each: member
+//               u32 snapshot; u64 past epoch; u16 number of filled servers, at most 256; for each
+//               its place, u16; u32 stored; u32 over; u64 updates; u8 1: the rest is known; u8 1:
+//               had a complete one; u8 1: loaded; disk: that was loaded; u16 number held, at most
+//               64; for each: disk; u8 number of settings, at most 16; for each: u16 length + name,
+//               u16 length + value; u16 number of processes that it hears, at most 4,352; for each:
+//               member
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
   const kvstore::Stock& stock = message.stock;
@@ -33,10 +34,12 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   }
   out.u64(message.longest_step_us);
   out.u32(message.snapshot);
+  out.u64(message.past_epoch);
   out.u16(static_cast<std::uint16_t>(message.filled.size()));
   for (const std::uint16_t server : message.filled) out.u16(server);
   out.u32(message.stored);
   out.u32(message.over);
+  out.u64(message.updates);
   out.u8(stock.listed ? 1 : 0);
   out.u8(stock.had_complete ? 1 : 0);
   out.u8(stock.loaded ? 1 : 0);
@@ -130,11 +133,13 @@ kvstore::Beat read_beat(Reader& in) {
   beat.own_steps = joins == 2;
   beat.longest_step_us = in.u64();
   beat.snapshot = in.u32();
+  beat.past_epoch = in.u64();
   const std::size_t filled = in.u16();
   in.require(filled <= max_kv_servers, Fault::bad_value, "too many servers");
   for (std::size_t i = 0; i < filled && !in.failed(); ++i) beat.filled.push_back(in.u16());
   beat.stored = in.u32();
   beat.over = in.u32();
+  beat.updates = in.u64();
   beat.stock = read_stock(in);
   const std::size_t settings = in.u8();
   in.require(settings <= kvstore::max_shared_settings, Fault::bad_value, "too many settings");

@@ -14,8 +14,8 @@ void write_fields(Writer& out, const kvstore::Init& message) {
 }
 
 // KV_PUSH    u64 epoch; slice; u64 step; f64 weight; u8 merge: 1 sum, 2 mean; u8 compression:
-//            0 none, 1 fp16, 2 two bits; u8 1: the value is wanted; u32 snapshot; options.
-//            Payload: the gradient
+//            0 none, 1 fp16, 2 two bits; u8 1: the value is wanted; u32 snapshot; u64 epoch in
+//            which its step began; options. Payload: the gradient
 void write_fields(Writer& out, const kvstore::Push& message) {
   out.u64(message.epoch);
   write(out, message.slice);
@@ -25,6 +25,7 @@ void write_fields(Writer& out, const kvstore::Push& message) {
   out.u8(static_cast<std::uint8_t>(message.compression));
   out.u8(message.wants_value ? 1 : 0);
   out.u32(message.snapshot);
+  out.u64(message.begun_in);
   write_options(out, message.optimizer);
 }
 
@@ -36,7 +37,7 @@ void write_fields(Writer& out, const kvstore::Pull& message) {
   out.u64(message.known_version);
 }
 
-// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 15; u64 step; u64 version; u32 snapshot;
+// KV_ANSWER  u64 epoch; slice; u8 kind, 1 to 18; u64 step; u64 version; u32 snapshot;
 //            problem: u16 length (at most 1,024) + UTF-8.
 //            Payload: the values of the slice, or nothing
 void write_fields(Writer& out, const kvstore::Answer& message) {
@@ -127,6 +128,7 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
           in.choice(kvstore::Compression::none, kvstore::Compression::two_bit, "compression");
       push.wants_value = read_bool(in, "wish for the value");
       push.snapshot = in.u32();
+      push.begun_in = in.u64();
       push.optimizer = read_options(in);
       return push;
     }
@@ -138,7 +140,7 @@ kvstore::Message read_slice_message(Reader& in, MessageType type) {
       kvstore::Answer answer;
       answer.epoch = epoch;
       answer.slice = slice;
-      answer.kind = in.choice(kvstore::AnswerKind::created, kvstore::AnswerKind::name_taken,
+      answer.kind = in.choice(kvstore::AnswerKind::created, kvstore::AnswerKind::snapshot_begun,
                               "kind of an answer");
       answer.step = in.u64();
       answer.version = in.u64();

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "dpwa/net/status_query.h"
 #include "test/adapters/doctest_with_torch.h"
@@ -43,10 +45,11 @@ struct Counters {
 };
 
 struct Cluster : StoreCluster {
-  Cluster(KvstoreType type, const test::TemporaryDirectory& folder)
-      : StoreCluster(1, type, 1, [&](KvstoreConfig& kvstore) {
+  Cluster(KvstoreType type, const test::TemporaryDirectory& folder, std::size_t workers = 1)
+      : StoreCluster(workers, type, 1, [&](KvstoreConfig& kvstore) {
           kvstore.snapshots.folder = folder.path().string();
           kvstore.snapshots.every = std::chrono::milliseconds(50);
+          kvstore.min_workers = 1;
         }) {}
   // The number of the last complete snapshot; 0: none.
   unsigned snapshot() const {
@@ -87,6 +90,43 @@ TEST_CASE("kvstore: a snapshot has all pushes of a call, also where one key is a
       CHECK(b > 0);
       CHECK(counters.value("a") == b + 10);
     }
+  }
+}
+
+TEST_CASE("kvstore: a worker that waits at a barrier or only pulls holds no snapshot up") {
+  const test::TemporaryDirectory folder;
+  Cluster cluster(KvstoreType::dist_async, folder, 2);
+  KVStore first(cluster.config_of("w1"));
+  KVStore second(cluster.config_of("w2"));
+  Counters pushes(first);
+  Counters waits(second);
+  const auto goes_on = [&] {
+    const unsigned before = cluster.snapshot();
+    return test::eventually([&] {
+      pushes.push_both();
+      pushes.value("a");  // at the pace of the servers
+      waits.value("a");
+      return cluster.snapshot() >= before + 3;
+    });
+  };
+  SUBCASE("before its first push") {
+    CHECK(goes_on());
+  }
+  SUBCASE("after its last push") {
+    waits.push_both();
+    CHECK(goes_on());
+  }
+  SUBCASE("at a barrier") {
+    waits.push_both();
+    std::thread at_barrier([&] { second.barrier(); });
+    const unsigned before = cluster.snapshot();
+    CHECK(test::eventually([&] {
+      pushes.push_both();
+      pushes.value("a");
+      return cluster.snapshot() >= before + 3;
+    }));
+    first.barrier();
+    at_barrier.join();
   }
 }
 

@@ -25,7 +25,8 @@ TEST_CASE("kvstore dist: a call that waits says in the log for what, and who tak
     store.init("w", w);
     if (index == 3) {
       for (const std::string call :
-           {"the pull of key 'w' before its step 1", "the first worker to initialise key 'v'",
+           {"the pull of key 'w' before its step 1",
+            "the first worker to initialise key 'v', or the others to begin a step",
             "barrier number 1"}) {
         CAPTURE(call);
         CHECK(test::eventually(

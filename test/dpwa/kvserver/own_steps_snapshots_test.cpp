@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dpwa/kvclient/store_client.h"
@@ -45,11 +46,11 @@ kvstore::OptimizerOptions momentum() {
   return options;
 }
 
-// The value after so many steps in which each worker has pushed a 1.
-float value_after(std::uint64_t steps) {
+// The value after so many steps in which each of so many workers has pushed a 1.
+float value_after(std::uint64_t steps, float pushes = workers) {
   const auto options = momentum();
   std::vector<float> value(2, 0);
-  const std::vector<float> sum(2, workers);
+  const std::vector<float> sum(2, pushes);
   kvstore::OptimizerState state;
   for (std::uint64_t step = 0; step < steps; ++step)
     kvstore::apply_update(options, DType::float32, std::as_writable_bytes(std::span(value)),
@@ -68,6 +69,7 @@ struct Client {
     options.engine.own_steps = true;
     options.engine.beat = std::chrono::milliseconds(20);
     options.engine.resend = std::chrono::milliseconds(200);
+    options.engine.step_pause = std::chrono::minutes(1);  // on a loaded machine, too
     client = std::make_unique<StoreClient>(options);
     client->join();
   }
@@ -89,10 +91,10 @@ struct Client {
     for (std::size_t key = 0; key < every.size(); ++key)
       steps[key] = outcome(tickets[key]).next_step;
   }
-  Ticket push(std::size_t key) {
+  Ticket push(std::size_t key, bool begins_step = true) {
     kvclient::PushTerms terms;
     terms.step = steps[key]++;
-    client->begin_step();
+    if (begins_step) client->begin_step();
     const auto form = kvstore::encode(momentum());
     terms.optimizer.assign(form.begin(), form.end());
     return client->push(static_cast<std::int64_t>(key), std::as_bytes(std::span(ones)), terms);
@@ -210,6 +212,28 @@ TEST_CASE(
   }
   training.check_values();
   for (int round = 0; round < 10; ++round) training.round();
+}
+
+TEST_CASE("a worker that joins within a step of the others begins with the next, in all keys") {
+  Config config = test::store_config(2);
+  config.kvstore.min_workers = 1;
+  const Store store(config);
+  Client first(config, "w1");
+  first.init();
+  first.push(0);
+  CHECK(first.value(0) == value_after(1, 1));
+  Client second(config, "w2");
+  std::thread joins([&] { second.init(); });
+  CHECK(test::eventually([&] { return first.client->workers().size() == 2; }));
+  first.push(1, /*begins_step=*/false);
+  CHECK(first.value(1) == value_after(1, 1));  // it does not wait for the other
+  first.client->begin_step();
+  joins.join();
+  for (std::size_t key = 0; key < every.size(); ++key) {
+    CHECK(second.steps[key] == 1);
+    for (Client* each : {&first, &second}) each->push(key, /*begins_step=*/false);
+  }
+  for (std::size_t key = 0; key < every.size(); ++key) CHECK(first.value(key) == second.value(key));
 }
 
 }  // namespace dpwa

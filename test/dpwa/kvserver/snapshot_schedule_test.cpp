@@ -51,14 +51,36 @@ TEST_CASE("updates between the begin of a snapshot and the next look are news") 
   CHECK(servers.due({1, 1, 5}, seconds(12)));
 }
 
-TEST_CASE("the first of several servers does not know what others have updated") {
+TEST_CASE("several servers begin no snapshot without updates, also while workers take part") {
   Schedule servers;
-  CHECK_FALSE(servers.due({0, 0, 3}, seconds(0)));
+  CHECK_FALSE(servers.due({0, 0, 0}, seconds(0)));
   CHECK(servers.due({0, 0, 3}, seconds(10)));
   CHECK_FALSE(servers.due({1, 1, 3}, seconds(11)));
+  CHECK_FALSE(servers.due({1, 1, 3}, seconds(30)));
+  CHECK(servers.due({1, 1, 4}, seconds(30)));
+}
+
+TEST_CASE("the last snapshot waits until the updates of all servers are known") {
+  Schedule servers;
+  const auto with = [](std::uint32_t number, std::uint64_t updates, bool current) {
+    SnapshotSchedule::View view{number, number, updates, number, number};
+    view.current = current;
+    return view;
+  };
+  CHECK_FALSE(servers.due(with(0, 0, true), seconds(0)));
+  CHECK(servers.due(with(0, 3, true), seconds(10)));
+  CHECK_FALSE(servers.due(with(1, 3, true), seconds(11)));
   servers.epoch.workers.clear();
-  CHECK(servers.due({1, 1, 3}, seconds(12)));  // pushes of the last moments
-  CHECK_FALSE(servers.due({2, 2, 3}, seconds(30)));
+  CHECK_FALSE(servers.due(with(1, 3, false), seconds(12)));
+  CHECK(servers.schedule.last_is_due(servers.epoch, with(1, 3, false)));
+  SUBCASE("another server has updated meanwhile") {
+    CHECK(servers.due(with(1, 4, true), seconds(13)));
+    CHECK_FALSE(servers.due(with(2, 4, true), seconds(14)));
+  }
+  SUBCASE("none has") {
+    CHECK_FALSE(servers.due(with(1, 3, true), seconds(13)));
+    CHECK_FALSE(servers.schedule.last_is_due(servers.epoch, with(1, 3, true)));
+  }
 }
 
 TEST_CASE("no snapshot begins while a server is missing, or the last one is being written") {
@@ -98,6 +120,7 @@ TEST_CASE("the last snapshot is due until the file of the last steps has its nam
     return servers.schedule.last_is_due(servers.epoch, view);
   };
   CHECK_FALSE(servers.schedule.last_is_due({}, {}));  // before the first epoch
+  CHECK_FALSE(is_due({3, 3, 0, 3, 3}));
   CHECK_FALSE(is_due({4, 4, 7, 4, 4}));
   CHECK_FALSE(is_due({4, 4, 9, 4, 4}));  // a worker takes part
   servers.epoch.workers.clear();
@@ -116,30 +139,15 @@ TEST_CASE("the last snapshot is due until the file of the last steps has its nam
 
 TEST_CASE("servers that started from a snapshot begin the next after steps of their own") {
   Schedule servers;
-  servers.epoch.servers.pop_back();
-  CHECK_FALSE(servers.due({12, 12, 42}, seconds(0)));
-  CHECK_FALSE(servers.due({12, 12, 42}, seconds(20)));
-  CHECK(servers.due({12, 12, 43}, seconds(20)));
+  CHECK_FALSE(servers.due({12, 12, 0}, seconds(0)));
+  CHECK_FALSE(servers.due({12, 12, 0}, seconds(20)));
+  CHECK(servers.due({12, 12, 1}, seconds(20)));
 }
 
-TEST_CASE("updates that were made before the first look at a new run are news") {
+TEST_CASE("updates that were made before the first look at a run are news") {
   Schedule servers;
-  servers.epoch.servers.pop_back();
-  const auto is_due = [&](const SnapshotSchedule::View& view) {
-    CHECK_FALSE(servers.due(view, seconds(0)));
-    return servers.due(view, seconds(10));
-  };
-  SUBCASE("of a server that begins it") {
-    servers.schedule.begins_run();
-    CHECK(is_due({12, 12, 3}));
-  }
-  SUBCASE("without any") {
-    servers.schedule.begins_run();
-    CHECK_FALSE(is_due({12, 12, 0}));
-  }
-  SUBCASE("not of a server that comes to the run later") {
-    CHECK_FALSE(is_due({12, 12, 42}));
-  }
+  CHECK_FALSE(servers.due({12, 12, 3}, seconds(0)));
+  CHECK(servers.due({12, 12, 3}, seconds(10)));
 }
 
 }  // namespace

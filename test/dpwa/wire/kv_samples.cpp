@@ -79,6 +79,10 @@ std::vector<Sample> kv_samples() {
   kvstore::Answer taken;
   taken.kind = kvstore::AnswerKind::name_taken;
   taken.problem = "another process takes part as worker 'w1'";
+  kvstore::Answer begun;
+  begun.epoch = 5;
+  begun.kind = kvstore::AnswerKind::snapshot_begun;
+  begun.snapshot = 7;
 
   kvstore::Push push_mapped = plain;
   push_mapped.place = {3, 0x0102030405, 4'000'000, 6};
@@ -132,12 +136,13 @@ std::vector<Sample> kv_samples() {
       {"kv_answer_value", value},
       {"kv_answer_refused", refused},
       {"kv_answer_name_taken", taken},
+      {"kv_answer_snapshot_begun", begun},
       {"kv_forward", forward},
       {"kv_sync", kvstore::Sync{5, number, 43, 4}},
       {"kv_copy", copy},
       {"kv_stored", kvstore::Stored{5, weight, 43}},
       {"kv_want", kvstore::Want{5, number}},
-      {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}, 5, 6}},
+      {"kv_beat", kvstore::Beat{5, 42, true, true, 12345, 6, {1, 2}, 5, 6, 77}},
       {"kv_beat_at_end", at_end},
       {"kv_beat_at_start", start},
       {"kv_beat_hears", hears},

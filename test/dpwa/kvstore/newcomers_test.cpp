@@ -1,0 +1,230 @@
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "dpwa/kvstore/member_watch.h"
+#include "dpwa/kvstore/shard_engine.h"
+#include "dpwa/kvstore/worker_engine.h"
+#include "test/dpwa/kvstore/virtual_store.h"
+
+// Workers that come while others train, where each counts the steps of its keys apart: in which
+// rounds they take part, and when a step of a program is over.
+
+namespace dpwa::kvstore {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::bytes_of;
+
+const ValueSpec spec{DType::float64, {1}};
+const MemberId server{"s1", 1};
+const MemberId w1{"w1", 1};
+const MemberId w2{"w2", 1};
+
+// Two keys of one server, and w1, which takes part since epoch 7.
+struct Shard {
+  Shard() : engine(rules_of(KvstoreType::dist_sync), "s1") {
+    install(7, {{w1, 0, 7}});
+    for (const int key : {1, 2}) init(w1, key);
+  }
+  void install(std::uint64_t number, std::vector<WorkerEntry> workers) {
+    engine.install({number, {{server, ServerState::up}}, std::move(workers)}, now);
+  }
+  // The answers by tag.
+  std::map<std::uint64_t, Answer> answers() {
+    std::map<std::uint64_t, Answer> all;
+    for (Outgoing& each : engine.take()) all[each.tag] = std::get<Answer>(std::move(each.message));
+    return all;
+  }
+  std::map<std::uint64_t, Answer> init(const MemberId& worker, int key, std::uint64_t tag = 1) {
+    const Init message{engine.epoch().number, {Key(key), 0}, spec, bytes_of({0})};
+    engine.receive(worker, tag, message, now);
+    return answers();
+  }
+  std::uint64_t round(int key) const { return engine.view({Key(key), 0})->round; }
+  void push(const MemberId& worker, int key, std::uint64_t step, std::uint64_t begun_in) {
+    Push push;
+    push.epoch = engine.epoch().number;
+    push.slice = {Key(key), 0};
+    push.step = step;
+    push.begun_in = begun_in;
+    push.values = bytes_of({1});
+    engine.receive(worker, 1, std::move(push), now);
+    engine.take();
+  }
+
+  TimePoint now{};
+  ShardEngine engine;
+};
+
+TEST_CASE("a worker that comes takes part in all keys from one step of the others on") {
+  Shard shard;
+  shard.push(w1, 1, 0, 7);
+  CHECK(shard.round(1) == 1);
+  shard.install(8, {{w1, 0, 7}, {w2, 0, 8}});
+  SUBCASE("it hears where to begin once the others have sent the last pushes of earlier steps") {
+    CHECK(shard.init(w2, 1, 21).empty());
+    CHECK(shard.init(w2, 2, 22).empty());
+    CHECK(shard.init(w2, 2, 22).empty());  // sent again
+    shard.engine.passed_epoch(w1, 7);
+    CHECK(shard.answers().empty());
+    // The second key of the step that began before it came.
+    shard.push(w1, 2, 0, 7);
+    CHECK(shard.round(2) == 1);
+    shard.engine.passed_epoch(w1, 8);
+    const auto answers = shard.answers();
+    REQUIRE(answers.size() == 2);
+    CHECK(answers.at(21).step == 1);
+    CHECK(answers.at(22).step == 1);
+    // The next step of the other waits for it.
+    for (const int key : {1, 2}) {
+      shard.push(w1, key, 1, 8);
+      CHECK(shard.round(key) == 1);
+      shard.push(w2, key, 1, 8);
+      CHECK(shard.round(key) == 2);
+    }
+  }
+  SUBCASE("so do its pulls, when it comes back") {
+    shard.engine.receive(w2, 30, Pull{8, {Key(2), 0}, 0, any_version}, shard.now);
+    CHECK(shard.answers().empty());
+    shard.push(w1, 2, 0, 7);
+    shard.engine.passed_epoch(w1, 8);
+    CHECK(shard.answers().at(30).step == 1);
+  }
+  SUBCASE("when one of the others is lost meanwhile, it waits for those that are left") {
+    shard.install(9, {{w2, 0, 8}});
+    CHECK(shard.init(w2, 2, 22).at(22).step == 0);
+  }
+  SUBCASE("after ten seconds it begins with the rounds that are open") {
+    CHECK(shard.init(w2, 2, 22).empty());
+    shard.engine.tick(shard.now += milliseconds(9'999));
+    CHECK(shard.answers().empty());
+    shard.engine.tick(shard.now += milliseconds(1));
+    CHECK(shard.answers().at(22).step == 0);
+  }
+}
+
+TEST_CASE("workers that begin a run together do not wait for one another's steps") {
+  Shard shard;
+  shard.install(8, {{w1, 0, 8}, {w2, 0, 8}});
+  CHECK(shard.init(w2, 1, 21).contains(21));
+}
+
+TEST_CASE("the epoch names since when a worker takes part that counts each key apart") {
+  for (const bool own_steps : {false, true}) {
+    MemberWatch watch({}, server, {});
+    const Epoch current{7, {{server, ServerState::up}}, {{w1, 0, own_steps ? 7U : 0U}}};
+    watch.installed(current, {});
+    Beat beat;
+    beat.epoch = 7;
+    beat.joins = true;
+    beat.own_steps = own_steps;
+    for (const MemberId& worker : {w1, w2}) watch.heard(worker, beat, {});
+    Beat own;
+    own.epoch = 7;
+    const auto next = watch.successor(current, own, {});
+    REQUIRE(next);
+    REQUIRE(next->worker("w2") != nullptr);
+    CHECK(next->worker("w2")->since == (own_steps ? next->number : 0));
+  }
+}
+
+// A worker with steps of its own that takes part, and its one key.
+struct Worker {
+  Worker() {
+    engine.join();
+    install(7);
+    engine.init(key, {DType::float32, {1}}, {});
+    for (const Outgoing& each : engine.take(now)) {
+      if (std::holds_alternative<Init>(each.message)) answer(each.tag, AnswerKind::created, 0);
+    }
+  }
+  void install(std::uint64_t number) {
+    const Epoch epoch{number, {{server, ServerState::up}}, {{w1, 0, 7}}};
+    engine.receive(server, 0, EpochNews{epoch}, now);
+  }
+  void answer(std::uint64_t tag, AnswerKind kind, std::uint32_t snapshot) {
+    const std::uint64_t epoch = engine.epoch().number;
+    engine.receive(server, tag, Answer{epoch, {key, 0}, kind, 0, 1, nullptr, {}, snapshot}, now);
+  }
+  Outgoing push(std::uint64_t step) {
+    Push push;
+    push.slice = {key, 0};
+    push.step = step;
+    engine.push(std::move(push));
+    for (Outgoing& each : engine.take(now)) {
+      if (std::holds_alternative<Push>(each.message)) return std::move(each);
+    }
+    return {};
+  }
+  void tick(Duration after) {
+    engine.tick(now += after);
+    engine.take(now);
+  }
+
+  const Key key{1};
+  TimePoint now{};
+  WorkerEngine engine{{.own_steps = true}, w1, {"s1"}};
+};
+
+TEST_CASE("the pushes of a step state the epoch in which it began, until it is over") {
+  Worker worker;
+  CHECK(worker.engine.past_epoch() == 7);
+  worker.engine.begin_step();
+  const Outgoing first = worker.push(0);
+  CHECK(std::get<Push>(first.message).begun_in == 7);
+  worker.answer(first.tag, AnswerKind::counted, 3);
+  worker.install(8);
+  CHECK(worker.engine.past_epoch() == 7);
+  CHECK(worker.engine.past_snapshot() == 0);
+  SUBCASE("by the begin of the next") {
+    worker.engine.begin_step();
+    CHECK(std::get<Push>(worker.push(1).message).begun_in == 8);
+  }
+  SUBCASE("at a barrier, where nothing is pushed") {
+    worker.engine.reach_barrier();
+    const Outgoing second = worker.push(1);
+    CHECK(std::get<Push>(second.message).begun_in == 8);
+    CHECK(std::get<Push>(second.message).snapshot == 3);
+  }
+  SUBCASE("by a pause without pushes") {
+    worker.tick({});
+    worker.tick(milliseconds(1'999));
+    CHECK(worker.engine.past_epoch() == 7);
+    worker.tick(milliseconds(1));
+  }
+  SUBCASE("because it was left out") {
+    const Epoch without{9, {{server, ServerState::up}}, {}};
+    worker.engine.receive(server, 0, EpochNews{without}, worker.now);
+    worker.install(10);
+    worker.install(11);
+  }
+  CHECK(worker.engine.past_epoch() >= 8);
+  CHECK(worker.engine.past_snapshot() == 3);
+}
+
+TEST_CASE("a worker that sends no requests hears of a snapshot because of its beats") {
+  Worker worker;
+  worker.answer(0, AnswerKind::snapshot_begun, 4);
+  CHECK(worker.engine.past_snapshot() == 4);
+  CHECK(worker.engine.take_events().size() == 2);  // it joined, and its key was made
+}
+
+TEST_CASE("a pause while a push is under way is none") {
+  Worker worker;
+  worker.engine.begin_step();
+  const Outgoing push = worker.push(0);
+  worker.install(8);
+  worker.tick({});
+  worker.tick(seconds(20));
+  CHECK(worker.engine.past_epoch() == 7);
+  worker.answer(push.tag, AnswerKind::counted, 0);
+  worker.tick(milliseconds(1'999));
+  CHECK(worker.engine.past_epoch() == 7);
+  worker.tick(milliseconds(1));
+  CHECK(worker.engine.past_epoch() == 8);
+}
+
+}  // namespace
+}  // namespace dpwa::kvstore
