@@ -33,19 +33,24 @@ void check_file(const Config& config) {
     throw ConfigError("nodes: no node is named '" + config.self + "'");
 }
 
-// The sum of the pushes of the devices, in the type of the value and in new memory.
-at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
+// The sum of the pushes of the devices, in the type of the value: in `out` if that is defined, and
+// otherwise in new memory.
+at::Tensor sum_of(const std::vector<at::Tensor>& tensors, at::Tensor out) {
   const at::NoGradGuard no_grad;
   const at::ScalarType type = tensors[0].scalar_type();
   if (tensors.size() == 1) {
     const at::Tensor dense = dense_on(tensors[0], at::kCPU);
+    if (out.defined()) return out.copy_(dense);
     const bool shared = tensors[0].layout() == at::kStrided && dense.is_alias_of(tensors[0]);
     return shared ? dense.clone() : dense;
   }
   const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
-  at::Tensor sum = dense_on(tensors[0], at::kCPU).to(wide, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor sum =
+      out.defined() && wide == type
+          ? out.copy_(dense_on(tensors[0], at::kCPU))
+          : dense_on(tensors[0], at::kCPU).to(wide, /*non_blocking=*/false, /*copy=*/true);
   for (std::size_t i = 1; i < tensors.size(); ++i) sum.add_(dense_on(tensors[i], at::kCPU));
-  return sum.to(type);
+  return out.defined() && wide != type ? out.copy_(sum) : sum.to(type);
 }
 
 }  // namespace
@@ -54,12 +59,14 @@ DistStore::DistStore(const Config& config)
     : config_(config),
       rules_(store_rules(config)),
       security_(make_security(config)),
-      specs_(config.self) {
+      specs_(config.self),
+      compression_(config.kvstore.compression) {
   check_file(config);
   kvclient::StoreClientOptions options = kvclient::client_options(config, security_);
   options.engine.own_steps = true;
   client_ = std::make_unique<kvclient::StoreClient>(std::move(options));
   wait_log_.emplace(*client_, config.self);
+  push_memory_.emplace(*client_);
   client_->join();
   if (!join_until(SteadyClock::now() + config.kvstore.start_wait)) {
     std::string why = "worker " + config.self +
@@ -138,6 +145,7 @@ void DistStore::init(const std::vector<KeyedTensors>& values) {
       continue;
     }
     specs_.add(values[i].key, specs[i]);
+    push_memory_->add(values[i].key, specs[i]);
     values_[values[i].key].next_step = outcome.next_step;
     clock_ = std::max(clock_, outcome.next_step);
   }
@@ -161,6 +169,13 @@ void DistStore::note_step(const std::vector<KeyedTensors>& values) {
   for (const KeyedTensors& one : values) pushed_in_step_.insert(one.key);
 }
 
+// Compressed values are sent in memory of the client.
+at::Tensor DistStore::memory_for(const Key& key) {
+  const DType dtype = specs_.all().at(key).dtype;
+  if (compression_of(compression_.type, dtype) != Compression::none) return {};
+  return push_memory_->take(key);
+}
+
 DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values, int priority,
                                         bool want_values) {
   check_takes_part();
@@ -176,7 +191,7 @@ DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values,
     auto push = std::make_shared<PushUnderWay>();
     push->key = key;
     push->step = value.next_step++;
-    push->memory = sum_of(tensors);
+    push->memory = sum_of(tensors, memory_for(key));
     push->wants_value = want_values;
     kvclient::PushTerms terms;
     terms.step = push->step;
@@ -242,6 +257,7 @@ void DistStore::set_optimizer(const OptimizerOptions& options) {
 void DistStore::set_compression(const CompressionOptions& options) {
   if (const auto problem = compression_problem(options)) throw KVStoreError(*problem);
   client_->set_compression(options);
+  compression_ = options;
 }
 
 }  // namespace dpwa::kvstore

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "adapters/kvstore/key_specs.h"
+#include "adapters/kvstore/push_memory.h"
 #include "adapters/kvstore/store.h"
 #include "adapters/kvstore/wait_log.h"
 #include "dpwa/config/config.h"
@@ -102,6 +103,8 @@ class DistStore : public Store {
 
   void check_push(const std::vector<KeyedTensors>& values) const;
   Pushes begin_push(const std::vector<KeyedTensors>& values, int priority, bool want_values);
+  // For the values of a push; not defined: they go over TCP, from any memory.
+  at::Tensor memory_for(const Key& key);
   // Called with the keys of each call. The next step of the program begins with the call that
   // pushes one of them again.
   void note_step(const std::vector<KeyedTensors>& values);
@@ -113,6 +116,7 @@ class DistStore : public Store {
   std::map<Key, Value> values_;
   std::optional<OptimizerOptions> optimizer_;
   Bytes encoded_optimizer_;
+  CompressionOptions compression_;
   std::uint64_t clock_ = 0;         // the highest step of a key
   std::set<Key> pushed_in_step_{};  // of the program, as note_step() has it
   std::uint64_t dropped_ = 0;
@@ -121,7 +125,9 @@ class DistStore : public Store {
   mutable int rank_ = 0;   // the last known one
   std::vector<kvclient::Ticket> abandoned_;
   std::unique_ptr<kvclient::StoreClient> client_;  // reads lent memory
-  std::optional<WaitLog> wait_log_;                // after client_ was made
+  // After client_ was made:
+  std::optional<WaitLog> wait_log_;
+  std::optional<PushMemory> push_memory_;
 };
 
 // The value of a key, from the slices of an outcome, into each of the tensors. False: a slice is
