@@ -91,7 +91,8 @@ void DistStore::check_takes_part() {
 // The others have gone on. The steps of this worker continue from theirs.
 void DistStore::take_part_again() {
   log(LogLevel::warn, "kvstore",
-      "worker '" + config_.self + "' was left out, and takes part again with the current values");
+      "worker '" + config_.self + "' was left out, because " + client_->why_left_out() +
+          ", and takes part again with the current values");
   computes(false);
   pushed_in_step_.clear();
   for (bool aligned = false; !aligned;) {

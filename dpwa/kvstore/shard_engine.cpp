@@ -71,9 +71,7 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   self_ = static_cast<std::uint32_t>(epoch.server(name_).value_or(0));
   inits_.clear();
   newcomers_.clear();
-  installed_ = now;
-  all_may_begin_ = false;
-  std::erase_if(past_epoch_, [&](const auto& each) { return !epoch_.has(each.first); });
+  note_newcomers(now);
   to_sync_.clear();
   syncing_ = 0;
   std::erase_if(slices_, [&](const Entry& entry) {
@@ -85,6 +83,7 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
     held.backup = Backup::unsynced;
     held.compared = false;
     held.pulls.clear();
+    std::erase_if(held.snapshots, [&](const auto& each) { return !epoch_.has(each.first); });
     for (auto& [step, round] : held.rounds) round.waiters.clear();
     if (!is_primary(held.home)) {
       held.rounds.clear();

@@ -170,9 +170,9 @@ class ShardEngine {
     Merge merge = Merge::sum;
     std::string leader;  // the first worker by name; its optimizer is used
     Bytes optimizer;
-    // The last snapshot that one of its workers knew of when its step began, and the last epoch.
-    std::uint32_t snapshot = 0;
-    std::uint64_t begun_in = 0;
+    std::uint32_t snapshot = 0;  // the last snapshot that one of its workers knew of
+    // The first epoch in which a step began to which one of its pushes belongs.
+    std::uint64_t begun_in = std::numeric_limits<std::uint64_t>::max();
     std::vector<Waiter> waiters;
 
     bool has(const MemberId& worker) const {
@@ -252,11 +252,14 @@ class ShardEngine {
   // Drops the parts of workers that took their memory back, and parts that are not finite.
   void leave_out(Round& round, const std::function<bool(const Lent&)>& which);
   // --- workers that come (shard_newcomers.cpp)
-  // Whether the round waits for this worker.
+  // Whether the round waits for this worker, once all others have pushed.
   static bool takes_part(const Round& round, const WorkerEntry& worker);
+  // The first step of this slice from which on all rounds do.
+  static std::uint64_t first_round(const Held& held, const WorkerEntry& worker);
   // Whether it can be told with which step of a slice to begin.
   bool may_begin(const std::string& worker) const;
   void answer_newcomers();
+  void note_newcomers(TimePoint now);  // of the epoch
   void end_patience(TimePoint now);
   Bytes gradient_of(const Held& held, Round& round, double& scale);
   void close(Entry& entry, std::uint64_t step, TimePoint now);
@@ -305,8 +308,7 @@ class ShardEngine {
   std::uint32_t snapshot_ = 0;
   std::map<MemberId, std::uint32_t> passed_;  // as passed_snapshot() has it
   std::map<MemberId, std::uint64_t> past_epoch_;
-  TimePoint installed_{};       // the epoch
-  bool all_may_begin_ = false;  // the workers of this epoch have waited for long
+  std::map<MemberId, TimePoint> came_;  // those that count each key apart; max(): waited for long
   // Answers to workers that may not begin yet: by slice and worker.
   std::map<std::pair<SliceId, std::string>, Waiter> newcomers_;
   std::vector<Captured> captured_;

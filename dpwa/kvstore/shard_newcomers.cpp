@@ -1,7 +1,7 @@
 // With merged pushes, a worker that counts the steps of each key apart takes part in whole steps of
-// the other workers' programs: in all rounds to which a push belongs whose step began after its
-// worker knew of the newcomer, on every server. As long as others may still send pushes of earlier
-// steps, no slice can say with which round the newcomer begins.
+// the other workers' programs, on every server: in no round that has a push of a step that began
+// before its worker knew of the newcomer. So nobody in such a step waits for it. As long as others
+// may still send pushes of such steps, no slice can say with which round the newcomer begins.
 
 #include <algorithm>
 #include <chrono>
@@ -11,8 +11,8 @@
 namespace dpwa::kvstore {
 namespace {
 
-// Workers whose programs push different keys in a step may wait for the newcomer and hold it up.
-// After this time it begins with the rounds that are open.
+// Workers whose programs do not fit together may wait for the newcomer in some other way. After
+// this time it begins with the rounds that are open.
 constexpr Duration patience = std::chrono::seconds(10);
 
 }  // namespace
@@ -21,9 +21,18 @@ bool ShardEngine::takes_part(const Round& round, const WorkerEntry& worker) {
   return worker.since == 0 || round.begun_in >= worker.since;
 }
 
+std::uint64_t ShardEngine::first_round(const Held& held, const WorkerEntry& worker) {
+  std::uint64_t first = held.round;
+  for (const auto& [step, round] : held.rounds) {
+    if (!takes_part(round, worker)) first = std::max(first, step + 1);
+  }
+  return first;
+}
+
 bool ShardEngine::may_begin(const std::string& worker) const {
   const WorkerEntry* const self = epoch_.worker(worker);
-  if (!rules_.merged || all_may_begin_ || self == nullptr || self->since == 0) return true;
+  if (!rules_.merged || self == nullptr || self->since == 0) return true;
+  if (came_.at(self->id) == TimePoint::max()) return true;
   return std::ranges::all_of(epoch_.workers, [&](const WorkerEntry& other) {
     if (other.since >= self->since) return true;
     const auto past = past_epoch_.find(other.id);
@@ -48,10 +57,23 @@ void ShardEngine::answer_newcomers() {
   }
 }
 
+void ShardEngine::note_newcomers(TimePoint now) {
+  const auto is_gone = [&](const auto& each) { return !epoch_.has(each.first); };
+  std::erase_if(past_epoch_, is_gone);
+  std::erase_if(came_, is_gone);
+  for (const WorkerEntry& worker : epoch_.workers) {
+    if (worker.since != 0) came_.try_emplace(worker.id, now);
+  }
+}
+
 void ShardEngine::end_patience(TimePoint now) {
-  if (all_may_begin_ || now - installed_ < patience) return;
-  all_may_begin_ = true;
-  answer_newcomers();
+  bool ends = false;
+  for (auto& [worker, since] : came_) {
+    if (since == TimePoint::max() || now - since < patience) continue;
+    since = TimePoint::max();
+    ends = true;
+  }
+  if (ends) answer_newcomers();
 }
 
 }  // namespace dpwa::kvstore

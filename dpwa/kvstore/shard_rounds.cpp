@@ -81,7 +81,7 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
   }
   Round& round = held.rounds[message.step];
   round.snapshot = std::max(round.snapshot, message.snapshot);
-  round.begun_in = std::max(round.begun_in, message.begun_in);
+  round.begun_in = std::min(round.begun_in, message.begun_in);
   if (round.has(from)) {
     ++counts_.duplicates;
   } else if (!add(held, round, from, std::move(message))) {
@@ -167,7 +167,7 @@ std::uint64_t ShardEngine::progress(const Held& held, const WorkerEntry& worker)
 std::uint64_t ShardEngine::step_for(const Held& held, const std::string& worker) const {
   const WorkerEntry* const self = epoch_.worker(worker);
   if (self == nullptr) return 0;
-  if (rules_.merged) return progress(held, *self);
+  if (rules_.merged) return std::max(progress(held, *self), first_round(held, *self));
   std::uint64_t lowest = unbounded_staleness;
   for (const WorkerEntry& each : epoch_.workers) {
     const std::uint64_t next = next_of(held.clocks, each.id);

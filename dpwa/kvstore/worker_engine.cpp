@@ -258,12 +258,16 @@ void WorkerEngine::tick(TimePoint now) {
     }
   }
   end_step_after_pause(now);
-  if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
+  const std::uint64_t past = past_epoch();
+  // A worker that has come waits for it.
+  const bool news = options_.own_steps && past != told_past_;
+  if (!news && beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
+  told_past_ = past;
   Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, past_snapshot(), {}};
   beat.own_steps = options_.own_steps;
   beat.at_end = at_end_;
-  beat.past_epoch = past_epoch();
+  beat.past_epoch = past;
   if (joins_ && !takes_part_) beat.settings = options_.settings;
   if (steps_.size() >= steps_to_learn_from) {
     const auto longest = std::ranges::max(steps_);

@@ -246,6 +246,7 @@ class WorkerEngine {
   std::map<SliceId, std::size_t> sizes_;
   std::map<Key, ValueSpec> keys_;
   TimePoint beaten_ = TimePoint::min();
+  std::uint64_t told_past_ = 0;  // the past epoch in the last beat
   std::vector<Outgoing> outgoing_;
   std::vector<Event> events_;
 };

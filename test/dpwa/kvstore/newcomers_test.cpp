@@ -21,6 +21,7 @@ const ValueSpec spec{DType::float64, {1}};
 const MemberId server{"s1", 1};
 const MemberId w1{"w1", 1};
 const MemberId w2{"w2", 1};
+const MemberId w3{"w3", 1};
 
 // Two keys of one server, and w1, which takes part since epoch 7.
 struct Shard {
@@ -97,11 +98,41 @@ TEST_CASE("a worker that comes takes part in all keys from one step of the other
     CHECK(shard.init(w2, 2, 22).at(22).step == 0);
   }
   SUBCASE("after ten seconds it begins with the rounds that are open") {
+    shard.engine.tick(shard.now += seconds(6));
+    // Another change of members does not begin them anew.
+    shard.install(9, {{w1, 0, 7}, {w2, 0, 8}, {w3, 0, 9}});
     CHECK(shard.init(w2, 2, 22).empty());
-    shard.engine.tick(shard.now += milliseconds(9'999));
+    CHECK(shard.init(w3, 2, 23).empty());
+    shard.engine.tick(shard.now += milliseconds(3'999));
     CHECK(shard.answers().empty());
     shard.engine.tick(shard.now += milliseconds(1));
-    CHECK(shard.answers().at(22).step == 0);
+    const auto answers = shard.answers();
+    CHECK(answers.at(22).step == 0);
+    CHECK(answers.size() == 1);
+  }
+}
+
+TEST_CASE("nobody waits for a newcomer in a step that another worker began before it came") {
+  Shard shard;
+  shard.install(8, {{w1, 0, 7}, {w2, 0, 8}});
+  shard.engine.passed_epoch(w1, 8);
+  CHECK(shard.init(w2, 1).size() == 1);
+  shard.install(9, {{w1, 0, 7}, {w2, 0, 8}, {w3, 0, 9}});
+  CHECK(shard.init(w3, 1, 31).empty());
+  // One of them began the step before it heard of w3, the other one after.
+  shard.push(w2, 1, 0, 9);
+  CHECK(shard.round(1) == 0);
+  shard.engine.passed_epoch(w2, 9);
+  SUBCASE("the round is over") {
+    shard.push(w1, 1, 0, 8);
+    CHECK(shard.round(1) == 1);
+    shard.engine.passed_epoch(w1, 9);
+    CHECK(shard.answers().at(31).step == 1);
+  }
+  SUBCASE("the round is open") {
+    shard.push(w1, 1, 1, 8);  // with this the first round is over, and the second one open
+    shard.engine.passed_epoch(w1, 9);
+    CHECK(shard.answers().at(31).step == 2);
   }
 }
 
