@@ -136,9 +136,9 @@ void DistStore::init(const std::vector<KeyedTensors>& values) {
   }
   std::optional<std::string> refused;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Outcome outcome =
-        wait(tickets[i], "the first worker to initialise key " + values[i].key.text() +
-                             (rules_.merged ? ", or the others to begin a step" : ""));
+    const Outcome outcome = wait(
+        tickets[i], "the init of key " + values[i].key.text() + ": the value of the first worker" +
+                        (rules_.merged ? ", and the next step of the others" : ""));
     if (is_error(outcome.kind)) {
       client_->forget(values[i].key);
       if (!refused) refused = outcome.problem;

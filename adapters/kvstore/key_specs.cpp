@@ -70,8 +70,8 @@ std::vector<ValueSpec> KeySpecs::check_new(const std::vector<KeyedTensors>& valu
     const ValueSpec& first = known != specs_.end()
                                  ? known->second
                                  : added[static_cast<std::size_t>(twice - values.begin())];
-    throw KVStoreError(what + ": a second one; the store has " + first.text() + ", this value is " +
-                       added.back().text());
+    throw KVStoreError(what + ": it was initialised before; the store has " + first.text() +
+                       ", this value is " + added.back().text());
   }
   return added;
 }

@@ -17,6 +17,7 @@ const char* word_of(kvstore::ServerState state) {
 
 std::string words_for(const kvstore::WorkerChange& change) {
   using Kind = kvstore::WorkerChange::Kind;
+  if (change.kind == Kind::came && change.worker.since != 0) return " takes part";
   if (change.kind == Kind::came)
     return " takes part from step " + std::to_string(change.worker.first_step) + " on";
   if (change.kind == Kind::done) return " is done, and waits for the others";
@@ -36,8 +37,9 @@ std::vector<std::string> EpochWords::look(
     if (!same) lines.push_back(begin + "server '" + server.id.name + "' " + word_of(server.state));
   }
   const auto ending = [&](const kvstore::WorkerEntry& worker) {
-    return has_left(worker.id) ? kvstore::WorkerChange::Kind::left
-                               : kvstore::WorkerChange::Kind::lost;
+    // With steps of its own for each key it would be in the list of the epoch.
+    return worker.since == 0 && has_left(worker.id) ? kvstore::WorkerChange::Kind::left
+                                                    : kvstore::WorkerChange::Kind::lost;
   };
   for (const kvstore::WorkerChange& change : workers_.look(epoch, ending))
     lines.push_back(begin + "worker '" + change.worker.id.name + "'" + words_for(change));

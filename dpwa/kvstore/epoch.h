@@ -55,8 +55,9 @@ struct Epoch {
   // from: the same in all epochs until all have ended.
   std::uint64_t run = 0;
   SnapshotId from{};
-  // Workers that no longer train by themselves after at least one step, in the order of their
-  // names. One that is lost is not among them.
+  // Workers that no longer train by themselves after at least one step (of any number, if they
+  // count the steps of each key apart), in the order of their names. One that is lost is not among
+  // them.
   std::vector<std::string> left{};
   // Workers that have made their last step and wait until no worker trains, for the final values.
   // Members, for which no step waits. In the order of their names.

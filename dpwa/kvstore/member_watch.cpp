@@ -20,7 +20,9 @@ bool MemberWatch::heard(const MemberId& from, const Beat& beat, TimePoint now) {
   const bool is_new = !std::exchange(view.has_beaten, true);
   if (is_new) view.first = now;
   const bool advanced = beat.clock > view.beat.clock;
-  if (advanced || view.beat.waiting) view.since = now;
+  if (advanced || view.beat.waiting || beat.active) view.since = now;
+  if (advanced || !beat.waiting) view.waits_since.reset();
+  if (beat.waiting && !view.waits_since) view.waits_since = now;
   // Beats may overtake one another.
   if (beat.clock >= view.beat.clock || beat.epoch > view.beat.epoch) view.beat = beat;
   show_life(view, now);
@@ -44,6 +46,7 @@ void MemberWatch::look(TimePoint now) {
   for (auto& [name, view] : views_) {
     view.heard = std::min(view.heard + missed, now);
     view.since = std::min(view.since + missed, now);
+    if (view.waits_since) view.waits_since = std::min(*view.waits_since + missed, now);
   }
 }
 

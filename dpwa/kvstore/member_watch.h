@@ -54,6 +54,8 @@ struct Beat {
   // Worker that has made its last step, and waits until no worker trains.
   bool at_end = false;
   std::uint64_t past_epoch = 0;  // worker: as WorkerEngine::past_epoch()
+  // Worker with own_steps that does not wait: its program has made a call since the last beat.
+  bool active = false;
   // Worker that wants to take part, and server: of its cluster file.
   SharedSettings settings{};
   // Server: the other processes of which it has heard within silent_after.
@@ -160,6 +162,7 @@ class MemberWatch {
     Beat beat;
     TimePoint heard{};
     TimePoint since{};  // when it began to compute its current step
+    std::optional<TimePoint> waits_since{};
     std::optional<TimePoint> lost{};
     bool has_beaten = false;
     TimePoint first{};  // beat
@@ -192,8 +195,8 @@ class MemberWatch {
   std::size_t workers_to_begin(TimePoint now) const;
   void change_servers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
   void change_workers(Epoch& next, const Epoch& current, const Beat& own, TimePoint now) const;
-  // Whether others wait for this worker.
-  bool holds_up(const View& worker, const MemberId& other) const;
+  // Whether another member waits for this worker, which may compute for so long.
+  bool holds_up(const View& worker, const MemberId& other, Duration limit, TimePoint now) const;
   void remove_workers(Epoch& next, const Epoch& current, TimePoint now) const;
   // `first`: the step and the epoch with which they begin.
   void add_workers(Epoch& next, const Epoch& current, const WorkerEntry& first,

@@ -20,21 +20,26 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-bool MemberWatch::holds_up(const View& worker, const MemberId& other) const {
+// Programs that count the steps of each key apart may all do something else at a time, and their
+// clocks do not compare: one of them holds others up once these have waited for as long.
+bool MemberWatch::holds_up(const View& worker, const MemberId& other, Duration limit,
+                           TimePoint now) const {
   const auto found = views_.find(other.name);
-  return found != views_.end() && found->second.incarnation == other.incarnation &&
-         (found->second.beat.waiting || found->second.beat.clock > worker.beat.clock);
+  if (found == views_.end() || found->second.incarnation != other.incarnation) return false;
+  const View& view = found->second;
+  if (worker.beat.own_steps) return view.waits_since && now - *view.waits_since >= limit;
+  return view.beat.waiting || view.beat.clock > worker.beat.clock;
 }
 
 bool MemberWatch::hangs(const WorkerEntry& worker, const Epoch& epoch, TimePoint now) const {
   const View& view = views_.at(worker.id.name);
-  if (view.beat.waiting || now - view.since < hung_after(epoch, worker.id.name)) return false;
-  return std::ranges::any_of(epoch.workers,
-                             [&](const WorkerEntry& other) {
-                               return other.id != worker.id && holds_up(view, other.id);
-                             }) ||
-         std::ranges::any_of(epoch.at_end,
-                             [&](const MemberId& other) { return holds_up(view, other); });
+  const Duration limit = hung_after(epoch, worker.id.name);
+  if (view.beat.waiting || now - view.since < limit) return false;
+  const auto waits = [&](const MemberId& other) { return holds_up(view, other, limit, now); };
+  return std::ranges::any_of(
+             epoch.workers,
+             [&](const WorkerEntry& other) { return other.id != worker.id && waits(other.id); }) ||
+         std::ranges::any_of(epoch.at_end, waits);
 }
 
 // Only a beat of the epoch in which the worker takes part counts: an older one is from before it
@@ -190,12 +195,16 @@ void MemberWatch::remove_workers(Epoch& next, const Epoch& current, TimePoint no
   });
   std::erase_if(next.workers, [&](const WorkerEntry& worker) {
     const std::string& name = worker.id.name;
-    const bool lost = is_lost(worker.id) || hangs(worker, current, now);
-    if (!lost && !leaves(worker, current)) return false;
-    const Beat& beat = views_.at(name).beat;
+    const View& view = views_.at(name);
+    const Beat& beat = view.beat;
+    // It may end before it hears of an epoch that others have made meanwhile.
+    const bool has_said_so = worker.since != 0 && view.incarnation == worker.id.incarnation &&
+                             beat.epoch >= worker.since && !beat.joins && !beat.at_end;
+    const bool lost = (is_lost(worker.id) || hangs(worker, current, now)) && !has_said_so;
+    if (!lost && !has_said_so && !leaves(worker, current)) return false;
     if (lost) {
       std::erase(next.left, name);
-    } else if (beat.clock > worker.first_step) {
+    } else if (worker.since != 0 || beat.clock > worker.first_step) {
       add_once(next.left, name);
     }
     if (!lost && beat.at_end) next.at_end.push_back(worker.id);

@@ -1,8 +1,10 @@
 #include "dpwa/kvstore/worker_engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "dpwa/kvstore/slices.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 constexpr std::size_t steps_kept = 32;
 constexpr std::size_t steps_to_learn_from = 4;
+constexpr Duration shown_wait = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -45,6 +48,7 @@ void WorkerEngine::at(std::uint64_t clock, bool waiting, TimePoint now) {
   }
   clock_ = clock;
   waiting_ = waiting;
+  called_ = true;
 }
 
 void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const std::byte> values) {
@@ -264,8 +268,11 @@ void WorkerEngine::tick(TimePoint now) {
   if (!news && beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
   told_past_ = past;
-  Beat beat{epochs_.installed().number, clock_, waiting_, joins_, 0, past_snapshot(), {}};
+  // A call that only waits for its answer is one of a program that goes on.
+  const bool waits = waiting_ && (!options_.own_steps || now - computes_since_ >= shown_wait);
+  Beat beat{epochs_.installed().number, clock_, waits, joins_, 0, past_snapshot(), {}};
   beat.own_steps = options_.own_steps;
+  beat.active = options_.own_steps && !waits && std::exchange(called_, false);
   beat.at_end = at_end_;
   beat.past_epoch = past;
   if (joins_ && !takes_part_) beat.settings = options_.settings;

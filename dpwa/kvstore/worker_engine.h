@@ -223,6 +223,7 @@ class WorkerEngine {
   bool none_trains_ = false;
   std::uint64_t clock_ = 0;
   bool waiting_ = true;
+  bool called_ = false;  // at(), since the last beat
   TimePoint computes_since_{};
   Duration computed_{};         // in the step that is pushed next
   std::deque<Duration> steps_;  // the recent ones, without waits

@@ -10,7 +10,8 @@ constexpr std::size_t max_heard = max_kv_servers + max_kv_workers;
 
 }  // namespace
 
-// KV_BEAT       u64 epoch; u64 clock; u8 1: waits; u8 1: joins, 2: joins with steps of its own for
+// KV_BEAT       u64 epoch; u64 clock; u8 1: waits, 2: active; u8 1: joins, 2: joins with steps of
+// its own for
 //               each key, 3: waits at its end; u64 longest step in µs;
 //               u32 snapshot; u64 past epoch; u16 number of filled servers, at most 256; for each
 //               its place, u16; u32 stored; u32 over; u64 updates; u8 1: the rest is known; u8 1:
@@ -26,7 +27,7 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   }
   out.u64(message.epoch);
   out.u64(message.clock);
-  out.u8(message.waiting ? 1 : 0);
+  out.u8(message.waiting ? 1 : message.active ? 2 : 0);
   if (message.joins) {
     out.u8(message.own_steps ? 2 : 1);
   } else {
@@ -125,7 +126,10 @@ kvstore::Beat read_beat(Reader& in) {
   kvstore::Beat beat;
   beat.epoch = in.u64();
   beat.clock = in.u64();
-  beat.waiting = read_bool(in, "wait");
+  const std::uint8_t does = in.u8();
+  in.require(does <= 2, Fault::bad_value, "wait is not from 0 to 2");
+  beat.waiting = does == 1;
+  beat.active = does == 2;
   const std::uint8_t joins = in.u8();
   in.require(joins <= 3, Fault::bad_value, "join is not from 0 to 3");
   beat.joins = joins == 1 || joins == 2;

@@ -132,10 +132,11 @@ TEST_CASE("kvstore dist: what does not fit names key, worker and both shapes, an
     const auto w = torch::zeros({2, 3});
     store.init("w", w);
     if (index == 1) {
-      CHECK_THROWS_WITH_AS(store.init("w", torch::zeros({5})),
-                           "init of key 'w', worker w2: a second one; the store has float32[2,3], "
-                           "this value is float32[5]",
-                           KVStoreError);
+      CHECK_THROWS_WITH_AS(
+          store.init("w", torch::zeros({5})),
+          "init of key 'w', worker w2: it was initialised before; the store has float32[2,3], "
+          "this value is float32[5]",
+          KVStoreError);
       CHECK_THROWS_WITH_AS(store.push("v", w),
                            "push of key 'v', worker w2: no value has been set by init",
                            KVStoreError);

@@ -26,7 +26,7 @@ TEST_CASE("kvstore dist: a call that waits says in the log for what, and who tak
     if (index == 3) {
       for (const std::string call :
            {"the pull of key 'w' before its step 1",
-            "the first worker to initialise key 'v', or the others to begin a step",
+            "the init of key 'v': the value of the first worker, and the next step of the others",
             "barrier number 1"}) {
         CAPTURE(call);
         CHECK(test::eventually(

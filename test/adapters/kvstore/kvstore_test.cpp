@@ -195,14 +195,16 @@ TEST_CASE("kvstore: what does not fit is refused by key and both shapes, and cha
   KVStore store;
   const auto w = torch::ones({2, 3});
   store.init("w", w);
-  CHECK_THROWS_WITH_AS(store.init("w", torch::ones({4})),
-                       "init of key 'w': a second one; the store has float32[2,3], this value is "
-                       "float32[4]",
-                       KVStoreError);
-  CHECK_THROWS_WITH_AS(store.init({"a", "a"}, {w, w}),
-                       "init of key 'a': a second one; the store has float32[2,3], this value is "
-                       "float32[2,3]",
-                       KVStoreError);
+  CHECK_THROWS_WITH_AS(
+      store.init("w", torch::ones({4})),
+      "init of key 'w': it was initialised before; the store has float32[2,3], this value is "
+      "float32[4]",
+      KVStoreError);
+  CHECK_THROWS_WITH_AS(
+      store.init({"a", "a"}, {w, w}),
+      "init of key 'a': it was initialised before; the store has float32[2,3], this value is "
+      "float32[2,3]",
+      KVStoreError);
   CHECK_THROWS_WITH_AS(store.push("v", w), "push of key 'v': no value has been set by init",
                        KVStoreError);
   CHECK_THROWS_WITH_AS(store.push("w", torch::ones({3, 2})),

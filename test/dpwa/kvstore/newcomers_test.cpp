@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/shard_engine.h"
@@ -161,6 +164,70 @@ TEST_CASE("the epoch names since when a worker takes part that counts each key a
   }
 }
 
+// Two workers that count the steps of each key apart, as a server knows them from their beats.
+struct Watch {
+  Watch() {
+    watch.installed(current, start);
+    for (Beat* beat : {&first, &second}) {
+      beat->epoch = 7;
+      beat->joins = beat->own_steps = true;
+      beat->longest_step_us = 1000;
+    }
+  }
+  // Beats for so long; what the server then proposes.
+  std::optional<Epoch> after(seconds time) {
+    const TimePoint until = now + time;
+    while (now < until) {
+      now += milliseconds(100);
+      watch.heard(w1, first, now);
+      watch.heard(w2, second, now);
+    }
+    Beat own;
+    own.epoch = 7;
+    return watch.successor(current, own, now);
+  }
+
+  const TimePoint start{};
+  TimePoint now = start;
+  const Epoch current{7, {{server, ServerState::up}}, {{w1, 0, 7}, {w2, 0, 7}}};
+  MemberWatch watch{{}, server, start};
+  Beat first;
+  Beat second;
+};
+
+TEST_CASE("a program that does something else for long hangs once others have waited as long") {
+  Watch watch;
+  watch.second.clock = 40;  // nobody waits because of that
+  CHECK_FALSE(watch.after(seconds(30)));
+  watch.second.waiting = true;
+  CHECK_FALSE(watch.after(seconds(1)));
+  SUBCASE("it goes on") {
+    watch.first.active = true;
+    CHECK_FALSE(watch.after(seconds(30)));
+  }
+  SUBCASE("it does not") {
+    const auto next = watch.after(seconds(2));
+    REQUIRE(next);
+    CHECK(next->worker("w1") == nullptr);
+    CHECK(next->left.empty());
+  }
+}
+
+TEST_CASE("a worker that has said that it leaves has left, also when it ends before it was heard") {
+  Watch watch;
+  watch.first.joins = false;
+  watch.after(seconds(1));
+  const Epoch later{9, watch.current.servers, watch.current.workers};
+  watch.watch.installed(later, watch.now);
+  watch.watch.lost(w1, watch.now);
+  Beat own;
+  own.epoch = 9;
+  const auto next = watch.watch.successor(later, own, watch.now);
+  REQUIRE(next);
+  CHECK(next->worker("w1") == nullptr);
+  CHECK(next->left == std::vector<std::string>{"w1"});
+}
+
 // A worker with steps of its own that takes part, and its one key.
 struct Worker {
   Worker() {
@@ -233,6 +300,27 @@ TEST_CASE("the pushes of a step state the epoch in which it began, until it is o
   }
   CHECK(worker.engine.past_epoch() >= 8);
   CHECK(worker.engine.past_snapshot() == 3);
+}
+
+TEST_CASE("a worker waits once a call has taken a while, and is active when it makes calls") {
+  Worker worker;
+  const auto beat = [&](Duration after) {
+    worker.engine.tick(worker.now += after);
+    for (const Outgoing& each : worker.engine.take(worker.now)) {
+      if (const Beat* found = std::get_if<Beat>(&each.message)) return *found;
+    }
+    return Beat{};
+  };
+  worker.engine.at(1, false, worker.now);
+  CHECK(beat(milliseconds(250)).active);
+  CHECK_FALSE(beat(milliseconds(250)).active);
+  worker.engine.at(1, true, worker.now + milliseconds(200));
+  Beat sent = beat(milliseconds(250));
+  CHECK(sent.active);
+  CHECK_FALSE(sent.waiting);
+  sent = beat(milliseconds(250));
+  CHECK_FALSE(sent.active);
+  CHECK(sent.waiting);
 }
 
 TEST_CASE("a worker that sends no requests hears of a snapshot because of its beats") {

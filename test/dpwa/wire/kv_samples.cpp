@@ -120,6 +120,9 @@ std::vector<Sample> kv_samples() {
   own_steps.settings = {{"kvstore.type", "dist_sync"}, {"kvstore.update", "server"}};
   kvstore::Beat at_end{5, 42, true, false, 12345, 6, {}};
   at_end.at_end = true;
+  kvstore::Beat active{5, 42, false, true, 12345, 6, {}};
+  active.active = active.own_steps = true;
+  active.past_epoch = 4;
   kvstore::Beat hears;
   hears.epoch = 5;
   hears.hears = {{"s2", 7}, {"w1", 8}};
@@ -137,6 +140,7 @@ std::vector<Sample> kv_samples() {
       {"kv_answer_refused", refused},
       {"kv_answer_name_taken", taken},
       {"kv_answer_snapshot_begun", begun},
+      {"kv_beat_active", active},
       {"kv_forward", forward},
       {"kv_sync", kvstore::Sync{5, number, 43, 4}},
       {"kv_copy", copy},
