@@ -86,7 +86,6 @@ bool DistStore::join_until(TimePoint until) {
 void DistStore::check_takes_part() {
   forget_abandoned();
   if (left_out_ || !client_->takes_part()) take_part_again();
-  computes(true);  // a sign of life
 }
 
 // The others have gone on. The steps of this worker continue from theirs.

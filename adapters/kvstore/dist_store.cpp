@@ -200,11 +200,9 @@ DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values,
     push->ticket = client_->push(key, const_bytes_of(push->memory), std::move(terms), priority);
     value.pushes.push_back(push);
     pushes.push_back(std::move(push));
-    if (value.next_step > clock_) {
-      clock_ = value.next_step;
-      computes(true);
-    }
+    clock_ = std::max(clock_, value.next_step);
   }
+  computes(true);
   return pushes;
 }
 

@@ -21,8 +21,8 @@ std::uint32_t WorkerEngine::past_snapshot() const {
 }
 
 // What has been sent has arrived before the beat that says so, or is sent again because the
-// connection was lost. It need not be acknowledged: its round may wait for the worker that has
-// come.
+// connection was lost. It need not be acknowledged: a server that has it knows in which round it
+// is.
 std::uint64_t WorkerEngine::past_epoch() const {
   std::uint64_t number = step_ ? step_->epoch : epochs_.installed().number;
   for (const auto& [tag, request] : requests_) {
