@@ -11,14 +11,13 @@ constexpr std::size_t max_heard = max_kv_servers + max_kv_workers;
 }  // namespace
 
 // KV_BEAT       u64 epoch; u64 clock; u8 1: waits, 2: active; u8 1: joins, 2: joins with steps of
-// its own for
-//               each key, 3: waits at its end; u64 longest step in µs;
-//               u32 snapshot; u64 past epoch; u16 number of filled servers, at most 256; for each
-//               its place, u16; u32 stored; u32 over; u64 updates; u8 1: the rest is known; u8 1:
-//               had a complete one; u8 1: loaded; disk: that was loaded; u16 number held, at most
-//               64; for each: disk; u8 number of settings, at most 16; for each: u16 length + name,
-//               u16 length + value; u16 number of processes that it hears, at most 4,352; for each:
-//               member
+//               its own for each key, 3: waits at its end; u64 longest step in µs; u32 snapshot;
+//               u64 past epoch; u16 number of filled servers, at most 256; for each its place,
+//               u16; u32 stored; u32 over; u64 updates; u8 1: the rest is known; u8 1: had a
+//               complete one; u8 1: loaded; disk: that was loaded; u16 number held, at most 64;
+//               for each: disk; u8 number of settings, at most 16; for each: u16 length + name,
+//               u16 length + value; u16 number of processes that it hears, at most 4,352; for
+//               each: member
 void write_fields(Writer& out, const kvstore::Beat& message) {
   if (message.filled.size() > max_kv_servers) throw std::invalid_argument("too many servers");
   const kvstore::Stock& stock = message.stock;

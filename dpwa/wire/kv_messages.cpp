@@ -143,11 +143,11 @@ KvFrame encode(const Message& message, std::uint32_t request_id) {
   return frame;
 }
 
-std::vector<std::byte> encode_kv_read(std::uint64_t number) {
+std::vector<std::byte> encode_kv_read(std::uint64_t number, std::uint32_t request_id) {
   Writer out;
   out.u64(number);
   out.checksum();
-  return std::move(out).finish(MessageType::kv_read, 0);
+  return std::move(out).finish(MessageType::kv_read, request_id);
 }
 
 Decoded<std::uint64_t> decode_kv_read(std::span<const std::byte> body) {

@@ -43,7 +43,7 @@ std::uint64_t max_kv_body_bytes(MessageType type);
 // KV_READ: the worker has read the values of all KV_ANSWER_MAPPED up to this number.
 //   u64 number; u32 checksum
 inline constexpr std::uint64_t kv_read_bytes = 12;
-std::vector<std::byte> encode_kv_read(std::uint64_t number);
+std::vector<std::byte> encode_kv_read(std::uint64_t number, std::uint32_t request_id = 0);
 Decoded<std::uint64_t> decode_kv_read(std::span<const std::byte> body);
 
 // The frame of a message: `head` and then the parts, which view the message.

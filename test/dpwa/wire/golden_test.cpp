@@ -84,6 +84,19 @@ TEST_CASE("every message is encoded to the bytes of its golden file, and decoded
   }
 }
 
+TEST_CASE("every message keeps the request id of its frame") {
+  for (const Sample& sample : samples()) {
+    CAPTURE(sample.name);
+    FrameHeader header = header_of(sample.frame);
+    header.request_id += 41;
+    std::vector<std::byte> frame = sample.frame;
+    std::ranges::copy(encode_header(header), frame.begin());
+    const auto again = transcode(frame);
+    REQUIRE(again.has_value());
+    CHECK(*again == frame);
+  }
+}
+
 TEST_CASE("the golden files cover every message type") {
   for (unsigned type = 0; type < 256; ++type) {
     if (!is_message_type(type)) continue;

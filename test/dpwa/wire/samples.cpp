@@ -280,7 +280,7 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
     case MessageType::kv_read: {
       const auto number = decode_kv_read(body);
       if (!number) return number.error();
-      return encode_kv_read(*number);
+      return encode_kv_read(*number, request_id);
     }
     case MessageType::snapshot:
       return transcode_snapshot(request_id, body);
