@@ -23,13 +23,12 @@ constexpr std::size_t lead_offset = payload_offset - ReplyReader::reply_lead_byt
 // Fewer bytes are not worth a turn of the reactor.
 constexpr std::size_t least_read_bytes = std::size_t{64} << 10;
 
-constexpr std::size_t part_bytes = std::size_t{8} << 10;
 constexpr std::size_t line_bytes = 64;  // no element crosses such a boundary
 
-// Takes in one chunk of a reply as it arrives: parts that fit into the first-level cache are read
-// for the checksum and landed at once, while the own parameters that they are compared with come
-// from memory. The landed bytes may be used only when checksum() matches. An encoded chunk is
-// landed when it is complete.
+// Takes in one chunk of a reply as it arrives: what one read brought is read for the checksum and
+// landed while it is in the second-level cache. Smaller parts cost more than a nearer cache gains.
+// The landed bytes may be used only when checksum() matches. An encoded chunk is landed when it is
+// complete.
 class ChunkIntake {
  public:
   // `payload`: where the chunk arrives, all of it; outlives this. `checked`: it has a checksum.
@@ -65,13 +64,11 @@ void ChunkIntake::arrived(std::size_t bytes) {
     return;
   }
   const std::size_t usable = whole ? bytes : bytes / line_bytes * line_bytes;
-  while (taken_ < usable) {
-    const auto part = payload_.subspan(taken_, std::min(part_bytes, usable - taken_));
-    landing_.prefetch({chunk_.offset + taken_, part.size()});
-    if (checked_) checksum_.update(part);
-    landing_.consume(chunk_.offset + taken_, part);
-    taken_ += part.size();
-  }
+  if (usable == taken_) return;
+  const auto part = payload_.subspan(taken_, usable - taken_);
+  if (checked_) checksum_.update(part);
+  landing_.consume(chunk_.offset + taken_, part);
+  taken_ = usable;
 }
 
 std::string words_for(ByteRange range, std::uint32_t chunk_bytes, Codec codec) {

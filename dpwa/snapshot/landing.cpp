@@ -49,13 +49,6 @@ void Landing::begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteR
   stats_ = {};
 }
 
-void Landing::prefetch(ByteRange chunk) const {
-  if (own_ == nullptr) return;
-  constexpr std::size_t line_bytes = 64;
-  const auto own = own_->bytes().subspan(chunk.offset, chunk.length);
-  for (std::size_t at = 0; at < own.size(); at += line_bytes) __builtin_prefetch(&own[at]);
-}
-
 bool Landing::may_overflow(double scale) const {
   const double reach = scale * std::sqrt(stats_.squared_distance);
   if (own_ == nullptr || !(reach >= float16_half_step)) return false;

@@ -32,8 +32,6 @@ class Landing {
 
   // `range`: what is about to land; the rest of the buffer keeps old contents.
   void begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteRange range);
-  // Begins to bring the own values of `chunk` into the cache; a hint, for up to some KiB.
-  void prefetch(ByteRange chunk) const;
   // Takes bytes [offset, offset + peer.size()) of the peer's snapshot; offset and size are
   // multiples of 64, except for the last piece. Throws nothing; the caller has checked the bounds.
   void consume(std::uint64_t offset, std::span<const std::byte> peer);
