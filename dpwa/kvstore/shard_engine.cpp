@@ -84,6 +84,7 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
     held.compared = false;
     held.pulls.clear();
     std::erase_if(held.snapshots, [&](const auto& each) { return !epoch_.has(each.first); });
+    std::erase_if(held.begins, [&](const auto& each) { return !epoch_.has(each.second.worker); });
     for (auto& [step, round] : held.rounds) round.waiters.clear();
     if (!is_primary(held.home)) {
       held.rounds.clear();
@@ -147,7 +148,9 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   if (const auto found = slices_.find(id); found != slices_.end()) {
     Held& held = found->second;
     if (held.spec != message.spec) return refuse_spec(held.spec, waiter, message.spec);
-    return answer_once_stored(*found, waiter);
+    note_begin(held, from, step_for(held, from.name));
+    answer_once_stored(*found, waiter);
+    return serve_pulls(*found);
   }
   if (!inits_.contains(id) && waiting_inits(from.name) >= most_waiting_inits) {
     return explain_refusal(from.name, tag, id, AnswerKind::wrong_spec, 0,
@@ -274,6 +277,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& m
     return explain_refusal(from.name, tag, message.slice, AnswerKind::wrong_spec, message.clock,
                            std::to_string(waiting) + " earlier pulls of it wait");
   }
+  note_begin(found->second, from, message.clock);
   found->second.pulls.push_back({from, tag, message.clock, message.known_version});
   serve_pulls(*found);
 }

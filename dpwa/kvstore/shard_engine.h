@@ -206,6 +206,8 @@ class ShardEngine {
     std::map<std::uint64_t, Round> rounds;
     std::vector<Pending> pending;
     std::vector<PullWaiter> pulls;
+    // The step with which each worker began that counts each key apart and has pushed nothing.
+    std::map<std::string, Advance> begins;
     std::optional<Capture> capture;               // a snapshot to which pushes may still belong
     std::map<MemberId, std::uint32_t> snapshots;  // that each worker stated with its last push
     std::pair<MemberId, std::uint64_t> placed;    // the last state: by whom, and its tag
@@ -256,6 +258,10 @@ class ShardEngine {
   static bool takes_part(const Round& round, const WorkerEntry& worker);
   // The first step of this slice from which on all rounds do.
   static std::uint64_t first_round(const Held& held, const WorkerEntry& worker);
+  // Without merged pushes: the step that a worker has not made yet, for those that wait for it.
+  // None for one that has come, and not yet to this slice: nobody waits.
+  std::optional<std::uint64_t> awaited_step(const Held& held, const WorkerEntry& worker) const;
+  void note_begin(Held& held, const MemberId& worker, std::uint64_t step) const;
   // Whether it can be told with which step of a slice to begin.
   bool may_begin(const std::string& worker) const;
   void answer_newcomers();

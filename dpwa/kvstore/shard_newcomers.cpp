@@ -2,6 +2,9 @@
 // the other workers' programs, on every server: in no round that has a push of a step that began
 // before its worker knew of the newcomer. So nobody in such a step waits for it. As long as others
 // may still send pushes of such steps, no slice can say with which round the newcomer begins.
+//
+// With a bound on the staleness, such a worker begins where the slowest one is. Until its first
+// push that step counts, for its own pulls and for those of the others.
 
 #include <algorithm>
 #include <chrono>
@@ -27,6 +30,25 @@ std::uint64_t ShardEngine::first_round(const Held& held, const WorkerEntry& work
     if (!takes_part(round, worker)) first = std::max(first, step + 1);
   }
   return first;
+}
+
+std::optional<std::uint64_t> ShardEngine::awaited_step(const Held& held,
+                                                       const WorkerEntry& worker) const {
+  const std::uint64_t next = std::max(worker.first_step, next_of(held.acknowledged, worker.id));
+  if (next > 0 || worker.since == 0) return next;
+  const auto begin = held.begins.find(worker.id.name);
+  if (begin != held.begins.end() && begin->second.worker == worker.id) return begin->second.next;
+  const bool came_later = std::ranges::any_of(
+      epoch_.workers, [&](const WorkerEntry& other) { return other.since < worker.since; });
+  return came_later ? std::nullopt : std::optional<std::uint64_t>(0);
+}
+
+void ShardEngine::note_begin(Held& held, const MemberId& worker, std::uint64_t step) const {
+  const WorkerEntry* const entry = epoch_.worker(worker.name);
+  const bool counts_apart = entry != nullptr && entry->id == worker && entry->since != 0;
+  if (rules_.merged || !counts_apart || next_of(held.clocks, worker) > 0) return;
+  const std::uint64_t known = next_of(held.begins, worker);
+  held.begins[worker.name] = {worker, std::max(known, step)};
 }
 
 bool ShardEngine::may_begin(const std::string& worker) const {

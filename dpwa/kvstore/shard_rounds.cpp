@@ -330,7 +330,7 @@ std::uint64_t ShardEngine::acknowledged_clock(const Held& held, std::uint64_t ro
   if (rules_.merged) return held.pending.empty() ? round : held.pending.front().round_before;
   std::uint64_t lowest = unbounded_staleness;
   for (const WorkerEntry& worker : epoch_.workers) {
-    lowest = std::min(lowest, std::max(worker.first_step, next_of(held.acknowledged, worker.id)));
+    lowest = std::min(lowest, awaited_step(held, worker).value_or(unbounded_staleness));
   }
   return lowest;
 }

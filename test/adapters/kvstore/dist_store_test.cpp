@@ -242,6 +242,39 @@ TEST_CASE("kvstore dist_ssp: a worker is at most `staleness` steps ahead of the 
   });
 }
 
+TEST_CASE("kvstore dist_ssp: a worker that comes later may pull before its first push") {
+  const StoreCluster cluster(2, KvstoreType::dist_ssp, 2, [](KvstoreConfig& store) {
+    store.staleness = 3;
+    store.min_workers = 1;
+  });
+  std::atomic<int> steps{0};
+  std::atomic<bool> other_is_done{false};
+  const auto w = torch::zeros({2});
+  test::at_once(2, [&](std::size_t index) {
+    if (index == 1) CHECK(test::eventually([&] { return steps >= 20; }));
+    KVStore store(cluster.config_of("w" + std::to_string(index + 1)));
+    store.set_optimizer(sgd(1));
+    const KVStore::Keys keys = {0, 1, 2, 3};  // on both servers
+    store.init(keys, KVStore::Tensors(4, w));
+    auto out = torch::zeros({2});
+    if (index == 0) {
+      for (; !other_is_done; ++steps) {
+        for (const auto& key : keys) store.pushpull(key, {w + 1}, {out});
+      }
+    } else {
+      for (const auto& key : keys) store.pull(key, {out});
+      CHECK(out[0].item<float>() <= -20);
+      for (int step = 0; step < 20; ++step) {
+        for (const auto& key : keys) store.pushpull(key, {w + 1}, {out});
+      }
+      other_is_done = true;
+    }
+    store.barrier();
+    for (const auto& key : keys) CHECK(torch::equal(pulled(store, key, w), w - 20 - steps.load()));
+    CHECK(store.dropped_pushes() == 0);
+  });
+}
+
 TEST_CASE("kvstore dist_ssp with staleness 0 is dist_sync") {
   const StoreCluster cluster(2, KvstoreType::dist_ssp);
   cluster.run(2, [](std::size_t index, KVStore& store) {

@@ -8,7 +8,7 @@
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/kvstore/worker_engine.h"
-#include "test/dpwa/kvstore/virtual_store.h"
+#include "test/dpwa/kvstore/shard.h"
 
 // Workers that come while others train, where each counts the steps of its keys apart: in which
 // rounds they take part, and when a step of a program is over.
@@ -18,49 +18,13 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::bytes_of;
 
-const ValueSpec spec{DType::float64, {1}};
-const MemberId server{"s1", 1};
+using testing::Shard;
+
+const MemberId server = testing::server_of_shard;
 const MemberId w1{"w1", 1};
 const MemberId w2{"w2", 1};
 const MemberId w3{"w3", 1};
-
-// Two keys of one server, and w1, which takes part since epoch 7.
-struct Shard {
-  Shard() : engine(rules_of(KvstoreType::dist_sync), "s1") {
-    install(7, {{w1, 0, 7}});
-    for (const int key : {1, 2}) init(w1, key);
-  }
-  void install(std::uint64_t number, std::vector<WorkerEntry> workers) {
-    engine.install({number, {{server, ServerState::up}}, std::move(workers)}, now);
-  }
-  // The answers by tag.
-  std::map<std::uint64_t, Answer> answers() {
-    std::map<std::uint64_t, Answer> all;
-    for (Outgoing& each : engine.take()) all[each.tag] = std::get<Answer>(std::move(each.message));
-    return all;
-  }
-  std::map<std::uint64_t, Answer> init(const MemberId& worker, int key, std::uint64_t tag = 1) {
-    const Init message{engine.epoch().number, {Key(key), 0}, spec, bytes_of({0})};
-    engine.receive(worker, tag, message, now);
-    return answers();
-  }
-  std::uint64_t round(int key) const { return engine.view({Key(key), 0})->round; }
-  void push(const MemberId& worker, int key, std::uint64_t step, std::uint64_t begun_in) {
-    Push push;
-    push.epoch = engine.epoch().number;
-    push.slice = {Key(key), 0};
-    push.step = step;
-    push.begun_in = begun_in;
-    push.values = bytes_of({1});
-    engine.receive(worker, 1, std::move(push), now);
-    engine.take();
-  }
-
-  TimePoint now{};
-  ShardEngine engine;
-};
 
 TEST_CASE("a worker that comes takes part in all keys from one step of the others on") {
   Shard shard;
