@@ -90,9 +90,12 @@ void DistStore::check_takes_part() {
 
 // The others have gone on. The steps of this worker continue from theirs.
 void DistStore::take_part_again() {
-  log(LogLevel::warn, "kvstore",
-      "worker '" + config_.self + "' was left out, because " + client_->why_left_out() +
-          ", and takes part again with the current values");
+  const std::string why = client_->why_left_out();
+  if (left_out_log_.pass(why, SteadyClock::now())) {
+    log(LogLevel::warn, "kvstore",
+        "worker '" + config_.self + "' was left out, because " + why +
+            ", and takes part again with the current values");
+  }
   computes(false);
   pushed_in_step_.clear();
   for (bool aligned = false; !aligned;) {
@@ -134,9 +137,13 @@ void DistStore::end(PushUnderWay& push, Outcome outcome) {
     const char* const why = outcome.left_out                         ? "this worker was left out"
                             : outcome.kind == AnswerKind::not_finite ? "it is not finite"
                                                                      : "its step was over";
-    log(LogLevel::warn, "kvstore",
-        specs_.call_of("push", push.key) + ", step " + std::to_string(push.step) +
-            " did not count: " + why);
+    const auto held_back =
+        outcome.left_out ? left_out_log_.pass("a push", SteadyClock::now()) : std::optional(0U);
+    if (held_back) {
+      log(LogLevel::warn, "kvstore",
+          specs_.call_of("push", push.key) + ", step " + std::to_string(push.step) +
+              " did not count: " + why + since_words(*held_back));
+    }
   }
   Value& value = values_.at(push.key);
   // A refused push does not count as a step.

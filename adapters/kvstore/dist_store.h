@@ -20,6 +20,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvstore/shard_engine.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {
 
@@ -122,7 +123,9 @@ class DistStore : public Store {
   std::uint64_t dropped_ = 0;
   std::uint64_t barriers_ = 0;
   bool left_out_ = false;  // and not taken part again since
-  mutable int rank_ = 0;   // the last known one
+  // Each call that was under way hears of it, and each of its pushes did not count: one line.
+  LogLimiter left_out_log_{std::chrono::seconds(1)};
+  mutable int rank_ = 0;  // the last known one
   std::vector<kvclient::Ticket> abandoned_;
   std::unique_ptr<kvclient::StoreClient> client_;  // reads lent memory
   // After client_ was made:
