@@ -120,7 +120,7 @@ while IFS=$'\x1f' read -r name cores; do
 done < <(list_servers | awk -F'\t' -v OFS=$'\x1f' '$NF == "local" {print $1, $4 == "-" ? "" : $4}')
 ((${#names[@]} + ${#servers[@]} > 0)) || usage_error "no node of $cluster lives on this host"
 for name in "${only[@]}"; do
-  [[ -n ${cores_of[$name]+there} ]] || usage_error "--only $name: the nodes here are ${names[*]} ${servers[*]}"
+  [[ -n ${cores_of[$name]+there} ]] || usage_error "--only $name: the nodes here are ${names[*]}${servers[*]:+ ${servers[*]}}"
 done
 is_server() { [[ " ${servers[*]} " == *" $1 "* ]]; }
 if ((${#only[@]} > 0)); then
@@ -239,7 +239,8 @@ for argument in "${arguments[@]}"; do
   [[ ${argument%%=*} != --threads ]] || given_threads=yes
 done
 
-declare -A node_of=() server_of=() server_log_from=()  # by pid
+declare -A node_of=() server_of=()  # by pid
+declare -A log_from=()              # by pid: the first byte in its log that is of this process
 failures=0 usage_failures=0 stopped=0 failed_servers=() nodes_are_vain=no
 signal='' signals=0
 # bash writes a line of its own for every node that a signal ends, unless that signal has a trap.

@@ -38,6 +38,21 @@ def average_of(results: list[Record]) -> Record | None:
     return max(taken, key=lambda model: model["participants"] or 0, default=None)
 
 
+def other_averages(results: list[Record]) -> list[dict[str, Any]]:
+    """What nodes have that averaged with fewer others than those of average_of(), or with none: each with its nodes."""
+    chosen = average_of(results)
+    if chosen is None:
+        return []
+    found: dict[int, dict[str, Any]] = {}
+    for result in results:
+        model = result["averaged_model"] or {"participants": 0, "test_accuracy": None}
+        if model["participants"] in (None, chosen["participants"]):
+            continue
+        other = {"participants": model["participants"], "test_accuracy": model["test_accuracy"], "nodes": []}
+        found.setdefault(model["participants"], other)["nodes"].append(result["node"])
+    return [found[count] for count in sorted(found, reverse=True)]
+
+
 def consensus_distance(results: list[Record]) -> float | None:
     """Root mean square over the nodes of the distance from a node's model to the average."""
     distances = [r["averaged_model"]["distance"] for r in results if r["averaged_model"]]
@@ -81,6 +96,7 @@ def summary(folder: Path, source: str) -> dict[str, Any]:
     result["source"] = source or first["dataset"]
     result["nodes"] = [{"name": r["node"], **{key: r[key] for key in NODE_KEYS}} for r in results]
     result["averaged_model"] = average and {key: average[key] for key in ("test_accuracy", "test_loss", "participants")}
+    result["other_averages"] = other_averages(results)
     result["consensus_distance"] = consensus_distance(results)
     result["baselines"] = baselines(folder / "baselines")
     return result
@@ -121,6 +137,10 @@ def comparison_table(data: dict[str, Any], backend: str) -> Table:
     average, others = data["averaged_model"], data["baselines"]
     title = AVERAGED_MODELS.get(backend, "averaged model of the nodes")
     table.add_row(title, percent(average and average["test_accuracy"]), style="bold")
+    for other in data["other_averages"]:
+        names, count = " ".join(other["nodes"]), other["participants"]
+        what = f"averaged over {count} of {len(data['nodes'])} nodes" if count else "without an averaged model"
+        table.add_row(f"  {names}: {what}", percent(other["test_accuracy"]))
     table.add_row("consensus distance (root mean square to the average)", number(data["consensus_distance"], 4))
     if backend not in WITHOUT_PULLS:
         table.add_row("effective learning rate (clock / steps)", number(effective_rate(data["nodes"]), 3))

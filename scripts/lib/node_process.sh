@@ -42,7 +42,7 @@ start_server() {
       </dev/null >>"$run_dir/$name.log" 2>&1
   ) &
   server_of[$!]=$name
-  server_log_from[$!]=$((log_before + 1))
+  log_from[$!]=$((log_before + 1))
   record_process "$state" "$name" $! server
   say "$name: server, pid $!, ${cores:+cores $cores, }log $run_dir/$name.log"
 }
@@ -51,7 +51,7 @@ start_server() {
 # gives up by itself is a failure of the run, and nodes_are_vain is set to yes when it has never served: the nodes would
 # wait for it, or find a server of another run at its address. One that a signal ends may have replicas.
 note_server_end() {
-  local name=${server_of[$1]} code=0 from=${server_log_from[$1]}
+  local name=${server_of[$1]} code=0 from=${log_from[$1]}
   wait "$1" || code=$?
   unset "server_of[$1]"
   if ((code == 130 || code == 143)); then
@@ -59,7 +59,7 @@ note_server_end() {
     return 0
   fi
   warn "$name: server: $(how_it_ended "$code") after $SECONDS s; the end of $run_dir/$name.log:"
-  tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' >&2
+  tail -c "+$from" "$run_dir/$name.log" | tail -n 5 | sed 's/^/     /' >&2
   ((code < 128 || ${#names[@]} == 0)) || return 0
   failures=$((failures + 1))
   ((code != 2)) || usage_failures=$((usage_failures + 1))
@@ -69,10 +69,11 @@ note_server_end() {
 
 # start_node NAME CORES: starts and records one node; CORES may be empty.
 start_node() {
-  local name=$1 cores=$2 threads pin options=(--run-dir "$run_dir")
+  local name=$1 cores=$2 threads pin log_before options=(--run-dir "$run_dir")
   threads=$(threads_for "$cores")
   set_pin "$name"
   [[ $given_threads == yes ]] || options+=(--threads "$threads")
+  log_before=$(stat -c %s "$run_dir/$name.log" 2>/dev/null || echo 0)
   # A session of its own: a Ctrl-C in the terminal reaches the nodes through run.sh alone, once.
   (
     trap - PIPE
@@ -81,6 +82,7 @@ start_node() {
       "${options[@]}" "${arguments[@]}" {lock}>&- </dev/null >>"$run_dir/$name.log" 2>&1
   ) &
   node_of[$!]=$name
+  log_from[$!]=$((log_before + 1))
   record_process "$state" "$name" $! node
   say "$name: pid $!, ${cores:+cores $cores, }$threads thread(s), log $run_dir/$name.log"
 }
@@ -100,7 +102,7 @@ note_end() {
     failures=$((failures + 1))
     ((code != 2)) || usage_failures=$((usage_failures + 1))
     fail "$name: $(how_it_ended "$code") after $SECONDS s; the end of $run_dir/$name.log:"
-    tail -n 5 "$run_dir/$name.log" | sed 's/^/     /' | show
+    tail -c "+${log_from[$1]}" "$run_dir/$name.log" | tail -n 5 | sed 's/^/     /' | show
   fi
 }
 

@@ -69,6 +69,18 @@ class Summarize(unittest.TestCase):
         self.write(result("w1", 0.9, average(0.8, 1, 0.0)), result("w2", 0.9, average(0.97, 2, 1.0)))
         self.assertEqual(summarize.summary(self.folder, "")["averaged_model"]["test_accuracy"], 0.97)
 
+    def test_nodes_with_another_average_or_none_are_named(self) -> None:
+        few = (result("w1", 0.9, average(0.8, 2, 0.1)), result("w2", 0.9, average(0.8, 2, 0.1)))
+        self.write(*few, result("w3", 0.9, average(0.97, 4, 1.0)), result("w4", 0.9, None))
+        others = summarize.summary(self.folder, "")["other_averages"]
+        self.assertEqual(others, [{"participants": 2, "test_accuracy": 0.8, "nodes": ["w1", "w2"]},
+                                  {"participants": 0, "test_accuracy": None, "nodes": ["w4"]}])  # fmt: skip
+
+    def test_nodes_that_all_have_one_average_or_none_are_not_named(self) -> None:
+        for averaged in (average(0.9, 2, 0.1), None):
+            self.write(result("w1", 0.9, averaged), result("w2", 0.9, averaged))
+            self.assertEqual(summarize.summary(self.folder, "")["other_averages"], [])
+
     def test_nodes_come_in_the_order_of_their_numbers(self) -> None:
         self.write(*(result(f"w{number}", 0.9, None) for number in (10, 2, 1)))
         names = [node["name"] for node in summarize.summary(self.folder, "")["nodes"]]
