@@ -57,6 +57,11 @@ void check(const CheckOptions& options, CommandContext& context) {
     context.err << "warning: " << options.file << ": kvstore.servers lists " << servers
                 << (servers == 1 ? " server" : " servers") << ", which backend "
                 << config::name_of(config.backend) << " does not use; backend: kvstore does\n";
+  if (!config.original_form_by.empty())
+    context.err << "note: " << options.file << ": of the form of the original dpwa, as "
+                << config.original_form_by
+                << ". So its defaults are the original's: gossip.blend: lerp, a step_budget_ms of "
+                   "timeout_ms, no bound on frozen peers, no final average\n";
   if (const std::string obstacle = ledger_obstacle(config); !obstacle.empty())
     context.err << "note: " << options.file << ": gossip.ledger has no effect with " << obstacle
                 << ", so nodes that step more slowly count for more than their share\n";

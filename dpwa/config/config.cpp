@@ -49,7 +49,8 @@ Config read_config(const YAML::Node& document, Locations& locations) {
     read_nodes(*nodes, config.nodes);
     config.lines["nodes"] = nodes->line();
   }
-  const bool original = is_original_form(document.IsSequence(), root);
+  config.original_form_by = original_form_by(document.IsSequence(), root);
+  const bool original = !config.original_form_by.empty();
   if (original) {
     set_original_defaults(config.gossip);
     read_original(root, config);

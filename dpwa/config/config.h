@@ -134,7 +134,8 @@ struct Config {
   TransportConfig transport;
   LogConfig log;
 
-  std::filesystem::path file;  // where it came from; empty when built in code
+  std::filesystem::path file;    // where it came from; empty when built in code
+  std::string original_form_by;  // why it has the original's defaults; empty: it has ours
   // The line on which the file gives a key or a section, by its path such as "gossip.daemon".
   std::map<std::string, int> lines;
   std::string self;  // name of this node; empty when loaded with load_cluster

@@ -59,12 +59,14 @@ std::vector<std::string> original_keys() {
   return keys;
 }
 
-bool is_original_form(bool is_list, const Section& root) {
-  const std::vector<std::string> keys = original_keys();
+std::string original_form_by(bool is_list, const Section& root) {
+  if (is_list) return "it is a list";
   const Field* interpolation = root.find("interpolation");
-  return is_list || (interpolation && interpolation->is_scalar()) ||
-         std::any_of(keys.begin(), keys.end(),
-                     [&](const std::string& key) { return root.has(key); });
+  if (interpolation && interpolation->is_scalar())
+    return "interpolation is a name; {method: NAME} is of the own form";
+  const std::vector<std::string> keys = original_keys();
+  const auto found = std::ranges::find_if(keys, [&](const auto& key) { return root.has(key); });
+  return found == keys.end() ? "" : *found + " stands at the top level";
 }
 
 void set_original_defaults(GossipConfig& gossip) {

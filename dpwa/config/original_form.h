@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "dpwa/config/config.h"
 #include "dpwa/config/field.h"
 
@@ -11,8 +14,9 @@ namespace dpwa::config {
 
 // Every top-level key of that form, 'nodes' aside.
 std::vector<std::string> original_keys();
-// Written as a list, or naming at least one setting as the original does.
-bool is_original_form(bool is_list, const Section& root);
+// What makes the file one of that form: a list, or a setting as the original names it; empty when
+// it is of our own.
+std::string original_form_by(bool is_list, const Section& root);
 
 // Sets the defaults of the original: it blends x <- (1-f) x + f x_peer (lerp), bounds neither
 // staleness nor frozen peers, and takes no average at the end.

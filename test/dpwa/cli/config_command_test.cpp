@@ -145,7 +145,6 @@ TEST_CASE("config check says what leaves the pair ledger without effect") {
     return result.err.substr(begin.size(), result.err.find(", so ") - begin.size());
   };
   CHECK(said("gossip: {blend: lerp}\n") == "gossip.blend: lerp");
-  CHECK(said("interpolation: constant\n") == "gossip.blend: lerp");  // the original's form
   CHECK(said("interpolation: {method: clock}\n") == "interpolation.method: clock");
   CHECK(said("interpolation: {method: constant, divergence_threshold: 0.3}\n") ==
         "interpolation.divergence_threshold");
@@ -155,6 +154,26 @@ TEST_CASE("config check says what leaves the pair ledger without effect") {
   CHECK(said("gossip: {blend: lerp, ledger: false}\n") == "ok:");
   CHECK(said("backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n"
              "gossip: {blend: lerp}\n") == "ok:");
+}
+
+TEST_CASE("config check says what makes a file one of the original's form") {
+  const auto said = [](const std::string& content) {
+    const ScratchFile file(content);
+    const CliResult result = run_cli({"config", "check", file.path().string()});
+    CHECK(result.exit_code == 0);
+    const std::string begin =
+        "note: " + file.path().string() + ": of the form of the original dpwa, as ";
+    if (!result.err.starts_with(begin)) return result.err.substr(0, 3);
+    CHECK(result.err.find(": gossip.ledger has no effect with gossip.blend: lerp") !=
+          std::string::npos);
+    return result.err.substr(begin.size(), result.err.find(". So ") - begin.size());
+  };
+  const std::string nodes = "nodes: [{name: w1, port: 24000}]\n";
+  CHECK(said(nodes + "interpolation: constant\n") ==
+        "interpolation is a name; {method: NAME} is of the own form");
+  CHECK(said(nodes + "timeout_ms: 200\n") == "timeout_ms stands at the top level");
+  CHECK(said("- nodes: [{name: w1, port: 24000}]\n- interpolation: clock\n") == "it is a list");
+  CHECK(said(nodes + "interpolation: {method: constant}\n") == "ok:");
 }
 
 TEST_CASE("config check warns of servers that the back end does not use") {
