@@ -62,6 +62,12 @@ std::string number_text(double value, int decimals) {
   return text;
 }
 
+std::string rate_text(double gb_per_s) {
+  constexpr double smallest = 0.1;
+  return gb_per_s < smallest ? number_text(1000 * gb_per_s, 2) + " MB/s"
+                             : number_text(gb_per_s, 2) + " GB/s";
+}
+
 namespace {
 
 // `exponent`: the bits of 1/16; `free`: those of sign and mantissa.

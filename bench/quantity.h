@@ -23,6 +23,8 @@ std::string size_text(std::uint64_t bytes);
 // "5.07 GB/s", "19.7 ms", "180 us": `value` with three digits and the unit that suits it.
 std::string time_text(double microseconds);
 std::string number_text(double value, int decimals);
+// Where `gb_per_s` is small, in MB/s.
+std::string rate_text(double gb_per_s);
 
 // Overwrites the bytes with floating-point values like those of weights: of either sign, with
 // magnitudes from 1/16 to 1/8, so that none is slow to compute with. Another seed gives other

@@ -43,7 +43,7 @@ Measurement measure(std::vector<Series>& series, double seconds, std::ostream& p
     for (Series& one : series) {
       one.windows.push_back(one.group->run(length));
       watch.also_used(one.windows.back().cpu_s);
-      line += "  " + one.name + " " + number_text(one.windows.back().gb_per_s, 2) + " GB/s";
+      line += "  " + one.name + " " + rate_text(one.windows.back().gb_per_s);
     }
     if (length * windows > 1) progress << line << std::endl;
   }
@@ -110,11 +110,11 @@ void print_figures(const Json& figures, std::ostream& out) {
     const Json& entry = figures.at(key);
     return time_text(entry.at("median")) + " median, " + time_text(entry.at("p99")) + " p99";
   };
-  out << "  throughput        " << number_text(figures.at("gb_per_s"), 2) << " GB/s";
+  out << "  throughput        " << rate_text(figures.at("gb_per_s"));
   if (const auto windows = figures.find("windows"); windows != figures.end()) {
     const Json& range = windows->at("gb_per_s");
-    out << " (" << number_text(range.at("min"), 2) << " to " << number_text(range.at("max"), 2)
-        << " in " << windows->at("count") << " windows)";
+    out << " (" << rate_text(range.at("min")) << " to " << rate_text(range.at("max")) << " in "
+        << windows->at("count") << " windows)";
   }
   out << ", " << figures.at("pulls") << " pulls\n";
   out << "  latency           " << latency("latency_us") << '\n';

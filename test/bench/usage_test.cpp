@@ -136,6 +136,8 @@ TEST_CASE("sizes and times are told in the unit that suits them") {
   CHECK(time_text(21.86) == "21.86 us");
   CHECK(time_text(19700) == "19.7 ms");
   CHECK(time_text(2e6) == "2 s");
+  CHECK(rate_text(5.068) == "5.07 GB/s");
+  CHECK(rate_text(0.00364) == "3.64 MB/s");
 }
 
 namespace {
