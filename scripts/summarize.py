@@ -38,9 +38,8 @@ def average_of(results: list[Record]) -> Record | None:
     return max(taken, key=lambda model: model["participants"] or 0, default=None)
 
 
-def other_averages(results: list[Record]) -> list[dict[str, Any]]:
-    """What nodes have that averaged with fewer others than those of average_of(), or with none: each with its nodes."""
-    chosen = average_of(results)
+def other_averages(results: list[Record], chosen: Record | None) -> list[dict[str, Any]]:
+    """What nodes have that averaged with fewer others than those of `chosen`, or with none: each with its nodes."""
     if chosen is None:
         return []
     found: dict[int, dict[str, Any]] = {}
@@ -96,7 +95,7 @@ def summary(folder: Path, source: str) -> dict[str, Any]:
     result["source"] = source or first["dataset"]
     result["nodes"] = [{"name": r["node"], **{key: r[key] for key in NODE_KEYS}} for r in results]
     result["averaged_model"] = average and {key: average[key] for key in ("test_accuracy", "test_loss", "participants")}
-    result["other_averages"] = other_averages(results)
+    result["other_averages"] = other_averages(results, average)
     result["consensus_distance"] = consensus_distance(results)
     result["baselines"] = baselines(folder / "baselines")
     return result

@@ -44,9 +44,9 @@ std::optional<std::uint64_t> ShardEngine::awaited_step(const Held& held,
 }
 
 void ShardEngine::note_begin(Held& held, const MemberId& worker, std::uint64_t step) const {
+  if (rules_.merged || next_of(held.clocks, worker) > 0) return;
   const WorkerEntry* const entry = epoch_.worker(worker.name);
-  const bool counts_apart = entry != nullptr && entry->id == worker && entry->since != 0;
-  if (rules_.merged || !counts_apart || next_of(held.clocks, worker) > 0) return;
+  if (entry == nullptr || entry->id != worker || entry->since == 0) return;
   const std::uint64_t known = next_of(held.begins, worker);
   held.begins[worker.name] = {worker, std::max(known, step)};
 }
