@@ -165,6 +165,7 @@ asio::awaitable<void> ServerLink::run() {
       silence_ = {};
       writing_ = true;
       open_door(welcome->same_host);
+      events_.connected(server_.name);
       asio::co_spawn(io_, write(stream), net::rethrow);
       kvstore::MemberId server{server_.name, welcome->incarnation};
       co_await read(*stream, std::move(server));
@@ -194,6 +195,7 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
   const OnExit over([this] { landing_ = {}; });
   const net::PayloadTarget target = [this](wire::MessageType type, std::span<const std::byte> head,
                                            std::uint64_t bytes) {
+    reading_values_ = bytes > 0;
     if (type != wire::MessageType::kv_answer) return std::span<std::byte>();
     const auto decoded = wire::decode_kv_head(type, head);
     const auto* answer = decoded ? std::get_if<kvstore::Answer>(&decoded->message) : nullptr;
@@ -205,6 +207,7 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
   while (!stopped_) {
     landing_ = {};
     auto frame = co_await net::read_frame(stream, bounds, target);
+    reading_values_ = false;
     if (!frame) {
       if (!turned_away_.empty()) {
         problem_ = turned_away_;

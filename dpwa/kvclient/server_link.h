@@ -35,6 +35,8 @@ class LinkEvents {
   virtual std::optional<std::size_t> bytes_of(const kvstore::SliceId& slice) const = 0;
   // A frame has been written, or never will be: see ServerLink::writes().
   virtual void written() = 0;
+  // The server has answered the greeting of a new connection.
+  virtual void connected(const std::string& server) = 0;
 
  protected:
   ~LinkEvents() = default;
@@ -82,6 +84,8 @@ class ServerLink {
 
   // Whether the server reads pushes from shared memory.
   bool uses_memory() const { return exchange_ != nullptr; }
+  // A message is half way, in either direction.
+  bool in_transfer() const { return reading_values_ || under_way_.has_value(); }
   const std::string& name() const { return server_.name; }
   const ValueTraffic& traffic() const { return traffic_; }
   // The problem of the last attempt; empty when connected.
@@ -133,6 +137,7 @@ class ServerLink {
   bool connected_ = false;
   Duration silence_{};  // since the last frame came
   bool writing_ = false;
+  bool reading_values_ = false;
   bool stopped_ = false;
   ValueTraffic traffic_;
   Duration back_off_;

@@ -171,6 +171,7 @@ class StoreClient : private LinkEvents {
     return engine_.bytes_of(slice);
   }
   void written() override;
+  void connected(const std::string& server) override;
   // The part of `into` for each slice; none if it is empty.
   static std::vector<std::span<std::byte>> cut(const kvstore::Key& key, const Held& held,
                                                std::span<std::byte> into);

@@ -40,6 +40,13 @@ void StoreClient::written() {
   pump();
 }
 
+void StoreClient::connected(const std::string& server) {
+  io_thread_.check();
+  if (stopped_) return;
+  engine_.connected(server);
+  pump();
+}
+
 // Servers that still read pushes from this memory notice the change and do not count them.
 void StoreClient::take_memory_back() {
   for (const AlignedBuffer& memory : shared_) {
@@ -217,6 +224,9 @@ void StoreClient::tick() {
   io_thread_.check();
   if (stopped_) return;
   const TimePoint now = SteadyClock::now();
+  for (const auto& link : links_) {
+    if (link->in_transfer()) engine_.transfer(link->name(), now);
+  }
   engine_.tick(now);
   if (operations_.holds_memory()) {
     for (const auto& link : links_) link->break_off(now - patience_with_writes);

@@ -254,12 +254,20 @@ std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
   return std::exchange(outgoing_, {});
 }
 
+void WorkerEngine::connected(const std::string& server) {
+  for (auto& [tag, request] : requests_) {
+    if (request.state == State::sent && request.server == server)
+      change(tag, request, State::queued);
+  }
+}
+
 void WorkerEngine::tick(TimePoint now) {
   if (over_) return;
   for (auto& [tag, request] : requests_) {
-    if (request.state == State::sent && now - request.sent >= options_.resend) {
+    if (request.state != State::sent || now - request.sent < options_.resend) continue;
+    const auto transfer = transfers_.find(request.server);
+    if (transfer == transfers_.end() || now - transfer->second >= options_.resend)
       change(tag, request, State::queued);
-    }
   }
   end_step_after_pause(now);
   const std::uint64_t past = past_epoch();

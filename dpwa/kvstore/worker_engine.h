@@ -27,8 +27,8 @@ struct WorkerOptions {
   bool own_steps = false;
   SharedSettings settings{};  // of the cluster file; stated while it wants to take part
   Duration beat = beat_interval(default_lost_after);
-  // How long an INIT or PUSH may have no answer before it is sent again. A PULL, which may wait
-  // long for others, is also sent again.
+  // How long an INIT or PUSH may have no answer before it is sent again, counted from the last
+  // transfer(). A PULL, which may wait long for others, is also sent again.
   Duration resend = std::chrono::seconds(1);
   // The most requests of one kind (pulls; others) that are outstanding at one server. Pulls are
   // counted apart because they may have to wait for the pushes of other workers, which must not
@@ -86,6 +86,12 @@ class WorkerEngine {
 
   // --- messages
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
+  // A new connection to this server: what was sent over an earlier one may be lost, and is sent
+  // again at once.
+  void connected(const std::string& server);
+  // A message is half way to this server or from it: over a slow line its answer, or that of the
+  // ones behind it, may take long.
+  void transfer(const std::string& server, TimePoint now) { transfers_[server] = now; }
   void tick(TimePoint now);
   std::vector<Outgoing> take(TimePoint now);
 
@@ -243,6 +249,7 @@ class WorkerEngine {
   std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order
   std::vector<std::array<Queue, 2>> queues_;                // by the server of the slice, then kind
   std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
+  std::map<std::string, TimePoint> transfers_;              // by server: the last transfer()
   std::map<SliceId, std::uint32_t> homes_;
   std::map<SliceId, std::size_t> sizes_;
   std::map<Key, ValueSpec> keys_;

@@ -44,6 +44,7 @@ kvstore::ServerEngineOptions server_options(const kvstore::ShardRules& rules,
   kvstore::ServerEngineOptions options;
   options.shard = rules;
   options.watch.min_workers = min_workers;
+  options.watch.silent_after = std::chrono::seconds(20);  // longer than any test waits
   return options;
 }
 

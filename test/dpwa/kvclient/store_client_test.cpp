@@ -34,6 +34,7 @@ StoreClientOptions options_of(const StoreDouble& server, const std::string& name
   options.self = {name, 7};
   options.servers = {server.address()};
   options.engine.merged = merged;
+  options.engine.resend = std::chrono::minutes(1);  // what is sent again is counted again
   return options;
 }
 
@@ -146,7 +147,7 @@ TEST_CASE("nobody waits for a worker that has left, and it may join again") {
     if (i == 1) {
       const auto began = std::chrono::steady_clock::now();
       client.leave(patience());
-      CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(1));
+      CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));  // of 20
       CHECK(client.workers() == std::vector<std::string>{"w1"});
       CHECK(outcome_of(client, client.push("w", bytes_of(gradient), {9})).left_out);
       client.join();
@@ -193,7 +194,7 @@ TEST_CASE("without a server, joining ends in time and the reason is known") {
   client.join();
   CHECK_FALSE(
       client.wait_joined(std::chrono::steady_clock::now() + std::chrono::milliseconds(300)));
-  REQUIRE(client.problems().size() == 1);
+  REQUIRE(test::eventually([&] { return client.problems().size() == 1; }));
   CHECK(client.problems().front().starts_with("server 's1': "));
 }
 
