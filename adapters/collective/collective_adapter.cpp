@@ -208,6 +208,8 @@ void CollectiveAdapter::compare() {
   try {
     compare_optimizers();
   } catch (const CollectiveError& error) {
+    // At the start all end with the same error, and a node may still be reading it.
+    if (fresh_ && !may_go_on(error)) cohort_->group().leave(collective::leave_limit);
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(error)) give_up(error);
     // The next exchange will find that a node is lost. This node cannot step without the result,
     // and takes over the state later.

@@ -23,7 +23,7 @@ using collective::Standing;
 
 constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
 // For the last notes of this node, before it ends.
-constexpr auto for_the_others_to_see = std::chrono::milliseconds(500);
+constexpr auto for_the_others_to_see = std::chrono::seconds(2);
 
 std::string at_clock(double clock) {
   return "clock " + std::to_string(std::llround(clock));

@@ -130,9 +130,11 @@ TEST_CASE("abort ends an operation that waits for others, there and here") {
     return std::async(std::launch::async, [&, index] {
       std::vector<at::Tensor> tensors{at::full({1000}, 1.0)};
       const auto work = groups[static_cast<std::size_t>(index)]->c10d()->allreduce(tensors);
-      ++started;
       return error_of([&] {
-        groups[static_cast<std::size_t>(index)]->run("allreduce 'w'", [&] { work->wait(); });
+        groups[static_cast<std::size_t>(index)]->run("allreduce 'w'", [&] {
+          ++started;
+          work->wait();
+        });
       });
     });
   };
