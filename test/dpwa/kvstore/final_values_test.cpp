@@ -6,6 +6,7 @@
 #include <string>
 
 #include "test/dpwa/kvstore/virtual_store.h"
+#include "test/support/sanitized.h"
 
 // The end of a run: after its last step each worker waits until no worker trains, takes the final
 // values and leaves.
@@ -84,7 +85,7 @@ TEST_CASE("workers that finish take the final values once the slowest one has ma
 TEST_CASE("either of two servers may die or freeze at any moment of the end") {
   for (const KvstoreType type : {KvstoreType::dist_sync, KvstoreType::dist_async}) {
     for (std::size_t workers = 1; workers <= 3; ++workers) {
-      for (int after = 0; after < 300; after += 10) {
+      for (int after = 0; after < 300; after += test::sanitized ? 50 : 10) {
         CAPTURE(type);
         CAPTURE(workers);
         CAPTURE(after);

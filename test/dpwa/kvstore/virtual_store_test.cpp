@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "test/dpwa/kvstore/virtual_store.h"
+#include "test/support/sanitized.h"
 
 namespace dpwa::kvstore::testing {
 namespace {
@@ -79,7 +80,7 @@ TEST_CASE("every push counts exactly once when messages are lost, doubled and ov
 
 TEST_CASE("workers that die, hang, freeze and join do not stop the others") {
   for (const Kind& kind : kinds) {
-    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    for (std::uint64_t seed = 1; seed <= (test::sanitized ? 2 : 8); ++seed) {
       CAPTURE(kind.name);
       CAPTURE(seed);
       StoreOptions options{.type = kind.type, .staleness = kind.staleness, .workers = 4};
@@ -123,7 +124,7 @@ TEST_CASE("workers that die, hang, freeze and join do not stop the others") {
 
 TEST_CASE("a server that is killed at any moment loses no acknowledged update") {
   for (const Kind& kind : kinds) {
-    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    for (std::uint64_t seed = 1; seed <= (test::sanitized ? 3 : 12); ++seed) {
       CAPTURE(kind.name);
       CAPTURE(seed);
       StoreOptions options{.type = kind.type, .staleness = kind.staleness, .replicas = true};

@@ -10,6 +10,7 @@
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
+#include "test/support/sanitized.h"
 
 namespace dpwa {
 namespace {
@@ -18,12 +19,6 @@ using test::PullingNode;
 using test::ServedNode;
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;  // every byte has shadow bytes, up to four of them
-#else
-constexpr bool sanitized = false;
-#endif
 
 // Not touched before it is used: of a node's buffers most are not, in one pull.
 AlignedBuffer untouched(std::size_t bytes) {
@@ -38,7 +33,7 @@ AlignedBuffer untouched(std::size_t bytes) {
 // 3 GiB and one number more: beyond what a signed 32-bit length counts. In memory are the snapshot
 // that is served and where it lands.
 std::size_t elements() {
-  const bool fits = !sanitized && available_bytes() > 9 * gib;
+  const bool fits = !test::sanitized && available_bytes() > 9 * gib;
   if (!fits) MESSAGE("a model of 192 MiB in place of 3 GiB: under a sanitizer, or memory is short");
   return (fits ? 3 * gib : gib / 16 * 3) / sizeof(float) + 1;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "test/dpwa/wire/samples.h"
+#include "test/support/sanitized.h"
 
 namespace dpwa::wire {
 namespace {
@@ -128,7 +129,7 @@ TEST_CASE("every corruption of a single byte is refused") {
     REQUIRE(transcode(frame).has_value());
     for (std::size_t at = 0; at < frame.size(); ++at) {
       const std::byte right = frame[at];
-      for (int flip = 1; flip < 256; ++flip) {
+      for (int flip = 1; flip < 256; flip += test::sanitized ? 7 : 1) {
         frame[at] = right ^ std::byte(flip);
         if (transcode(frame)) FAIL("byte " << at << " flipped by " << flip << " is accepted");
       }
