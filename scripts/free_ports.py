@@ -10,7 +10,9 @@ import random
 import socket
 import sys
 
-LOWEST, HIGHEST = 20000, 32000  # below the ports that the system hands out by itself
+# Above those of lib/ports.py and dpwa/net/free_ports.cpp, below those that the kernel hands out: nothing here reserves a
+# port until its node listens.
+LOWEST, HIGHEST = 32000, 32768
 ATTEMPTS = 200
 
 

@@ -90,9 +90,11 @@ TEST_CASE("a node may leave at any moment, and its trainer goes on") {
         if (moment == 1) adapter->leave();
         auto loss = backward(*optimizer, model, circle);
         adapter->update_send(loss);
+        node.wait_for_all();  // another may still be receiving the last part of an average
         if (moment == 2) adapter->leave();
         optimizer->step();
         adapter->update_wait(loss);
+        node.wait_for_all();
         adapter->leave();
         adapter->leave();
         const auto weights = model.out->weight.detach().clone();

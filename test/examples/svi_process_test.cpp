@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(Svi, "dpwa-svi fits the synthetic curve, and its intervals are
 }
 
 TEST_CASE_FIXTURE(Svi, "two nodes of dpwa-svi that gossip end with one posterior") {
-  write_cluster(2, "gossip: {finish_wait_ms: 60s}");
+  write_cluster(2, "gossip: {finish_wait_ms: 60s, firewall: {distance: warn}}");
   std::vector<test::ChildProcess> nodes;
   for (const char* const name : {"w1", "w2"})
     nodes.emplace_back(

@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(Trainer,
                   "a checkpoint directory that is lost on the way costs checkpoints alone") {
   const auto points = dir / "points";
   auto process = start(
-      command("run", {"--steps", "200", "--step-time", "5", "--checkpoint", points.string()}));
+      command("run", {"--steps", "800", "--step-time", "5", "--checkpoint", points.string()}));
   const auto metrics = dir / "run/w1.metrics.jsonl";
   REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, until_it_trains));
   std::filesystem::remove(points);
@@ -55,8 +55,8 @@ TEST_CASE_FIXTURE(Trainer,
   CHECK(process.wait() == 1);
   INFO(output());
   CHECK(said("no checkpoint written: "));
-  CHECK(said("finished step 200"));
-  CHECK(result("run")["steps"] == 200);
+  CHECK(said("finished step 800"));
+  CHECK(result("run")["steps"] == 800);
 }
 
 TEST_CASE_FIXTURE(Trainer, "beyond the limit of file sizes a run says what was not written") {

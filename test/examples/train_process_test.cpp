@@ -284,7 +284,7 @@ TEST_CASE_FIXTURE(Trainer, "BatchNorm is measured anew on the averaged model, al
   const auto ports = net::free_ports(2);
   test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + std::to_string(ports[0]) +
                                              "}, {name: w2, port: " + std::to_string(ports[1]) +
-                                             "}]\n");
+                                             "}]\ngossip: {firewall: {distance: warn}}\n");
   const auto averaged_loss = [&](const std::string& run, const Arguments& more) {
     Arguments all{"--steps", "40", "--model", "cnn", "--split", "dirichlet:0.3", "--quiet"};
     all.insert(all.end(), more.begin(), more.end());

@@ -73,7 +73,7 @@ def settings_for(chosen: argparse.Namespace, seed: int, sanitizer: str) -> Setti
 def schedule_of(chosen: argparse.Namespace, settings: Settings) -> list[schedule.Fault]:
     if chosen.schedule is None:
         return make_schedule(settings)
-    return schedule.from_json(chosen.schedule.read_text(encoding="utf-8"))
+    return schedule.from_json(chosen.schedule.read_text(encoding="utf-8"), settings.slowness)
 
 
 def repeat_command(chosen: argparse.Namespace, settings: Settings) -> str:

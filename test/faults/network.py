@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import socket
+import sys
+from pathlib import Path
 from typing import Protocol
 
 from proxy import Condition, Link
 from schedule import Fault
 from tasks import end_all
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from lib.ports import free_ports  # noqa: E402
 
 Address = tuple[str, int]
 
@@ -36,24 +39,6 @@ class Network(Protocol):
     async def end(self, fault: Fault) -> None: ...
 
     async def close(self) -> None: ...
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, below those that the kernel gives to outgoing connections: a node that is started again
-    must find its port as it left it."""
-    found: list[int] = []
-    candidates = list(range(12000, 32000))
-    random.shuffle(candidates)
-    for port in candidates:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise OSError("no free ports")
 
 
 class ProxyMesh:

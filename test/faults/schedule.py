@@ -143,13 +143,13 @@ def to_json(faults: list[Fault]) -> str:
     return "\n".join(json.dumps(asdict(one), sort_keys=True) for one in faults)
 
 
-def from_json(text: str) -> list[Fault]:
+def from_json(text: str, slowness: float = 1) -> list[Fault]:
     faults = []
     for line in text.splitlines():
         if line.strip():
             entry = json.loads(line)
-            faults.append(Fault(entry["at"], entry["seconds"], entry["kind"], tuple(entry["targets"]),
-                                entry.get("values", {})))
+            faults.append(Fault(entry["at"] * slowness, entry["seconds"] * slowness, entry["kind"],
+                                tuple(entry["targets"]), entry.get("values", {})))
     return faults
 
 

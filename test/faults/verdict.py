@@ -30,7 +30,7 @@ class Verdict:
 
 
 def budget_of(settings: Settings) -> invariants.Budget:
-    return invariants.Budget(settings.step_budget_ms, allowance_ms=1000 * settings.slowness,
+    return invariants.Budget(settings.step_budget_ms, allowance_ms=3000 * settings.slowness,
                              usual_ms=15 * settings.slowness)
 
 

@@ -142,7 +142,8 @@ TEST_CASE("a trainer dies: its node serves the last snapshot, marked stale, unti
   run.process("w1").signal(SIGKILL);
   REQUIRE(run.wait("w1") == -SIGKILL);
   CHECK(holds_in_time([&] { return run.status("w1")["state"] == "stale"; }));
-  CHECK(nodes.log("w1").find("is gone: serving its snapshot") != std::string::npos);
+  CHECK(holds_in_time(
+      [&] { return nodes.log("w1").find("is gone: serving its snapshot") != std::string::npos; }));
 
   // Nobody else has the weights now: w2 begins anew, and takes them from the node whose trainer is
   // dead.

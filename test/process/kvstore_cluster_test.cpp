@@ -21,13 +21,13 @@ using Store = test::TrainedStore;
 TEST_CASE(
     "dist_sync: a worker that is killed is left out, comes back and goes on with the others") {
   Store store(3, 1, "type: dist_sync");
-  store.start_all(400);
+  store.start_all(700);
   REQUIRE(store.reaches("w2", 40));
   store.at("w2").signal(SIGKILL);
   const double then = store.clock("w1");
   REQUIRE(store.reaches("w1", then + 50));
   CHECK(store.log("w1").find("worker 'w2' was left out") != std::string::npos);
-  store.start("w2", 400);
+  store.start("w2", 700);
   store.check_end({"w1", "w2", "w3"});
   CHECK(store.log("w2").find("takes part from step") != std::string::npos);
 }
@@ -35,7 +35,7 @@ TEST_CASE(
 TEST_CASE(
     "dist_sync: a frozen worker is left out, and when it wakes it takes the current weights") {
   Store store(3, 2, "type: dist_sync");
-  store.start_all(400);
+  store.start_all(700);
   REQUIRE(store.reaches("w3", 40));
   store.at("w3").signal(SIGSTOP);
   const double then = store.clock("w1");
@@ -51,7 +51,7 @@ TEST_CASE("replicas: kill -9 of a server while workers train, and it is filled a
   for (const std::string type : {"dist_sync", "dist_async"}) {
     CAPTURE(type);
     Store store(2, 2, "type: " + type + ", replicas: 1");
-    store.start_all(400);
+    store.start_all(700);
     REQUIRE(store.reaches("w1", 60));
     store.at("s1").signal(SIGKILL);
     const double then = store.clock("w2");
@@ -68,7 +68,7 @@ TEST_CASE("a server and a worker that are killed or frozen together stop nobody"
       CAPTURE(type);
       CAPTURE(what);
       Store store(3, 2, "type: " + type + ", replicas: 1");
-      store.start_all(400);
+      store.start_all(700);
       REQUIRE(store.reaches("w2", 40));
       for (const std::string name : {"s1", "w2"}) store.at(name).signal(what);
       for (const std::string name : {"w1", "w3"}) {
@@ -77,7 +77,7 @@ TEST_CASE("a server and a worker that are killed or frozen together stop nobody"
       }
       if (what == SIGKILL) {
         store.start_server("s1");
-        store.start("w2", 400);
+        store.start("w2", 700);
       } else {
         for (const std::string name : {"s1", "w2"}) store.at(name).signal(SIGCONT);
       }
@@ -137,12 +137,12 @@ TEST_CASE("dist_ssp: a straggler holds the others back by the staleness, no more
 
 TEST_CASE("update: worker: killed and frozen workers come back with the weights of the others") {
   Store store(3, 2, "type: dist_sync, update: worker");
-  store.start_all(400);
+  store.start_all(700);
   REQUIRE(store.reaches("w1", 40));
   store.at("w1").signal(SIGKILL);
   double then = store.clock("w2");
   REQUIRE(store.reaches("w2", then + 30));
-  store.start("w1", 400);
+  store.start("w1", 700);
   then = store.clock("w2");
   REQUIRE(store.reaches("w1", then + 20));
   store.at("w3").signal(SIGSTOP);
@@ -171,7 +171,7 @@ TEST_CASE("update: worker: two workers that come when the last one has gone both
   store.at("w1").signal(SIGKILL);
   for (const std::string name : {"w2", "w3"}) store.start(name, 150);
   for (const std::string name : {"w2", "w3"}) {
-    CHECK(store.at(name).wait(std::chrono::seconds(20)) == 1);  // not after start_wait_ms
+    CHECK(store.at(name).wait(std::chrono::seconds(45)) == 1);  // not after start_wait_ms
     INFO(store.logs());
     CHECK(store.log(name).find("no worker that has its weights takes part") != std::string::npos);
   }
@@ -181,9 +181,9 @@ TEST_CASE("a worker that comes later takes the current weights and goes on with 
   for (const std::string type : {"dist_sync", "dist_async"}) {
     CAPTURE(type);
     Store store(3, 2, "type: " + type + ", min_workers: 2");
-    for (const std::string name : {"w1", "w2"}) store.start(name, 400);
+    for (const std::string name : {"w1", "w2"}) store.start(name, 700);
     REQUIRE(store.reaches("w1", 60));
-    store.start("w3", 400);
+    store.start("w3", 700);
     store.check_end({"w1", "w2", "w3"}, type == "dist_sync");
     CHECK(store.log("w3").find("takes part from step") != std::string::npos);
     CHECK(store.lines("w3").front()["clock"] > 60);

@@ -27,9 +27,9 @@ constexpr std::uint64_t model_keys = 4;
 
 class TrainRun {
  public:
-  TrainRun(std::size_t workers, const std::string& settings)
-      : run_(workers, "backend: kvstore\nkvstore: {lost_after_ms: 1000, servers: " +
-                          test::server_entries(1) + ", " + settings + "}\n") {
+  TrainRun(std::size_t workers, const std::string& settings, const std::string& lost_after = "1s")
+      : run_(workers, "backend: kvstore\nkvstore: {lost_after_ms: " + lost_after +
+                          ", servers: " + test::server_entries(1) + ", " + settings + "}\n") {
     start_server();
   }
   void start_server() {
@@ -114,8 +114,8 @@ class TrainRun {
   Json server_status() const {
     const Config config = load_cluster(run_.file());
     const NodeEntry& server = config.kvstore.servers.front();
-    const auto answers = query_status(config.cluster, {{"s1", {server.host}, server.port}},
-                                      std::chrono::seconds(2), nullptr);
+    const auto answers =
+        query_status(config.cluster, {{"s1", {server.host}, server.port}}, test::patience, nullptr);
     return Json::parse(answers.front().json);
   }
 
@@ -141,7 +141,7 @@ TEST_CASE("a worker that is told to stop while it waits at its end leaves, and c
 }
 
 TEST_CASE("a worker that cannot take the final weights says so and fails") {
-  TrainRun run(2, "type: dist_async, start_wait_ms: 2000");
+  TrainRun run(2, "type: dist_async, start_wait_ms: 8000");
   run.start("w1", 30);
   run.start("w2", 100000);
   REQUIRE(test::eventually([&] { return run.result("w1").is_object(); }, test::run_patience));
@@ -226,7 +226,7 @@ TEST_CASE("a worker that is started again counts the steps and samples of its ow
 TEST_CASE(
     "a run that ends and is started again has no warning, and each worker comes and goes once") {
   const std::vector<std::string> names{"w1", "w2"};
-  TrainRun run(2, "type: dist_sync");
+  TrainRun run(2, "type: dist_sync", "20s");
   for (int life = 1; life <= 2; ++life) {
     CAPTURE(life);
     for (const std::string& name : names) run.start(name, 50);
@@ -253,7 +253,7 @@ TEST_CASE("a worker that lost the final model takes it from a snapshot when it i
   const test::TemporaryDirectory folder;
   const std::string snapshots =
       ", snapshots: {folder: " + folder.path().string() + ", every_ms: 100}";
-  TrainRun run(2, "type: dist_async, start_wait_ms: 3000" + (has_snapshot ? snapshots : ""));
+  TrainRun run(2, "type: dist_async, start_wait_ms: 8000" + (has_snapshot ? snapshots : ""));
   std::vector<std::string> more;  // where the servers have begun anew, or it would train again
   if (!has_snapshot) more = {"--checkpoint", run.folder()};
   run.start("w1", 30, more);

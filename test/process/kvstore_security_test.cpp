@@ -30,7 +30,7 @@ std::size_t count_of(const std::string& text, const std::string& what) {
 void change_while_training(const std::string& security,
                            const std::vector<std::function<void()>>& changes) {
   Store store(2, 2, "type: dist_sync, replicas: 1", "security: " + security + "\n");
-  store.start_all(500);
+  store.start_all(900);
   REQUIRE(store.reaches("w1", 20));
   std::size_t rounds = 0;
   for (const auto& change : changes) {

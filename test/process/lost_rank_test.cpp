@@ -151,7 +151,7 @@ TEST_CASE("shrink: whichever rank is killed, the others go on, and take it in wh
   for (std::size_t victim = 0; victim < 3; ++victim) {
     CAPTURE(victim);
     Trainers trainers(3, "on_lost_rank: shrink");
-    trainers.start_all(500);
+    trainers.start_all(800);
     REQUIRE(trainers.reaches(victim, 40));
     trainers.kill({victim});
     const std::size_t other = (victim + 1) % 3;
@@ -159,7 +159,7 @@ TEST_CASE("shrink: whichever rank is killed, the others go on, and take it in wh
     INFO(trainers.logs());
     REQUIRE(trainers.reaches(other, lost_at + 60));
     CHECK(last_size(trainers.lines(other)) == 2);
-    trainers.start(victim, 500);
+    trainers.start(victim, 800);
     trainers.check_end({0, 1, 2});
     CHECK(last_size(trainers.lines(other)) == 3);
     const std::size_t missed =
@@ -172,17 +172,17 @@ TEST_CASE("shrink: ranks that are killed at random moments of large steps leave 
   std::mt19937 random(11);
   Trainers trainers(4, "on_lost_rank: shrink, first_bucket_bytes: 64KiB, bucket_bytes: 256KiB",
                     600);
-  trainers.start_all(600, 5);
+  trainers.start_all(1000, 5);
   REQUIRE(trainers.reaches(0, 10));
   for (int kill = 0; kill < 6; ++kill) {
     const std::size_t victim = random() % 4;
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
     INFO(trainers.logs());
     const std::size_t other = (victim + 1) % 4;
-    if (trainers.clock(other) > 350) break;
+    if (trainers.clock(other) > 500) break;
     trainers.kill({victim});
     REQUIRE(trainers.reaches(other, trainers.clock(other) + 5));
-    trainers.start(victim, 600, 5);
+    trainers.start(victim, 1000, 5);
     REQUIRE(test::eventually([&] { return last_size(trainers.lines(other)) == 4; },
                              test::run_patience));
   }

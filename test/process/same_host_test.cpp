@@ -90,7 +90,8 @@ ChildProcess hold_lease(const ClusterRun& run, std::chrono::milliseconds deadlin
 }  // namespace
 
 TEST_CASE("four processes of one host read each other from memory and end with one average") {
-  ClusterRun run(4, settings);
+  // A lease ends with the timeout of its pull.
+  ClusterRun run(4, "gossip: {timeout_ms: 5s, start_wait_ms: 60s, finish_wait_ms: 30s}");
   run.start_all({"--step-ms", "4"});
   REQUIRE(holds_in_time([&] {
     return all(run.names(), [&](auto& name) {

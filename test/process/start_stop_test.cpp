@@ -40,7 +40,7 @@ constexpr const char* settings =
 }  // namespace
 
 TEST_CASE("a node with another model is refused with the tensor's name, the running one goes on") {
-  ClusterRun run(2, "gossip: {start_wait_ms: 200, finish_wait_ms: 2s}");
+  ClusterRun run(2, "gossip: {start_wait_ms: 200, finish_wait_ms: 2s, timeout_ms: 5s}");
   run.start("w1", {"--step-ms", "2", "--elements", "100"});
   REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
   run.start("w2", {"--elements", "101"});

@@ -109,7 +109,7 @@ class RunStop(Scripts):
         self.start("--detach")
         first, second = self.pid("w1"), self.pid("w2")
         os.kill(second, signal.SIGKILL)
-        wait_until(lambda: not alive(second))
+        wait_until(lambda: not Path(f"/proc/{second}").exists())  # and its supervisor has seen it
         self.assertEqual(self.start("--only", "w2", "--detach").returncode, 0)
         self.assertTrue(alive(first))
         self.assertNotEqual(self.pid("w2"), second)
@@ -170,7 +170,7 @@ class RunStop(Scripts):
             self.log(node, "ready")
         self.log("s2", "listens")
         pids = [self.pid(name) for name in ("w1", "w2", "s1", "s2")]
-        done = self.call("stop.sh", str(self.cluster), "--grace", "1")
+        done = self.call("stop.sh", str(self.cluster), "--grace", "4")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("SIGKILL: w1 w2\n", done.stderr)
         self.assertIn("SIGKILL: s2\n", done.stderr)

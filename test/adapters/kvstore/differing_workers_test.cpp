@@ -1,6 +1,8 @@
 #include <torch/nn/modules/linear.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <stdexcept>
@@ -135,7 +137,7 @@ TEST_CASE("what does not fit is one line that names it") {
   }
   SUBCASE("no server") {
     const auto nowhere = store(1, 0, [](Config& config) {
-      config.kvstore.start_wait = std::chrono::milliseconds(300);
+      config.kvstore.start_wait = std::chrono::seconds(2);
       NodeEntry server;
       server.name = "s1";
       server.port = 1;
@@ -145,7 +147,9 @@ TEST_CASE("what does not fit is one line that names it") {
       Net net(5);
       make_adapter(node.config, net)->start();
     });
-    CHECK(problem.starts_with("node 'w1' does not take part after 3"));
+    const std::string begin = "node 'w1' does not take part after ";
+    CHECK(problem.starts_with(begin));
+    CHECK(std::atoi(problem.substr(std::min(problem.size(), begin.size())).c_str()) >= 2000);
     CHECK(problem.find("server 's1': ") != std::string::npos);
   }
 }

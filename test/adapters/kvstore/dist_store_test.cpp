@@ -373,9 +373,8 @@ TEST_CASE("kvstore dist: what the servers refuse is told by the next call for th
 }
 
 TEST_CASE("kvstore dist: without servers the constructor ends in time and says why") {
-  StoreCluster cluster(1, KvstoreType::dist_sync, 1, [](KvstoreConfig& store) {
-    store.start_wait = std::chrono::milliseconds(300);
-  });
+  StoreCluster cluster(1, KvstoreType::dist_sync, 1,
+                       [](KvstoreConfig& store) { store.start_wait = std::chrono::seconds(2); });
   cluster.servers.clear();
   CHECK_THROWS_WITH_AS(KVStore(cluster.config_of("w1")), doctest::Contains("; server 's1': "),
                        KVStoreError);

@@ -89,6 +89,7 @@ std::vector<Tensor> nodes_of_store(const BackEnd& back_end, const Data& data,
       const StepReport report = adapter->step(*optimizer, loss);
       CHECK(report.participants == (report.outcome == Outcome::averaged ? back_end.nodes : 1));
     }
+    node.wait_for_all();  // whoever is done leaves the epoch that the last step counts
     adapter->finish();
     ends[node.index] = flat(net);
   });

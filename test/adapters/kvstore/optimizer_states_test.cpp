@@ -49,6 +49,7 @@ void check_join(const MakeOptimizer& kind, const std::function<void(Config&)>& t
               }
               while (end == 0 || adapter->resume_state().clock < end - 1) step();
               CHECK(step().participants == 2);
+              node.wait_for_all();
               CHECK(adapter->finish().participants == 2);
             });
   CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
@@ -95,6 +96,7 @@ TEST_CASE("update: worker: one that was left out takes the weights of the others
               }
               while (end == 0 || adapter->resume_state().clock < end - 1) step();
               CHECK(step().participants == 2);
+              node.wait_for_all();
               adapter->finish();
             });
   CHECK(torch::equal(flat(*models[0]), flat(*models[1])));

@@ -62,8 +62,9 @@ nlohmann::json take_one_trainer(int listener, int version = protocol_version) {
 class OneNode {
  public:
   explicit OneNode(const std::string& cluster, std::uint16_t port = 28000)
-      : file_("cluster: " + cluster + "\nnodes: [{name: w1, host: 127.0.0.1, port: " +
-              std::to_string(port) + "}]\ngossip: {daemon: true}\nsecurity: {mode: insecure}\n") {}
+      : file_("cluster: " + cluster + "_" + std::to_string(::getpid()) +
+              "\nnodes: [{name: w1, host: 127.0.0.1, port: " + std::to_string(port) +
+              "}]\ngossip: {daemon: true}\nsecurity: {mode: insecure}\n") {}
 
   Config config() const { return load_config(file_.path(), "w1"); }
 

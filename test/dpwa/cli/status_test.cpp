@@ -169,8 +169,8 @@ TEST_CASE("a peer that sends NaN is quarantined, seen in the status, and blended
   std::vector<std::unique_ptr<test::VectorNode>> nodes;
   for (std::size_t i = 0; i < 2; ++i) {
     Config config = test::loopback_config(ports, i);
-    config.gossip.step_budget = std::chrono::milliseconds(200);
-    config.gossip.firewall.quarantine = std::chrono::milliseconds(300);
+    config.gossip.timeout = config.gossip.step_budget = std::chrono::seconds(10);
+    config.gossip.firewall.quarantine = std::chrono::seconds(3);
     nodes.push_back(std::make_unique<test::VectorNode>(config, 8));
   }
   test::at_once(2, [&](std::size_t i) { nodes[i]->gossip().start(); });

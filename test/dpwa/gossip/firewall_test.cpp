@@ -235,7 +235,6 @@ TEST_CASE("a joiner passes over a peer that offers NaN as its weights, though it
   const auto config_of = [&](std::size_t index) {
     Config config = test::loopback_config(ports, index);
     config.gossip.start_wait = std::chrono::milliseconds(index < 2 ? 50 : 20000);
-    config.gossip.timeout = std::chrono::milliseconds(500);
     return config;
   };
   VectorNode broken(config_of(0), elements);
@@ -263,7 +262,6 @@ TEST_CASE("with clip and refuse a joiner leaves weights alone that are far from 
       const auto start = [&](std::size_t index, std::chrono::milliseconds wait) -> VectorNode& {
         Config config = test::loopback_config(ports, index);
         config.gossip.start_wait = wait;
-        config.gossip.timeout = std::chrono::milliseconds(500);
         config.gossip.step_budget = config.gossip.timeout;
         config.gossip.blocks = blocks;
         config.gossip.firewall.distance = policy;

@@ -304,20 +304,14 @@ TEST_CASE(
   const auto ports = net::free_ports(2);
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = 50ms;
-  config.gossip.timeout = 200ms;
-  config.gossip.step_budget = 200ms;
+  config.gossip.step_budget = config.gossip.timeout;
   VectorNode node(config, 8, 1.0F);
   node.gossip().start();
   CHECK(step_of(node).outcome == Outcome::unreachable);
   {
     VectorNode peer(test::loopback_config(ports, 1), 8);
     peer.gossip().start();
-    Outcome outcome = Outcome::skipped;
-    for (int i = 0; i < 100 && outcome != Outcome::mixed; ++i) {
-      outcome = step_of(node).outcome;
-      if (outcome != Outcome::mixed) std::this_thread::yield();
-    }
-    CHECK(outcome == Outcome::mixed);
+    CHECK(test::eventually([&] { return step_of(node).outcome == Outcome::mixed; }));
   }
   CHECK(step_of(node).outcome == Outcome::skipped);  // it said that it left: nobody to ask
 }
@@ -374,20 +368,20 @@ TEST_CASE("a node that finished waits for one that only joins then") {
   CHECK(early.values()[0] == 2.0F);
 }
 
-TEST_CASE("stopping takes well under a second, also while a pull waits for a silent peer") {
+TEST_CASE(
+    "stopping takes far less time than a pull may, also while a pull waits for a silent peer") {
   const auto ports = net::free_ports(2);
   boost::asio::io_context io;
   // Accepts connections in the kernel and never answers.
   boost::asio::ip::tcp::acceptor silent(io, {boost::asio::ip::address_v4::loopback(), ports[1]});
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = 50ms;
-  config.gossip.timeout = 100ms;
   VectorNode node(config, 8);
   node.gossip().start();
-  node.gossip().update_send([] { return 1.0; });
+  node.gossip().update_send([] { return 1.0; });  // the pull may take 10 s
   const auto from = std::chrono::steady_clock::now();
   node.gossip().leave();
-  CHECK(std::chrono::steady_clock::now() - from < 900ms);
+  CHECK(std::chrono::steady_clock::now() - from < 5s);
 }
 
 }  // namespace dpwa

@@ -261,7 +261,7 @@ Counts allocations_of(test::VectorCluster& cluster, int steps, bool pulls) {
     cluster.at(0).gossip().update_send([loss] { return loss; });
     const StepReport report = cluster.at(0).gossip().update_wait();
     const auto after = test::allocations();
-    if (report.outcome == Outcome::pending) std::this_thread::sleep_for(100us);
+    if (report.outcome == Outcome::pending) std::this_thread::sleep_for(1ms);
     if (step < 0) continue;
     counts.allocations += after - before;
     counts.blends += report.outcome == Outcome::mixed;

@@ -52,7 +52,7 @@ Config store_config(std::size_t servers, KvstoreType type) {
   config.backend = Backend::kvstore;
   config.kvstore.type = type;
   config.kvstore.min_workers = 1;
-  config.kvstore.lost_after = std::chrono::seconds(1);
+  config.kvstore.lost_after = std::chrono::seconds(2);
   const auto ports = net::free_ports(servers);
   for (std::size_t i = 0; i < servers; ++i) {
     NodeEntry server;

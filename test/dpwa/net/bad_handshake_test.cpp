@@ -213,7 +213,7 @@ TEST_CASE("callers with other models are asked for their manifests one at a time
 
 TEST_CASE("a caller that never completes its handshake is dropped when the time for it is up") {
   ServerOptions options = OneCaller::options();
-  options.handshake_timeout = 50ms;
+  options.handshake_timeout = 500ms;
   ServedNode node(16, options);
   const Bytes hello = hello_frame();
   RawSocket hostile(node.port());

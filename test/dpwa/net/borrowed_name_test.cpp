@@ -79,6 +79,7 @@ TEST_CASE("snapshots held in vain under an honest node's name do not make that n
     REQUIRE(frame);
     CHECK(frame->header.type == wire::MessageType::busy);
   }
+  target.node.allow_replies(10s);
   CHECK(target.honest.pull().outcome == Outcome::mixed);
 }
 

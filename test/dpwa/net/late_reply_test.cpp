@@ -78,8 +78,9 @@ TEST_CASE("the deadline ends a pull from a peer that does not answer in time") {
     };
   }
   OnePeer pair(reply, 150ms);
-  const StepReport report = pair.check_harmless(Outcome::timed_out);
-  CHECK(report.waited >= 100ms);
+  const auto from = std::chrono::steady_clock::now();
+  pair.check_harmless(Outcome::timed_out);
+  CHECK(std::chrono::steady_clock::now() - from >= 150ms);
 }
 
 TEST_CASE("a peer that takes the connection and never says a word ends with the deadline too") {

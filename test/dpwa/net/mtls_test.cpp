@@ -93,7 +93,7 @@ TEST_CASE_FIXTURE(Authorities,
                   "a certificate that has expired since the start is refused by both") {
   const NodeCertificate lasting(ours, "w2");
   const NodeCertificate also_lasting(ours, "w1");
-  constexpr long seconds = 3;  // to start in
+  constexpr long seconds = 5;  // to start in
   const auto called = NodeCertificate(ours, "w1", seconds).open(ours);
   const NodeCertificate caller_files(ours, "w2", seconds);
   const auto calls = caller_files.open(ours);

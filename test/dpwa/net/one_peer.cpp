@@ -49,7 +49,7 @@ Config one_peer_config(std::uint16_t peer_port, Duration timeout) {
   config.transport.chunk_bytes = OnePeer::chunk_bytes;
   config.gossip.start_wait = std::chrono::milliseconds(50);
   config.gossip.timeout = timeout;
-  config.gossip.step_budget = 2 * timeout;
+  config.gossip.step_budget = timeout + patience;  // a step ends with its pull
   return config;
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("greeting asks every peer at once and tells apart what each is") {
   FakePeer silent([](RawSocket& connection) { connection.ended_by_other_side(); });
   PullingNode node({at("w1", sound.port()), at("w3", silent.port()),
                     at("w4", net::free_ports(1)[0]), at("w1", other.port())});
-  const auto greeted = node.client().greet_all(500ms);
+  const auto greeted = node.client().greet_all(3s);
   REQUIRE(greeted.size() == 4);
   CHECK_FALSE(greeted[0].failure);
   CHECK(greeted[0].welcome.node == "w1");

@@ -125,7 +125,7 @@ TEST_CASE("a caller that may not have parameters gets no memory either") {
 
 TEST_CASE("a reader that says nothing is shown out when the handshake is due") {
   ServerOptions options = test::OneCaller::options();
-  options.handshake_timeout = 50ms;
+  options.handshake_timeout = 500ms;
   OneReader one{.node = ServedNode(16, options, shared)};
   RawSocket silent = one.connect();
   CHECK(silent.ended_by_other_side());

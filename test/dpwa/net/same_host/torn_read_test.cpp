@@ -124,18 +124,20 @@ TEST_CASE("a reader whose lease ends while it reads lands whole snapshots, or th
   int landed = 0;
   int torn = 0;
   int discarded = 0;
-  const bool seen = test::eventually([&] {
-    // Every second one begins before, about, or after the end of its lease.
-    const auto pause = ++pulls % 2 == 0 ? std::chrono::milliseconds(random.below(12)) : 0ms;
-    const PullResult result = reader.pull(pause);
-    if (!result.failure) {
-      ++landed;
-      if (!reader.landed_whole()) ++torn;
-    } else if (result.failure == PeerFailure::timed_out) {
-      ++discarded;
-    }
-    return landed >= 10 && discarded >= 5;
-  });
+  const bool seen = test::eventually(
+      [&] {
+        // Every second one begins before, about, or after the end of its lease.
+        const auto pause = ++pulls % 2 == 0 ? std::chrono::milliseconds(random.below(12)) : 0ms;
+        const PullResult result = reader.pull(pause);
+        if (!result.failure) {
+          ++landed;
+          if (!reader.landed_whole()) ++torn;
+        } else if (result.failure == PeerFailure::timed_out) {
+          ++discarded;
+        }
+        return landed >= 10 && discarded >= 5;
+      },
+      100s);
   done = true;
   publisher.join();
   CAPTURE(landed);
