@@ -110,8 +110,15 @@ void ServerLink::break_off(TimePoint since) {
   if (under_way_ && began_ < since) stream_->close();
 }
 
+void ServerLink::look() {
+  const auto before = std::exchange(progress_, {});
+  if (connected_) progress_ = net::progress_of(stream_->socket().native_handle());
+  moves_ = progress_.received != before.received || progress_.acknowledged != before.acknowledged;
+}
+
 void ServerLink::pass(Duration time, Duration longest_silence) {
   if (!connected_) return;
+  if (in_transfer() && moves_) silence_ = {};
   const bool was_asked = silence_ >= longest_silence / 3;
   silence_ += time;
   if (!was_asked && silence_ >= longest_silence / 3) send(0, kvstore::AskEpoch{});
@@ -368,9 +375,15 @@ asio::awaitable<bool> ServerLink::write_one(net::Stream& stream) {
   }
   buffers.push_back(asio::buffer(frame.head));
   for (const auto& part : frame.payload) buffers.push_back(asio::buffer(part.data(), part.size()));
-  const net::Deadline end(stream.get_executor(), began_ + kvstore::write_time_of_worker,
-                          [&] { stream.close(); });
   const std::span<const asio::const_buffer> all(buffers);
+  const std::size_t bytes = asio::buffer_size(all);
+  const Duration time = kvstore::time_to_write(kvstore::write_time_of_worker, bytes);
+  const net::Deadline end(stream.get_executor(), began_ + time, [&] {
+    turned_away_ = "it has not taken " + std::to_string(bytes) + " bytes within " +
+                   std::to_string(time / std::chrono::seconds(1)) + " s";
+    failed({net::Failure::Kind::timed_out, turned_away_});
+    stream.close();
+  });
   // Before the write, because the answer may be handled before its end is.
   const std::size_t values = pushed_bytes(under_way_->message);
   traffic_.sent += values;

@@ -18,6 +18,7 @@
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/same_host/memory_exchange.h"
+#include "dpwa/net/socket_progress.h"
 #include "dpwa/net/start_grace.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/snapshot/aligned_buffer.h"
@@ -79,13 +80,17 @@ class ServerLink {
   // Time has passed, in parts of a second: a process that stood still did not listen meanwhile. The
   // connection ends when nothing comes for `longest_silence` (link_limits.h).
   void pass(Duration time, Duration longest_silence);
+  // Asks the kernel how far the bytes are. Before in_transfer() and pass().
+  void look();
   // After this no memory that target_of() named is written to: the connection ends at once.
   void stop_landing();
 
   // Whether the server reads pushes from shared memory.
   bool uses_memory() const { return exchange_ != nullptr; }
   // A message is half way, in either direction.
-  bool in_transfer() const { return reading_values_ || under_way_.has_value(); }
+  bool in_transfer() const {
+    return reading_values_ || under_way_.has_value() || progress_.outgoing > usual_outgoing;
+  }
   const std::string& name() const { return server_.name; }
   const ValueTraffic& traffic() const { return traffic_; }
   // The problem of the last attempt; empty when connected.
@@ -95,6 +100,8 @@ class ServerLink {
   bool rejected() const { return rejected_; }
 
  private:
+  // Of beats and the like, whose way is short.
+  static constexpr std::size_t usual_outgoing = std::size_t{16} << 10;
   struct Waiting {
     std::uint64_t tag = 0;
     kvstore::Message message;
@@ -135,7 +142,9 @@ class ServerLink {
   boost::asio::steady_timer again_;  // the time to dial again
   boost::asio::steady_timer over_;   // the writing coroutine has ended
   bool connected_ = false;
-  Duration silence_{};  // since the last frame came
+  Duration silence_{};  // since the last frame came, or a part of a long one moved
+  net::SocketProgress progress_;
+  bool moves_ = false;  // bytes have come or were taken between the last two looks
   bool writing_ = false;
   bool reading_values_ = false;
   bool stopped_ = false;

@@ -225,6 +225,7 @@ void StoreClient::tick() {
   if (stopped_) return;
   const TimePoint now = SteadyClock::now();
   for (const auto& link : links_) {
+    link->look();
     if (link->in_transfer()) engine_.transfer(link->name(), now);
   }
   engine_.tick(now);

@@ -122,10 +122,12 @@ asio::awaitable<void> Link::write() {
       co_await wake_.async_wait(net::as_result);
       continue;
     }
-    const TimePoint until = SteadyClock::now() + kvstore::write_time_of_server;
-    const net::Deadline deadline(stream_.get_executor(), until, [this] { stream_.close(); });
     const auto buffers = item->buffers();
     const std::span<const asio::const_buffer> parts(buffers);
+    const TimePoint until =
+        SteadyClock::now() +
+        kvstore::time_to_write(kvstore::write_time_of_server, asio::buffer_size(parts));
+    const net::Deadline deadline(stream_.get_executor(), until, [this] { stream_.close(); });
     const auto broken = co_await stream_.write_all(parts);
     if (broken) co_return;
   }

@@ -47,6 +47,7 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   }
   request.body = {};
   const kvstore::MemberId from{requester.peer, requester.incarnation};
+  arrivals_.try_emplace(&responder, Arrivals{&responder});
   const bool begins = !servers_.contains(from.name) && !connections_.contains(&responder);
   // Before anything that the worker of this name uses is touched.
   auto why = begins ? why_refused(from) : std::nullopt;
@@ -110,26 +111,47 @@ asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection
       continue;
     }
     Responder& responder = *connection->responder;
-    const TimePoint until = std::chrono::steady_clock::now() + kvstore::write_time_of_server;
-    const net::Deadline deadline(responder.executor(), until, [&] { responder.close(); });
-    co_await responder.begin_reply();
     const auto buffers = item->buffers();
     const std::span<const asio::const_buffer> parts(buffers);
+    const Duration time =
+        kvstore::time_to_write(kvstore::write_time_of_server, asio::buffer_size(parts));
+    const net::Deadline deadline(responder.executor(), std::chrono::steady_clock::now() + time,
+                                 [&] { responder.close(); });
+    co_await responder.begin_reply();
     const bool written = co_await responder.write(parts);
     responder.end_reply();
     if (!written) co_return;
   }
 }
 
+std::vector<kvstore::MemberId> StoreHandler::heard() {
+  thread_.check();
+  std::vector<kvstore::MemberId> members;
+  for (auto& [key, arrivals] : arrivals_) {
+    const std::uint64_t bytes = arrivals.responder->received_bytes();
+    if (std::exchange(arrivals.bytes, bytes) < bytes)
+      members.push_back(member_of(*arrivals.responder));
+  }
+  return members;
+}
+
 void StoreHandler::connection_closed(const Responder& responder) {
   thread_.check();
+  arrivals_.erase(&responder);
   const auto found = connections_.find(&responder);
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
   connections_.erase(found);
-  std::erase_if(newest_, [&](const auto& entry) { return entry.second == connection; });
-  // The lent memory may change from now on.
   const kvstore::MemberId worker = member_of(responder);
+  const auto was_newest = newest_.find(worker.name);
+  if (was_newest != newest_.end() && was_newest->second == connection) {
+    newest_.erase(was_newest);
+    // The first message of this one may have come after that of its successor.
+    for (const auto& [of, other] : connections_) {
+      if (member_of(*of) == worker) newest_[worker.name] = other;
+    }
+  }
+  // The lent memory may change from now on.
   const auto newest = newest_.find(worker.name);
   const bool again = newest != newest_.end() && member_of(*newest->second->responder) == worker;
   if (door_ != nullptr && !again) door_->take_back(worker);

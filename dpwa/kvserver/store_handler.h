@@ -45,6 +45,9 @@ class StoreHandler : public RequestHandler {
 
   // The message is dropped when the worker has no connection.
   void send(const std::string& worker, std::uint64_t tag, kvstore::Message message);
+  // From whom bytes have come since the last call, also of a message that is not whole yet: over a
+  // slow line a beat waits behind the values of a push.
+  std::vector<kvstore::MemberId> heard();
   std::size_t workers() const { return newest_.size(); }  // the number that have a connection
 
  private:
@@ -77,6 +80,11 @@ class StoreHandler : public RequestHandler {
   const Refuse refuse_;
   std::map<const Responder*, std::shared_ptr<Connection>> connections_;  // of workers
   std::map<std::string, std::shared_ptr<Connection>> newest_;            // by name
+  struct Arrivals {
+    Responder* responder = nullptr;
+    std::uint64_t bytes = 0;  // at the last heard()
+  };
+  std::map<const Responder*, Arrivals> arrivals_;
 };
 
 }  // namespace dpwa::kvserver

@@ -30,6 +30,7 @@ namespace {
 constexpr auto between_ticks = std::chrono::milliseconds(25);
 constexpr int ticks_to_tell = 40;  // several beats
 constexpr int ticks_to_hear = 16;
+constexpr int ticks_between_looks = 4;  // at who sends something
 constexpr auto for_last_snapshot = std::chrono::seconds(3);
 constexpr auto between_words_of_waiting = std::chrono::seconds(30);
 
@@ -167,7 +168,11 @@ void StoreRun::end() {
 }
 
 asio::awaitable<void> StoreRun::tick() {
-  while (!ended_) {
+  for (int ticks = 1; !ended_; ++ticks) {
+    if (ticks % ticks_between_looks == 0) {
+      for (const kvstore::MemberId& member : handler_->heard())
+        engine_.heard(member, SteadyClock::now());
+    }
     engine_.tick(SteadyClock::now());
     if (snapshots_) snapshots_->tick(SteadyClock::now());
     deliver();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 
 #include "dpwa/base/time.h"
 
@@ -14,12 +15,18 @@ inline constexpr Duration connect_time = std::chrono::seconds(2);  // TCP, TLS a
 // Between two attempts to connect: first this long, then twice as long each time.
 inline constexpr Duration first_pause = std::chrono::milliseconds(50);
 inline constexpr Duration longest_pause = std::chrono::seconds(1);
-// For one frame. A worker gives up sooner than a server: it keeps its requests and sends them again
-// over the next connection, while messages that wait in a server are lost with the connection.
+// For one frame, beside the time that its bytes take over the slowest line. A worker gives up
+// sooner than a server: it keeps its requests and sends them again over the next connection, while
+// messages that wait in a server are lost with the connection.
 inline constexpr Duration write_time_of_worker = std::chrono::seconds(10);
 inline constexpr Duration write_time_of_server = std::chrono::seconds(30);
+inline constexpr std::size_t slowest_bytes_per_second = std::size_t{32} << 10;
+constexpr Duration time_to_write(Duration at_least, std::size_t bytes) {
+  return at_least + std::chrono::seconds(bytes / slowest_bytes_per_second);
+}
 // A worker connects again to a server that sends nothing for so long, and nothing either when it
-// was asked for its epoch after a third of that time.
+// was asked for its epoch after a third of that time. While a message is half way, the bytes of it
+// that still move count as well.
 inline constexpr Duration longest_silence = std::chrono::seconds(15);
 
 }  // namespace dpwa::kvstore

@@ -44,6 +44,8 @@ class ServerEngine {
 
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
   void tick(TimePoint now);
+  // Bytes of this member have come, perhaps of a message that is not whole yet.
+  void heard(const MemberId& member, TimePoint now) { watch_.answered(member, now); }
   // The process of this member has ended: a connection was refused or reset.
   void lost(const MemberId& member, TimePoint now) {
     watch_.lost(member, now);

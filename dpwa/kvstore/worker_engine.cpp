@@ -255,6 +255,7 @@ std::vector<Outgoing> WorkerEngine::take(TimePoint now) {
 }
 
 void WorkerEngine::connected(const std::string& server) {
+  beaten_ = TimePoint::min();  // beats for it were lost meanwhile
   for (auto& [tag, request] : requests_) {
     if (request.state == State::sent && request.server == server)
       change(tag, request, State::queued);

@@ -87,7 +87,7 @@ class WorkerEngine {
   // --- messages
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
   // A new connection to this server: what was sent over an earlier one may be lost, and is sent
-  // again at once.
+  // again at once, as is a beat at the next tick.
   void connected(const std::string& server);
   // A message is half way to this server or from it: over a slow line its answer, or that of the
   // ones behind it, may take long.

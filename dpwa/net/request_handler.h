@@ -44,6 +44,7 @@ class Responder {
       std::span<const boost::asio::const_buffer> buffers) = 0;
   virtual void end_reply() = 0;
 
+  virtual std::uint64_t received_bytes() = 0;  // by the kernel, since the connection began
   virtual void protocol_error(const std::string& what) = 0;  // is counted and logged
   virtual void close() = 0;
 

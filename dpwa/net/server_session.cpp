@@ -12,6 +12,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/node_handlers.h"
+#include "dpwa/net/socket_progress.h"
 
 namespace dpwa {
 
@@ -57,6 +58,10 @@ void ServerSession::start() {
     self->host_.forget(*self);
     self->failed_here(std::move(failure));
   });
+}
+
+std::uint64_t ServerSession::received_bytes() {
+  return net::progress_of(stream_.socket().native_handle()).received;
 }
 
 // Refused memory is for run_io().

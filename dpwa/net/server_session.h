@@ -83,6 +83,7 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   boost::asio::awaitable<void> begin_reply() override;
   boost::asio::awaitable<bool> write(std::span<const boost::asio::const_buffer> buffers) override;
   void end_reply() override;
+  std::uint64_t received_bytes() override;
   void protocol_error(const std::string& what) override;
 
   boost::asio::awaitable<void> run();

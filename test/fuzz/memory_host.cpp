@@ -84,6 +84,7 @@ class MemoryHost::Caller final : public Responder {
     co_return !ended;
   }
   void end_reply() override {}
+  std::uint64_t received_bytes() override { return 0; }
   void protocol_error(const std::string&) override {}
   void close() override { ended = true; }
 
