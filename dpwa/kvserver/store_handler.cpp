@@ -124,15 +124,15 @@ asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection
   }
 }
 
-std::vector<kvstore::MemberId> StoreHandler::heard() {
+std::vector<std::pair<kvstore::MemberId, std::uint64_t>> StoreHandler::arrivals() {
   thread_.check();
-  std::vector<kvstore::MemberId> members;
-  for (auto& [key, arrivals] : arrivals_) {
-    const std::uint64_t bytes = arrivals.responder->received_bytes();
-    if (std::exchange(arrivals.bytes, bytes) < bytes)
-      members.push_back(member_of(*arrivals.responder));
+  std::vector<std::pair<kvstore::MemberId, std::uint64_t>> all;
+  for (auto& [key, last] : arrivals_) {
+    const std::uint64_t bytes = last.responder->received_bytes();
+    const std::uint64_t before = std::exchange(last.bytes, bytes);
+    if (bytes > before) all.emplace_back(member_of(*last.responder), bytes - before);
   }
-  return members;
+  return all;
 }
 
 void StoreHandler::connection_closed(const Responder& responder) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dpwa/kvserver/memory_door.h"
@@ -45,9 +46,9 @@ class StoreHandler : public RequestHandler {
 
   // The message is dropped when the worker has no connection.
   void send(const std::string& worker, std::uint64_t tag, kvstore::Message message);
-  // From whom bytes have come since the last call, also of a message that is not whole yet: over a
-  // slow line a beat waits behind the values of a push.
-  std::vector<kvstore::MemberId> heard();
+  // From whom bytes have come since the last call, and how many, also of messages that are not
+  // whole yet: over a slow line a beat waits behind the values of a push.
+  std::vector<std::pair<kvstore::MemberId, std::uint64_t>> arrivals();
   std::size_t workers() const { return newest_.size(); }  // the number that have a connection
 
  private:
@@ -82,7 +83,7 @@ class StoreHandler : public RequestHandler {
   std::map<std::string, std::shared_ptr<Connection>> newest_;            // by name
   struct Arrivals {
     Responder* responder = nullptr;
-    std::uint64_t bytes = 0;  // at the last heard()
+    std::uint64_t bytes = 0;  // at the last call of arrivals()
   };
   std::map<const Responder*, Arrivals> arrivals_;
 };

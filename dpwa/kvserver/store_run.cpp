@@ -170,8 +170,8 @@ void StoreRun::end() {
 asio::awaitable<void> StoreRun::tick() {
   for (int ticks = 1; !ended_; ++ticks) {
     if (ticks % ticks_between_looks == 0) {
-      for (const kvstore::MemberId& member : handler_->heard())
-        engine_.heard(member, SteadyClock::now());
+      for (const auto& [member, bytes] : handler_->arrivals())
+        engine_.sends(member, bytes, SteadyClock::now());
     }
     engine_.tick(SteadyClock::now());
     if (snapshots_) snapshots_->tick(SteadyClock::now());

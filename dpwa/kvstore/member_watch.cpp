@@ -40,6 +40,15 @@ void MemberWatch::answered(const MemberId& from, TimePoint now) {
     show_life(found->second, now);
 }
 
+void MemberWatch::sends(const MemberId& from, std::uint64_t bytes, TimePoint now) {
+  constexpr std::uint64_t more_than_beats = 1024;
+  answered(from, now);
+  const auto found = views_.find(from.name);
+  if (bytes > more_than_beats && found != views_.end() &&
+      found->second.incarnation == from.incarnation)
+    found->second.since = now;
+}
+
 void MemberWatch::look(TimePoint now) {
   const Duration missed = now - std::exchange(looked_, now) - options_.silent_after / 2;
   if (missed <= Duration::zero()) return;

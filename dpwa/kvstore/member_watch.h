@@ -97,6 +97,9 @@ class MemberWatch {
   bool heard(const MemberId& from, const Beat& beat, TimePoint now);
   // A message on epochs shows as well that the process is there.
   void answered(const MemberId& from, TimePoint now);
+  // So do `bytes` that have come since the last look, whole messages or not. More than beats have
+  // are those of values: a worker that waits for its push to arrive does not compute.
+  void sends(const MemberId& from, std::uint64_t bytes, TimePoint now);
   // To be called some times in each beat. Of the time between two calls at most half of
   // silent_after counts as silence of others: a process that stood still for longer did not listen.
   void look(TimePoint now);

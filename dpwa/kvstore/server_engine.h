@@ -44,8 +44,10 @@ class ServerEngine {
 
   void receive(const MemberId& from, std::uint64_t tag, Message message, TimePoint now);
   void tick(TimePoint now);
-  // Bytes of this member have come, perhaps of a message that is not whole yet.
-  void heard(const MemberId& member, TimePoint now) { watch_.answered(member, now); }
+  // Bytes of this member have come since the last call, perhaps of a message that is not whole yet.
+  void sends(const MemberId& member, std::uint64_t bytes, TimePoint now) {
+    watch_.sends(member, bytes, now);
+  }
   // The process of this member has ended: a connection was refused or reset.
   void lost(const MemberId& member, TimePoint now) {
     watch_.lost(member, now);

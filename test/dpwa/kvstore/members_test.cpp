@@ -298,6 +298,27 @@ TEST_CASE("a worker that hangs is left out also when all others wait at their en
   }
 }
 
+TEST_CASE("a worker whose values are still arriving neither is silent nor hangs") {
+  for (const std::uint64_t bytes : {0, 200, 4000}) {  // nothing, a beat, a part of a push
+    CAPTURE(bytes);
+    MemberWatch watch({}, s1, at(0));
+    const Epoch current = epoch_of(7, {w1, w2});
+    watch.installed(current, at(0));
+    Beat trains = beat_of(7, 3);
+    trains.longest_step_us = 1000;
+    Beat waits = trains;
+    waits.waiting = true;
+    watch.heard(w1, trains, at(100));
+    std::optional<int> left_out;
+    for (int ms = 200; ms <= 4000 && !left_out; ms += 100) {
+      if (bytes > 0) watch.sends(w1, bytes, at(ms));
+      watch.heard(w2, waits, at(ms));
+      if (watch.successor(current, Beat{}, at(ms))) left_out = ms;
+    }
+    CHECK(left_out.has_value() == (bytes < 4000));
+  }
+}
+
 TEST_CASE("a worker that comes begins after the step of the members, whatever others claim") {
   MemberWatch watch({}, s1, at(0));
   const Epoch current = epoch_of(7, {w1, {"w4", 1}});
