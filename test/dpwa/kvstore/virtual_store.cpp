@@ -10,7 +10,6 @@
 namespace dpwa::kvstore::testing {
 namespace {
 
-constexpr std::size_t elements = VirtualStore::elements;
 constexpr auto ms = [](double value) { return Duration(static_cast<std::int64_t>(value * 1e6)); };
 
 ValueSpec spec_of_keys() {
