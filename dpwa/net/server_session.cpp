@@ -160,6 +160,8 @@ asio::awaitable<void> ServerSession::serve_requests() {
 }
 
 asio::awaitable<void> ServerSession::answer_apart(RequestHandler& handler, net::Frame request) {
+  // Handlers have been told by now, and may keep nothing of this connection.
+  if (!stream_.is_open()) co_return;
   ++waiting_;
   const OnExit over([this] {
     --waiting_;
