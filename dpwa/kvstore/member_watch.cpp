@@ -34,19 +34,22 @@ void MemberWatch::show_life(View& view, TimePoint now) const {
   if (view.lost && now - *view.lost > options_.silent_after / 4) view.lost.reset();
 }
 
+MemberWatch::View* MemberWatch::view_of(const MemberId& member) {
+  const auto found = views_.find(member.name);
+  const bool same = found != views_.end() && found->second.incarnation == member.incarnation;
+  return same ? &found->second : nullptr;
+}
+
 void MemberWatch::answered(const MemberId& from, TimePoint now) {
-  const auto found = views_.find(from.name);
-  if (found != views_.end() && found->second.incarnation == from.incarnation)
-    show_life(found->second, now);
+  if (View* view = view_of(from)) show_life(*view, now);
 }
 
 void MemberWatch::sends(const MemberId& from, std::uint64_t bytes, TimePoint now) {
   constexpr std::uint64_t more_than_beats = 1024;
-  answered(from, now);
-  const auto found = views_.find(from.name);
-  if (bytes > more_than_beats && found != views_.end() &&
-      found->second.incarnation == from.incarnation)
-    found->second.since = now;
+  View* view = view_of(from);
+  if (view == nullptr) return;
+  show_life(*view, now);
+  if (bytes > more_than_beats) view->since = now;
 }
 
 void MemberWatch::look(TimePoint now) {
@@ -74,10 +77,7 @@ bool MemberWatch::has_left(const MemberId& worker) const {
 }
 
 void MemberWatch::lost(const MemberId& member, TimePoint now) {
-  const auto view = views_.find(member.name);
-  if (view != views_.end() && view->second.incarnation == member.incarnation) {
-    view->second.lost = now;
-  }
+  if (View* view = view_of(member)) view->lost = now;
 }
 
 void MemberWatch::installed(const Epoch& epoch, TimePoint now) {

@@ -171,6 +171,7 @@ class MemberWatch {
     TimePoint first{};  // beat
   };
 
+  View* view_of(const MemberId& member);  // null: that process is not known
   bool alive(const MemberId& member, TimePoint now) const;
   void show_life(View& view, TimePoint now) const;
   // Whether the server says that it hears this process. Of one that has said nothing yet: yes.
