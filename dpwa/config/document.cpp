@@ -8,12 +8,14 @@
 #include <yaml-cpp/exceptions.h>
 
 #include <algorithm>
+#include <boost/locale/encoding_utf.hpp>
 #include <cerrno>
 #include <cstddef>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "dpwa/base/file_descriptor.h"
@@ -43,17 +45,65 @@ short events_within(int descriptor, milliseconds patience) {
   }
 }
 
-// Listens for the start of documents and nothing else.
-class DocumentStart : public YAML::EventHandler {
- public:
-  int line() const { return line_; }
+constexpr const char* open_quote =
+    "a quote that is not closed on its line; accepted: text between two quotes";
+constexpr const char* several_lines =
+    "a value of several lines; accepted: each key and each value on one line";
 
-  void OnDocumentStart(const YAML::Mark& mark) override { line_ = mark.line + 1; }
+// Whether the quoted text at the beginning of `line` ends there.
+bool closes_quote(std::string_view line) {
+  const char quote = line.front();
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    if (quote == '"' && line[i] == '\\') {
+      ++i;
+    } else if (line[i] == quote) {
+      if (quote == '"' || !line.substr(i + 1).starts_with(quote)) return true;
+      ++i;  // '' in single quotes stands for one
+    }
+  }
+  return false;
+}
+
+// The fault of a scalar that begins `rest` of a text, with its anchor and tag if it has any. Null:
+// it ends on its line.
+const char* fault_of_scalar(std::string_view rest, std::string_view value) {
+  std::string_view line = rest.substr(0, rest.find('\n'));
+  while (line.starts_with('&') || line.starts_with('!')) {
+    line.remove_prefix(std::min(line.find_first_of(" \t"), line.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  }
+  if (line.starts_with('"') || line.starts_with('\'')) {
+    return closes_quote(line) ? nullptr : open_quote;
+  }
+  return line.starts_with(value) ? nullptr : several_lines;  // a plain scalar is taken as it is
+}
+
+// Counts the documents and checks the scalars of a text. YAML lets a scalar go on for lines: a
+// quote that is not closed, or a line that is indented too far, would silently take the keys that
+// follow for a part of a value.
+class TextCheck : public YAML::EventHandler {
+ public:
+  TextCheck(std::string_view text, const Locations& locations)
+      : text_(text), locations_(locations) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1)
+      locations_.fail_at(mark.line + 1, "", "a second YAML document; accepted: one");
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string& value) override {
+    const auto from = std::min(static_cast<std::size_t>(mark.pos), text_.size());
+    const char* const fault = fault_of_scalar(text_.substr(from), value);
+    if (fault == open_quote) fail(mark.line + 1, fault);
+    if (fault == several_lines && first_long_ == 0) first_long_ = mark.line + 1;
+  }
+  // For the end of the text: what yaml-cpp says of a later line is nearer to the cause.
+  void check_lengths() const {
+    if (first_long_ != 0) fail(first_long_, several_lines);
+  }
   void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {}
   void OnSequenceEnd() override {}
@@ -62,7 +112,14 @@ class DocumentStart : public YAML::EventHandler {
   void OnMapEnd() override {}
 
  private:
-  int line_ = 0;
+  [[noreturn]] void fail(int line, const char* fault) const {
+    locations_.fail_at(line, "", std::string("YAML syntax: ") + fault);
+  }
+
+  const std::string_view text_;  // without a byte order mark, so that marks are places in it
+  const Locations& locations_;
+  int documents_ = 0;
+  int first_long_ = 0;  // the line of the first value of several lines; 0: there is none
 };
 
 // The faults of YAML that a cluster file is likely to have: what yaml-cpp says of each, and what is
@@ -93,8 +150,8 @@ const YamlFault yaml_faults[] = {
      "a '-' where no list can begin; accepted: the entries of a list below one another, indented "
      "alike"},
     {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation; accepted: spaces"},
-    {YAML::ErrorMsg::EOF_IN_SCALAR,
-     "a quote that is not closed; accepted: text between two quotes"},
+    {YAML::ErrorMsg::BAD_FILE,
+     "lists and maps nested too deeply; accepted: no deeper than the keys of a cluster file"},
     {YAML::ErrorMsg::UNKNOWN_TOKEN,
      "a value that begins with a character that YAML reserves; accepted: the value in quotes"},
     {YAML::ErrorMsg::UNKNOWN_ANCHOR,
@@ -111,21 +168,44 @@ std::string words_for(const YAML::Exception& exception) {
   return one_line(exception.msg);
 }
 
-// Text in UTF-16 or UTF-32, which is full of zero bytes, begins with a byte order mark.
-bool is_utf8(const std::string& text) {
-  using namespace std::string_view_literals;
-  return !text.starts_with("\xff\xfe"sv) && !text.starts_with("\xfe\xff"sv) &&
-         !text.starts_with("\0\0\xfe\xff"sv);
-}
-
 // YAML::LoadAll is no alternative: for a document that begins with ',' it never ends and takes all
 // memory.
-void refuse_second_document(const std::string& text, const Locations& locations) {
+void check_text(const std::string& text, const Locations& locations) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
-  DocumentStart start;
-  if (parser.HandleNextDocument(start) && parser.HandleNextDocument(start)) {
-    locations.fail_at(start.line(), "", "a second YAML document; accepted: one");
+  TextCheck check(text, locations);
+  if (parser.HandleNextDocument(check)) parser.HandleNextDocument(check);
+  check.check_lengths();
+}
+
+// Without its byte order mark, which text in UTF-16 needs.
+std::string in_utf8(std::string text) {
+  const bool little = text.starts_with("\xff\xfe");
+  if (!little && !text.starts_with("\xfe\xff")) {
+    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+    return text;
+  }
+  std::u16string units;
+  for (std::size_t i = 2; i + 1 < text.size(); i += 2) {
+    const auto low = static_cast<unsigned char>(text[little ? i : i + 1]);
+    const auto high = static_cast<unsigned char>(text[little ? i + 1 : i]);
+    units += static_cast<char16_t>(high << 8 | low);
+  }
+  return boost::locale::conv::utf_to_utf<char>(units);
+}
+
+// YAML ends a line at a lone carriage return,
+// yaml-cpp does not, and would take the next key for a part of a comment.
+void refuse_controls(const std::string& text, const Locations& locations) {
+  int line = 1;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte == '\n') ++line;
+    const bool ends_line = byte == '\r' && i + 1 < text.size() && text[i + 1] == '\n';
+    if ((byte >= 0x20 && byte != 0x7F) || byte == '\t' || byte == '\n' || ends_line) continue;
+    const std::string what =
+        byte == 0 ? "a zero byte" : "the control character " + one_line(text.substr(i, 1));
+    locations.fail_at(line, "", what + "; accepted: text in UTF-8");
   }
 }
 
@@ -188,18 +268,14 @@ YAML::Node parse_document(std::string text, const Locations& locations) {
   if (text.size() > max_file_bytes) {
     locations.fail("", "is too large for a cluster file; accepted: at most 4 MiB");
   }
-  const std::size_t zero = text.find('\0');
-  if (zero != std::string::npos && is_utf8(text)) {
-    const auto line =
-        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n');
-    locations.fail_at(static_cast<int>(line), "", "a zero byte; accepted: text in UTF-8");
-  }
+  text = in_utf8(std::move(text));
+  refuse_controls(text, locations);
   // A value missing at the very end is then told from an explicit null by its line (field.h).
   if (!text.ends_with('\n')) text += '\n';
   YAML::Node document;
   try {
+    check_text(text, locations);
     document = YAML::Load(text);
-    refuse_second_document(text, locations);
   } catch (const YAML::Exception& exception) {
     locations.fail_at(exception.mark.line + 1, "", "YAML syntax: " + words_for(exception));
   }

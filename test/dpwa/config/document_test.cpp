@@ -167,6 +167,66 @@ TEST_CASE("faults of YAML are said in words for the writer of the file") {
   }
 }
 
+TEST_CASE("a key or value that goes on in another line is refused where it begins") {
+  const std::string quote =
+      ": YAML syntax: a quote that is not closed on its line; accepted: text between two quotes";
+  const std::string several =
+      ": YAML syntax: a value of several lines; accepted: each key and each value on one line";
+  const std::string nodes = "nodes: [{name: w1, port: 24000}]\n";
+  const std::pair<std::string, std::string> cases[] = {
+      {nodes + "log:\n  file: \"abc\nbackend: collective\n", "3" + quote},
+      {nodes + "log:\n  file: 'abc\nbackend: collective\n", "3" + quote},
+      {nodes + "log: {file: \"a}\ncluster: \"b\"\nbackend: collective\n", "2" + quote},
+      {nodes + "log: {file: 'a'', level: info}\nbackend: collective\n", "2" + quote},
+      {nodes + "log: {file: \"a\\\", level: info}\nbackend: collective\n", "2" + quote},
+      {nodes + "log: {file: &mark \"a}\nbackend: collective\n", "2" + quote},
+      {nodes + "cluster: \"a\\\n  b\"\n", "2" + quote},
+      {nodes + "\"backend: collective\n", "2" + quote},
+      {nodes + "? 'clus\n  ter'\n: a\n", "2" + quote},
+      {nodes + "cluster: a\n  backend\n", "2" + several},
+      {nodes + "cluster: a\n\n  b\n", "2" + several},
+      {nodes + "cluster: |\n  a\n  backend: collective\n", "2" + several},
+      {nodes + "cluster: >-\n  backend: collective\n", "2" + several},
+      {nodes + "cluster: !!str |\n  backend: collective\n", "2" + several},
+      {nodes + "log: {file: a\n  level, level: info}\n", "2" + several},
+      {nodes + "cluster: &mark\n  a\n", "2" + several},
+      {"nodes: [{name: w1, port: 24000, cores: [1, 2\n 3]}]\n", "1" + several},
+  };
+  for (const auto& [text, expected] : cases) {
+    CAPTURE(text);
+    CHECK(test::error_of(text) == expected);
+  }
+}
+
+TEST_CASE("quotes, marks and tags that end on their line load") {
+  for (const char* value :
+       {"\"a # b: 'c'\"", "'it''s'", "it's", "a \"b", "\"a\\\\\"", "'\\'", "&mark a", "!!str 'a'",
+        "!!str &mark \"a\\tb\"", "\"\"", "''", "\u00e9\u00fc # '"}) {
+    CAPTURE(value);
+    const std::string nodes = "nodes: [{name: w1, port: 24000}]\n";
+    CHECK(test::error_of(nodes + "log:\n  file: " + value + "\n").empty());
+    CHECK(test::error_of("\xef\xbb\xbf" + nodes + "log:\r\n  file: " + value + "\r\n").empty());
+  }
+}
+
+TEST_CASE("what is nested too deeply is refused in one line") {
+  for (const char* part : {"[", "{", "- ", "? ", "{a: ", "[{", ": "}) {
+    std::string text;
+    while (text.size() < 100'000) text += part;
+    CAPTURE(part);
+    CHECK(test::error_of(text).ends_with(
+        ": YAML syntax: lists and maps nested too deeply; accepted: no deeper than the keys of a "
+        "cluster file"));
+  }
+}
+
+TEST_CASE("a list that holds itself is refused like any other value of a wrong kind") {
+  CHECK(test::error_of("nodes: &all [*all]\n") ==
+        "1: nodes[0]: a list is not a map; accepted: {name, host, port}");
+  CHECK(test::error_of("nodes: [{name: w1, port: 24000}]\nlog: &log {file: *log}\n") ==
+        "2: log.file: a map is not text; accepted: a path, or \"\" for stderr");
+}
+
 TEST_CASE("a zero byte in a cluster file is refused with its line") {
   CHECK(test::error_of("a: 1\n" + std::string(1, '\0') + "b: 2\n") ==
         "2: a zero byte; accepted: text in UTF-8");
@@ -179,73 +239,21 @@ TEST_CASE("a zero byte in a cluster file is refused with its line") {
         "1: 'a' is not a cluster file; accepted: a map with at least 'nodes'");
 }
 
+TEST_CASE("a cluster file in UTF-16 is read like one in UTF-8") {
+  const std::string plain = "nodes: [{name: w1, port: 24000}]\nlog: {file: \"a\nb\"}\n";
+  for (const bool little : {true, false}) {
+    std::string wide = little ? "\xff\xfe" : "\xfe\xff";
+    for (const char c : plain) wide += little ? std::string{c, '\0'} : std::string{'\0', c};
+    CHECK(test::error_of(wide) == test::error_of(plain));
+  }
+  CHECK(test::error_of(plain).starts_with("2: YAML syntax: a quote that is not closed"));
+}
+
+TEST_CASE("a control character that could end a text or a line is refused with its line") {
+  CHECK(test::error_of("a: 1\n# b\rc: 2\n") ==
+        "2: the control character \\x0d; accepted: text in UTF-8");
+  CHECK(test::error_of("a: 1\nb: \x04") ==
+        "2: the control character \\x04; accepted: text in UTF-8");
+}
+
 }  // namespace dpwa::config
-
-using namespace dpwa;
-using namespace dpwa::test;
-
-namespace {
-
-void check_round_trip(const std::string& text) {
-  CAPTURE(text);
-  const ScratchFile first(text);
-  const Config loaded = load_cluster(first.path());
-  const std::string emitted = to_yaml(loaded);
-  CAPTURE(emitted);
-  const ScratchFile second(emitted);
-  const Config again = load_cluster(second.path());
-  check_same(loaded, again);
-  CHECK(to_yaml(again) == emitted);
-}
-
-}  // namespace
-
-TEST_CASE("the effective configuration loads back to the same configuration") {
-  check_round_trip("nodes: [{name: a, port: 1}]\n");
-  check_round_trip(R"(
-cluster: "1"
-nodes:
-  - {name: "null", host: "::1", port: 24000, cores: [3, 1]}
-  - {name: "true", host: 10.0.0.2, bind: "::", port: 24001}
-backend: null
-gossip:
-  pull_probability: 0.1
-  timeout_ms: 123456us
-  step_budget_ms: 0.000001
-  blend: lerp
-  max_staleness: 1e20
-  max_frozen_ms: 24h
-  final_average: false
-  seed: 9223372036854775807
-  start_wait_ms: 0
-  finish_wait_ms: 3.3
-  min_nodes: 7
-  flow_control: {initial: 3.5, min: 0, max: 1e9, on_success: 0.1, on_failure: -1e-3, recovery_per_second: 0.7}
-  firewall: {distance: off, distance_multiple: 2.7, distance_samples: 32, quarantine_after: 0, quarantine_ms: 0.1, quarantine_max_ms: 24h}
-  membership: {join: closed, suspect_ms: 0.3, forget_ms: 90s, max_members: 12}
-interpolation: {method: linear, start: 0.30000000000000004, end: 0, target: 12345678.9, divergence_threshold: 1e-300}
-security: {mode: insecure}
-transport: {same_host: off, congestion_control: cubic, chunk_bytes: 4KiB, checksum: off, max_connections: 1, max_connections_per_address: 2, max_connections_per_peer: 3, max_replies: 65535, max_requests_per_second: 0}
-log: {level: off, file: "a: \"b\" #c\n\td"}
-)");
-}
-
-TEST_CASE("the files of a security mode come back") {
-  check_round_trip(
-      "nodes: [{name: a, port: 1}]\nsecurity: {mode: psk, key_file: \"a \\\"b\\\"/{name}\"}\n");
-  check_round_trip(
-      "nodes: [{name: a, port: 1}]\n"
-      "security: {mode: mtls, ca: ../ca.pem, cert: \"/c/{name}.pem\", key: k}\n");
-}
-
-TEST_CASE("the original's form comes back in the map form with the same meaning") {
-  check_round_trip(R"(
-- nodes: [{name: a, host: localhost, port: 1}]
-- timeout_ms: 250
-- fetch_probability: 0.5
-- interpolation: constant
-- divergence_threshold: 0.2
-- constant: {value: 0.25}
-- loss: 0
-)");
-}
