@@ -16,6 +16,7 @@ from pathlib import Path
 from lib.bench_bars import MET, MISSED, judge
 from lib.bench_results import Results, size_text
 from lib.bench_tables import grid, number, report, spread, who
+from lib.output import checked
 from rich.console import Console
 from rich.table import Table
 
@@ -84,4 +85,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

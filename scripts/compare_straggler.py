@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.metrics import read_metrics, read_results
+from lib.output import checked
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 NODES = 4
@@ -178,4 +179,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

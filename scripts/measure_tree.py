@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from check_includes import Tree
+from lib.output import checked
 
 CPP = (".h", ".cpp", ".cu")
 
@@ -61,4 +62,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.metrics import Record, read_results
+from lib.output import checked
 from rich.console import Console
 from rich.table import Table
 
@@ -175,4 +176,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

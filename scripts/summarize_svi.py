@@ -21,6 +21,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from lib.metrics import Record, read_results  # noqa: E402
+from lib.output import checked  # noqa: E402
 
 # Folder of a run -> how it is called, in this order.
 RUNS = {
@@ -125,4 +126,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

@@ -15,6 +15,7 @@
 #include "bench/commands.h"
 #include "bench/worker/measurement.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/standard_output.h"
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 
@@ -132,7 +133,7 @@ int main(int argc, char** argv) {
     if (role == "step-worker") return dpwa::bench::run_step_worker();
     if (role == "engine-worker" && argc == 3)
       return dpwa::bench::run_engine_worker(dpwa::bench::Json::parse(argv[2]));
-    return dpwa::bench::parse_and_run(argc, argv);
+    return dpwa::end_output("dpwa-bench collective", dpwa::bench::parse_and_run(argc, argv));
   } catch (const std::exception& error) {
     std::cerr << "dpwa-bench collective: " << dpwa::one_line(error) << '\n';
     return 1;

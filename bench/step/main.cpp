@@ -21,6 +21,7 @@
 #include "bench/step/steps.h"
 #include "bench/worker/measurement.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/standard_output.h"
 #include "dpwa/base/version.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/open_log.h"
@@ -181,7 +182,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return dpwa::bench::parse_and_run(argc, argv);
+    return dpwa::end_output("dpwa-bench step", dpwa::bench::parse_and_run(argc, argv));
   } catch (const dpwa::ConfigError& error) {
     std::cerr << "dpwa-bench step: " << dpwa::one_line(error) << '\n';
     return 2;

@@ -229,8 +229,9 @@ void Program::write_metrics(std::uint64_t step, double loss) const {
   const auto file = options_.run_dir / (config_.self + ".metrics.jsonl");
   std::FILE* out = std::fopen(file.c_str(), step == 1 ? "w" : "a");
   if (out == nullptr) throw std::runtime_error("cannot write " + file.string());
-  std::fprintf(out, "%s\n", nlohmann::json{{"step", step}, {"loss", loss}}.dump().c_str());
-  std::fclose(out);
+  const std::string line = nlohmann::json{{"step", step}, {"loss", loss}}.dump() + "\n";
+  const bool written = std::fputs(line.c_str(), out) >= 0;
+  if (std::fclose(out) != 0 || !written) throw std::runtime_error("cannot write " + file.string());
 }
 
 at::Tensor Program::test_weights() const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/standard_output.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/config.h"
 #include "dpwa/security/security.h"
@@ -15,9 +16,10 @@
 namespace dpwa::train {
 namespace {
 
-// Notes a SIGHUP that comes while the constructors of LibTorch run.
-[[gnu::section(".preinit_array"),
-  gnu::used]] void (*const before_constructors)() = stop_signal::hold_reload;
+// Before the constructors of LibTorch run, which take a while and open files: notes a SIGHUP from
+// now on.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_constructors[])() = {
+    stop_signal::hold_reload, hold_standard_descriptors};
 
 int fail(const std::string& program, const std::exception& error, int exit_code) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), one_line(error).c_str());
@@ -25,17 +27,18 @@ int fail(const std::string& program, const std::exception& error, int exit_code)
 }
 
 // Parses the command line, runs and returns the exit code: that of `run`; 2 and one line for wrong
-// usage, data or configuration; 1 and one line for any other failure.
+// usage, data or configuration; 1 and one line for any other failure, also where what was printed
+// could not be written.
 template <typename Parse, typename Run>
 int run_main(const std::string& program, Parse parse, Run run) {
   try {
     const auto parsed = parse();
     if (!parsed.run) {
       std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
-      return parsed.exit_code;
+      return end_output(program, parsed.exit_code);
     }
     forbid_core_dumps();
-    return run(parsed.options);
+    return end_output(program, run(parsed.options));
   } catch (const UsageError& error) {
     return fail(program, error, 2);
   } catch (const ConfigError& error) {

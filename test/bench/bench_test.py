@@ -171,6 +171,17 @@ class Documents(unittest.TestCase):
             new.write_text("no JSON", encoding="utf-8")
             self.assertEqual(bench("compare", str(old), str(new), code=2).stdout, "")
 
+    def test_a_result_that_cannot_be_written(self) -> None:
+        commands = [["--help"], ["choice", "--help"]]
+        commands += [["step", "--help"]] if HAS_STEP else []
+        commands += [["collective", "--help"]] if HAS_COLLECTIVE else []
+        for command in commands:
+            for redirected in (">/dev/full", ">&-"):
+                shell = ["sh", "-c", f'exec "$@" {redirected}', "sh", str(BENCH), *command]
+                done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
+                self.assertEqual(done.returncode, 1, (command, redirected))
+                self.assertIn(": cannot write the result\n", done.stderr)
+
     def test_step(self) -> None:
         if not HAS_STEP:
             self.assertIn("LibTorch", bench("step", code=2).stderr)

@@ -6,11 +6,13 @@ import argparse
 import contextlib
 import io
 import json
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-import scripts_path  # noqa: F401  (before the modules of scripts/)
+import scripts_path  # before the modules of scripts/
 
 import compare_straggler
 
@@ -60,6 +62,13 @@ class CompareStraggler(unittest.TestCase):
         self.assertEqual(lines[2], "| `gossip` | 96.50 (96.00 to 97.00) | 91.00 (90.00 to 92.00) | 8.0 (8.0 to 8.0), "
                                    "1 of 2 | 300, 1200 |")
         self.assertEqual(lines[3:], ["", "load of the machine: 3.0 (3.0 to 3.0)"])
+
+    def test_a_table_that_cannot_be_written_is_a_failure(self) -> None:
+        program = "from lib.output import checked; raise SystemExit(checked(lambda: print(1)))"
+        for redirected in (">/dev/full", ">&-"):
+            shell = ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-c", program]
+            done = subprocess.run(shell, cwd=scripts_path.SCRIPTS, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (1, "-c: cannot write the result\n"))
 
 
 if __name__ == "__main__":
