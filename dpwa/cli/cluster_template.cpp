@@ -149,6 +149,12 @@ std::string backend_line(const std::string& backend) {
   return key_line(key, "");
 }
 
+std::string plaintext_line() {
+  Key key = config::key_at("collective.plaintext");
+  key.default_value = "true";
+  return key_line(key, "  ");
+}
+
 std::string server_lines(const ClusterTemplate& wanted) {
   std::string lines = "  servers:\n";
   for (unsigned i = 0; i < wanted.servers; ++i)
@@ -172,6 +178,7 @@ std::string cluster_file_text(const ClusterTemplate& wanted) {
       add_section(text, *section, "");
     }
   }
+  if (wanted.plaintext) replace_line(text, "  plaintext: ", plaintext_line());
   if (wanted.servers > 0) replace_line(text, "  # servers: ", server_lines(wanted));
   return text;
 }

@@ -44,7 +44,8 @@ struct InitOptions {
   std::string file = "cluster.yaml";
   std::string backend = "gossip";
   unsigned servers = 0;  // 0: not given
-  std::string security = "insecure";
+  std::string security;  // empty: psk where a host is beyond loopback
+  bool plaintext = false;
   bool force = false;
 };
 
@@ -147,10 +148,20 @@ Plan plan(const InitOptions& options) {
   const unsigned per_host = nodes_per_host + (wanted.servers + count - 1) / count;
   wanted.port = static_cast<std::uint16_t>(first_port(options, per_host));
   wanted.server_port = static_cast<std::uint16_t>(wanted.port + nodes_per_host);
-  wanted.psk = options.security == "psk";
-  wanted.insecure = !wanted.psk && std::ranges::any_of(hosts, [](const NodeEntry& host) {
-    return !config::is_loopback(host.addresses.front());
-  });
+  const bool beyond = std::ranges::any_of(
+      hosts, [](const NodeEntry& host) { return !config::is_loopback(host.addresses.front()); });
+  wanted.psk = options.security == "psk" || (options.security.empty() && beyond);
+  wanted.insecure = beyond && !wanted.psk;
+  wanted.plaintext = options.plaintext;
+  if (options.plaintext && wanted.backend != "collective") {
+    throw CLI::ValidationError("--plaintext", "backend " + wanted.backend +
+                                                  " encrypts all; accepted: --backend collective");
+  }
+  if (beyond && wanted.psk && wanted.backend == "collective" && !options.plaintext) {
+    throw CLI::ValidationError("--backend",
+                               "the gradients of collective travel unencrypted, also with psk; "
+                               "accepted: --plaintext, on a network that is trusted");
+  }
   // The processors of another machine are unknown here.
   const LocalMachine machine;
   if (std::ranges::all_of(hosts, [&](const NodeEntry& host) { return machine.hosts(host); }))
@@ -196,7 +207,11 @@ void init(const InitOptions& options, CommandContext& context) {
   }
   explain_ports(planned, context);
   if (wanted.psk) {
-    context.err << "the nodes need the key file that this file names; make it with dpwa keygen\n";
+    const auto folder =
+        to_stdout ? std::filesystem::path() : std::filesystem::path(options.file).parent_path();
+    context.err << "the nodes need a key: make it once with dpwa keygen -o "
+                << (folder / "cluster.key").string()
+                << "; every machine has a copy beside its copy of the cluster file\n";
   }
   if (wanted.insecure) {
     context.err
@@ -242,9 +257,12 @@ void add_init_command(CLI::App& parent, CommandContext& context) {
           "Servers of backend kvstore, with the ports after those of the nodes; default 2, "
           "or one for each host")
       ->check(CLI::Range(1U, most_servers));
-  command->add_option("--security", options->security, "security.mode of the nodes")
-      ->check(CLI::IsMember({"insecure", "psk"}))
-      ->capture_default_str();
+  command
+      ->add_option("--security", options->security,
+                   "security.mode of the nodes; default psk, on loopback insecure")
+      ->check(CLI::IsMember({"insecure", "psk"}));
+  command->add_flag("--plaintext", options->plaintext,
+                    "Let the gradients of backend collective travel unencrypted beside psk");
   command->add_flag("--force", options->force, "Replace the file if it exists");
   command->callback([options, nodes, port, &context] {
     options->nodes_given = nodes->count() > 0;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -122,7 +123,7 @@ TEST_CASE("init --hosts writes one node for each host, all at the same port") {
   const CliResult result =
       run_cli({"init", "--hosts", "203.0.113.1,203.0.113.2,203.0.113.3", "-o", "-"});
   CHECK(result.exit_code == 0);
-  CHECK(result.err.starts_with("warning: 203.0.113.1, 203.0.113.2, 203.0.113.3 are not loopback"));
+  CHECK(result.err.starts_with("the nodes need a key: make it once with dpwa keygen "));
   const ScratchFile file(result.out);
   const Config config = load_cluster(file.path());
   REQUIRE(config.nodes.size() == 3);
@@ -149,8 +150,9 @@ TEST_CASE("init --hosts with --nodes deals the nodes out") {
         std::string::npos);
 }
 
-TEST_CASE("init for a host beyond loopback states the security mode and warns") {
-  const CliResult result = run_cli({"init", "--host", "203.0.113.7", "-o", "-"});
+TEST_CASE("init --security insecure for a host beyond loopback states the mode and warns") {
+  const CliResult result =
+      run_cli({"init", "--host", "203.0.113.7", "--security", "insecure", "-o", "-"});
   CHECK(result.exit_code == 0);
   CHECK(result.err.starts_with("warning: 203.0.113.7 is not loopback"));
   const ScratchFile file(result.out);
@@ -161,18 +163,66 @@ TEST_CASE("init for a host beyond loopback states the security mode and warns") 
   CHECK(load_cluster(ipv6.path()).nodes[0].host == "::1");
 }
 
-TEST_CASE("init with psk names the key file, wherever the nodes are") {
-  for (const char* host : {"127.0.0.1", "203.0.113.7"}) {
-    const CliResult result = run_cli({"init", "--security", "psk", "--host", host, "-o", "-"});
+TEST_CASE("init beyond loopback, or with --security psk, writes psk and says where the key goes") {
+  const ScratchFile scratch("");
+  const auto folder = scratch.path().parent_path();
+  const std::string file = (folder / "new.yaml").string();
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--security", "psk"},
+        {"--host", "203.0.113.7"},
+        {"--hosts", "127.0.0.1,203.0.113.7"},
+        {"--host", "203.0.113.7", "--backend", "kvstore"}}) {
+    std::vector<std::string> arguments{"init", "--force", "-o", file};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const CliResult result = run_cli(arguments);
     CHECK(result.exit_code == 0);
-    CHECK(result.err ==
-          "the nodes need the key file that this file names; make it with dpwa keygen\n");
-    const ScratchFile file(result.out);
-    const Config config = load_cluster(file.path());
+    CHECK(result.err.find("\nthe nodes need a key: make it once with dpwa keygen -o " +
+                          (folder / "cluster.key").string() +
+                          "; every machine has a copy beside its copy of the cluster file\n") !=
+          std::string::npos);
+    const Config config = load_cluster(file);
     CHECK(config.security.mode == "psk");
-    CHECK(config.security.key_file == file.path().parent_path() / "cluster.key");
+    CHECK(config.security.key_file == folder / "cluster.key");
   }
   CHECK(run_cli({"init", "--security", "mtls", "-o", "-"}).exit_code == 2);
+}
+
+TEST_CASE("every file that init writes passes config check, also as one of its nodes") {
+  const ScratchFile scratch("");
+  const auto folder = scratch.path().parent_path();
+  const std::string file = (folder / "new.yaml").string();
+  REQUIRE(run_cli({"keygen", "-o", (folder / "cluster.key").string()}).exit_code == 0);
+  int written = 0;
+  for (const char* backend : {"gossip", "collective", "kvstore"}) {
+    for (const char* hosts : {"127.0.0.1", "127.0.0.1,203.0.113.7", "203.0.113.7,203.0.113.8"}) {
+      for (const std::vector<std::string>& security :
+           {std::vector<std::string>{}, {"--security", "psk"}, {"--security", "insecure"}}) {
+        for (const std::vector<std::string>& plain :
+             {std::vector<std::string>{}, {"--plaintext"}}) {
+          std::vector<std::string> options{"init", "--force",   "-o",    file,      "--hosts",
+                                           hosts,  "--backend", backend, "--nodes", "3"};
+          options.insert(options.end(), security.begin(), security.end());
+          options.insert(options.end(), plain.begin(), plain.end());
+          std::string line;
+          for (const std::string& option : options) line += option + ' ';
+          CAPTURE(line);
+          std::filesystem::remove(file);
+          const CliResult result = run_cli(options);
+          if (result.exit_code == 0) {
+            ++written;
+            CHECK(run_cli({"config", "check", file}).exit_code == 0);
+            CHECK(run_cli({"config", "check", file, "--name", "w1"}).exit_code == 0);
+          } else {
+            CHECK(result.exit_code == 2);
+            CHECK(std::ranges::count(result.err, '\n') == 1);
+            CHECK(result.err.find("--plaintext") != std::string::npos);
+            CHECK_FALSE(std::filesystem::exists(file));
+          }
+        }
+      }
+    }
+  }
+  CHECK(written == 9 + 9 + 9 + 5);
 }
 
 TEST_CASE("init for a parameter server writes its servers after the nodes, on the hosts in turn") {
