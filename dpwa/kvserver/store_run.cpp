@@ -137,7 +137,7 @@ std::string StoreRun::status() const {
 }
 
 std::uint16_t StoreRun::listen(Duration patience) {
-  return listen_patiently(server_, own_address(*config_.self_server()), local_, patience);
+  return listen_patiently(server_, *config_.self_server(), local_, patience);
 }
 
 void StoreRun::run() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
@@ -10,14 +11,18 @@
 
 namespace dpwa {
 
-// Calls Server::listen() again while the address is in use: by an outgoing connection that has got
-// this port, or by a process that is about to end. Gives up after `patience`; when a process of
-// this cluster answers at `address`, after about a second, with its name. Returns the port; throws
-// std::runtime_error.
-std::uint16_t listen_patiently(Server& server, const PeerAddress& address,
-                               const LocalProcess& local, Duration patience);
+// Calls Server::listen() again while the address of `entry`, that of this process, is in use: by an
+// outgoing connection that has got this port, or by a process that is about to end. Gives up after
+// `patience`; when a process of this cluster answers there, after about a second, with its name.
+// Returns the port; throws std::runtime_error.
+std::uint16_t listen_patiently(Server& server, const NodeEntry& entry, const LocalProcess& local,
+                               Duration patience);
 
-// Where a process that listens as `entry` says can itself be asked whether it runs already.
-PeerAddress own_address(const NodeEntry& entry);
+// " by process 812 (dpwa-train)", which has the address of `entry`; empty: the system does not
+// tell.
+std::string held_by(const NodeEntry& entry);
+
+// Warns in the log when a process that listens as `entry` says is open to every caller.
+void warn_of_strangers(const NodeEntry& entry, bool is_secured);
 
 }  // namespace dpwa

@@ -120,7 +120,7 @@ class Node::Threads {
             config.transport.checksum, members_of(config, options)),
         client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
         server_(rx_io_, local_, server_options(config), server_events()),
-        address_(own_address(config.self_node())) {
+        entry_(config.self_node()) {
     local_.codec = config.transport.encoding;
     local_.now = options.now;
     local_.keeps_ledger = options.ledger_factor.has_value();
@@ -133,7 +133,7 @@ class Node::Threads {
   ~Threads() { stop(); }
 
   void start(Duration patience) {
-    port_ = listen_patiently(server_, address_, local_, patience);
+    port_ = listen_patiently(server_, entry_, local_, patience);
     server_.serve();
     tx_work_.emplace(tx_io_.get_executor());
     asio::post(tx_io_, [this] { client_.begin_membership(); });
@@ -207,7 +207,7 @@ class Node::Threads {
   Contacts contacts_;  // from the Rx to the Tx thread
   Client client_;      // Tx thread
   Server server_;      // Rx thread
-  const PeerAddress address_;
+  const NodeEntry entry_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> tx_work_;
   std::thread rx_thread_;
   std::thread tx_thread_;

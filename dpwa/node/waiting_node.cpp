@@ -1,6 +1,7 @@
 #include "dpwa/node/waiting_node.h"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -20,6 +21,7 @@
 #include "dpwa/net/frame_io.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/stream.h"
+#include "dpwa/node/listen.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/messages.h"
@@ -76,8 +78,10 @@ class WaitingNode::Listener {
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (error) {
       throw std::runtime_error("cannot listen on " + bind + " port " + std::to_string(self.port) +
-                               ": " + error.message());
+                               ": " + error.message() +
+                               (error == asio::error::address_in_use ? held_by(self) : ""));
     }
+    warn_of_strangers(self, security_ != nullptr);
     port_ = acceptor.local_endpoint().port();
   }
 

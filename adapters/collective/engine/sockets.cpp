@@ -19,6 +19,7 @@
 
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/rendezvous.h"
+#include "dpwa/base/port_holder.h"
 
 namespace dpwa::collective {
 
@@ -47,6 +48,7 @@ std::string numeric(const sockaddr* address, socklen_t length) {
 ListeningSocket::ListeningSocket(const std::string& host, std::uint16_t port) {
   const auto addresses = resolve(host, port, SOCK_STREAM);
   int problem = 0;
+  std::string tried;
   for (const auto* at = addresses.get(); at != nullptr; at = at->ai_next) {
     const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
@@ -60,11 +62,14 @@ ListeningSocket::ListeningSocket(const std::string& host, std::uint16_t port) {
       break;
     }
     problem = errno;
+    tried = numeric(at->ai_addr, at->ai_addrlen);
     ::close(fd);
   }
   if (descriptor_ < 0) {
+    const std::string holder = problem == EADDRINUSE ? port_holder(tried, port) : "";
     throw std::system_error(problem, std::generic_category(),
-                            "cannot listen on " + host + ":" + std::to_string(port));
+                            "cannot listen on " + host + ":" + std::to_string(port) +
+                                (holder.empty() ? "" : ", which " + holder + " has"));
   }
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
