@@ -33,7 +33,11 @@ void add_commands(CLI::App& app, CommandContext& context) {
 }
 
 int parse_and_run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
-  CLI::App app("Barrier-free data-parallel training by gossip averaging.", "dpwa");
+  CLI::App app(
+      "Data-parallel training of LibTorch models. Back ends of a cluster file:\n"
+      "gossip (averages parameters, without a barrier), collective (all-reduce of\n"
+      "gradients), kvstore (parameter servers), null (one node alone).",
+      "dpwa");
   app.require_subcommand(1);
   CommandContext context{out, err};
   const char* terminal = std::getenv("TERM");

@@ -87,12 +87,15 @@ const Json* object_in(const Json& document, const char* key) {
   return found != document.end() && found->is_object() ? &*found : nullptr;
 }
 
-// Problems of a node, in words; empty for a healthy node.
-std::string notes(const Json& document) {
+// What is unusual about a node, in words; empty for a healthy node of the file.
+std::string notes(const NodeStatus& node) {
+  const Json& document = node.document;
   const auto found = document.find("firewall");
   const Json firewall =
       found != document.end() && found->is_object() ? *found : Json(Json::object());
-  std::string text;
+  std::string text = node.joined ? "joined at " + node.address : "";
+  if (node.member != "-" && node.member != "alive")
+    text += (text.empty() ? "member " : ", member ") + node.member;
   const auto note = [&text](std::uint64_t count, const char* what) {
     if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + ' ' + what;
   };
@@ -133,8 +136,8 @@ void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
   for (const NodeStatus& node : nodes)
     most = std::max(most, count_in(node.document, "members_unverified"));
   if (most == 0) return;
-  out << "and up to " << most << " unverified members: other nodes report them, but they have not "
-      << "answered at their address\n";
+  out << "and up to " << most << " unverified members: other nodes report them, but they have\n"
+      << "not answered at their address\n";
 }
 
 // The group in which a node averages gradients, as its status states it; null: none.
@@ -152,40 +155,41 @@ std::string rank_text(const Json& group) {
 
 // The table of nodes that step together.
 void print_group_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
-  TextTable table({"node", "address", "member", "state", "clock", "loss", "rank", "group", "engine",
-                   "MB averaged", "notes"});
+  TextTable table(
+      {"node", "state", "clock", "loss", "rank", "group", "engine", "MB averaged", "notes"},
+      status_width);
   for (const NodeStatus& node : nodes) {
-    if (const std::string absence = absence_of(node); !absence.empty()) {
-      table.add({node.name, node.address, node.member, absence});
+    if (!absence_of(node).empty()) {
+      table.add(absent_row(node));
       continue;
     }
     const Json& status = node.document;
     const Json* const found = group_of(node);
     const Json group = found != nullptr ? *found : Json(Json::object());
-    table.add({node.name, node.address, node.member, field_text(status, "state"),
-               field_text(status, "clock", 1), field_text(status, "loss", 4), rank_text(group),
-               field_text(group, "epoch"), field_text(group, "engine"),
-               megabytes(status, "gradient_bytes"), notes(status)});
+    table.add({node.name, field_text(status, "state"), field_text(status, "clock", 1),
+               field_text(status, "loss", 4), rank_text(group), field_text(group, "epoch"),
+               field_text(group, "engine"), megabytes(status, "gradient_bytes"), notes(node)});
   }
   table.print(out);
 }
 
 // The table of workers of the parameter server.
 void print_worker_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
-  TextTable table({"node", "address", "state", "clock", "loss", "rank", "last step", "waited ms",
-                   "MB in", "MB out", "notes"});
+  TextTable table({"node", "state", "clock", "loss", "rank", "last step", "wait ms", "MB in",
+                   "MB out", "notes"},
+                  status_width);
   for (const NodeStatus& node : nodes) {
-    if (const std::string absence = absence_of(node); !absence.empty()) {
-      table.add({node.name, node.address, absence});
+    if (!absence_of(node).empty()) {
+      table.add(absent_row(node));
       continue;
     }
     const Json& status = node.document;
     const Json* const found = object_in(status, "kvstore");
     const Json store = found != nullptr ? *found : Json(Json::object());
-    table.add({node.name, node.address, field_text(status, "state"), field_text(status, "clock", 0),
+    table.add({node.name, field_text(status, "state"), field_text(status, "clock", 0),
                field_text(status, "loss", 4), rank_text(store), field_text(store, "outcome"),
                field_text(store, "waited_ms", 1), megabytes(store, "bytes_received"),
-               megabytes(store, "bytes_sent"), notes(status)});
+               megabytes(store, "bytes_sent"), notes(node)});
   }
   table.print(out);
 }
@@ -195,19 +199,19 @@ bool is_of_store(const NodeStatus& node) {
 }
 
 void print_pull_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
-  TextTable table({"node", "address", "member", "state", "clock", "loss", "pulls ok", "failed",
-                   "MB in", "MB out", "memory", "notes"});
+  TextTable table({"node", "state", "clock", "loss", "pulls ok", "failed", "MB in", "MB out",
+                   "memory", "notes"},
+                  status_width);
   for (const NodeStatus& node : nodes) {
-    if (const std::string absence = absence_of(node); !absence.empty()) {
-      table.add({node.name, node.address, node.member, absence});
+    if (!absence_of(node).empty()) {
+      table.add(absent_row(node));
       continue;
     }
     const Json& status = node.document;
-    table.add({node.name, node.address, node.member, field_text(status, "state"),
-               field_text(status, "clock", 1), field_text(status, "loss", 4),
-               field_text(status, "pulls_ok"), field_text(status, "pulls_failed"),
-               megabytes(status, "bytes_received"), megabytes(status, "bytes_served"),
-               peers_on_same_host(status), notes(status)});
+    table.add({node.name, field_text(status, "state"), field_text(status, "clock", 1),
+               field_text(status, "loss", 4), field_text(status, "pulls_ok"),
+               field_text(status, "pulls_failed"), megabytes(status, "bytes_received"),
+               megabytes(status, "bytes_served"), peers_on_same_host(status), notes(node)});
   }
   table.print(out);
 }
@@ -241,9 +245,16 @@ std::string other_name(const NodeStatus& node) {
 }
 
 std::string absence_of(const NodeStatus& node) {
+  if (node.error.starts_with("no answer")) return node.error;
   if (!node.error.empty()) return "no answer: " + node.error;
   const std::string other = other_name(node);
   return other.empty() ? "" : "answers as '" + other + "'";
+}
+
+std::vector<std::string> absent_row(const NodeStatus& process) {
+  const bool known = process.member != "-" && !process.member.empty();
+  return {process.name, absence_of(process) + "; address " + process.address +
+                            (known ? ", member " + process.member : "")};
 }
 
 Json parse_status(const StatusAnswer& answer) {

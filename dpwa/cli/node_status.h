@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@ struct NodeStatus {
   std::string member;   // its state as the others see it: alive, suspect, dead, left; "-": unknown
   std::string error;    // why it did not answer; empty: it did
   Json document;        // its answer; an object
+  bool joined = false;  // it is not in the cluster file
 };
 
 // The document of a node is data from the network: a value that is missing or of another type has
@@ -34,8 +36,8 @@ std::string field_text(const Json& document, const char* key, int decimals = -1)
 // exhaust the stack.
 Json parse_status(const StatusAnswer& answer);
 
-// Why there is no document of this node: "no answer: Connection refused", or "answers as 'w2'" when
-// another node is at its address; empty when the document is its own.
+// Why there is no document of this node: "no answer: Connection refused", "no answer in time", or
+// "answers as 'w2'" when another node is at its address; empty when the document is its own.
 std::string absence_of(const NodeStatus& node);
 
 // The name of another node that answers at the address; empty: there is none.
@@ -45,8 +47,14 @@ std::string other_name(const NodeStatus& node);
 // serious one.
 std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers);
 
-// One row for each node, about 110 columns wide with short names. Unusual things come last. The
-// columns are those of the back end that the nodes state, or `of_file` when none answers.
+// The width of the tables, while names have at most eight characters.
+inline constexpr std::size_t status_width = 80;
+
+// The row of a process that has no document: its name, why, and where it was asked.
+std::vector<std::string> absent_row(const NodeStatus& process);
+
+// One row for each node. Unusual things come last. The columns are those of the back end that the
+// nodes state, or `of_file` when none answers.
 void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out,
                         Backend of_file = Backend::gossip);
 

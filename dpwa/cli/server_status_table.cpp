@@ -90,17 +90,18 @@ std::string notes_on(const Json& document) {
 }  // namespace
 
 void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& out) {
-  TextTable table({"server", "address", "state", "epoch", "workers", "step", "slices", "MB",
-                   "updates", "snapshot", "notes"});
+  TextTable table(
+      {"server", "state", "workers", "step", "slices", "MB", "updates", "snapshot", "notes"},
+      status_width);
   for (const NodeStatus& server : servers) {
-    if (const std::string absence = absence_of(server); !absence.empty()) {
-      table.add({server.name, server.address, absence});
+    if (!absence_of(server).empty()) {
+      table.add(absent_row(server));
       continue;
     }
     const Json& status = server.document;
-    table.add({server.name, server.address, field_text(status, "state"),
-               field_text(status, "epoch"), std::to_string(size_of_list(status, "workers")),
-               field_text(status, "clock"), field_text(status, "slices"), millions(status, "bytes"),
+    table.add({server.name, field_text(status, "state"),
+               std::to_string(size_of_list(status, "workers")), field_text(status, "clock"),
+               field_text(status, "slices"), millions(status, "bytes"),
                field_text(status, "updates"), snapshot_in(status), notes_on(status)});
   }
   table.print(out);

@@ -135,7 +135,7 @@ std::vector<NodeStatus> ask(const Asking& asking) {
     const auto held = members.find(nodes[i].address.name);
     found.push_back({nodes[i].address.name, nodes[i].shown,
                      held == members.end() ? "-" : field_text(held->second, "status"),
-                     answers[i].error, parse_status(answers[i])});
+                     answers[i].error, parse_status(answers[i]), i >= config.nodes.size()});
   }
   return found;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <sstream>
 #include <string>
 
 #include "dpwa/base/version.h"
@@ -29,6 +30,14 @@ TEST_CASE("the version and the help are results with exit code 0") {
     CHECK(result.out.find("Usage:") != std::string::npos);
     CHECK(result.err.empty());
   }
+}
+
+TEST_CASE("the help names all back ends, in lines of at most 80 columns") {
+  const std::string head = run_cli({"--help"}).out;
+  for (const char* name : {"gossip", "collective", "kvstore", "null"})
+    CHECK(head.find(std::string(name) + " (") < head.find("Usage:"));
+  std::istringstream lines(head.substr(0, head.find("Usage:")));
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
 }
 
 TEST_CASE("wrong usage ends with exit code 2 and nothing on standard output") {
