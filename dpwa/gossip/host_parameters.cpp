@@ -5,14 +5,14 @@
 #include <chrono>
 #include <utility>
 
-#include "dpwa/base/threads.h"
+#include "dpwa/base/processors.h"
 
 namespace dpwa {
 namespace {
 
 unsigned usable_threads(std::size_t bytes, unsigned max_threads) {
   if (bytes < HostParameters::threads_from_bytes) return 1;
-  return std::min(max_threads, static_cast<unsigned>(usable_processors().size()));
+  return std::min(max_threads, static_cast<unsigned>(processor_count()));
 }
 
 auto part(auto span, ByteRange range) {

@@ -25,8 +25,8 @@ class HostParameters : public Parameters {
   static constexpr std::size_t threads_from_bytes = std::size_t{8} << 20;
 
   // `memory` holds manifest.total_bytes() at a multiple of 64 bytes and outlives this object.
-  // `max_threads` includes the thread of the caller. The process never uses more threads than it
-  // has processors at this moment, and only one for a model below threads_from_bytes.
+  // `max_threads` includes the thread of the caller. The process never uses more threads than
+  // processor_count() at this moment, and only one for a model below threads_from_bytes.
   HostParameters(Manifest manifest, std::span<std::byte> memory, unsigned max_threads = 1);
 
   const Manifest& manifest() const override { return manifest_; }

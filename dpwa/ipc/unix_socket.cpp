@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "dpwa/base/file_descriptor.h"
-#include "dpwa/base/threads.h"
+#include "dpwa/base/processors.h"
 
 namespace dpwa::ipc {
 namespace {
@@ -251,7 +251,7 @@ bool is_readable(int socket) {
 }
 
 void expect_soon(int socket, std::chrono::microseconds patience) {
-  static const bool alone = usable_processors().size() < 2;
+  static const bool alone = processor_count() < 2;
   const auto until = std::chrono::steady_clock::now() + patience;
   while (!alone && !is_readable(socket) && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();

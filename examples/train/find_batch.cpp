@@ -7,7 +7,7 @@
 
 #include "adapters/parallel/batch_search.h"
 #include "dpwa/base/process_memory.h"
-#include "dpwa/base/threads.h"
+#include "dpwa/base/processors.h"
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/largest_batch.h"
 #include "dpwa/parallel/seed_streams.h"
@@ -67,7 +67,7 @@ int find_batch(const TrainOptions& options) {
   const Config config = load_config(options.config, options.name, options.join);
   require_data_directory(options);
   const auto devices = resolve_devices(options);
-  set_compute_threads(compute_threads(options, config, usable_processors().size()));
+  set_compute_threads(compute_threads(options, config, processor_count()));
   const TrainTest data = load_data(options.data, options.data_dir, options.seed);
   const auto make = [&] { return make_model(options.model, data.train, options.init_seed); };
   const auto model = make();

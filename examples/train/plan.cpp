@@ -205,7 +205,8 @@ std::size_t nodes_on_own_host(const Config& config) {
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors) {
   if (options.threads != 0) return options.threads;
   const std::size_t cores = config.self_node().cores.size();
-  const std::size_t of_node = cores != 0 ? cores : processors / nodes_on_own_host(config);
+  const std::size_t of_node =
+      cores != 0 ? std::min(cores, processors) : processors / nodes_on_own_host(config);
   const auto devices = static_cast<std::size_t>(std::max(1, options.devices.cpus));
   return static_cast<int>(std::max<std::size_t>(1, of_node / devices));
 }

@@ -81,9 +81,9 @@ std::optional<std::string> nothing_left(const TrainOptions& options, const RunId
 std::uint64_t node_stream(const TrainOptions& options, const Config& config,
                           const RunIdentity& identity, SeedRole role);
 
-// Threads of each device: as asked for, else one per core of the node in the cluster file, else the
-// processors of this process divided by the nodes of the file on its host. Unless they are asked
-// for, the CPU devices share them. At least 1.
+// Threads of each device: as asked for, else one per core of the node in the cluster file, but no
+// more than `processors`, else `processors` divided by the nodes of the file on its host. Unless
+// they are asked for, the CPU devices share them. At least 1. `processors`: processor_count().
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors);
 
 // How many nodes of the file, this one included, are on the host of this one, by their addresses.

@@ -14,8 +14,8 @@
 #include "adapters/common/batch_norm.h"
 #include "adapters/launch/launched_config.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/processors.h"
 #include "dpwa/base/stop_signal.h"
-#include "dpwa/base/threads.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
@@ -123,7 +123,7 @@ Program::Program(const TrainOptions& options)
                        "' holds checkpoints of " + config_.self +
                        "; accepted: with --resume, or another directory");
   }
-  set_compute_threads(compute_threads(options_, config_, usable_processors().size()));
+  set_compute_threads(compute_threads(options_, config_, processor_count()));
   data_ = load_data(options_.data, options_.data_dir, options_.seed);
   identity_ = identify(options_, config_, data_.train);
   length_ = run_length(options_, identity_);

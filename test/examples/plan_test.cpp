@@ -263,6 +263,7 @@ TEST_CASE("one compute thread per core of the node unless told otherwise") {
   TrainOptions options;
   Config config = cluster_of_four();
   CHECK(compute_threads(options, config, 16) == 2);
+  CHECK(compute_threads(options, config, 1) == 1);  // under a CPU quota
   options.threads = 3;
   CHECK(compute_threads(options, config, 16) == 3);
 }
