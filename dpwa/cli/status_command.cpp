@@ -45,8 +45,7 @@ struct Asked {
 std::vector<Asked> all_of(const std::vector<NodeEntry>& entries) {
   std::vector<Asked> nodes;
   for (const NodeEntry& node : entries)
-    nodes.push_back(
-        {{node.name, node.addresses, node.port}, node.host + ":" + std::to_string(node.port)});
+    nodes.push_back({peer_address(node), node.host + ":" + std::to_string(node.port)});
   return nodes;
 }
 

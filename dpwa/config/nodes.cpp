@@ -218,13 +218,9 @@ void read_join(const std::vector<std::string>& join, Config& config, Locations&)
   Resolver resolver;
   for (const std::string& text : join) {
     NodeEntry entry = parse(text);
-    const Resolved& resolved = resolver.resolve(entry.host);
-    if (resolved.addresses.empty()) {
-      refuse(text, "cannot be resolved (" + resolved.error +
-                       "); accepted: an IP address or a host name known here");
-    }
-    entry.addresses = resolved.addresses;
-    if (is_own(entry, config.self_node())) {
+    // A name that is not known yet is resolved again while the node tries to join.
+    entry.addresses = resolver.resolve(entry.host).addresses;
+    if (!entry.addresses.empty() && is_own(entry, config.self_node())) {
       refuse(text, "is where this node, " + shown(config.self) +
                        ", listens itself; accepted: the HOST:PORT of another node");
     }

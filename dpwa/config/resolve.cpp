@@ -1,9 +1,7 @@
 #include "dpwa/config/resolve.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -104,27 +102,6 @@ class Endpoints {
 };
 
 }  // namespace
-
-Resolved ask_system(const std::string& host) {
-  boost::asio::io_context context;
-  ip::tcp::resolver resolver(context);
-  boost::system::error_code error;
-  const auto results = resolver.resolve(host, "", error);
-  Resolved resolved;
-  if (error) {
-    resolved.error = error.message();
-    return resolved;
-  }
-  std::vector<std::string> of_ipv6;  // last
-  for (const auto& entry : results) {
-    const auto address = plain(entry.endpoint().address().to_string());
-    std::vector<std::string>& alike = address.is_v6() ? of_ipv6 : resolved.addresses;
-    const std::string text = address.to_string();
-    if (std::ranges::find(alike, text) == alike.end()) alike.push_back(text);
-  }
-  resolved.addresses.insert(resolved.addresses.end(), of_ipv6.begin(), of_ipv6.end());
-  return resolved;
-}
 
 const Resolved& Resolver::resolve(const std::string& host) {
   const auto found = known_.find(host);

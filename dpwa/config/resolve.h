@@ -7,26 +7,19 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/locations.h"
 
 namespace dpwa::config {
 
-struct Resolved {
-  std::vector<std::string> addresses;  // numeric, each once, IPv4 first; empty = failed
-  std::string error;                   // why, when there are none
-};
-
-// The addresses of a host by the system's resolver, which blocks: for ten seconds and more while a
-// name server does not answer. IPv4 comes first because "localhost" names ::1 also on machines that
-// have no IPv6 to listen on.
-Resolved ask_system(const std::string& host);
+using dpwa::Resolved;
 
 // Host names to addresses, each name asked once.
 class Resolver {
  public:
   // `ask` is for tests; it may outlive this object, see GivesUp.
-  explicit Resolver(std::function<Resolved(const std::string& host)> ask = ask_system)
+  explicit Resolver(std::function<Resolved(const std::string& host)> ask = resolve_host)
       : ask_(std::move(ask)) {}
 
   const Resolved& resolve(const std::string& host);

@@ -36,12 +36,15 @@ class StartDriver {
   // Whether the node may begin.
   bool operator()(const StartUp::Visit&) {
     std::vector<PeerAddress> addresses;
-    for (const NodeEntry& node : side_.config.join)
-      addresses.push_back({"", node.addresses, node.port});
+    for (const NodeEntry& node : side_.config.join) addresses.push_back(peer_address(node));
     const auto visited = side_.node.client().visit_all(
         addresses, true, std::max<Duration>(side_.config.gossip.timeout, std::chrono::seconds(1)));
-    for (const Greeted& seed : visited)
-      if (!seed.failure) side_.node.local().members->keep(seed.welcome.node);
+    Members& members = *side_.node.local().members;
+    for (std::size_t i = 0; i < visited.size(); ++i) {
+      if (visited[i].failure) continue;
+      members.keep(visited[i].welcome.node);
+      members.follow(visited[i].welcome.node, addresses[i].host);
+    }
     start_.visited(answers_of(visited, {}), SteadyClock::now());
     return false;
   }

@@ -13,10 +13,8 @@ StoreClientOptions client_options(const Config& config, std::shared_ptr<Security
   StoreClientOptions options;
   options.cluster = config.cluster;
   options.self = {config.self, wall_clock_us()};
-  for (const NodeEntry& server : config.kvstore.servers) {
-    const auto hosts = server.addresses.empty() ? std::vector{server.host} : server.addresses;
-    options.servers.push_back({server.name, hosts, server.port});
-  }
+  for (const NodeEntry& server : config.kvstore.servers)
+    options.servers.push_back(peer_address(server));
   const kvstore::ShardRules rules = store_rules(config);
   options.engine.merged = rules.merged;
   options.engine.replicas = rules.replicas;

@@ -50,11 +50,6 @@ std::vector<std::string> callers(const Config& config) {
   return names;
 }
 
-PeerAddress address_of(const NodeEntry& entry) {
-  return {entry.name, entry.addresses.empty() ? std::vector{entry.host} : entry.addresses,
-          entry.port};
-}
-
 ServerOptions options_for(const Config& config) {
   const NodeEntry& self = *config.self_server();
   ServerOptions options;
@@ -117,11 +112,10 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
   }
   for (const NodeEntry& server : config.kvstore.servers) {
     if (server.name == config.self) continue;
-    links_[server.name] =
-        std::make_shared<Link>(io_, local_, address_of(server), config.transport.congestion_control,
-                               Link::Events{[this](const kvstore::MemberId& member) {
-                                 engine_.lost(member, SteadyClock::now());
-                               }});
+    links_[server.name] = std::make_shared<Link>(
+        io_, local_, peer_address(server), config.transport.congestion_control,
+        Link::Events{
+            [this](const kvstore::MemberId& member) { engine_.lost(member, SteadyClock::now()); }});
   }
 }
 

@@ -3,12 +3,15 @@
 #include <array>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
+#include "dpwa/net/host_names.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/messages.h"
@@ -60,6 +63,29 @@ IoResult<wire::Welcome> read_welcome(const Frame& answer) {
   return std::move(*welcome);
 }
 
+// Secures a connection and exchanges HELLO and WELCOME over it.
+asio::awaitable<IoResult<wire::Welcome>> shake_hands(Stream& stream, LocalProcess& local,
+                                                     const PeerAddress& peer,
+                                                     std::uint32_t request_id) {
+  auto failure = co_await secure(stream, peer, local.security.get());
+  if (failure) co_return std::move(*failure);
+  const auto answer = co_await introduce(stream, local, request_id);
+  if (!answer) co_return answer.error();
+  auto welcome = read_welcome(*answer);
+  if (welcome && !peer.name.empty() && welcome->node != peer.name) {
+    welcome = Failure(Failure::Kind::rejected,
+                      "the node at this address calls itself '" + welcome->node + "'");
+  } else if (welcome) {
+    failure = wrong_certificate(stream, welcome->node);
+    if (failure) welcome = std::move(*failure);
+  }
+  co_return welcome;
+}
+
+// For the connection to one of several addresses of a peer, unless it is the last one: so each is
+// tried within the deadline of a pull (gossip.timeout_ms) by default.
+constexpr auto time_of_an_address = std::chrono::milliseconds(200);
+
 constexpr std::byte tls_handshake_record{22};
 // A fatal alert "protocol version", as a record in the clear: what TLS says to a version that it
 // does not speak.
@@ -75,14 +101,23 @@ std::optional<Failure> refused(const char* what) {
 
 asio::awaitable<std::optional<Failure>> connect(tcp::socket& socket, const PeerAddress& peer) {
   boost::system::error_code last = asio::error::host_not_found;
-  for (const std::string& text : peer.addresses) {
-    const auto address = asio::ip::make_address(text, last);
-    if (last) continue;
+  const std::vector<std::string> addresses = addresses_now(peer);
+  for (const std::string& text : addresses) {
     boost::system::error_code ignored;
+    const auto address = asio::ip::make_address(text, ignored);
+    if (ignored) continue;  // a name that was not known yet
     socket.close(ignored);
     const tcp::endpoint endpoint(address, peer.port);
+    const bool is_last = &text == &addresses.back();
+    const TimePoint until =
+        is_last ? TimePoint::max() : std::chrono::steady_clock::now() + time_of_an_address;
+    const Deadline next(socket.get_executor(), until, [&socket] {
+      boost::system::error_code closed;
+      socket.cancel(closed);
+    });
     const auto [error] = co_await socket.async_connect(endpoint, as_result);
     last = error;
+    if (addresses.size() > 1) note_try(text, peer.port, !error);
     if (!socket.is_open()) {  // the deadline has passed, however this attempt ended
       last = asio::error::operation_aborted;
       break;
@@ -90,7 +125,10 @@ asio::awaitable<std::optional<Failure>> connect(tcp::socket& socket, const PeerA
     if (!error) break;
   }
   std::optional<Failure> failure;
-  if (last) failure.emplace(last);
+  if (last) {
+    failure.emplace(last);
+    resolve_again(peer);
+  }
   co_return failure;
 }
 
@@ -110,18 +148,9 @@ asio::awaitable<IoResult<wire::Welcome>> open_connection(Stream& stream, LocalPr
   auto failure = co_await connect(stream.socket(), peer);
   if (failure) co_return std::move(*failure);
   tune(stream.socket(), congestion_control);
-  failure = co_await secure(stream, peer, local.security.get());
-  if (failure) co_return std::move(*failure);
-  const auto answer = co_await introduce(stream, local, request_id);
-  if (!answer) co_return answer.error();
-  auto welcome = read_welcome(*answer);
-  if (welcome && !peer.name.empty() && welcome->node != peer.name) {
-    welcome = Failure(Failure::Kind::rejected,
-                      "the node at this address calls itself '" + welcome->node + "'");
-  } else if (welcome) {
-    failure = wrong_certificate(stream, welcome->node);
-    if (failure) welcome = std::move(*failure);
-  }
+  auto welcome = co_await shake_hands(stream, local, peer, request_id);
+  // Another machine may have the address by now.
+  if (!welcome) resolve_again(peer);
   co_return welcome;
 }
 

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/base/time.h"
+#include "dpwa/net/host_names.h"
 #include "dpwa/net/network.h"
 #include "dpwa/wire/messages.h"
 
@@ -173,7 +175,34 @@ void Members::list(const MemberClaim& seed) {
 void Members::unlist(const std::string& name) {
   const MutexLock lock(mutex_);
   engine_.membership().unlist(name);
+  hosts_.erase(name);
   changed();
+}
+
+void Members::follow(const std::string& seed, const std::string& host) {
+  const bool is_name = !host.empty() && !is_numeric_host(host);
+  const MutexLock lock(mutex_);
+  hosts_.erase(seed);
+  if (is_name) hosts_[seed] = host;
+}
+
+std::string Members::host_of(const std::string& seed) const {
+  const MutexLock lock(mutex_);
+  const auto found = hosts_.find(seed);
+  return found == hosts_.end() ? "" : found->second;
+}
+
+void Members::take_up_hosts() {
+  for (const auto& [seed, host] : hosts_) {
+    auto addresses = last_addresses(host);
+    const Member* member = engine_.membership().member(seed);
+    if (!addresses || member == nullptr) continue;
+    MemberClaim moved = member->claim;
+    addresses->resize(std::min(addresses->size(), wire::max_member_addresses));
+    if (net::same_addresses(*addresses, moved.addresses)) continue;
+    moved.addresses = std::move(*addresses);
+    engine_.membership().list(moved, now());
+  }
 }
 
 void Members::leave() {
@@ -183,6 +212,7 @@ void Members::leave() {
 
 std::vector<MemberClaim> Members::tick() {
   const MutexLock lock(mutex_);
+  take_up_hosts();
   auto asked = engine_.tick(now());
   changed();
   return asked;

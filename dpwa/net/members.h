@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,6 +41,9 @@ class Members {
   void keep(const std::string& name);
   void list(const MemberClaim& seed);
   void unlist(const std::string& name);
+  // From now on the addresses of this seed are those of the last answer to the name of its host.
+  void follow(const std::string& seed, const std::string& host);
+  std::string host_of(const std::string& seed) const;  // empty: an address, or not a seed
   void leave();
 
   // Lets time pass. The result: the members to ask beside the pulls.
@@ -67,6 +71,7 @@ class Members {
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
+  void take_up_hosts() DPWA_REQUIRES(mutex_);
   void changed() DPWA_REQUIRES(mutex_) {
     version_.store(engine_.membership().version(), std::memory_order_release);
   }
@@ -74,6 +79,7 @@ class Members {
   const bool exchanges_;
   mutable Mutex mutex_;
   MembershipEngine engine_ DPWA_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> hosts_ DPWA_GUARDED_BY(mutex_);  // by the name of the seed
   std::atomic<std::uint64_t> version_;
 };
 

@@ -22,7 +22,8 @@ PeerAddress PeerChannels::address_of(PeerId peer) const {
   const bool told = local_.members->exchanges() && claim && !claim->addresses.empty();
   if (!told && peer < listed_.size()) return listed_[peer];
   if (!claim) return {};
-  return {std::move(claim->name), std::move(claim->addresses), claim->port};
+  std::string host = local_.members->host_of(claim->name);
+  return {std::move(claim->name), std::move(claim->addresses), claim->port, std::move(host)};
 }
 
 std::shared_ptr<PeerChannel> PeerChannels::get(PeerId peer) {

@@ -64,7 +64,8 @@ asio::awaitable<void> Visits::probe(MemberClaim member) {
   if (stopped_) co_return;
   probed_.insert(member.name);
   const OnExit forget([this, &member] { probed_.erase(member.name); });
-  PeerAddress address{member.name, member.addresses, member.port};
+  PeerAddress address{member.name, member.addresses, member.port,
+                      local_.members->host_of(member.name)};
   Greeted result;
   co_await visit(std::move(address), false, probe_timeout, result);
   // A refusal that is not a REJECT: another node answers at the address that was reported for this

@@ -40,9 +40,7 @@ std::vector<std::string> peer_names(const Config& config) {
 std::vector<PeerAddress> peer_addresses(const Config& config) {
   std::vector<PeerAddress> peers;
   for (const std::size_t index : Node::file_indices(config)) {
-    const NodeEntry& node = config.nodes[index];
-    peers.push_back(
-        {node.name, node.addresses.empty() ? std::vector{node.host} : node.addresses, node.port});
+    peers.push_back(peer_address(config.nodes[index]));
   }
   return peers;
 }
@@ -58,15 +56,16 @@ MemberClaim claim_of(const PeerAddress& address) {
 
 std::unique_ptr<Members> members_of(const Config& config, const Node::Options& node) {
   const NodeEntry& own = config.self_node();
-  MemberClaim self =
-      claim_of({own.name, own.addresses.empty() ? std::vector{own.host} : own.addresses, own.port});
+  MemberClaim self = claim_of(peer_address(own));
   self.incarnation = node.incarnation;
   std::vector<MemberClaim> seeds;
   for (const PeerAddress& peer : peer_addresses(config)) seeds.push_back(claim_of(peer));
   MembershipOptions options = config.gossip.membership;
   options.max_members = std::max(options.max_members, seeds.size());
-  return std::make_unique<Members>(std::move(self), std::move(seeds), options,
-                                   derive_seed(node.seed, {1}));
+  auto members = std::make_unique<Members>(std::move(self), std::move(seeds), options,
+                                           derive_seed(node.seed, {1}));
+  for (const PeerAddress& peer : peer_addresses(config)) members->follow(peer.name, peer.host);
+  return members;
 }
 
 // Nodes of one file state the same deadline. A caller that states a longer one, perhaps to hold a
@@ -244,8 +243,10 @@ void Node::take_up(const ReloadPlan& plan) {
   threads_->allow_replies(reply_bounds(plan.config.gossip));
   Members& members = *local().members;
   for (const auto* nodes : {&plan.joined, &plan.moved}) {
-    for (const NodeEntry& node : *nodes)
-      members.list(claim_of({node.name, node.addresses, node.port}));
+    for (const NodeEntry& node : *nodes) {
+      members.list(claim_of(peer_address(node)));
+      members.follow(node.name, node.host);
+    }
   }
   for (const std::string& name : plan.gone) members.unlist(name);
 }

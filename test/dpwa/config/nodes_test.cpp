@@ -59,6 +59,7 @@ TEST_CASE("joining by the own address is refused, by a name that has others too 
         "HOST:PORT of another node");
   CHECK(error("w9", "127.0.0.9:25001").empty());
   CHECK(error("w9", "127.0.0.2:25000").empty());
+  CHECK(error("w9", "no-such-host.invalid:25000").empty());  // yet
   const ScopedVariable bind("DPWA_BIND", "0.0.0.0");
   CHECK(error("w9", "127.0.0.1:25000").find("listens itself") != std::string::npos);
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/net/status_query.h"
 #include "test/dpwa/kvserver/store_worker.h"
@@ -49,6 +50,30 @@ TEST_CASE("a worker that inits, pushes and pulls a key gets the value after its 
   CHECK(status["slices"] == 1);
   CHECK(status["updates"] == 1);
   CHECK(status["workers"][0]["name"] == "w1");
+}
+
+TEST_CASE("servers that have moved since the file was read are found by workers and one another") {
+  const ResolverDouble resolver([](const std::string& host) {
+    return Resolved{{host == "s1.test" ? "127.0.0.2" : "127.0.0.12"}, ""};
+  });
+  Config config = test::store_config(2);
+  for (NodeEntry& server : config.kvstore.servers) {
+    server.host = server.name + ".test";
+    server.addresses = {"127.0.0.9"};  // at that time
+  }
+  const auto bound_to = [&](std::size_t server, const std::string& address) {
+    Config own = config;
+    own.kvstore.servers[server].bind_address = address;
+    return own;
+  };
+  kvserver::StoreServer first(bound_to(0, "127.0.0.2"), "s1");
+  kvserver::StoreServer second(bound_to(1, "127.0.0.12"), "s2");
+  first.start();
+  second.start();
+  test::StoreWorker worker(config, "w1");
+  REQUIRE(worker.joined());
+  REQUIRE(worker.init(kvstore::Key(1), {1, 2, 3}));
+  CHECK(worker.pull(kvstore::Key(1), 0) == std::vector<float>{1, 2, 3});
 }
 
 TEST_CASE("a second process with the name of a worker waits until the first one has ended") {

@@ -80,9 +80,8 @@ StoreWorker::StoreWorker(const Config& config, const std::string& name)
       deliver();
     };
     events.accepted = wire::kv_types(wire::KvRoute::server_to_worker);
-    const PeerAddress address{server.name, {server.host}, server.port};
-    links_[server.name] =
-        std::make_shared<kvserver::Link>(io_, local_, address, "auto", std::move(events));
+    links_[server.name] = std::make_shared<kvserver::Link>(io_, local_, peer_address(server),
+                                                           "auto", std::move(events));
   }
   engine_.join();
   for (const auto& [server, link] : links_) link->start();
