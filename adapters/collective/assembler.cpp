@@ -11,6 +11,7 @@
 #include "adapters/collective/terms.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/host_names.h"
 #include "dpwa/net/io_thread.h"
 
 namespace dpwa::collective {
@@ -305,7 +306,7 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
   options.members = next.group.hash();
   for (const auto& member : next.group.members)
     options.names.push_back(config_.nodes[member.place].name);
-  options.own_address = addresses_of(config_.nodes[self]).front();
+  options.own_address = net::addresses_now(peer_address(config_.nodes[self])).front();
   options.form_timeout = limit_of_an_attempt;
   // The watch decides whether a late rank is lost (Lateness in patience.h).
   options.timeout = std::chrono::hours(24);
@@ -321,7 +322,7 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
   attempt_->next = next;
   attempt_->newcomer = newcomer;
   finish_aside([attempt = attempt_, engine = engine_, options,
-                host = addresses_of(config_.nodes[next.host]).front()] {
+                host = net::addresses_now(peer_address(config_.nodes[next.host])).front()] {
     attempt->run(engine, options, host);
   });
 }

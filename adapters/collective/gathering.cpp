@@ -9,10 +9,6 @@
 
 namespace dpwa::collective {
 
-std::vector<std::string> addresses_of(const NodeEntry& node) {
-  return node.addresses.empty() ? std::vector{node.host} : node.addresses;
-}
-
 EngineKind engine_kind(CollectiveEngine engine) {
   switch (engine) {
     case CollectiveEngine::gloo:
@@ -30,10 +26,7 @@ EngineKind engine_kind(CollectiveEngine engine) {
 std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProcess& local,
                                          const std::vector<std::size_t>& places, Duration timeout) {
   std::vector<PeerAddress> nodes;
-  for (const std::size_t place : places) {
-    const NodeEntry& node = config.nodes[place];
-    nodes.push_back({node.name, addresses_of(node), node.port});
-  }
+  for (const std::size_t place : places) nodes.push_back(peer_address(config.nodes[place]));
   return query_status(config.cluster, nodes, timeout, local.security.get());
 }
 

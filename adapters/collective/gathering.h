@@ -28,9 +28,6 @@ std::string not_together(const std::string& problem);
 std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProcess& local,
                                          const std::vector<std::size_t>& places, Duration timeout);
 
-// Where the peers of a node reach it.
-std::vector<std::string> addresses_of(const NodeEntry& node);
-
 EngineKind engine_kind(CollectiveEngine engine);
 
 // Throws ConfigError for an engine that this build lacks, or that this process cannot use.
