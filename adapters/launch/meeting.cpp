@@ -1,19 +1,21 @@
 #include "adapters/launch/meeting.h"
 
-#include <netdb.h>
-
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/engine/sockets.h"
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/base/wait_lines.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/launch/nodes.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/free_ports.h"
 
 namespace dpwa::launch {
@@ -24,6 +26,7 @@ using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_looks(10);
+constexpr milliseconds between_look_ups(1000);  // of a host name
 constexpr milliseconds longest_farewell(5000);
 
 struct Deadline {
@@ -35,30 +38,52 @@ struct Deadline {
   bool passed() const { return SteadyClock::now() >= end; }
 };
 
-bool has_address(const std::string& host) {
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return false;
-  freeaddrinfo(found);
-  return true;
-}
+// Tells a person who starts the processes by hand what this one waits for.
+class Waiting {
+ public:
+  explicit Waiting(const LaunchPlace& place, milliseconds patience)
+      : where_(place.meeting_host + ":" + std::to_string(place.meeting_port)),
+        patience_(patience) {}
 
-void await_name(const std::string& host, const Deadline& deadline) {
-  while (!has_address(host)) {
-    if (deadline.passed()) throw std::runtime_error("no address is known for '" + host + "'");
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+  const std::string& where() const { return where_; }
+  // Some times a second. `what` gives the words when they are needed.
+  template <typename What>
+  void look(const What& what) {
+    const auto now = SteadyClock::now();
+    if (!lines_.due(began_, now)) return;
+    using std::chrono::seconds;
+    log(LogLevel::info, "launch",
+        "waiting for " + what() + ", for " + std::to_string((now - began_) / seconds(1)) +
+            " s so far and " + std::to_string(patience_ / seconds(1)) + " s at most");
+  }
+
+ private:
+  const std::string where_;
+  const milliseconds patience_;
+  const SteadyClock::time_point began_ = SteadyClock::now();
+  WaitLines lines_;
+};
+
+// Waits for a host that gets its name, or its place in the name service, while it starts.
+std::vector<std::string> await_addresses(const std::string& host, int rank,
+                                         const Deadline& deadline, Waiting& waiting) {
+  while (true) {
+    const Resolved resolved = resolve_host(host);
+    if (!resolved.addresses.empty()) return resolved.addresses;
+    const std::string problem = "no address is known for '" + host + "' (" + resolved.error + ")";
+    if (deadline.passed()) throw std::runtime_error(problem);
+    waiting.look([&] { return "the host of rank " + std::to_string(rank) + ": " + problem; });
+    std::this_thread::sleep_for(std::min(between_look_ups, deadline.left()));
   }
 }
 
 // Where rank 0 hosts the meeting: at the address of its host name. Many hosts resolve their own
 // name to a loopback address, which the other hosts cannot reach.
-std::string listening_host(const LaunchPlace& place) {
+std::string listening_address(const LaunchPlace& place, const std::string& address) {
   const std::string& host = place.meeting_host;
-  if (place.one_host || host == "localhost") return host;
-  config::Resolver resolver;
-  const auto& addresses = resolver.resolve(host).addresses;
-  const bool by_name = std::ranges::find(addresses, host) == addresses.end();
-  const bool loopback = !addresses.empty() && config::is_loopback(addresses.front());
-  return by_name && loopback ? "0.0.0.0" : host;
+  const bool by_name = !is_numeric_host(host);
+  const bool for_others = !place.one_host && host != "localhost";
+  return by_name && for_others && config::is_loopback(address) ? "0.0.0.0" : address;
 }
 
 struct MeetingPoint {
@@ -66,16 +91,42 @@ struct MeetingPoint {
   std::string address;  // numeric, as this process reaches it
 };
 
-MeetingPoint reach(const LaunchPlace& place, const Deadline& deadline) {
-  try {
-    if (place.rank == 0 && !place.hosted) {
-      const std::string host = listening_host(place);
-      return {Rendezvous::listen(host, deadline.left(), place.meeting_port), host};
+// Addresses of a name that has several are tried in turn.
+MeetingPoint host_meeting(const LaunchPlace& place, const std::vector<std::string>& addresses,
+                          const Deadline& deadline) {
+  for (std::size_t i = 0;; ++i) {
+    const std::string address = listening_address(place, addresses[i]);
+    try {
+      return {Rendezvous::listen(address, deadline.left(), place.meeting_port), address};
+    } catch (const collective::CollectiveError&) {
+      if (i + 1 == addresses.size()) throw;
     }
-    std::string address =
-        collective::await_listener(place.meeting_host, place.meeting_port, deadline.left());
-    auto store = Rendezvous::connect(address, place.meeting_port, deadline.left());
-    return {std::move(store), std::move(address)};
+  }
+}
+
+// The name is resolved again while nobody answers: the host may have moved.
+MeetingPoint come_to_meeting(const LaunchPlace& place, const Deadline& deadline, Waiting& waiting) {
+  const std::string whom = place.hosted ? place.launcher : "rank 0";
+  while (true) {
+    const auto addresses = await_addresses(place.meeting_host, 0, deadline, waiting);
+    for (const std::string& address : addresses) {
+      try {
+        collective::await_listener(address, place.meeting_port,
+                                   std::min(between_look_ups, deadline.left()));
+        return {Rendezvous::connect(address, place.meeting_port, deadline.left()), address};
+      } catch (const std::system_error& error) {
+        if (deadline.passed()) throw;
+        waiting.look([&] { return whom + " at " + waiting.where() + ": " + error.what(); });
+      }
+    }
+  }
+}
+
+MeetingPoint reach(const LaunchPlace& place, const Deadline& deadline, Waiting& waiting) {
+  try {
+    if (place.rank != 0 || place.hosted) return come_to_meeting(place, deadline, waiting);
+    const auto addresses = await_addresses(place.meeting_host, 0, deadline, waiting);
+    return host_meeting(place, addresses, deadline);
   } catch (const collective::CollectiveError& error) {
     throw std::runtime_error(error.reason());
   }
@@ -86,7 +137,7 @@ Introduction introduction_of(const LaunchPlace& place, const MeetingOptions& opt
   Introduction introduction;
   introduction.host_given = !options.host.empty();
   introduction.host =
-      introduction.host_given ? options.host : collective::address_towards(place.meeting_host);
+      introduction.host_given ? options.host : collective::address_towards(meeting_point);
   introduction.bind = options.bind;
   const int wanted = options.port + place.local_rank;
   if (options.port != 0 && wanted > 65535)
@@ -124,9 +175,12 @@ class Board {
   }
 
   // The problem; none: all have come.
-  std::optional<std::string> await_all(const Deadline& deadline, milliseconds patience) {
+  std::optional<std::string> await_all(const Deadline& deadline, milliseconds patience,
+                                       Waiting& waiting) {
     while (!store_.check({prefix_ + "outcome"})) {
-      if (deadline.passed()) say(missing(patience));
+      if (deadline.passed())
+        say("not come within " + std::to_string(patience.count()) + " ms: rank " + missing());
+      waiting.look([&] { return "rank " + missing() + ", at " + waiting.where(); });
       std::this_thread::sleep_for(between_looks);
     }
     const std::string outcome = store_.get_to_str(prefix_ + "outcome");
@@ -151,13 +205,13 @@ class Board {
   // The first word stands.
   void say(const std::string& outcome) { store_.compareSet(prefix_ + "outcome", "", outcome); }
 
-  std::string missing(milliseconds patience) {
+  std::string missing() {
     std::string ranks;
     for (int rank = 0; rank < size_; ++rank) {
       if (!store_.check({rank_key(rank)}))
         ranks.append(ranks.empty() ? "" : ", ").append(std::to_string(rank));
     }
-    return "not come within " + std::to_string(patience.count()) + " ms: rank " + ranks;
+    return ranks;
   }
 
   c10d::Store& store_;
@@ -167,17 +221,19 @@ class Board {
 
 std::vector<NodeEntry> meet_others(const LaunchPlace& place, const MeetingOptions& options,
                                    const Deadline& deadline) {
-  if (place.named_late) await_name(place.meeting_host, deadline);
-  MeetingPoint point = reach(place, deadline);
+  Waiting waiting(place, options.patience);
+  MeetingPoint point = reach(place, deadline, waiting);
   Board board(*point.store.store(), place);
   const std::string terms =
       "cluster '" + options.cluster + "' of " + std::to_string(place.size) + " processes";
   board.arrive(place.rank, terms, introduction_of(place, options, point.address));
-  const auto problem = board.await_all(deadline, options.patience);
+  const auto problem = board.await_all(deadline, options.patience, waiting);
   std::vector<Introduction> introductions;
   if (!problem) introductions = board.introductions();
   if (!place.hosted) point.store.leave(board.present() - 1, longest_farewell);
   if (problem) throw std::runtime_error(*problem);
+  for (int rank = 0; rank < place.size; ++rank)
+    await_addresses(introductions[static_cast<std::size_t>(rank)].host, rank, deadline, waiting);
   return settle(introductions);
 }
 

@@ -61,14 +61,8 @@ std::string full_name(const std::string& host) {
 
 std::optional<LaunchPlace> find_place(const LauncherEnvironment& environment) {
   const Variables variables(environment);
-  // A pod gets its name when it starts to run.
-  const bool in_pod =
-      variables.has("KUBERNETES_SERVICE_HOST") || variables.has("JOB_COMPLETION_INDEX");
   auto claim = claim_of_torchrun(variables);
-  if (claim) {
-    claim->place.named_late = in_pod;
-    return claim->place;
-  }
+  if (claim) return claim->place;
   claim = claim_of_open_mpi(variables);
   if (!claim) claim = claim_of_slurm(variables);
   if (!claim) claim = claim_of_kubernetes(variables, environment);
@@ -76,7 +70,6 @@ std::optional<LaunchPlace> find_place(const LauncherEnvironment& environment) {
   if (!claim) return std::nullopt;
   require_agreement(variables, *claim);
   set_meeting(variables, *claim);
-  claim->place.named_late = in_pod;
   return claim->place;
 }
 

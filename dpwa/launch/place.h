@@ -31,8 +31,7 @@ struct LaunchPlace {
   // Where they find one another: the host of rank 0, unless the launcher hosts that point itself.
   std::string meeting_host;
   std::uint16_t meeting_port = 0;
-  bool hosted = false;      // a c10d::TCPStore of the launcher listens there
-  bool named_late = false;  // the name of that host may be unknown at first, so retry the look-up
+  bool hosted = false;  // a c10d::TCPStore of the launcher listens there
 };
 
 // The place of this process; none: no launcher has started it. When one launcher has started

@@ -2,10 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <memory>
 #include <thread>
 
 #include "adapters/collective/engine/rendezvous.h"
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/net/free_ports.h"
+#include "test/support/eventually.h"
+#include "test/support/log_file.h"
 
 // Processes that meet, as threads.
 namespace dpwa::launch {
@@ -149,6 +154,80 @@ TEST_CASE("a port that somebody has, or where nobody is, ends the wait with its 
   CHECK(taken.front().problem.find("cannot listen on 127.0.0.1:") != std::string::npos);
   const auto nobody = meet_all({place_of(1, 2, free_port())}, {options_with(200ms)});
   CHECK(nobody.front().problem.find("nothing answers") != std::string::npos);
+}
+
+TEST_CASE("a meeting point that gets its name late, or another address, is found") {
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  const ResolverDouble resolver([asked](const std::string& host) {
+    Resolved resolved;
+    const int time = asked->fetch_add(1);
+    resolved.error = host == "late.test" ? "not yet" : "unknown";
+    if (host == "late.test" && time >= 4)
+      resolved.addresses = {"127.0.0.1"};
+    else if (host == "late.test" && time >= 2)
+      resolved.addresses = {"127.0.0.3"};
+    return resolved;
+  });
+  const auto port = free_port();
+  auto first = place_of(0, 2, port), second = place_of(1, 2, port);
+  second.meeting_host = "late.test";
+  for (const Outcome& outcome : meet_all({first, second}, {options_with()})) {
+    CHECK(outcome.problem == "");
+    CHECK(outcome.nodes.size() == 2);
+  }
+  CHECK(asked->load() >= 5);
+  // The host itself may be the one whose name is late.
+  asked->store(0);
+  first.meeting_host = "late.test";
+  second.meeting_host = "127.0.0.3";
+  for (const Outcome& outcome : meet_all({first, second}, {options_with()}))
+    CHECK(outcome.problem == "");
+}
+
+TEST_CASE("a name that nobody knows ends the wait with its reason, not at once") {
+  const ResolverDouble resolver([](const std::string&) { return Resolved{{}, "no answer"}; });
+  auto place = place_of(1, 2, free_port());
+  place.meeting_host = "never.test";
+  const auto outcomes = meet_all({place}, {options_with(1s)});
+  CHECK(outcomes.front().problem.ends_with("no address is known for 'never.test' (no answer)"));
+}
+
+TEST_CASE("a host that a process names for itself may get its name late") {
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  const ResolverDouble resolver([asked](const std::string&) {
+    Resolved resolved;
+    resolved.error = "not yet";
+    if (asked->fetch_add(1) >= 2) resolved.addresses = {"127.0.0.1"};
+    return resolved;
+  });
+  const auto port = free_port();
+  auto options = options_with();
+  options.host = "pod.test";
+  for (const Outcome& outcome : meet_all({place_of(0, 2, port), place_of(1, 2, port)}, {options})) {
+    CHECK(outcome.problem == "");
+    CHECK(outcome.nodes.size() == 2);
+    CHECK(last_addresses("pod.test"));
+  }
+}
+
+TEST_CASE("a process that waits says for whom") {
+  const test::LogFile log;
+  const auto port = free_port();
+  const std::string where = "127.0.0.1:" + std::to_string(port);
+  std::vector<std::jthread> processes;
+  std::atomic<int> met = 0;
+  const auto start = [&](int rank) {
+    processes.emplace_back(
+        [&, rank] { met += meet(place_of(rank, 3, port), options_with(60s)).size() == 3 ? 1 : 0; });
+  };
+  start(1);
+  CHECK(test::eventually([&] { return log.has("waiting for rank 0 at " + where + ": "); }));
+  start(0);
+  CHECK(test::eventually([&] { return log.has("waiting for rank 2, at " + where + ", for "); }));
+  CHECK(log.has(" s so far and 60 s at most"));
+  start(2);
+  processes.clear();
+  CHECK(met == 3);
 }
 
 TEST_CASE("DPWA_PORT and the local rank have to be a port") {

@@ -118,8 +118,9 @@ int try_to_connect(const addrinfo& to, std::chrono::steady_clock::time_point dea
 
 std::string await_listener(const std::string& host, std::uint16_t port,
                            std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds longest_pause(50);
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  for (;;) {
+  for (std::chrono::milliseconds pause(2);; pause = std::min(2 * pause, longest_pause)) {
     const auto addresses = resolve(host, port, SOCK_STREAM);
     int problem = 0;
     for (const auto* at = addresses.get(); at != nullptr; at = at->ai_next) {
@@ -129,7 +130,7 @@ std::string await_listener(const std::string& host, std::uint16_t port,
     if (std::chrono::steady_clock::now() >= deadline) {
       throw std::system_error(problem, std::generic_category(), "nothing answers");
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(pause);
   }
 }
 

@@ -162,8 +162,6 @@ TEST_CASE("a pod of an Indexed Job meets the first pod of its service") {
   CHECK(place.size == 4);
   CHECK(place.meeting_host == "train-0.train.default.svc.cluster.local");
   CHECK(place.meeting_port == 29500);
-  CHECK(place.named_late);
-  CHECK_FALSE(place_of(of(plain)).named_late);
 }
 
 TEST_CASE("a pod of a StatefulSet has its rank from its host name") {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <chrono>
+
+#include "dpwa/base/time.h"
+
+namespace dpwa {
+
+// When a wait that goes on deserves a line in the log: soon after it began, then rarely. The lines
+// of waits that follow one another are as rare as those of one wait. Pure.
+class WaitLines {
+ public:
+  static constexpr Duration first_after = std::chrono::seconds(2);
+  static constexpr Duration then_every = std::chrono::seconds(30);
+
+  // For a wait that began then.
+  bool due(TimePoint began, TimePoint now, Duration first = first_after,
+           Duration between = then_every) {
+    const bool is_first = told_ < began;
+    if (is_first ? now - began < first : now - told_ < between) return false;
+    told_ = now;
+    return true;
+  }
+
+ private:
+  TimePoint told_ = TimePoint::min();
+};
+
+}  // namespace dpwa

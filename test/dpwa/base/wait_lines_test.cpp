@@ -1,0 +1,29 @@
+#include "dpwa/base/wait_lines.h"
+
+#include <doctest/doctest.h>
+
+using namespace dpwa;
+using namespace std::chrono_literals;
+
+TEST_CASE("a wait that goes on has a line soon and then rarely") {
+  WaitLines lines;
+  const TimePoint began = TimePoint{} + 1h;
+  CHECK_FALSE(lines.due(began, began));
+  CHECK_FALSE(lines.due(began, began + 1999ms));
+  CHECK(lines.due(began, began + 2s));
+  CHECK_FALSE(lines.due(began, began + 31s));
+  CHECK(lines.due(began, began + 32s));
+  CHECK(lines.due(began, began + 100s));
+  CHECK_FALSE(lines.due(began, began + 129s));
+}
+
+TEST_CASE("each wait counts from its own beginning") {
+  WaitLines lines;
+  const TimePoint began = TimePoint{} + 1h;
+  CHECK(lines.due(began, began + 10s, 10s, 10s));
+  const TimePoint next = began + 11s;
+  CHECK_FALSE(lines.due(next, next + 9s, 10s, 10s));
+  CHECK(lines.due(next, next + 10s, 10s, 10s));
+  CHECK_FALSE(lines.due(next, next + 19s, 10s, 10s));
+  CHECK(lines.due(next, next + 20s, 10s, 10s));
+}
