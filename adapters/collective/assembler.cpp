@@ -9,6 +9,7 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/terms.h"
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/host_names.h"
@@ -201,6 +202,7 @@ void Assembler::drop_untaken() {
 }
 
 void Assembler::work() {
+  name_thread("dpwa-groups");
   MutexLock lock(mutex_);
   Task last = Task::rest;
   Duration pause = first_pause;

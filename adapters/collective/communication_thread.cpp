@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
+
 namespace dpwa::collective {
 
 CommunicationThread::CommunicationThread() : thread_([this] { work(); }) {}
@@ -32,6 +34,7 @@ void CommunicationThread::wait() {
 }
 
 void CommunicationThread::work() {
+  name_thread("dpwa-reduce");
   MutexLock lock(mutex_);
   while (true) {
     while (!ends_ && tasks_.empty()) changed_.wait(lock);

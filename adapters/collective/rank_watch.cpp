@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "adapters/collective/gathering.h"
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
@@ -95,6 +96,7 @@ std::string RankWatch::lost() const {
 }
 
 void RankWatch::work() {
+  name_thread("dpwa-watch");
   MutexLock lock(mutex_);
   std::optional<TimePoint> looked_at;  // the wait that was looked at last
   bool noted = false;

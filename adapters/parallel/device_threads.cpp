@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
+
 namespace dpwa {
 
 DeviceThreads::DeviceThreads(std::size_t devices) : jobs_(devices) {
@@ -21,6 +23,7 @@ DeviceThreads::~DeviceThreads() {
 }
 
 void DeviceThreads::work(std::size_t device) {
+  name_thread("dpwa-device");
   MutexLock lock(mutex_);
   while (true) {
     while (!ends_ && !jobs_[device]) changed_.wait(lock);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "adapters/parallel/saved_training.h"
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa {
@@ -100,6 +101,7 @@ bool infer_parts(torch::nn::Module& module, std::size_t parts,
       waiting.work_off(work);
     });
   }
+  for (std::thread& thread : threads) name_thread("dpwa-inference", thread.native_handle());
   for (std::thread& thread : threads) thread.join();
   at::set_num_threads(compute_threads);
   return waiting.finish();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/resolve.h"
@@ -139,6 +140,7 @@ void BackgroundReload::begin() noexcept {
   }
   reload_or_keep([this] {
     thread_ = start_background_thread([this] {
+      name_thread("dpwa-reload");
       try {
         const config::GivesUp gives_up(stop_.get_token());
         fresh_ = load_();

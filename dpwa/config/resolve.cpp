@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/text.h"
 
@@ -38,6 +39,7 @@ Resolved ask_until(const std::stop_token& stop, const std::string& host,
                    const std::function<Resolved(const std::string& host)>& ask) {
   const auto question = std::make_shared<Question>();
   start_background_thread([question, host, ask] {
+    name_thread("dpwa-resolve");
     Resolved answer = ask(host);
     const MutexLock lock(question->mutex);
     question->answer = std::move(answer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa {
@@ -37,6 +38,7 @@ void ParallelPass::share(const Job& job) {
 }
 
 void ParallelPass::help() {
+  name_thread("dpwa-pass");
   std::uint64_t seen = 0;
   MutexLock lock(mutex_);
   while (true) {

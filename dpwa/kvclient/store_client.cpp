@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/security/security.h"
@@ -44,7 +45,10 @@ StoreClient::StoreClient(StoreClientOptions options)
   }
   for (const auto& link : links_) link->start();
   asio::post(io_, [this] { tick(); });
-  thread_ = start_background_thread([this] { net::run_io(io_); });
+  thread_ = start_background_thread([this] {
+    name_thread("dpwa-store-tx");
+    net::run_io(io_);
+  });
 }
 
 StoreClient::~StoreClient() {

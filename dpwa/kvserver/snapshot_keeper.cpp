@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
 #include "dpwa/config/store_settings.h"
 #include "dpwa/net/io_thread.h"
 
@@ -84,6 +85,7 @@ void SnapshotKeeper::on_disk(std::function<std::function<void()>()> work) {
 }
 
 void SnapshotKeeper::serve_disk() {
+  name_thread("dpwa-snapshots");
   while (true) {
     std::function<std::function<void()>()> work;
     {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/kvserver/store_run.h"
@@ -79,6 +80,7 @@ class StoreServer::Thread {
   }
 
   void serve() {
+    name_thread("dpwa-store");
     try {
       while (true) {
         current()->run();

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
@@ -136,8 +137,14 @@ class Node::Threads {
     server_.serve();
     tx_work_.emplace(tx_io_.get_executor());
     asio::post(tx_io_, [this] { client_.begin_membership(); });
-    tx_thread_ = start_background_thread([this] { net::run_io(tx_io_); });
-    rx_thread_ = start_background_thread([this] { net::run_io(rx_io_); });
+    tx_thread_ = start_background_thread([this] {
+      name_thread("dpwa-tx");
+      net::run_io(tx_io_);
+    });
+    rx_thread_ = start_background_thread([this] {
+      name_thread("dpwa-rx");
+      net::run_io(rx_io_);
+    });
   }
 
   // The Rx thread ends first: a status request in flight asks the Tx thread.

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/connect.h"
@@ -53,7 +54,10 @@ class WaitingNode::Listener {
             [](const std::string&) {}) {
     listen(config.self_node());
     accepts_.run();
-    thread_ = start_background_thread([this] { net::run_io(io_); });
+    thread_ = start_background_thread([this] {
+      name_thread("dpwa-waiting");
+      net::run_io(io_);
+    });
   }
 
   ~Listener() {

@@ -52,6 +52,8 @@ class Store {
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "dpwa/base/thread_name.h"
+
 #include "adapters/collective/engine/engine.h"
 #include "dpwa/base/threads.h"
 
@@ -187,6 +189,7 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
   }
 
   void watch(int peer, const at::Tensor& farewell, const c10::intrusive_ptr<c10d::Work>& work) {
+    name_thread("dpwa-farewell");
     std::int64_t news = peer;
     try {
       work->wait(for_ever);

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "dpwa/base/thread_name.h"
+
 namespace dpwa::collective {
 
 namespace {
@@ -68,6 +70,7 @@ MpiThread& MpiThread::instance() {
 MpiThread::MpiThread() : state_(new State) {
   for (const auto& [name, value] : settings) setenv(name, value, /*overwrite=*/0);
   std::thread([state = state_] {
+    name_thread("dpwa-mpi");
     MutexLock lock(state->mutex);
     for (;;) {
       while (!state->ends && state->work.empty()) state->changed.wait(lock);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "adapters/collective/engine/rendezvous.h"
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa::collective {
@@ -70,6 +71,7 @@ class Leftovers {
                           work = nullptr;
                           done->store(true);
                         })});
+    name_thread("dpwa-aside", threads_.back().thread.native_handle());
   }
 
  private:

@@ -3,6 +3,9 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <string>
 
 #include "dpwa/base/port_holder.h"
@@ -11,6 +14,7 @@
 #include "dpwa/node/waiting_node.h"
 #include "dpwa/security/key_file.h"
 #include "test/support/certificates.h"
+#include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
 
@@ -40,6 +44,22 @@ TEST_CASE("the process that has a port is found by its address, or by one that i
   const Taken all("0.0.0.0");
   CHECK(port_holder("127.0.0.3", all.port()).starts_with(self));
   CHECK(port_holder("127.0.0.1", net::free_ports(1).front()).empty());
+}
+
+TEST_CASE("the network threads of a node have names of their own") {
+  test::VectorNode node(test::loopback_config(net::free_ports(1), 0), 8);
+  node.gossip().start();
+  const auto names = [] {
+    std::set<std::string> found;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::string name;
+      std::getline(std::ifstream(thread.path() / "comm"), name);
+      found.insert(name);
+    }
+    return found;
+  };
+  CHECK(test::eventually(  // each names itself once it runs
+      [&] { return names().contains("dpwa-rx") && names().contains("dpwa-tx"); }));
 }
 
 TEST_CASE("a process open to every caller beyond loopback warns in its log at each start") {
