@@ -202,7 +202,7 @@ void refuse_controls(const std::string& text, const Locations& locations) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte == '\n') ++line;
     const bool ends_line = byte == '\r' && i + 1 < text.size() && text[i + 1] == '\n';
-    if ((byte >= 0x20 && byte != 0x7F) || byte == '\t' || byte == '\n' || ends_line) continue;
+    if (byte >= 0x20 || byte == '\t' || byte == '\n' || ends_line) continue;
     const std::string what =
         byte == 0 ? "a zero byte" : "the control character " + one_line(text.substr(i, 1));
     locations.fail_at(line, "", what + "; accepted: text in UTF-8");
