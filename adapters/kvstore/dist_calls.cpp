@@ -78,7 +78,7 @@ bool DistStore::join_until(TimePoint until) {
     if (refusal && refusal->is_for_good(config_.kvstore.lost_after))
       throw KVStoreError("worker " + config_.self + " is not taken in: " + refusal->problem);
     if (SteadyClock::now() >= until) return false;
-    wait_log_->look(began, "the servers to take this worker in", SteadyClock::now());
+    wait_log_->look_at_start(began, until, SteadyClock::now());
   }
   return true;
 }

@@ -1,6 +1,5 @@
 #include "adapters/kvstore/wait_log.h"
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -11,7 +10,6 @@ namespace dpwa::kvstore {
 namespace {
 
 constexpr auto between_words = std::chrono::seconds(10);
-constexpr auto between_words_at_end = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -20,25 +18,33 @@ std::string WaitLog::problems() const {
   return config::joined(client_.problems());
 }
 
-bool WaitLog::is_time(TimePoint began, Duration between, TimePoint now) {
-  if (now - std::max(began, told_) < between) return false;
-  told_ = now;
-  return true;
+std::string WaitLog::reason() const {
+  std::string reason = problems();
+  if (!reason.empty()) return reason;
+  std::vector<std::string> others = client_.workers();
+  std::erase(others, self_);
+  return "workers that take part: " + (others.empty() ? "no other" : config::joined(others));
 }
 
 void WaitLog::look(TimePoint began, const std::string& what, TimePoint now) {
-  if (!is_time(began, between_words, now)) return;
-  std::string reason = problems();
-  if (reason.empty()) {
-    std::vector<std::string> others = client_.workers();
-    std::erase(others, self_);
-    reason = "workers that take part: " + (others.empty() ? "no other" : config::joined(others));
+  if (!lines_.due(began, now, between_words, between_words)) return;
+  log(LogLevel::warn, "kvstore", "waiting for " + what + "; " + reason());
+}
+
+void WaitLog::look_at_start(TimePoint began, TimePoint until, TimePoint now) {
+  using std::chrono::seconds;
+  if (!lines_.due(began, now)) return;
+  std::string text = "waiting for the servers to take this worker in, for " +
+                     std::to_string((now - began) / seconds(1)) + " s so far";
+  if (until != TimePoint::max()) {
+    const auto most = std::chrono::ceil<seconds>(until - began).count();
+    text += " and " + std::to_string(most) + " s at most";
   }
-  log(LogLevel::warn, "kvstore", "waiting for " + what + "; " + reason);
+  log(LogLevel::info, "kvstore", text + "; " + reason());
 }
 
 void WaitLog::look_at_end(TimePoint began, TimePoint now) {
-  if (!is_time(began, between_words_at_end, now)) return;
+  if (!lines_.due(began, now, WaitLines::then_every)) return;
   log(LogLevel::info, "kvstore",
       "done, and waits for the workers that still train: " + config::joined(client_.workers()));
 }

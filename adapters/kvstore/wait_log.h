@@ -4,20 +4,24 @@
 #include <utility>
 
 #include "dpwa/base/time.h"
+#include "dpwa/base/wait_lines.h"
 #include "dpwa/kvclient/store_client.h"
 
 namespace dpwa::kvstore {
 
-// Says every 10 s in the log what a worker waits for, with what is known of the reason: servers
-// that do not answer or, without any, the workers that take part. One thread.
+// Says in the log what a worker waits for, with what is known of the reason: servers that do not
+// answer or, without any, the workers that take part. One thread.
 class WaitLog {
  public:
   // `self`: the name of the worker. `client` outlives this.
   WaitLog(const kvclient::StoreClient& client, std::string self)
       : client_(client), self_(std::move(self)) {}
 
-  // During a wait that began then, some times a second.
+  // During a wait that began then, some times a second: a line every 10 s.
   void look(TimePoint began, const std::string& what, TimePoint now);
+  // The same until the servers take the worker in, at the latest then (TimePoint::max(): some day).
+  // A line soon, for a person who starts the processes one by one, then one every 30 s.
+  void look_at_start(TimePoint began, TimePoint until, TimePoint now);
   // The same for a worker that has made its last step, where nothing is wrong: every 30 s, whom it
   // waits for.
   void look_at_end(TimePoint began, TimePoint now);
@@ -25,11 +29,11 @@ class WaitLog {
   std::string problems() const;
 
  private:
-  bool is_time(TimePoint began, Duration between, TimePoint now);
+  std::string reason() const;
 
   const kvclient::StoreClient& client_;
   const std::string self_;
-  TimePoint told_{};
+  WaitLines lines_;
 };
 
 }  // namespace dpwa::kvstore

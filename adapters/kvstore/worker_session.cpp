@@ -86,7 +86,8 @@ std::uint64_t WorkerSession::join() {
     const TimePoint now = Steady::now();
     if (const auto first = client_.wait_joined(std::min<TimePoint>(until, now + look_every)))
       return first_step_ = *first;
-    const bool stopped = look_up(began, "the servers to take this worker in");
+    const bool stopped = gives_up(now);
+    if (!stopped) wait_log_.look_at_start(began, until, now);
     if (!stopped && now < until) continue;
     std::string reason = problems();
     if (stopped && stop_signal::received() != 0) {

@@ -41,6 +41,26 @@ TEST_CASE("kvstore dist: a call that waits says in the log for what, and who tak
   });
 }
 
+TEST_CASE("kvstore dist: a worker that starts before its servers says soon whom it waits for") {
+  const test::LogFile log;
+  StoreCluster cluster(1, KvstoreType::dist_sync, 1,
+                       [](KvstoreConfig& store) { store.start_wait = patience; });
+  cluster.servers[0].reset();
+  test::at_once(2, [&](std::size_t part) {
+    if (part == 0) {
+      cluster.run(1, [](std::size_t, KVStore&) {});
+      return;
+    }
+    CHECK(test::eventually(
+        [&] {
+          return log.has("waiting for the servers to take this worker in, for ") &&
+                 log.has(" s so far and 60 s at most; ");
+        },
+        patience));
+    cluster.start_again(0);
+  });
+}
+
 TEST_CASE("kvstore dist: a worker whose program ends has left, and is not left out") {
   const test::LogFile log;
   const StoreCluster cluster(2, KvstoreType::dist_sync);
