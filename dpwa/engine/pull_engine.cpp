@@ -256,16 +256,14 @@ void PullEngine::succeeded(const Answer& answer, TimePoint now) {
   round_.succeeded(table_, answer.progress, now, answer.same_host);
 }
 
-// What is clipped counts in full. Otherwise the peer would have to wait until as much of it was
-// blended, which is less the further away it is, and it would never come nearer. So does what is
-// stale: the peer would wait for this node to blend it, which it will not do before the peer has
-// caught up.
+// What is stale counts in full. Otherwise the peer would wait for this node to blend it, which it
+// will not do before the peer has caught up.
 void PullEngine::account_for(const Answer& answer) {
   if (!balances() || !answer.keeps_ledger || answer.incarnation == 0) return;
   if (answer.failure && kept_out(*answer.failure))
     return ledger_->refused(*round_.current(), answer.incarnation);
   const double share = spec_.block ? block_shares_.at(block()) : 1;
-  ledger_->took(*round_.current(), answer.incarnation, share);
+  ledger_->took(*round_.current(), answer.incarnation, share, verdict_.scale);
 }
 
 void PullEngine::failed(const Answer& answer, TimePoint now) {

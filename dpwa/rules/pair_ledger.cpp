@@ -50,9 +50,10 @@ void PairLedger::heard(PeerId peer, std::uint64_t incarnation, std::uint16_t sta
   known.heard = stated;
 }
 
-void PairLedger::took(PeerId peer, std::uint64_t incarnation, double share) {
+void PairLedger::took(PeerId peer, std::uint64_t incarnation, double share, double scale) {
   Account& known = account(peer, incarnation);
-  const double weight = factor_ * share;
+  const bool owes = known.balance > slack * factor_;
+  const double weight = factor_ * share * (owes ? 1 : scale);
   known.taken += weight;
   add(known, -weight);
 }

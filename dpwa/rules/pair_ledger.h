@@ -38,9 +38,12 @@ class PairLedger {
 
   // The peer, of this incarnation, stated that in a pull.
   void heard(PeerId peer, std::uint64_t incarnation, std::uint16_t stated);
-  // Parameters of the peer, of this incarnation, have been blended: `share` of them, in
-  // [0, 1]: the share of the model that was pulled, also of what was clipped.
-  void took(PeerId peer, std::uint64_t incarnation, double share);
+  // Parameters of the peer, of this incarnation, have been blended. `share`: of the model that was
+  // pulled; `scale`: of the factor that was applied, below 1 where it was clipped. What was clipped
+  // away is not counted: this node takes it later. It is counted all the same when the peer has
+  // taken more than this node by the slack, because this node does not manage to take as much, and
+  // the peer must not have to wait for it.
+  void took(PeerId peer, std::uint64_t incarnation, double share, double scale = 1);
 
   // Parameters of the peer, of this incarnation, are too far away to be blended. So that the peer
   // can come nearer by blending this node, it is granted as many pulls as an account can hold.

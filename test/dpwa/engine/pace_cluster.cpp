@@ -13,9 +13,8 @@ namespace {
 // Places of the parameters.
 constexpr std::size_t unit = 0;
 constexpr std::size_t constant_gradient = 1;
-constexpr std::size_t initial = 2;  // four of them
-constexpr std::size_t random_steps = 6;
-constexpr std::size_t dimensions = 10;
+constexpr std::size_t initial = 2;       // four of them
+constexpr std::size_t random_steps = 6;  // up to the end
 
 constexpr Duration usual_step = std::chrono::milliseconds(20);
 
@@ -28,7 +27,7 @@ std::shared_ptr<const ClusterNames> names_of(std::size_t nodes) {
 PullEngineOptions engine_options(const PaceOptions& options, std::uint64_t seed) {
   PullEngineOptions engine;
   engine.staleness = options.staleness;
-  engine.firewall.distance = DistancePolicy::warn;  // a few numbers lie further apart than a model
+  engine.firewall.distance = options.distance;
   engine.seed = seed;
   if (options.ledger) engine.ledger_factor = options.factor;
   engine.block_shares.assign(options.blocks, 1.0 / options.blocks);
@@ -55,8 +54,8 @@ PaceCluster::Node::Node(const PaceOptions& options,
       engine(engine_options(options, derive_seed(options.seed, {rank, process, 1})),
              PeerTable(PeerNames(names, rank), {}, {})),
       trainer(trainer_options(options), constant(options.factor), random),
-      values(dimensions, 0.0),
-      difference(dimensions, 0.0) {
+      values(random_steps + options.random_walks, 0.0),
+      difference(values.size(), 0.0) {
   trainer.replace(0, 1);
   for (std::size_t d = initial; d < random_steps; ++d) values[d] = random.normal(0, 1);
   snapshot = values;
@@ -125,7 +124,7 @@ void PaceCluster::step(std::size_t index) {
     pull(index);
   }
   node.values[constant_gradient] += 1;
-  for (std::size_t d = random_steps; d < dimensions; ++d)
+  for (std::size_t d = random_steps; d < dimensions(); ++d)
     node.values[d] += node.random.normal(0, 1);
   node.trainer.end_step(node.pulling, {});
 }
@@ -135,8 +134,9 @@ void PaceCluster::absorb(Node& node) {
   const Arrival arrival = *std::exchange(node.arrival, std::nullopt);
   if (node.trainer.absorb(arrival, {}, now_) != Absorbed::blend) return;
   const double factor = node.trainer.blend(arrival, 0) / options_.blocks;
-  for (std::size_t d = 0; d < dimensions; ++d) node.values[d] += factor * node.difference[d];
+  for (std::size_t d = 0; d < dimensions(); ++d) node.values[d] += factor * node.difference[d];
   ++node.blends;
+  node.clipped += arrival.factor_scale < 1 ? 1 : 0;
 }
 
 void PaceCluster::pull(std::size_t index) {
@@ -187,7 +187,7 @@ Offer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
     offer.failure = PeerFailure::not_fresh;
     return offer;
   }
-  for (std::size_t d = 0; d < dimensions; ++d) {
+  for (std::size_t d = 0; d < dimensions(); ++d) {
     node.difference[d] = peer.snapshot[d] - node.snapshot[d];
     offer.squared_distance += node.difference[d] * node.difference[d];
   }
@@ -266,11 +266,24 @@ double PaceCluster::blends(std::size_t index) const {
   return static_cast<double>(node.blends) / static_cast<double>(node.steps - node.counted_from);
 }
 
+double PaceCluster::clipped() const {
+  double clipped = 0, blends = 0;
+  for (const auto& node : nodes_) {
+    clipped += static_cast<double>(node->clipped);
+    blends += static_cast<double>(node->blends);
+  }
+  return clipped / blends;
+}
+
 void PaceCluster::count_blends_anew() {
   for (const auto& node : nodes_) {
-    node->blends = 0;
+    node->blends = node->clipped = 0;
     node->counted_from = node->steps;
   }
+}
+
+std::size_t PaceCluster::dimensions() const {
+  return random_steps + options_.random_walks;
 }
 
 double PaceCluster::variance(std::size_t first, std::size_t last) const {
@@ -295,7 +308,7 @@ double PaceCluster::initial_variance() const {
 }
 
 double PaceCluster::disagreement() const {
-  return variance(random_steps, dimensions);
+  return variance(random_steps, dimensions());
 }
 
 }  // namespace dpwa::test

@@ -25,6 +25,9 @@ struct PaceOptions {
   double pause = 0;
   unsigned blocks = 1;
   StalenessOptions staleness;
+  // A few numbers lie further apart than a model, so the firewall acts only where a test says so.
+  DistancePolicy distance = DistancePolicy::warn;
+  std::size_t random_walks = 4;  // the more, the more of a distance is noise, as of a model
 };
 
 // Nodes of different paces that train: each drives the pull engine and the trainer state of the
@@ -56,6 +59,7 @@ class PaceCluster {
   double moved_rate() const;  // the same by the constant gradient
   double blends() const;      // a step, mean over all nodes
   double blends(std::size_t node) const;
+  double clipped() const;  // of the blends of all nodes
   void count_blends_anew();
   std::uint64_t quarantines_of(std::size_t node) const;  // in all, by all others
   std::uint64_t steps_of(std::size_t node) const { return nodes_[node]->steps; }
@@ -82,7 +86,7 @@ class PaceCluster {
     std::optional<Arrival> arrival;
     Values difference;  // that came with it
     bool callable = true, calls = true, frozen = false, spoilt = false;
-    std::uint64_t steps = 0, blends = 0, counted_from = 0;
+    std::uint64_t steps = 0, blends = 0, clipped = 0, counted_from = 0;
   };
   struct Event {
     TimePoint at;
@@ -102,6 +106,7 @@ class PaceCluster {
   Offer ask(std::size_t node, const PullEngine::Ask& ask);
   bool reaches(std::size_t from, std::size_t to) const;
   void take_next_event();
+  std::size_t dimensions() const;
   double variance(std::size_t first, std::size_t last) const;
 
   PaceOptions options_;

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "test/dpwa/engine/pace_cluster.h"
 
+using dpwa::DistancePolicy;
 using dpwa::test::PaceCluster;
 using dpwa::test::PaceOptions;
 
@@ -21,6 +23,7 @@ struct Figures {
   double rate = 0;   // clock / steps
   double moved = 0;  // the same by a constant gradient
   double blends = 0;
+  double clipped = 0;  // of the blends
 };
 
 PaceOptions options_of(int run, std::size_t nodes, double slowdown, bool ledger) {
@@ -33,21 +36,29 @@ PaceOptions options_of(int run, std::size_t nodes, double slowdown, bool ledger)
 }
 
 // Means over the runs.
-Figures figures_of(std::size_t nodes, double slowdown, bool ledger, int runs = many_runs) {
+Figures figures_of(PaceOptions options, int runs = many_runs) {
   Figures mean;
   for (int run = 0; run < runs; ++run) {
-    PaceCluster cluster(options_of(run, nodes, slowdown, ledger));
+    options.seed = 1000 + static_cast<std::uint64_t>(run);
+    PaceCluster cluster(options);
     cluster.add_unit_at(100);
-    cluster.run(120 * slowdown);
+    cluster.run(120 * options.slowdown);
     mean.kept += cluster.kept() / runs;
     mean.rate += cluster.rate() / runs;
     mean.moved += cluster.moved_rate() / runs;
     mean.blends += cluster.blends() / runs;
+    mean.clipped += cluster.clipped() / runs;
   }
-  MESSAGE(nodes << " nodes, one x" << slowdown << std::string(ledger ? ", ledger" : "") << ": kept "
-                << mean.kept << ", clock/steps " << mean.rate << ", moved/steps " << mean.moved
-                << ", blends/step " << mean.blends);
+  MESSAGE(options.nodes << " nodes, one x" << options.slowdown
+                        << std::string(options.ledger ? ", ledger" : "") << ", "
+                        << options.random_walks << " random walks: kept " << mean.kept
+                        << ", clock/steps " << mean.rate << ", moved/steps " << mean.moved
+                        << ", blends/step " << mean.blends << ", clipped " << mean.clipped);
   return mean;
+}
+
+Figures figures_of(std::size_t nodes, double slowdown, bool ledger, int runs = many_runs) {
+  return figures_of(options_of(0, nodes, slowdown, ledger), runs);
 }
 
 struct Equals {
@@ -130,6 +141,28 @@ TEST_CASE("the ledger keeps what a slow node adds, and the pace of the clocks") 
       CHECK(figures.rate < 1.04);
       CHECK(figures.moved == doctest::Approx(figures.rate).epsilon(0.01));
     }
+  }
+}
+
+// The others clip what they take of the slow node, which clips nothing, and blends them whole. The
+// fewer random walks, the more of a distance is the lag of the slow node.
+TEST_CASE(
+    "what the firewall clips of a slow node is taken later, so that it counts as the others") {
+  const auto cases = {std::pair(4, 4), std::pair(4, 32), std::pair(8, 4), std::pair(8, 32)};
+  for (const auto& [nodes, walks] : cases) {
+    CAPTURE(nodes);
+    CAPTURE(walks);
+    PaceOptions options = options_of(0, static_cast<std::size_t>(nodes), 16, true);
+    options.distance = DistancePolicy::clip;
+    options.random_walks = static_cast<std::size_t>(walks);
+    const Figures figures = figures_of(options);
+    CHECK(figures.clipped > 0.01);  // of all blends; those of the slow node are a sixteenth
+    CHECK(figures.kept > 0.85);
+    CHECK(figures.kept < 1.2);
+    CHECK(figures.rate > 0.97);
+    CHECK(figures.rate < (nodes == walks ? 1.08 : 1.04));
+    CHECK(figures.moved == doctest::Approx(figures.rate).epsilon(0.01));
+    CHECK(figures.blends > 0.93);
   }
 }
 

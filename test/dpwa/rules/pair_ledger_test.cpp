@@ -79,6 +79,21 @@ TEST_CASE("an account is bounded on either side") {
   CHECK(ledger.acceptance(peer) == 0);
 }
 
+// Else a peer that this node clips would have to wait for it, and would come no nearer.
+TEST_CASE("what is clipped is owed, unless the peer has taken more already than the slack") {
+  PairLedger ledger(0.5);
+  ledger.heard(peer, process, 0);
+  ledger.took(peer, process, 1, 0.25);
+  CHECK(ledger.balance(peer) == doctest::Approx(-0.25));
+  CHECK(ledger.stated_to(peer) == 128);
+  ledger.heard(peer, process, 1280);  // 2.5 pulls
+  ledger.took(peer, process, 0.5, 0.25);
+  CHECK(ledger.balance(peer) == doctest::Approx(2.25 - 0.5));
+  CHECK(ledger.stated_to(peer) == 128 + 256);
+  ledger.took(peer, process, 0.5, 0.25);
+  CHECK(ledger.balance(peer) == doctest::Approx(1.75 - 0.125));
+}
+
 TEST_CASE("a peer that was restarted begins with an even account") {
   PairLedger ledger(0.5);
   ledger.heard(peer, process, 5000);
