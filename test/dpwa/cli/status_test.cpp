@@ -226,7 +226,8 @@ TEST_CASE("a peer's status cannot control the terminal or fake a row") {
   const auto table = test::run_cli({"status", "--config", file.path()}).out;
   CHECK(table.find("?]0;x??w9") != std::string::npos);
   CHECK(table.find("?[2J?w8") != std::string::npos);
-  CHECK(std::ranges::count(table, '\n') == 2);
+  CHECK(std::ranges::count(table, '\n') == 3);  // the notes stand below the row
+  CHECK(table.find("\n    member ?[2J?w8\n") != std::string::npos);
   const auto json = test::run_cli({"status", "--config", file.path(), "--json"}).out;
   CHECK(nlohmann::json::parse(json)["nodes"][0]["status"]["published"] == "\u009b2J");
   for (const auto& out : {table, json}) {
