@@ -41,8 +41,10 @@ Mutex& logger_mutex() {
   return mutex;
 }
 
+// Never destroyed: nodes in static objects of a program, and threads that exit() leaves running,
+// log after main().
 std::shared_ptr<spdlog::logger>& logger_slot() DPWA_REQUIRES(logger_mutex()) {
-  static std::shared_ptr<spdlog::logger> logger = make_logger("", "");
+  static auto& logger = *new std::shared_ptr<spdlog::logger>(make_logger("", ""));
   return logger;
 }
 

@@ -50,16 +50,14 @@ void attempt(Attempt& attempt, const Engine& engine, const c10::intrusive_ptr<c1
 constexpr std::chrono::seconds patience_at_the_end(2);
 constexpr std::chrono::milliseconds between_looks(5);
 
+// Never destroyed: static objects of a program may end groups after main().
 class Leftovers {
  public:
-  // Work that is stuck in the engine, after a lost wake-up, ends with the process.
-  ~Leftovers() {
-    const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
-    for (Aside& aside : threads_) {
-      while (!aside.done->load() && std::chrono::steady_clock::now() < until)
-        std::this_thread::sleep_for(between_looks);
-      if (!aside.done->load()) aside.thread.detach();
-    }
+  // The process ends: later work is waited for at once.
+  void end() {
+    const MutexLock lock(mutex_);
+    ended_ = true;
+    wait();
   }
 
   void run(std::function<void()> work) {
@@ -72,6 +70,7 @@ class Leftovers {
                           done->store(true);
                         })});
     name_thread("dpwa-aside", threads_.back().thread.native_handle());
+    if (ended_) wait();
   }
 
  private:
@@ -79,8 +78,25 @@ class Leftovers {
     std::shared_ptr<std::atomic<bool>> done;
     std::jthread thread;
   };
+  // Work that is stuck in the engine, after a lost wake-up, ends with the process.
+  void wait() DPWA_REQUIRES(mutex_) {
+    const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
+    for (Aside& aside : threads_) {
+      while (!aside.done->load() && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(between_looks);
+      if (!aside.done->load()) aside.thread.detach();
+    }
+    threads_.clear();
+  }
+
   Mutex mutex_;
+  bool ended_ DPWA_GUARDED_BY(mutex_) = false;
   std::list<Aside> threads_ DPWA_GUARDED_BY(mutex_);
+};
+
+struct AtExit {
+  Leftovers& leftovers;
+  ~AtExit() { leftovers.end(); }
 };
 
 }  // namespace
@@ -183,7 +199,8 @@ void ProcessGroup::run(const std::string& what, const std::function<void()>& ope
 }
 
 void finish_aside(std::function<void()> work) {
-  static Leftovers leftovers;
+  static Leftovers& leftovers = *new Leftovers;
+  static const AtExit at_exit{leftovers};
   leftovers.run(std::move(work));
 }
 
