@@ -13,7 +13,10 @@
 namespace dpwa {
 
 // One training loop for every back end. Constructed by make_adapter and called only by the training
-// thread. The model must outlive it and must not be moved to another device or dtype afterwards.
+// thread. The model must outlive it and must stay as it is: the same parameters and buffers in the
+// same memory, with the same dtype, shape and requires_grad. Values may change, also by a copy into
+// the tensors. Otherwise step(), its halves, average_gradients() and finish() throw a
+// std::logic_error that names the tensor.
 //
 //   adapter->start();
 //   for (batch : batches) {
@@ -78,8 +81,7 @@ class Adapter {
   // One optimizer step, with the work of the back end before and after it. `loss` is the local
   // training loss, a scalar tensor (undefined: unknown). Reading it never synchronises the GPU of
   // the model.
-  // After finish() or leave() this is the optimizer's step alone. Throws std::logic_error when the
-  // model has been moved or loaded since make_adapter().
+  // After finish() or leave() this is the optimizer's step alone.
   virtual StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) = 0;
 
   // Call it after each step in a loop that may be stopped. Returns whether the loop ends now.

@@ -141,13 +141,14 @@ Accumulation CollectiveAdapter::accumulate() {
 }
 
 void CollectiveAdapter::average_gradients() {
-  if (is_running() && !apart_ && !exchanged_) end_exchange();
+  if (!is_running() || apart_ || exchanged_) return;
+  flat_.check();
+  end_exchange();
 }
 
 // The backward pass has made the exchange; a step without one sends zeros, so that no node waits.
 // If the exchange failed, the next group repeats it, unless one of its members has the result.
 void CollectiveAdapter::end_exchange() {
-  flat_.check();
   const bool nothing = !reducer_->done();
   if (nothing) reducer_->contribute_nothing(/*joined=*/false);
   auto result = reducer_->end_step();
@@ -256,6 +257,7 @@ void CollectiveAdapter::compare_optimizers() {
 
 void CollectiveAdapter::update_send(const torch::Tensor& loss) {
   if (!is_running()) return;
+  flat_.check();
   if (!apart_ && !exchanged_) end_exchange();
   if (apart_) gossip_->update_send(value_of(loss));
 }

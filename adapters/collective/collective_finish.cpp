@@ -12,6 +12,7 @@
 namespace dpwa {
 
 FinishReport CollectiveAdapter::finish() {
+  if (phase_ == Phase::running) flat_.check();
   if (phase_ == Phase::running && !apart_) run_out();
   if (phase_ == Phase::running && apart_) {
     finished_ = gossip_->finish();

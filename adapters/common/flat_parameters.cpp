@@ -20,6 +20,10 @@
 namespace dpwa {
 namespace {
 
+constexpr auto after_make_adapter =
+    " after make_adapter(): call make_adapter() once the model has its layers, device and dtype, "
+    "what is not to be trained is frozen, and its checkpoint is loaded";
+
 struct ModuleTensor {
   std::string name;
   at::Tensor tensor;
@@ -101,6 +105,21 @@ std::vector<ModuleTensor> tensors_of(const torch::nn::Module& module) {
   return all;
 }
 
+// Access without a copy of the list, whose making costs ten times as much as reading it.
+struct OwnParameters : torch::nn::Module {
+  static const auto& of(const torch::nn::Module& module) {
+    return module.*(&OwnParameters::parameters_);
+  }
+};
+
+// All registered tensors, undefined ones and those of shared modules each time.
+template <class Visit>
+void for_each_registered(const torch::nn::Module& module, const Visit& visit) {
+  for (const auto& item : OwnParameters::of(module)) visit(item.value());
+  for (const auto& item : module.named_buffers(/*recurse=*/false)) visit(item.value());
+  for (const auto& child : module.children()) for_each_registered(*child, visit);
+}
+
 // The manifest's entry for each. Throws std::invalid_argument that names the tensor: none at all;
 // sparse, complex, quantised or without memory; not on one device; or two over the same memory.
 std::vector<TensorSpec> describe(const std::vector<ModuleTensor>& tensors) {
@@ -140,7 +159,8 @@ at::Tensor carve(const at::Tensor& memory, const Region& region) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator& host) {
+FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator& host)
+    : module_(module) {
   const c10::InferenceMode no_inference(false);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const auto all = tensors_of(module);
@@ -152,8 +172,12 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator&
     view.copy_(all[i].tensor);
     at::Tensor tensor = all[i].tensor;
     tensor.set_data(view);
+    requires_grad_.push_back(tensor.requires_grad());
     tensors_.push_back(std::move(tensor));
   }
+  for_each_registered(module, [this](const at::Tensor& tensor) {
+    identities_.push_back(tensor.unsafeGetTensorImpl());
+  });
 }
 
 at::Tensor FlatParameters::view_of(std::size_t index, at::IntArrayRef shape) const {
@@ -168,18 +192,58 @@ at::Tensor FlatParameters::view_of(std::size_t index, at::IntArrayRef shape) con
       .view(shape);
 }
 
+// Null: none. `place`: where it was put.
+const char* FlatParameters::change_of(std::size_t index, const void* place) const {
+  const at::Tensor& tensor = tensors_[index];
+  const TensorSpec& spec = manifest_.tensors()[index];
+  const bool dense = tensor.layout() == at::kStrided;
+  if (!dense || (tensor.numel() != 0 && tensor.const_data_ptr() != place)) return "was moved";
+  if (tensor.scalar_type() != to_scalar_type(spec.dtype)) return "got another dtype";
+  const bool same_shape = std::ranges::equal(tensor.sizes(), spec.shape, [](auto a, auto b) {
+    return static_cast<std::uint64_t>(a) == b;
+  });
+  if (!same_shape || !tensor.is_contiguous()) return "got another shape";
+  if (tensor.requires_grad() == requires_grad_[index]) return nullptr;
+  return requires_grad_[index] ? "was frozen" : "is no longer frozen";
+}
+
+bool FlatParameters::lists_same_tensors() const {
+  std::size_t count = 0;
+  bool same = true;
+  for_each_registered(module_, [&](const at::Tensor& tensor) {
+    same = same && count < identities_.size() && identities_[count] == tensor.unsafeGetTensorImpl();
+    ++count;
+  });
+  return same && count == identities_.size();
+}
+
+void FlatParameters::refuse_lists() const {
+  std::string words = "the model's list of parameters and buffers has changed";
+  const auto now = tensors_of(module_);
+  const auto has = [](const auto& all, const at::Tensor& tensor) {
+    return std::ranges::any_of(all, [&](const at::Tensor& each) { return each.is_same(tensor); });
+  };
+  std::vector<at::Tensor> listed;
+  for (const ModuleTensor& each : now) {
+    listed.push_back(each.tensor);
+    if (!has(tensors_, each.tensor)) words = "the model has a new tensor '" + each.name + "'";
+  }
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (!has(listed, tensors_[i]))
+      words = "the model has lost its tensor '" + manifest_.tensors()[i].name + "'";
+  }
+  throw std::logic_error(words + after_make_adapter);
+}
+
 void FlatParameters::check() const {
   const auto* base = static_cast<const std::byte*>(memory_.const_data_ptr());
-  const auto in_place = [&](std::size_t i) {
-    return tensors_[i].numel() == 0 ||
-           tensors_[i].const_data_ptr() == base + manifest_.offset_of(i);
-  };
-  for (const std::size_t i : {std::size_t{0}, tensors_.size() - 1}) {
-    if (in_place(i)) continue;
-    throw std::logic_error("the model's tensor '" + manifest_.tensors()[i].name +
-                           "' was moved after make_adapter(): call make_adapter() once the model "
-                           "has its device and dtype and its checkpoint is loaded");
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const char* change = change_of(i, base + manifest_.offset_of(i));
+    if (change == nullptr) continue;
+    throw std::logic_error("the model's tensor '" + manifest_.tensors()[i].name + "' " + change +
+                           after_make_adapter);
   }
+  if (!lists_same_tensors()) refuse_lists();
 }
 
 std::optional<DType> to_dtype(at::ScalarType type) {

@@ -22,8 +22,7 @@ namespace dpwa {
 //   integer buffers                      -> maximum    (num_batches_tracked; in the final average)
 //   requires_grad = false at this time   -> carry      (frozen: travels in full pulls only)
 // A tensor registered twice (tied weights) is taken once, under its first name. The module must
-// outlive the use of this object and must not be moved to another device or dtype afterwards;
-// check() detects that.
+// outlive the use of this object and must not be changed afterwards; check() detects that.
 class FlatParameters {
  public:
   // Throws std::invalid_argument that names the tensor, and leaves the module as it was: none at
@@ -40,17 +39,24 @@ class FlatParameters {
   // A region of the manifest in its own dtype. The module's tensors are views of the regions, each
   // a storage of its own inside memory(): torch::save writes a region once, under its dtype.
   const at::Tensor& region(std::size_t index) const { return regions_.at(index); }
-  // Throws std::logic_error when the module's first or last tensor no longer lies in the flat
-  // memory, as after to() or a load. Cost: two reads.
+  // Throws std::logic_error that names the tensor when the module is no longer as it was: a tensor
+  // lies elsewhere, as after to() or a load, or has another dtype, shape or requires_grad; or the
+  // lists of parameters and buffers have changed. Reads some fields of each tensor.
   void check() const;
 
  private:
   at::Tensor view_of(std::size_t index, at::IntArrayRef shape) const;
+  const char* change_of(std::size_t index, const void* place) const;
+  bool lists_same_tensors() const;
+  [[noreturn]] void refuse_lists() const;
 
+  const torch::nn::Module& module_;
   Manifest manifest_;
   at::Tensor memory_;
   std::vector<at::Tensor> regions_;
-  std::vector<at::Tensor> tensors_;  // the module's own, in manifest order
+  std::vector<at::Tensor> tensors_;      // the module's own, in manifest order
+  std::vector<bool> requires_grad_;      // of them
+  std::vector<const void*> identities_;  // of all that is registered, by for_each_registered()
 };
 
 // Element types of torch and of snapshots. None: a type that cannot be shared (complex, quantised).

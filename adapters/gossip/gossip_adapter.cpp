@@ -113,7 +113,10 @@ void GossipAdapter::reload(const Config& fresh) {
 }
 
 FinishReport GossipAdapter::finish() {
-  if (phase_ == Phase::running) finished_ = gossip_->finish();
+  if (phase_ == Phase::running) {
+    flat_.check();
+    finished_ = gossip_->finish();
+  }
   leave();
   return finished_;
 }

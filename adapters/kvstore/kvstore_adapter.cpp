@@ -328,6 +328,7 @@ FinishReport KvstoreAdapter::finish() {
     leave();
     return finished_;
   }
+  flat_.check();
   const stop_signal::Deferral deferral;  // so that it leaves, and is not lost
   update_place();
   note_participants();

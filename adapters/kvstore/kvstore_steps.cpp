@@ -228,6 +228,7 @@ void KvstoreAdapter::hold_back() {
 
 void KvstoreAdapter::average_gradients() {
   if (!is_running() || averaged_) return;
+  flat_.check();
   hold_back();
   if (merged()) exchange_gradients();
 }

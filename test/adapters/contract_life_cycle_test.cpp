@@ -173,21 +173,6 @@ TEST_CASE("starting twice, or stepping before the start, is a clear error or doe
   });
 }
 
-TEST_CASE("a model that is moved or loaded after make_adapter is refused at the next step") {
-  for_every_back_end([](const BackEnd& back_end, at::Device device) {
-    if (back_end.nodes != 1) return;
-    run_nodes(back_end, [&](Participant& node) {
-      Net model(3, device);
-      const auto optimizer = momentum_sgd(model);
-      const auto adapter = make_adapter(node.config, model);
-      adapter->start();
-      node.wait_for_all();
-      model.to(torch::kDouble);
-      CHECK_THROWS_AS(adapter->step(*optimizer, torch::Tensor()), std::logic_error);
-    });
-  });
-}
-
 TEST_CASE("a back end without what it needs is refused by name") {
   Net model(3);
   Config config;

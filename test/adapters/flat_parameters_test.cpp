@@ -243,11 +243,22 @@ TEST_CASE("a refused model is left as it was") {
   CHECK(weight.const_data_ptr() == before);
 }
 
-TEST_CASE("moving the model away afterwards is noticed") {
+TEST_CASE("moving any tensor of the model away afterwards is noticed") {
   const auto cast = varied_module();
   const FlatParameters flat_cast(*cast);
   cast->to(torch::kDouble);
   CHECK_THROWS_WITH_AS(flat_cast.check(), doctest::Contains("make_adapter()"), std::logic_error);
+
+  for (const auto& item : tensors_of(*varied_module())) {
+    if (item.value().numel() == 0) continue;
+    CAPTURE(item.key());
+    const auto module = varied_module();
+    const FlatParameters flat(*module);
+    at::Tensor tensor = tensors_of(*module)[item.key()];
+    tensor.set_data(tensor.detach().clone());
+    const std::string name = "'" + item.key() + "'";
+    CHECK_THROWS_WITH_AS(flat.check(), doctest::Contains(name.c_str()), std::logic_error);
+  }
 
   Module one("one");
   auto weight = one.register_parameter("weight", torch::randn({3}));

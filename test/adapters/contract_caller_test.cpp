@@ -1,0 +1,108 @@
+#include <torch/types.h>
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter.h"
+#include "test/adapters/contract.h"
+#include "test/adapters/doctest_with_torch.h"
+#include "test/adapters/small_net.h"
+
+// What a training loop may rely on, whatever back end the cluster file names: what it may change or
+// end between two calls.
+namespace dpwa {
+namespace {
+
+using test::BackEnd;
+using test::backward;
+using test::Circle;
+using test::for_every_back_end;
+using test::momentum_sgd;
+using test::Net;
+using test::Participant;
+using test::run_nodes;
+
+// A change of the model after make_adapter, and the tensor that the error has to name.
+struct Change {
+  std::string name;
+  std::function<void(Net&)> make;
+  std::string names;
+};
+
+std::vector<Change> changes() {
+  const auto elsewhere = [](torch::Tensor tensor) { tensor.set_data(tensor.detach().clone()); };
+  return {
+      {"moved to another dtype", [](Net& model) { model.to(torch::kDouble); }, "'hidden.weight'"},
+      {"loaded in the middle", [=](Net& model) { elsewhere(model.norm->weight); }, "'norm.weight'"},
+      {"a buffer loaded", [=](Net& model) { elsewhere(model.norm->running_var); },
+       "'norm.running_var'"},
+      {"another shape in the same memory",
+       [](Net& model) { model.norm->bias.set_data(model.norm->bias.detach().view({4, 4})); },
+       "'norm.bias'"},
+      {"frozen", [](Net& model) { model.norm->weight.requires_grad_(false); }, "'norm.weight'"},
+      {"unfrozen", [](Net& model) { model.hidden->bias.requires_grad_(true); }, "'hidden.bias'"},
+      {"a new parameter",
+       [](Net& model) { model.norm->register_parameter("extra", torch::zeros({2})); },
+       "'norm.extra'"},
+      {"a new buffer", [](Net& model) { model.register_buffer("extra", torch::zeros({2})); },
+       "'extra'"},
+      {"another layer",
+       [](Net& model) { model.norm = model.replace_module("norm", torch::nn::BatchNorm1d(16)); },
+       "'norm."},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a model that is changed after make_adapter is refused by the tensor's name") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1) return;
+    for (const Change& change : changes()) {
+      CAPTURE(change.name);
+      run_nodes(back_end, [&](Participant& node) {
+        Net model(3, device);
+        model.hidden->bias.requires_grad_(false);
+        const auto optimizer = momentum_sgd(model);
+        Circle circle(3, device);
+        const auto adapter = make_adapter(node.config, model);
+        adapter->start();
+        node.wait_for_all();
+        adapter->step(*optimizer, backward(*optimizer, model, circle));
+        change.make(model);
+        const auto refused = doctest::Contains(change.names.c_str());
+        CHECK_THROWS_WITH_AS(adapter->step(*optimizer, torch::Tensor()), refused, std::logic_error);
+        CHECK_THROWS_WITH_AS(adapter->update_send(torch::Tensor()), refused, std::logic_error);
+        const bool has_network = back_end.servers > 0 || node.config.backend == Backend::gossip ||
+                                 node.config.backend == Backend::collective;
+        if (has_network) CHECK_THROWS_WITH_AS(adapter->finish(), refused, std::logic_error);
+      });
+    }
+  });
+}
+
+TEST_CASE("values that are written into the model's tensors are no change of the model") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1) return;
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(3, device);
+      const auto optimizer = momentum_sgd(model);
+      Circle circle(3, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      adapter->step(*optimizer, backward(*optimizer, model, circle));
+      {
+        const torch::NoGradGuard no_grad;
+        for (auto& tensor : test::tensors_of(model)) tensor.copy_(tensor.clone());
+      }
+      model.eval();
+      model.train();
+      CHECK_NOTHROW(adapter->step(*optimizer, backward(*optimizer, model, circle)));
+      CHECK_NOTHROW(adapter->finish());
+    });
+  });
+}
+
+}  // namespace dpwa
