@@ -121,7 +121,9 @@ std::vector<at::Tensor> KvstoreAdapter::gradient_outs() {
   std::vector<at::Tensor> outs;
   for (const at::Tensor& parameter : trained_parameters_) {
     at::Tensor& gradient = parameter.mutable_grad();
-    if (!gradient.defined()) gradient = at::zeros_like(parameter);
+    // The mean over the workers has the rows of all of them, so it is dense.
+    if (!gradient.defined() || gradient.layout() != at::kStrided)
+      gradient = at::zeros_like(parameter);
     outs.push_back(gradient);
   }
   return outs;

@@ -65,9 +65,11 @@ void LocalKvstoreAdapter::pass_gradients() {
       stores_.front().init({{name, {at::zeros_like(parameter)}}});
   }
   for (const auto& [name, parameter] : trained_) {
-    if (!parameter.grad().defined()) continue;
-    stores_.front().push({{name, {parameter.grad()}}}, 0)->wait();
-    stores_.front().pull({{name, {parameter.grad()}}}, 0)->wait();
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined()) continue;
+    stores_.front().push({{name, {gradient}}}, 0)->wait();
+    if (gradient.layout() != at::kStrided) gradient = at::zeros_like(parameter);
+    stores_.front().pull({{name, {gradient}}}, 0)->wait();
   }
 }
 

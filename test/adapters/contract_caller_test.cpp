@@ -1,3 +1,4 @@
+#include <torch/nn/modules/embedding.h>
 #include <torch/types.h>
 
 #include <functional>
@@ -54,6 +55,23 @@ std::vector<Change> changes() {
   };
 }
 
+// A layer of rows of which a batch uses few.
+struct Words : torch::nn::Module {
+  explicit Words(bool sparse) {
+    const torch::NoGradGuard no_grad;
+    table->weight.copy_(torch::arange(24, torch::kFloat).view({12, 2}) / 24);
+    out->weight.fill_(0.5);
+    out->bias.zero_();
+    table->options.sparse(sparse);
+  }
+  torch::Tensor loss(int step) {
+    const auto words = torch::tensor({step % 3, step % 5, step % 5}, torch::kLong);
+    return (out(table(words)) - 1).square().mean();
+  }
+  torch::nn::Embedding table = register_module("table", torch::nn::Embedding(12, 2));
+  torch::nn::Linear out = register_module("out", torch::nn::Linear(2, 1));
+};
+
 }  // namespace
 
 TEST_CASE("a model that is changed after make_adapter is refused by the tensor's name") {
@@ -102,6 +120,38 @@ TEST_CASE("values that are written into the model's tensors are no change of the
       CHECK_NOTHROW(adapter->step(*optimizer, backward(*optimizer, model, circle)));
       CHECK_NOTHROW(adapter->finish());
     });
+  });
+}
+
+TEST_CASE("a model with sparse gradients trains as one with dense ones") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1 || !device.is_cpu()) return;
+    for (const bool averages : {false, true}) {
+      CAPTURE(averages);
+      run_nodes(back_end, [&](Participant& node) {
+        if (node.config.backend == Backend::collective) return;  // differing_nodes_test.cpp
+        Words model(/*sparse=*/true);
+        Words plain(/*sparse=*/false);
+        torch::optim::SGD optimizer(model.parameters(), 0.1);
+        torch::optim::SGD plain_optimizer(plain.parameters(), 0.1);
+        const auto adapter = make_adapter(node.config, model);
+        adapter->start();
+        node.wait_for_all();
+        for (int step = 0; step < 10; ++step) {
+          optimizer.zero_grad();
+          const auto loss = model.loss(step);
+          loss.backward();
+          if (averages) adapter->average_gradients();
+          adapter->step(optimizer, loss);
+          plain_optimizer.zero_grad();
+          plain.loss(step).backward();
+          plain_optimizer.step();
+        }
+        CHECK(torch::allclose(model.table->weight, plain.table->weight, 1e-5, 1e-6));
+        CHECK(torch::allclose(model.out->weight, plain.out->weight, 1e-5, 1e-6));
+        adapter->finish();
+      });
+    }
   });
 }
 
