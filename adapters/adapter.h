@@ -119,7 +119,8 @@ class Adapter {
 
 // The back end that the configuration names, on the device and dtypes of `model`. Throws
 // ConfigError for a back end that this build does not have (dpwa/config/backends.h), and
-// std::invalid_argument for a model that cannot be shared (no parameters, sparse or complex ones).
+// std::invalid_argument for a model that cannot be shared (no parameters, all of them frozen,
+// sparse or complex ones).
 std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model);
 
 }  // namespace dpwa

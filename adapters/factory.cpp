@@ -1,9 +1,27 @@
+#include <stdexcept>
+#include <string>
+
 #include "adapters/adapter.h"
 #include "adapters/backend.h"
 
 namespace dpwa {
 
+namespace {
+
+void refuse_frozen(const torch::nn::Module& model) {
+  const auto parameters = model.parameters();
+  if (parameters.empty()) return;  // said in other words by FlatParameters
+  for (const at::Tensor& parameter : parameters)
+    if (parameter.requires_grad()) return;
+  throw std::invalid_argument("all " + std::to_string(parameters.size()) +
+                              " parameters of the model are frozen: requires_grad has to be true "
+                              "for those that are to be trained before make_adapter()");
+}
+
+}  // namespace
+
 std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model) {
+  refuse_frozen(model);
   switch (config.backend) {
     case Backend::gossip:
       return make_gossip(config, model);

@@ -155,4 +155,17 @@ TEST_CASE("a model with sparse gradients trains as one with dense ones") {
   });
 }
 
+TEST_CASE("a model whose parameters are all frozen is refused by one line") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1) return;
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(3, device);
+      for (auto& parameter : model.parameters()) parameter.requires_grad_(false);
+      CHECK_THROWS_WITH_AS(make_adapter(node.config, model),
+                           doctest::Contains("all 6 parameters of the model are frozen"),
+                           std::invalid_argument);
+    });
+  });
+}
+
 }  // namespace dpwa
