@@ -16,7 +16,8 @@ namespace dpwa {
 // thread. The model must outlive it and must stay as it is: the same parameters and buffers in the
 // same memory, with the same dtype, shape and requires_grad. Values may change, also by a copy into
 // the tensors. Otherwise step(), its halves, average_gradients() and finish() throw a
-// std::logic_error that names the tensor.
+// std::logic_error that names the tensor. A loss or an optimizer need not outlive the call that
+// takes it; backend collective, where nodes may come, has an exception (step()).
 //
 //   adapter->start();
 //   for (batch : batches) {
@@ -54,6 +55,12 @@ class Adapter {
   // first call all nodes have the same weight. No effect when gradients stay on the node.
   virtual void set_batch_size(std::uint64_t /*samples*/) {}
 
+  // Before backward(), for programs that change the numbers of an optimizer between two steps, such
+  // as a learning rate by a schedule: the optimizer that makes the next step, with the numbers that
+  // count. They are read in the call. Without it, kvstore.update: server sends gradients during
+  // backward() only while these numbers stay the same from step to step. No effect elsewhere.
+  virtual void set_optimizer(const torch::optim::Optimizer& /*optimizer*/) {}
+
   // The rank of this node and the number of nodes in the next step, for sharding data. Known once
   // start() has returned. Changes only while step() runs, because nodes may leave or come.
   virtual Place place() const = 0;
@@ -81,7 +88,9 @@ class Adapter {
   // One optimizer step, with the work of the back end before and after it. `loss` is the local
   // training loss, a scalar tensor (undefined: unknown). Reading it never synchronises the GPU of
   // the model.
-  // After finish() or leave() this is the optimizer's step alone.
+  // After finish() or leave() this is the optimizer's step alone. The next step may be made by
+  // another optimizer. Under collective with on_lost_rank: shrink or gossip the last one has to
+  // live until finish() or leave(), because a node that comes meanwhile takes over its state.
   virtual StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) = 0;
 
   // Call it after each step in a loop that may be stopped. Returns whether the loop ends now.

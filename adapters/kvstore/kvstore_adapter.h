@@ -26,9 +26,10 @@ namespace dpwa {
 // A worker of the parameter server behind the adapter interface, for the types dist_*. Every
 // parameter is a key. The node itself serves only its status.
 //
-// kvstore.update: server. backward() pushes each gradient as soon as it is complete, with the
-// optimizer's name and numbers as they are then; step() pulls the new weights, and the optimizer of
-// the program never runs. Its state lies on the servers.
+// kvstore.update: server. step() pulls the new weights, and the optimizer of the program never
+// runs. Its state lies on the servers, its name and numbers go with each gradient. backward()
+// pushes gradients as soon as they are complete where these numbers are known: after
+// set_optimizer(), and while they stay the same from step to step. Else step() pushes them.
 //
 // kvstore.update: worker (merged types). The gradients travel in the same way and come back as
 // their mean; the optimizer runs on each worker. One that comes later takes weights and optimizer's
@@ -51,9 +52,9 @@ class KvstoreAdapter : public Adapter {
   void average_gradients() override;
   Accumulation accumulate() override;
   void set_batch_size(std::uint64_t samples) override;
-  // In addition to Adapter::step: the optimizer must live until the next step or the end, because
-  // the next backward pass reads its numbers, or other workers need its state. A learning rate that
-  // changes between backward() and step() counts from the next step.
+  void set_optimizer(const torch::optim::Optimizer& optimizer) override;
+  // In addition to Adapter::step: numbers of the optimizer that have changed after its gradients
+  // left in backward() count from the next step, with a warning.
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
@@ -85,9 +86,6 @@ class KvstoreAdapter : public Adapter {
 
   // The state of the optimizer, for others (kvstore_states.cpp).
   kvstore::KeyShape shape_of(std::size_t parameter) const;
-  std::optional<kvstore::KeyState> own_state(const torch::optim::Optimizer& optimizer,
-                                             const kvstore::OptimizerTerms& terms,
-                                             std::size_t index) const;
   kvclient::Outcome answer_to(kvclient::Ticket ticket, const std::string& what,
                               kvstore::ExchangeReport& report);
   void wait_placed(const std::vector<kvclient::Ticket>& tickets, kvstore::ExchangeReport& report);
@@ -114,6 +112,7 @@ class KvstoreAdapter : public Adapter {
   void rejoin();
   StepReport end_step(const torch::Tensor& loss);
   void tell_status(const StepReport& report, const torch::Tensor& loss);
+  void step_here(torch::optim::Optimizer& optimizer);
   void hold_back();
   std::vector<at::Tensor> gradient_outs();
 
@@ -139,20 +138,26 @@ class KvstoreAdapter : public Adapter {
   double clock_at_begin_ = 0;  // of the run, at its step 0
   std::uint64_t step_ = 0;     // the step by the count of the servers
   double samples_ = 1;
-  std::set<std::string> seen_;                    // all workers that took part beside this one
-  bool has_counted_ = false;                      // an update of this worker
-  torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
-  std::vector<bool> used_;                        // of trained_: it has had a gradient here
-  bool held_back_ = false;                        // update: server: nothing leaves in backward()
-  bool by_halves_ = false;                        // update_send() was called
-  bool has_weights_ = false;                      // of the run
+  std::set<std::string> seen_;  // all workers that took part beside this one
+  bool has_counted_ = false;    // an update of this worker
+  // update: server. Of the last step; what leaves in backward() has them while steady_.
+  std::optional<kvstore::OptimizerTerms> last_terms_;
+  bool steady_ = false;  // they were those of the step before, too
+  // update: worker. The program's optimizer during step(); else null. After a step whose gradients
+  // were averaged before it: a copy, for the average of the next one.
+  const torch::optim::Optimizer* stepping_ = nullptr;
+  std::optional<kvstore::OptimizerCopy> last_optimizer_;
+  std::vector<bool> used_;    // of trained_: it has had a gradient here
+  bool held_back_ = false;    // update: server: nothing leaves in backward()
+  bool by_halves_ = false;    // update_send() was called
+  bool has_weights_ = false;  // of the run
   // update: worker: by trained_, from another worker, for an optimizer that is not known yet.
   std::vector<std::optional<kvstore::KeyState>> given_;
   bool restored_ = false;         // from a checkpoint
   bool places_restored_ = false;  // update: server: in the first step
 
   // --- of the step under way
-  std::optional<kvstore::OptimizerTerms> terms_;  // read by the backward pass
+  std::optional<kvstore::OptimizerTerms> terms_;  // with which the gradients leave
   bool accumulating_ = false;
   bool sent_ = false;       // in backward()
   bool averaged_ = false;   // .grad holds the mean

@@ -43,18 +43,6 @@ kvstore::KeyShape KvstoreAdapter::shape_of(std::size_t parameter) const {
           static_cast<std::uint32_t>(config_.kvstore.servers.size())};
 }
 
-// The state of the parameter `trained_[index]`, as the program's optimizer has it; none: it is not
-// one of its parameters.
-std::optional<KeyState> KvstoreAdapter::own_state(const torch::optim::Optimizer& optimizer,
-                                                  const kvstore::OptimizerTerms& terms,
-                                                  std::size_t index) const {
-  const kvstore::Bytes* form = terms.of(index);
-  if (form == nullptr) return std::nullopt;
-  const auto options = kvstore::decode_options(*form);
-  return KeyState{*options,
-                  state_of(optimizer, trained_parameters_[index], *options, used_[index])};
-}
-
 // Without content when told to stop, or left out. Throws std::runtime_error when a server refuses.
 kvclient::Outcome KvstoreAdapter::answer_to(Ticket ticket, const std::string& what,
                                             ExchangeReport& report) {
@@ -117,7 +105,7 @@ void KvstoreAdapter::write_note(const HandoverNote& note, ExchangeReport& report
 // This worker waits for others: perhaps for one that has no weights.
 void KvstoreAdapter::look_for_newcomers() {
   if (by_servers() || phase_ != Phase::running || !has_weights_ || dropped_) return;
-  if (optimizer_ == nullptr && !by_halves_) return;  // known soon
+  if (stepping_ == nullptr && !last_optimizer_ && !by_halves_) return;  // known soon
   ExchangeReport report;
   if (!is_asked(self_, step_, read_note(report))) return;
   try {
@@ -133,13 +121,16 @@ void KvstoreAdapter::look_for_newcomers() {
 void KvstoreAdapter::give_weights(ExchangeReport& report) {
   if (by_halves_)
     throw std::runtime_error("update_send() does not tell the optimizer; accepted: step()");
-  const kvstore::OptimizerTerms terms(*optimizer_, trained_parameters_);
+  if (stepping_ != nullptr) last_optimizer_.emplace(*stepping_, trained_parameters_);
+  const kvstore::OptimizerCopy& optimizer = *last_optimizer_;
   write_note({HandoverNote::Kind::writing, step_, self_.incarnation}, report);
   std::vector<Ticket> tickets;
   for (std::size_t i = 0, trained = 0; i < parameters_.size(); ++i) {
     std::optional<KeyState> state;
-    if (trained < trained_.size() && trained_[trained] == i)
-      state = own_state(*optimizer_, terms, trained++);
+    if (trained < trained_.size() && trained_[trained] == i) {
+      state = optimizer.state(trained, used_[trained]);
+      ++trained;
+    }
     const at::Tensor value = kvstore::dense_on(parameters_[i].second, at::kCPU);
     tickets.push_back(session_->client().place_states(
         parameters_[i].first, messages_of(shape_of(i), state.value_or(without_optimizer()),
@@ -290,8 +281,9 @@ void KvstoreAdapter::place_restored(const torch::optim::Optimizer& optimizer) {
   bool has_any = false;
   bool needs_any = false;
   std::vector<Ticket> tickets;
+  const kvstore::OptimizerCopy copy(optimizer, trained_parameters_);
   for (std::size_t i = 0; i < trained_.size(); ++i) {
-    const auto state = own_state(optimizer, *terms_, i);
+    const auto state = copy.state(i, used_[i]);
     if (!state || state->options.kind == kvstore::OptimizerKind::sgd) continue;
     needs_any = true;
     if (is_empty(state->state)) continue;

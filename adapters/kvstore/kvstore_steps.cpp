@@ -81,11 +81,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 // Called by the autograd engine: the gradient of a parameter is complete.
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
-  if (by_servers()) {
-    if (optimizer_ == nullptr) return;  // the optimizer is known from the first step on
-    if (!terms_) terms_ = terms_of(*optimizer_, trained_parameters_);
-    if (terms_->of(index) == nullptr) return;
-  }
+  if (by_servers() && (!terms_ || terms_->of(index) == nullptr)) return;
   const bool again = by_servers() ? weights_->has_pushed(trained_[index])
                                   : gradients_->has_pushed(index) || averaged_;
   if (again) {
@@ -235,31 +231,31 @@ void KvstoreAdapter::average_gradients() {
   if (merged()) exchange_gradients();
 }
 
+void KvstoreAdapter::set_optimizer(const torch::optim::Optimizer& optimizer) {
+  if (is_running() && by_servers() && !sent_ && !held_back_)
+    terms_ = terms_of(optimizer, trained_parameters_);
+}
+
 StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
   if (!is_running()) {
     if (report_.made) optimizer.step();
     return end_step(loss);
   }
   flat_.check();
-  optimizer_ = &optimizer;
   if (!by_servers()) {
-    give_to(optimizer);
-    if (!averaged_) exchange_gradients();
-    if (phase_ == Phase::running && dropped_) {
-      give_to(optimizer);
-    } else if (phase_ == Phase::running) {
-      optimizer.step();
-    }
+    step_here(optimizer);
     return end_step(loss);
   }
   if (in_halves_) throw std::logic_error("step() between update_send() and update_wait()");
   OptimizerTerms now = terms_of(optimizer, trained_parameters_);
-  if (terms_ && *terms_ != now && !std::exchange(warned_of_change_, true)) {
+  if (sent_ && *terms_ != now && !std::exchange(warned_of_change_, true)) {
     log(LogLevel::warn, "kvstore",
-        "the optimizer's numbers changed between backward() and step(): the change counts from the "
-        "next step");
+        "the optimizer's numbers changed after gradients had left in backward(): the change counts "
+        "from the next step; accepted: set_optimizer() before backward()");
   }
-  if (!terms_) terms_ = std::move(now);
+  steady_ = last_terms_ == now;
+  last_terms_ = now;
+  if (!sent_) terms_ = std::move(now);
   if (std::exchange(places_restored_, false)) place_restored(optimizer);
   if (!dropped_ && phase_ == Phase::running) {
     for (std::size_t i = trained_.size(); i-- > 0;) {
@@ -268,6 +264,26 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
     exchange_weights();
   }
   return end_step(loss);
+}
+
+// update: worker.
+void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
+  struct Known {
+    const torch::optim::Optimizer*& optimizer;
+    ~Known() { optimizer = nullptr; }
+  };
+  stepping_ = &optimizer;
+  const Known until_end{stepping_};
+  const bool averaged_before = averaged_;
+  give_to(optimizer);
+  if (!averaged_) exchange_gradients();
+  if (phase_ == Phase::running && dropped_) {
+    give_to(optimizer);
+  } else if (phase_ == Phase::running) {
+    optimizer.step();
+  }
+  last_optimizer_.reset();
+  if (averaged_before) last_optimizer_.emplace(optimizer, trained_parameters_);
 }
 
 void KvstoreAdapter::update_send(const torch::Tensor&) {
@@ -336,7 +352,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   if (counted && !merged()) report.outcome = Outcome::updated;
   if (report.outcome != Outcome::averaged) report.participants = 1;
   report.clock = clock_;
-  terms_.reset();
+  terms_ = steady_ ? last_terms_ : std::nullopt;
   sent_ = averaged_ = exchanged_ = dropped_ = in_halves_ = false;
   if (ran) tell_status(report, loss);
   last_report_ = report;

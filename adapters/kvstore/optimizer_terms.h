@@ -3,14 +3,18 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <exception>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "adapters/kvstore/key_states.h"
 #include "dpwa/kvstore/messages.h"
 
 namespace torch::optim {
 class Optimizer;
-}
+class OptimizerParamState;
+}  // namespace torch::optim
 
 namespace dpwa::kvstore {
 
@@ -30,6 +34,27 @@ class OptimizerTerms {
  private:
   std::vector<Bytes> groups_;
   std::vector<std::optional<std::size_t>> group_of_;  // by parameter
+};
+
+// The optimizer of a program by value: its numbers, and its state, whose tensors it shares. It is
+// right until the next step of the optimizer, which may end before.
+class OptimizerCopy {
+ public:
+  OptimizerCopy(const torch::optim::Optimizer& optimizer,
+                const std::vector<at::Tensor>& parameters);
+  ~OptimizerCopy();
+  OptimizerCopy(OptimizerCopy&&) noexcept;
+  OptimizerCopy& operator=(OptimizerCopy&&) noexcept;
+
+  // Of the parameter with this index, `used` as in state_of(); none: the optimizer does not have
+  // it. Throws KVStoreError as options_of() does.
+  std::optional<KeyState> state(std::size_t index, bool used) const;
+
+ private:
+  OptimizerTerms terms_;
+  std::exception_ptr unknown_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::unique_ptr<torch::optim::OptimizerParamState>> states_;  // by parameter; null
 };
 
 }  // namespace dpwa::kvstore

@@ -99,15 +99,13 @@ std::unique_ptr<OptimizerParamState> new_state(const Remembered& all,
 
 }  // namespace
 
-OptimizerState state_of(const Optimizer& optimizer, const at::Tensor& parameter,
+OptimizerState state_of(const OptimizerParamState* remembered_by_torch, const at::Tensor& parameter,
                         const OptimizerOptions& options, bool used) {
   const DType dtype = *to_dtype(parameter.scalar_type());
   const auto elements = static_cast<std::uint64_t>(parameter.numel());
   const OptimizerState fresh(options, dtype, elements);
   Remembered all;
-  const auto& states = optimizer.state();
-  const auto found = states.find(parameter.unsafeGetTensorImpl());
-  if (found != states.end()) all = remembered(*found->second, options);
+  if (remembered_by_torch != nullptr) all = remembered(*remembered_by_torch, options);
   if (options.kind == OptimizerKind::sgd)
     return *OptimizerState::restored(options, dtype, elements, used ? 1 : 0, {});
   if (all.steps == 0) return fresh;

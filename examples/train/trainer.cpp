@@ -45,6 +45,7 @@ std::optional<LoopEnd> Trainer::step() {
   const auto samples = parts_.samples.next(parts_.adapter.place());
   parts_.optimizer.zero_grad();
   parts_.adapter.set_batch_size(samples.size());
+  parts_.adapter.set_optimizer(parts_.optimizer);
   at::Tensor loss;
   std::optional<double> known_loss;
   if (!samples.empty()) {

@@ -1,7 +1,9 @@
 #include <torch/nn/modules/embedding.h>
+#include <torch/optim/adam.h>
 #include <torch/types.h>
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,6 +21,7 @@ namespace {
 using test::BackEnd;
 using test::backward;
 using test::Circle;
+using test::finite;
 using test::for_every_back_end;
 using test::momentum_sgd;
 using test::Net;
@@ -120,6 +123,39 @@ TEST_CASE("values that are written into the model's tensors are no change of the
       CHECK_NOTHROW(adapter->step(*optimizer, backward(*optimizer, model, circle)));
       CHECK_NOTHROW(adapter->finish());
     });
+  });
+}
+
+TEST_CASE("the optimizer may be replaced by another one between two steps, and end before finish") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    for (const bool averages : {false, true}) {
+      CAPTURE(averages);
+      run_nodes(back_end, [&](Participant& node) {
+        Net model(node.index, device);
+        Circle circle(node.index, device);
+        const auto adapter = make_adapter(node.config, model);
+        adapter->start();
+        node.wait_for_all();
+        // Each step with an object of its own: what is kept of the last one, other than its values,
+        // is memory that was freed and given to another.
+        for (int step = 0; step < 12; ++step) {
+          std::unique_ptr<torch::optim::Optimizer> optimizer;
+          for (auto& parameter : model.parameters()) parameter.mutable_grad().reset();
+          const auto loss = circle.loss(model);
+          loss.backward();
+          if (averages) adapter->average_gradients();
+          if (step < 6) {
+            optimizer = momentum_sgd(model);
+          } else {
+            optimizer = std::make_unique<torch::optim::Adam>(model.parameters());
+          }
+          adapter->step(*optimizer, loss);
+        }
+        node.wait_for_all();
+        CHECK(finite(model));
+        CHECK(adapter->finish().participants == back_end.nodes);
+      });
+    }
   });
 }
 

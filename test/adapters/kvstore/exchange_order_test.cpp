@@ -34,10 +34,17 @@ std::vector<std::string> keys_of(const StoreDouble& server, const std::string& k
 TEST_CASE(
     "gradients leave in backward, the last layer's first, and values are asked for in order") {
   const Data data = data_of(64);
-  for (const KvstoreUpdate update : {KvstoreUpdate::server, KvstoreUpdate::worker}) {
+  struct Case {
+    KvstoreUpdate update;
+    bool told;  // the optimizer's numbers, before backward(); else two steps have had the same
+  };
+  for (const auto [update, told] :
+       {Case{KvstoreUpdate::server, true}, Case{KvstoreUpdate::server, false},
+        Case{KvstoreUpdate::worker, false}}) {
     CAPTURE(static_cast<int>(update));
+    CAPTURE(told);
     const StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
-    const BackEnd back_end = store(1, 0, [&](Config& config) {
+    const BackEnd back_end = store(1, 0, [&, update = update](Config& config) {
       NodeEntry entry;
       entry.name = "s1";
       entry.port = server.address().port;
@@ -45,15 +52,17 @@ TEST_CASE(
       config.kvstore.servers = {entry};
       config.kvstore.update = update;
     });
-    run_nodes(back_end, [&](Participant& node) {
+    run_nodes(back_end, [&, told = told](Participant& node) {
       Net net(5);
       const auto optimizer = make(optimizers()[0].second, net);
       const auto adapter = make_adapter(node.config, net);
       adapter->start();
-      // The servers learn of the optimizer in the first step.
-      loss_of(net, data, 0, worker_rows).backward();
-      adapter->step(*optimizer, {});
-      optimizer->zero_grad();
+      for (int step = told ? 1 : 0; step < 2; ++step) {
+        loss_of(net, data, 0, worker_rows).backward();
+        adapter->step(*optimizer, {});
+        optimizer->zero_grad();
+      }
+      if (told) adapter->set_optimizer(*optimizer);
 
       const std::size_t before = server.asked().size();
       loss_of(net, data, 0, worker_rows).backward();

@@ -328,6 +328,7 @@ TEST_CASE("a second backward pass after gradients have left is refused") {
     adapter->start();
     loss_of(net, data, 0, worker_rows).backward();
     adapter->step(*optimizer, {});
+    adapter->set_optimizer(*optimizer);
     loss_of(net, data, 0, worker_rows).backward();
     CHECK_THROWS_AS(loss_of(net, data, 0, worker_rows).backward(), std::logic_error);
     CHECK_THROWS_AS(adapter->average_gradients(), std::logic_error);
