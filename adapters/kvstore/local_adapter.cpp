@@ -4,17 +4,39 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "adapters/kvstore/torch_states.h"
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/kvstore/saved_states.h"
+#include "dpwa/log/log.h"
 #include "dpwa/rules/progress.h"
 
 namespace dpwa {
 
-using kvstore::KeyedTensors;
-using kvstore::LocalStore;
+using namespace kvstore;
+
+namespace {
+
+// By parameter, the index of its group.
+std::unordered_map<const void*, std::size_t> groups_of(const torch::optim::Optimizer& optimizer) {
+  std::unordered_map<const void*, std::size_t> group_of;
+  for (std::size_t group = 0; group < optimizer.param_groups().size(); ++group) {
+    for (const at::Tensor& tensor : optimizer.param_groups()[group].params())
+      group_of[tensor.unsafeGetTensorImpl()] = group;
+  }
+  return group_of;
+}
+
+SavedRange whole(const std::string& name, const at::Tensor& parameter, OptimizerState state) {
+  const ItemRange all{0, static_cast<std::uint64_t>(parameter.numel())};
+  return {name, *to_dtype(parameter.scalar_type()), all, std::move(state)};
+}
+
+}  // namespace
 
 LocalKvstoreAdapter::LocalKvstoreAdapter(const Config& config, torch::nn::Module& model)
     : type_(config.kvstore.type), compression_(config.kvstore.compression), flat_(model) {
@@ -29,28 +51,67 @@ void LocalKvstoreAdapter::start() {
   running_ = true;
 }
 
+// With the state that the optimizer has, of a checkpoint or of earlier steps.
+void LocalKvstoreAdapter::make_stores(const torch::optim::Optimizer& optimizer,
+                                      const std::vector<OptimizerOptions>& options) {
+  stores_.assign(options.size(), LocalStore(type_));
+  for (std::size_t group = 0; group < options.size(); ++group) {
+    stores_[group].set_compression(compression_);
+    stores_[group].set_optimizer(options[group]);
+  }
+  std::vector<at::Tensor> parameters;
+  for (const auto& [name, parameter] : trained_) parameters.push_back(parameter);
+  const OptimizerCopy copy(optimizer, parameters);
+  const auto group_of = groups_of(optimizer);
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    const auto& [name, parameter] = trained_[i];
+    const auto group = group_of.find(parameter.unsafeGetTensorImpl());
+    if (group == group_of.end()) continue;
+    LocalStore& store = stores_[group->second];
+    store.init({{name, {parameter}}});
+    const auto state = copy.state(i, /*used=*/false);
+    if (state->state.steps() == 0 || parameter.numel() == 0) continue;
+    store.load({state->options, {whole(name, parameter, state->state)}});
+  }
+}
+
+bool LocalKvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimizer) {
+  if (!in_store() || stores_.size() != optimizer.param_groups().size()) return true;
+  try {
+    const auto group_of = groups_of(optimizer);
+    std::vector<SavedStates> states;
+    for (LocalStore& store : stores_) states.push_back(store.states());
+    for (const auto& [name, parameter] : trained_) {
+      const auto group = group_of.find(parameter.unsafeGetTensorImpl());
+      if (group == group_of.end() || parameter.numel() == 0) continue;
+      const SavedStates& saved = states[group->second];
+      const auto is_own = [&](const SavedRange& range) { return range.key == Key(name); };
+      if (std::ranges::none_of(saved.ranges, is_own)) continue;  // no update so far
+      const SavedRange all = whole(name, parameter, {});
+      give_state(optimizer, parameter, saved.options,
+                 state_of_range(saved, name, all.dtype, all.elements));
+    }
+    return true;
+  } catch (const KVStoreError& error) {
+    optimizer.state().clear();
+    log(LogLevel::warn, "kvstore",
+        std::string("cannot take the optimizer's state from the store: ") + error.what());
+    return false;
+  }
+}
+
 // The weights in the store follow those of the model when the program has changed them.
 void LocalKvstoreAdapter::update(torch::optim::Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   const auto options = kvstore::options_of(optimizer);
-  std::unordered_map<const void*, std::size_t> group_of;
-  for (std::size_t group = 0; group < options.size(); ++group) {
-    for (const at::Tensor& tensor : optimizer.param_groups()[group].params())
-      group_of[tensor.unsafeGetTensorImpl()] = group;
-  }
-  const bool fresh = stores_.size() != options.size();
-  if (fresh) {
-    stores_.assign(options.size(), LocalStore(type_));
-    for (LocalStore& store : stores_) store.set_compression(compression_);
-  }
+  const auto group_of = groups_of(optimizer);
+  if (stores_.size() != options.size()) make_stores(optimizer, options);
   for (std::size_t group = 0; group < options.size(); ++group)
     stores_[group].set_optimizer(options[group]);
   for (const auto& [name, parameter] : trained_) {
     const auto group = group_of.find(parameter.unsafeGetTensorImpl());
-    if (group == group_of.end()) continue;
+    if (group == group_of.end() || !parameter.grad().defined()) continue;
     LocalStore& store = stores_[group->second];
-    if (fresh) store.init({{name, {parameter}}});
-    if (!parameter.grad().defined()) continue;
     store.push({{name, {parameter.grad()}}}, 0)->wait();
     store.pull({{name, {parameter}}}, 0)->wait();
   }

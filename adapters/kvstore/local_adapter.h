@@ -33,9 +33,12 @@ class LocalKvstoreAdapter : public Adapter {
   void leave() override;
   ResumeState resume_state() const override { return state_; }
   void restore(const ResumeState& state) override { state_ = state; }
+  bool take_optimizer_state(torch::optim::Optimizer& optimizer) override;
 
  private:
   bool in_store() const { return type_ == KvstoreType::local_update_cpu; }
+  void make_stores(const torch::optim::Optimizer& optimizer,
+                   const std::vector<kvstore::OptimizerOptions>& options);
   void update(torch::optim::Optimizer& optimizer);
   void pass_gradients();
   StepReport end_step();
