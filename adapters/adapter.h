@@ -18,6 +18,7 @@ namespace dpwa {
 // the tensors. Otherwise step(), its halves, average_gradients() and finish() throw a
 // std::logic_error that names the tensor. A loss or an optimizer need not outlive the call that
 // takes it; backend collective, where nodes may come, has an exception (step()).
+// docs/ADAPTER.md has examples.
 //
 //   adapter->start();
 //   for (batch : batches) {

@@ -318,6 +318,14 @@ class Quotations(unittest.TestCase):
         said = re.search(r"adds (\w+) lines to a\s+training loop", readme)
         self.assertEqual(said and said[1], counts[marked - 3])
 
+    def test_the_code_of_the_page_on_the_adapter_is_part_of_a_test(self) -> None:
+        page = (ROOT / "docs/ADAPTER.md").read_text(encoding="utf-8")
+        source = (ROOT / "test/adapters/adapter_page_test.cpp").read_text(encoding="utf-8")
+        blocks = re.findall(r"```cpp\n(.*?)```", page, flags=re.DOTALL)
+        self.assertEqual(len(blocks), 3)
+        for block in blocks:
+            self.assertIn(block, source)
+
 
 if __name__ == "__main__":
     unittest.main()
