@@ -70,7 +70,7 @@ Arrival PullingNode::pull() {
 
 Arrival PullingNode::pull(const PullSpec& spec) {
   if (!client_.begin(spec)) throw std::logic_error("a pull is under way");
-  auto arrival = client_.take(2 * patience);
+  auto arrival = client_.take(spec.timeout + patience);
   if (!arrival) throw std::runtime_error("the pull did not end");
   return *arrival;
 }
