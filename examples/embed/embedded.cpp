@@ -7,7 +7,8 @@
 #include <exception>
 #include <stdexcept>
 
-#include "adapters/adapter.h"  // dpwa
+#include "adapters/adapter.h"          // dpwa
+#include "dpwa/config/node_threads.h"  // dpwa
 
 struct Net : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) {
@@ -33,6 +34,7 @@ int main(int argc, char** argv) try {
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
 
   auto config = dpwa::load_config(argv[1], argv[2]);  // dpwa
+  at::set_num_threads(dpwa::node_threads(config));    // dpwa: nodes of one host share its cores
   auto adapter = dpwa::make_adapter(config, *model);  // dpwa: the YAML decides the back end
   adapter->start();                                   // dpwa: common weights everywhere
   for (int step = 1; step <= 500; ++step) {

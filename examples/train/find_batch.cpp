@@ -9,6 +9,7 @@
 #include "dpwa/base/process_memory.h"
 #include "dpwa/base/processors.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/node_threads.h"
 #include "dpwa/parallel/largest_batch.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "examples/train/batch.h"

@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "dpwa/config/config.h"
-#include "dpwa/config/resolve.h"
+#include "dpwa/config/node_threads.h"
 #include "dpwa/config/text.h"
 #include "examples/train/errors.h"
 #include "examples/train/shards.h"
 
 namespace dpwa::train {
-
 bool step_together(const Config& config) {
   return config.backend == Backend::collective ||
          (config.backend == Backend::kvstore &&
@@ -188,27 +187,10 @@ std::uint64_t node_stream(const TrainOptions& options, const Config& config,
                   : streams.of_pair(role, identity.rank, hash_of(config.self));
 }
 
-std::size_t nodes_on_own_host(const Config& config) {
-  const NodeEntry& self = config.self_node();
-  const auto is_loopback = [](const std::string& address) { return config::is_loopback(address); };
-  const bool on_loopback = std::ranges::any_of(self.addresses, is_loopback);
-  const auto same_host = [&](const NodeEntry& node) {
-    if (node.host == self.host) return true;
-    return std::ranges::any_of(node.addresses, [&](const std::string& address) {
-      return (on_loopback && is_loopback(address)) ||
-             std::ranges::find(self.addresses, address) != self.addresses.end();
-    });
-  };
-  return static_cast<std::size_t>(std::ranges::count_if(config.nodes, same_host));
-}
-
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors) {
   if (options.threads != 0) return options.threads;
-  const std::size_t cores = config.self_node().cores.size();
-  const std::size_t of_node =
-      cores != 0 ? std::min(cores, processors) : processors / nodes_on_own_host(config);
-  const auto devices = static_cast<std::size_t>(std::max(1, options.devices.cpus));
-  return static_cast<int>(std::max<std::size_t>(1, of_node / devices));
+  const int of_node = node_threads(config, processors);
+  return std::max(1, of_node / std::max(1, options.devices.cpus));
 }
 
 }  // namespace dpwa::train

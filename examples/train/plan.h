@@ -81,13 +81,9 @@ std::optional<std::string> nothing_left(const TrainOptions& options, const RunId
 std::uint64_t node_stream(const TrainOptions& options, const Config& config,
                           const RunIdentity& identity, SeedRole role);
 
-// Threads of each device: as asked for, else one per core of the node in the cluster file, but no
-// more than `processors`, else `processors` divided by the nodes of the file on its host. Unless
-// they are asked for, the CPU devices share them. At least 1. `processors`: processor_count().
+// Threads of each device: as asked for, else those of the node (node_threads()), which the CPU
+// devices share. At least 1.
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors);
-
-// How many nodes of the file, this one included, are on the host of this one, by their addresses.
-std::size_t nodes_on_own_host(const Config& config);
 
 // The learning rate after `done` of the whole length (0 to 1); `rate` is the one at the start.
 constexpr double learning_rate(Schedule schedule, double rate, double done) {

@@ -284,38 +284,11 @@ TEST_CASE("without cores the nodes of a host share its processors") {
   TrainOptions options;
   Config config = cluster_of_four();  // all on 127.0.0.1
   config.self = "a";
-  CHECK(nodes_on_own_host(config) == 4);
   CHECK(compute_threads(options, config, 16) == 4);
   CHECK(compute_threads(options, config, 7) == 1);
   CHECK(compute_threads(options, config, 2) == 1);
   config.nodes.resize(1);
   CHECK(compute_threads(options, config, 2) == 2);
-}
-
-TEST_CASE("nodes are on one host by host name, by address, and on any loopback address") {
-  Config config;
-  const auto add = [&](const char* name, const char* host, std::vector<std::string> addresses) {
-    NodeEntry node;
-    node.name = name;
-    node.host = host;
-    node.addresses = std::move(addresses);
-    config.nodes.push_back(std::move(node));
-  };
-  add("a", "10.0.0.1", {"10.0.0.1"});
-  add("b", "big.example", {"10.0.0.1", "fd00::1"});
-  add("c", "10.0.0.2", {"10.0.0.2"});
-  add("d", "big.example", {});
-  add("e", "localhost", {"127.0.0.1", "::1"});
-  add("f", "127.0.0.2", {"127.0.0.2"});
-  const auto here = [&](const char* name) {
-    config.self = name;
-    return nodes_on_own_host(config);
-  };
-  CHECK(here("a") == 2);
-  CHECK(here("b") == 3);
-  CHECK(here("c") == 1);
-  CHECK(here("e") == 2);
-  CHECK(here("f") == 2);
 }
 
 TEST_CASE("each schedule begins at the given rate and ends where it should") {
