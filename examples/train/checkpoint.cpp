@@ -10,6 +10,7 @@
 
 #include "examples/train/checkpoint_file.h"
 #include "examples/train/errors.h"
+#include "examples/train/saved_model.h"
 
 namespace dpwa::train {
 namespace {
@@ -20,13 +21,6 @@ using torch::serialize::OutputArchive;
 c10::Device device_of(const torch::nn::Module& model) {
   const auto parameters = model.parameters();
   return parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
-}
-
-// Parameters and buffers under one name space; names cannot collide within a module.
-torch::OrderedDict<std::string, torch::Tensor> tensors_of(const torch::nn::Module& model) {
-  auto tensors = model.named_parameters();
-  for (const auto& buffer : model.named_buffers()) tensors.insert(buffer.key(), buffer.value());
-  return tensors;
 }
 
 at::Generator generator_of(c10::Device device) {

@@ -17,7 +17,6 @@ constexpr std::string_view whole_ending = ".ckpt";
 constexpr std::string_view damaged_ending = ".ckpt.damaged";
 constexpr std::string_view unfinished_ending = ".ckpt.tmp";  // write_file_atomically
 constexpr std::size_t kept_files = 2;
-constexpr ::mode_t private_mode = 0600;  // weights may be worth as much as keys
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,11 @@ namespace dpwa::train {
 // std::system_error naming the file. Concurrent writers of one path are not supported. `mode`
 // gives the permissions of the file, less the umask.
 void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::string_view> parts, ::mode_t mode = 0666);
+void write_file_atomically(const std::filesystem::path& path,
                            std::initializer_list<std::string_view> parts, ::mode_t mode = 0666);
+// For weights, which may be worth as much as keys.
+inline constexpr ::mode_t private_mode = 0600;
 
 // The content of a file, uncompressed when it is gzip. Throws UsageError naming the file when it
 // cannot be read, is damaged or cut off, or holds more than `limit` bytes.

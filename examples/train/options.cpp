@@ -86,6 +86,11 @@ CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
       ->needs(checkpoint);
   add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json to DIR",
       path(o.run_dir));
+  add(app, "--save", "FILE",
+      "Writes the final model, the average of all nodes, to FILE (safetensors), and the node's own "
+      "model of before to the same name with .own before its extension. {node} in FILE is this "
+      "node's name; several nodes need it: {node}.safetensors",
+      path(o.save));
   add(app, "--eval-every", "a whole number >= 0",
       "Steps between evaluations on the test set, 0 = only at the end; default 0",
       whole(o.eval_every, 0));

@@ -45,6 +45,7 @@ struct TrainOptions {
   bool reestimate_batch_norm = false;  // of the averaged model
 
   std::filesystem::path run_dir;       // empty = no files; the result then goes to stdout
+  std::filesystem::path save;          // of the final model; empty = none
   std::uint64_t eval_every = 0;        // steps; 0 = only at the end
   std::uint64_t evaluate_threads = 0;  // 0 = the calling thread, with its compute threads
   bool quiet = false;

@@ -10,6 +10,12 @@
 #include "examples/train/shards.h"
 
 namespace dpwa::train {
+namespace {
+
+constexpr std::string_view of_node = "{node}";  // in --save
+
+}  // namespace
+
 bool step_together(const Config& config) {
   return config.backend == Backend::collective ||
          (config.backend == Backend::kvstore &&
@@ -40,6 +46,11 @@ void check_company(const TrainOptions& options, const Config& config) {
     throw UsageError("--min-nodes: " + unreachable_count(config, options.min_nodes) +
                      "; accepted: at most " + std::to_string(config.nodes.size()) +
                      ", or join: open");
+  if (!options.save.empty() && config.nodes.size() > 1 &&
+      options.save.string().find(of_node) == std::string::npos)
+    throw UsageError("--save: '" + options.save.string() + "' would be one file of all " +
+                     std::to_string(config.nodes.size()) +
+                     " nodes; accepted: a name with {node}, such as {node}.safetensors");
 }
 
 void require_data_directory(const TrainOptions& options) {
@@ -185,6 +196,20 @@ std::uint64_t node_stream(const TrainOptions& options, const Config& config,
   const SeedStreams streams(options.seed);
   return by_place ? streams.of_rank(role, identity.rank)
                   : streams.of_pair(role, identity.rank, hash_of(config.self));
+}
+
+ModelPaths model_paths(const TrainOptions& options, const Config& config) {
+  const auto of_this_node = [&config](const std::filesystem::path& path) {
+    std::string text = path.string();
+    for (auto at = text.find(of_node); at != std::string::npos;
+         at = text.find(of_node, at + config.self.size()))
+      text.replace(at, of_node.size(), config.self);
+    return std::filesystem::path(text);
+  };
+  const std::filesystem::path& file = options.save;
+  if (config.backend == Backend::null) return {{}, of_this_node(file)};
+  const std::string own = file.stem().string() + ".own" + file.extension().string();
+  return {of_this_node(file), of_this_node(file.parent_path() / own)};
 }
 
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,6 +85,14 @@ std::uint64_t node_stream(const TrainOptions& options, const Config& config,
 // Threads of each device: as asked for, else those of the node (node_threads()), which the CPU
 // devices share. At least 1.
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors);
+
+// The files of --save FILE, with the name of this node for {node}. Without a network there is no
+// average: the own model goes to FILE.
+struct ModelPaths {
+  std::filesystem::path averaged;  // empty: there will be none
+  std::filesystem::path own;
+};
+ModelPaths model_paths(const TrainOptions& options, const Config& config);
 
 // The learning rate after `done` of the whole length (0 to 1); `rate` is the one at the start.
 constexpr double learning_rate(Schedule schedule, double rate, double done) {

@@ -36,6 +36,7 @@
 #include "examples/train/plan.h"
 #include "examples/train/report.h"
 #include "examples/train/sample_source.h"
+#include "examples/train/saved_model.h"
 #include "examples/train/shards.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
@@ -92,6 +93,7 @@ class Program {
   TrainTest data_;
   RunIdentity identity_;
   std::optional<CheckpointStore> checkpoints_;
+  std::optional<ModelFiles> models_;
   std::shared_ptr<Classifier> model_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<Adapter> adapter_;
@@ -123,6 +125,7 @@ Program::Program(const TrainOptions& options)
                        "' holds checkpoints of " + config_.self +
                        "; accepted: with --resume, or another directory");
   }
+  models_.emplace(options_, config_);
   set_compute_threads(compute_threads(options_, config_, processor_count()));
   data_ = load_data(options_.data, options_.data_dir, options_.seed);
   identity_ = identify(options_, config_, data_.train);
@@ -279,6 +282,7 @@ bool Program::leave(RunResult& result) {
     if (measures) reestimate();
     result.averaged =
         AveragedModel{evaluate_own(), finished.participants, finished.distance_to_average};
+    result.saved &= models_->write_averaged(*model_, result);
   }
   if (!finished.averaged && !finished.lost_final_model && report_->lacks_final_model(result)) {
     result.lost_final_model = true;
@@ -343,24 +347,25 @@ int Program::run() {
     throw std::runtime_error("the loss is not finite after step " +
                              std::to_string(trainer.position().step) +
                              ": training has diverged; try a smaller --lr");
-  const bool saved = save(trainer.position());
   RunResult result = result_of(trainer);
+  result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
   if (stop_signal::received() != 0) stop_signal::limit(stop_limit_seconds);
   result.own = evaluate_own();
   if (!trainer.has_evaluated()) report_->own_model(result);
   write(result);
+  result.saved &= models_->write_own(*model_, result);
   stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes
   const bool enough = leave(result);
   if (stop_signal::received() != 0) result.interrupted = true;  // while it waited for the others
   const bool written = write(result);
-  const bool complete = report_->close(result);
+  const bool complete = report_->close(result, models_->words());
   if (result.interrupted && stop_signal::received() == 0) {
     log(LogLevel::error, "train", "stopped because another node was told to stop");
     return 1;
   }
   if (result.interrupted) return 128 + stop_signal::received();
-  return saved && written && complete && enough ? 0 : 1;
+  return result.saved && written && complete && enough ? 0 : 1;
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ bool Report::lacks_final_model(const RunResult& result) const {
   return earlier && earlier->lacks_final_model;
 }
 
-bool Report::close(const RunResult& result) {
+bool Report::close(const RunResult& result, const std::string& models) {
   const bool complete = !metrics_ || metrics_->close();
   progress_.reset();
   if (result_file_.empty()) std::fputs(to_json(result).c_str(), stdout);
@@ -78,6 +78,7 @@ bool Report::close(const RunResult& result) {
   if (result.averaged && result.averaged->evaluation)
     add("; averaged model ", *result.averaged->evaluation);
   if (result.lost_final_model) text += "; without the final model of all nodes";
+  if (!models.empty()) text += "; " + models;
   std::fprintf(stderr, "%s\n", text.c_str());
   return complete;
 }

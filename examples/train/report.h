@@ -63,9 +63,9 @@ class Report {
   void write(const RunResult& result);
   // Of a run that had ended before: the file says that the final model was lost.
   bool lacks_final_model(const RunResult& result) const;
-  // The closing line, and the result on stdout when there is no run directory. False when lines of
-  // the metrics were lost.
-  [[nodiscard]] bool close(const RunResult& result);
+  // The closing line, which ends with `models` (ModelFiles::words()), and the result on stdout when
+  // there is no run directory. False when lines of the metrics were lost.
+  [[nodiscard]] bool close(const RunResult& result, const std::string& models);
 
  private:
   std::filesystem::path result_file_;

@@ -57,6 +57,7 @@ struct RunResult {
   double clock = 0;
   bool interrupted = false;
   bool lost_final_model = false;  // FinishReport's
+  bool saved = true;              // checkpoint and models, as asked for; not in the file
 };
 
 // One JSON object and a newline; numbers that are not finite, and absent values, are null.

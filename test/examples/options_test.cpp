@@ -129,6 +129,8 @@ TEST_CASE("every option arrives") {
                                            "--reestimate-batchnorm",
                                            "--run-dir",
                                            "runs/x",
+                                           "--save",
+                                           "{node}.safetensors",
                                            "--eval-every",
                                            "50",
                                            "--quiet"});
@@ -160,6 +162,7 @@ TEST_CASE("every option arrives") {
   CHECK(o.resume);
   CHECK(o.reestimate_batch_norm);
   CHECK(o.run_dir == "runs/x");
+  CHECK(o.save == "{node}.safetensors");
   CHECK(o.eval_every == 50);
   CHECK(o.quiet);
 }

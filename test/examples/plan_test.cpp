@@ -259,6 +259,38 @@ TEST_CASE("nodes on one shard have streams of their own, nodes of the file their
   CHECK(stream() != chosen);
 }
 
+TEST_CASE("--save has a file for each node, and the own model beside the averaged one") {
+  Config config = cluster_of_four();
+  TrainOptions options;
+  const auto paths = [&](const char* file) {
+    options.save = file;
+    const ModelPaths found = model_paths(options, config);
+    return std::pair{found.averaged.string(), found.own.string()};
+  };
+  using Two = std::pair<std::string, std::string>;
+  CHECK(paths("out/{node}.safetensors") == Two{"out/c.safetensors", "out/c.own.safetensors"});
+  CHECK(paths("{node}/m.{node}.st") == Two{"c/m.c.st", "c/m.c.own.st"});
+  config.nodes[2].name = config.self = "a.{node}";  // a name stays as it is
+  CHECK(paths("{node}") == Two{"a.{node}", "a.{node}.own"});
+  config.backend = Backend::null;
+  CHECK(paths("m.safetensors") == Two{"", "m.safetensors"});
+}
+
+TEST_CASE("--save of several nodes without {node} in its name is refused") {
+  Config config = cluster_of_four();
+  TrainOptions options;
+  options.save = "m.safetensors";
+  CHECK_THROWS_WITH_AS(check_company(options, config),
+                       "--save: 'm.safetensors' would be one file of all 4 nodes; accepted: a name "
+                       "with {node}, such as {node}.safetensors",
+                       UsageError);
+  options.save = "m.{node}.safetensors";
+  CHECK_NOTHROW(check_company(options, config));
+  options.save = "m.safetensors";
+  config.nodes = {config.nodes[2]};
+  CHECK_NOTHROW(check_company(options, config));
+}
+
 TEST_CASE("one compute thread per core of the node unless told otherwise") {
   TrainOptions options;
   Config config = cluster_of_four();

@@ -131,6 +131,32 @@ TEST_CASE_FIXTURE(Trainer, "a result that cannot be written is said once") {
   CHECK(text.find(refused) == text.rfind(refused));
 }
 
+TEST_CASE_FIXTURE(Trainer, "--save of a node without a network writes its model to FILE") {
+  const auto file = dir / "models/m.safetensors";
+  REQUIRE_MESSAGE(train("run", {"--steps", "3", "--save", file.string()}) == 0, output());
+  CHECK(said("; own model in " + file.string() + "\n"));
+  CHECK(test::read_text(file).size() > 101'770 * sizeof(float));
+}
+
+TEST_CASE_FIXTURE(Trainer, "--save that cannot write is refused at the start, later it is exit 1") {
+  test::write_text(dir / "file", "");
+  std::filesystem::create_directory(dir / "folder");
+  for (const char* path : {"file/m.safetensors", "folder"}) {
+    CHECK(train("run", {"--steps", "3", "--save", (dir / path).string()}) == 2);
+    CHECK(said("dpwa-train: --save: '" + (dir / path).string() + "' cannot be written: "));
+    CHECK_FALSE(said("training on"));
+  }
+  std::string line = "ulimit -f 64; exec";
+  for (const std::string& word :
+       command("run", {"--steps", "3", "--save", (dir / "m.safetensors").string()}))
+    line += " '" + word + "'";
+  CHECK(start({"/bin/sh", "-c", line}).wait() == 1);
+  INFO(output());
+  CHECK(said("no model written: "));
+  CHECK(said("finished step 3"));
+  CHECK_FALSE(std::filesystem::exists(dir / "m.safetensors"));
+}
+
 TEST_CASE_FIXTURE(Trainer, "two devices of the CPU train what one does, and evaluate on threads") {
   REQUIRE_MESSAGE(train("one", {"--steps", "40", "--quiet"}) == 0, output());
   REQUIRE_MESSAGE(train("two", {"--steps", "40", "--quiet", "--devices", "cpu:2",
