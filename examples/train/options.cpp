@@ -27,7 +27,9 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
 void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads) {
   add(app, "--optimizer", "sgd|momentum|adam", "Optimizer; default momentum",
       choice(o.optimizer, parse_optimizer));
-  add(app, "--lr", "a number > 0", "Learning rate; default sgd 0.1, momentum 0.03, adam 0.001",
+  add(app, "--lr", "a number > 0",
+      "Learning rate; default sgd 0.1, momentum 0.03, adam 0.001, and where each push of a worker "
+      "is an update (kvstore.type dist_async, dist_ssp) that divided by the workers",
       positive(o.lr));
   add(app, "--schedule", "constant|linear|taper",
       "Schedule of the learning rate; linear falls to 0, taper to half of it; default taper",
@@ -167,7 +169,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return refuse(
         "--shard: with --split shared every node has all the data; accepted: one of the two");
   o.seed_given = app.count("--seed") > 0;
-  if (o.lr == 0) o.lr = default_lr(o.optimizer);
+  o.lr_given = app.count("--lr") > 0;
+  if (!o.lr_given) o.lr = default_lr(o.optimizer);
   if (app.count("--init-seed") == 0) o.init_seed = o.seed;
   o.threads = static_cast<int>(threads);
   parsed.run = true;

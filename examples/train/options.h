@@ -25,7 +25,8 @@ struct TrainOptions {
   ModelKind model = ModelKind::mlp;
 
   OptimizerKind optimizer = OptimizerKind::momentum;
-  double lr = 0;  // as given, or the optimizer's default
+  double lr = 0;          // as given, or the optimizer's default
+  bool lr_given = false;  // else rate_of_workers() may divide it
   Schedule schedule = Schedule::taper;
   std::uint64_t batch_size = 32;
   double epochs = 3;        // of dataset size / nodes samples each, on every node

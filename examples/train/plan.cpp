@@ -22,6 +22,21 @@ bool step_together(const Config& config) {
           merges(config.kvstore.type, config.kvstore.staleness));
 }
 
+bool updates_at_each_push(const Config& config) {
+  return config.backend == Backend::kvstore && !is_local(config.kvstore.type) &&
+         !merges(config.kvstore.type, config.kvstore.staleness);
+}
+
+std::optional<RateOfWorkers> rate_of_workers(const TrainOptions& options, const Config& config) {
+  const std::size_t workers = config.nodes.size();
+  if (options.lr_given || !updates_at_each_push(config) || workers < 2) return std::nullopt;
+  const double lr = options.lr / static_cast<double>(workers);
+  return RateOfWorkers{lr, "--lr " + config::number_text(lr) + ": the default of " +
+                               config::number_text(options.lr) + " divided by the " +
+                               std::to_string(workers) +
+                               " workers, because each of their pushes is an update"};
+}
+
 void check_company(const TrainOptions& options, const Config& config) {
   const std::string alone = "backend: null trains alone; accepted: ";
   if (config.backend == Backend::null) {

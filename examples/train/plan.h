@@ -21,6 +21,17 @@ namespace dpwa::train {
 // Whether all nodes make their steps together, with one learning rate.
 bool step_together(const Config& config);
 
+// Whether each push of a worker is an update of its own: n workers then move the weights n times.
+bool updates_at_each_push(const Config& config);
+
+// The default learning rate divided by the number of workers, with a line for the log. None where
+// a rate was given, or where not each push is an update.
+struct RateOfWorkers {
+  double lr = 0;
+  std::string words;
+};
+std::optional<RateOfWorkers> rate_of_workers(const TrainOptions& options, const Config& config);
+
 // Throws UsageError when the options or the file ask for other nodes in a way that this run does
 // not support.
 void check_company(const TrainOptions& options, const Config& config);

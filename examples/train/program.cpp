@@ -30,6 +30,7 @@
 #include "examples/train/errors.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/files.h"
+#include "examples/train/loss_watch.h"
 #include "examples/train/main.h"
 #include "examples/train/models.h"
 #include "examples/train/options.h"
@@ -126,6 +127,10 @@ Program::Program(const TrainOptions& options)
                        "; accepted: with --resume, or another directory");
   }
   models_.emplace(options_, config_);
+  if (const auto rate = rate_of_workers(options_, config_)) {
+    options_.lr = rate->lr;
+    log(LogLevel::info, "train", rate->words);
+  }
   set_compute_threads(compute_threads(options_, config_, processor_count()));
   data_ = load_data(options_.data, options_.data_dir, options_.seed);
   identity_ = identify(options_, config_, data_.train);
@@ -336,17 +341,21 @@ int Program::run() {
                                  options_.evaluate_threads,
                                  config_.backend == Backend::kvstore};
   BatchLoss loss_of(*model_, data_.train, devices_, [this] { return fresh_model(); });
+  LossWatch watch(data_.train.classes, report_->steps(), where_to_look(options_, config_));
   Trainer trainer(
       trainer_options,
       {*model_, *optimizer_, *adapter_, loss_of, data_.test, *samples_, report_->metrics(),
        report_->progress(), [] { return stop_signal::received() != 0; }, [this] { take_reload(); },
-       [this](const RunPosition& position) { save(position); }},
+       [this](const RunPosition& position) { save(position); },
+       [&watch](double loss) {
+         if (const auto line = watch.see(loss)) log(LogLevel::warn, "train", *line);
+       }},
       position_);
   const LoopEnd end = trainer.run();
   if (end == LoopEnd::diverged)
     throw std::runtime_error("the loss is not finite after step " +
-                             std::to_string(trainer.position().step) +
-                             ": training has diverged; try a smaller --lr");
+                             std::to_string(trainer.position().step) + ": training has diverged; " +
+                             where_to_look(options_, config_));
   RunResult result = result_of(trainer);
   result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;

@@ -55,6 +55,7 @@ class Report {
 
   MetricsWriter* metrics() { return metrics_.get(); }  // null without a run directory
   ProgressLine* progress() { return progress_.get(); }
+  std::uint64_t steps() const { return steps_; }  // of the whole run
 
   // The evaluation at the end of training, as a line of the metrics.
   void own_model(const RunResult& result);

@@ -74,6 +74,7 @@ std::optional<LoopEnd> Trainer::step() {
   if (parts_.metrics)
     parts_.metrics->step(seconds(end), position_.step, shown_loss, step_ms, report, end);
   if (parts_.progress) parts_.progress->step(position_.step, shown_loss, report, end);
+  if (known_loss) parts_.saw_loss(*known_loss);
   return std::nullopt;
 }
 

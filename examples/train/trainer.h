@@ -42,6 +42,7 @@ struct TrainerParts {
   std::function<bool()> stop_requested = [] { return false; };
   std::function<void()> between_steps = [] {};
   std::function<void(const RunPosition&)> checkpoint = [](const RunPosition&) {};
+  std::function<void(double)> saw_loss = [](double) {};  // of each step that has one
 };
 
 enum class LoopEnd {

@@ -83,6 +83,7 @@ TEST_CASE("defaults") {
   CHECK(to_string(o.model) == "mlp");
   CHECK(to_string(o.optimizer) == "momentum");
   CHECK(o.lr == default_lr(OptimizerKind::momentum));
+  CHECK_FALSE(o.lr_given);
   CHECK(o.batch_size == 32);
   CHECK(o.epochs == 3);
   CHECK(o.steps == 0);
@@ -148,6 +149,7 @@ TEST_CASE("every option arrives") {
   CHECK(o.model == ModelKind::resnet18);
   CHECK(o.optimizer == OptimizerKind::adam);
   CHECK(o.lr == 3e-4);
+  CHECK(o.lr_given);
   CHECK(o.batch_size == 64);
   CHECK(o.steps == 500);
   CHECK(o.seed == 18446744073709551615ULL);

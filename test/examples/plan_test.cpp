@@ -259,6 +259,37 @@ TEST_CASE("nodes on one shard have streams of their own, nodes of the file their
   CHECK(stream() != chosen);
 }
 
+TEST_CASE("the default rate is divided by the workers where each push is an update") {
+  Config config = cluster_of_four();
+  TrainOptions options;
+  options.lr = 0.03;
+  const auto rate = [&] {
+    const auto found = rate_of_workers(options, config);
+    return found ? found->lr : options.lr;
+  };
+  CHECK(rate() == 0.03);
+  config.backend = Backend::kvstore;
+  for (const auto type : {KvstoreType::dist_sync, KvstoreType::local_update_cpu}) {
+    config.kvstore.type = type;
+    CHECK(rate() == 0.03);
+  }
+  config.kvstore.type = KvstoreType::dist_ssp;
+  CHECK(rate() == 0.03);  // staleness 0: as dist_sync
+  config.kvstore.staleness = 3;
+  CHECK(rate() == 0.0075);
+  config.kvstore.staleness = 0;
+  config.kvstore.type = KvstoreType::dist_async;
+  CHECK(rate() == 0.0075);
+  CHECK(rate_of_workers(options, config)->words ==
+        "--lr 0.0075: the default of 0.03 divided by the 4 workers, because each of their pushes "
+        "is an update");
+  options.lr_given = true;
+  CHECK(rate() == 0.03);
+  options.lr_given = false;
+  config.nodes.resize(1);
+  CHECK(rate() == 0.03);
+}
+
 TEST_CASE("--save has a file for each node, and the own model beside the averaged one") {
   Config config = cluster_of_four();
   TrainOptions options;
