@@ -7,8 +7,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "dpwa/log/log.h"
 #include "examples/train/errors.h"
@@ -20,6 +22,7 @@ constexpr std::chrono::milliseconds flush_interval(400);
 constexpr std::size_t flush_bytes = 256 * 1024;
 constexpr std::chrono::seconds retry_interval(5);    // while the file takes none
 constexpr std::size_t held_bytes = 4 * 1024 * 1024;  // meanwhile
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 // The end of the last complete line: a process that was killed may have left half a line.
 off_t complete_bytes(int fd) {
@@ -47,30 +50,37 @@ MetricsWriter::~MetricsWriter() {
   ::close(fd_);
 }
 
-void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double step_ms,
+void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double lr, double step_ms,
                          const StepReport& report, TimePoint now) {
   number("{\"t\": ", std::round(seconds * 1e6) / 1e6);
   whole(", \"step\": ", step);
   number(", \"loss\": ", static_cast<float>(loss));
   number(", \"clock\": ", report.clock);
   text(", \"outcome\": ", to_string(report.outcome));
-  text(", \"peer\": ", report.peer);
-  number(", \"factor\": ", report.factor);
-  number(", \"staleness\": ", report.staleness);
-  number(", \"distance\": ", static_cast<float>(report.distance));
+  if (report.peer.empty()) {
+    buffer_ += ", \"peer\": null";
+  } else {
+    text(", \"peer\": ", report.peer);
+  }
+  const bool blended = report.outcome == Outcome::mixed;
+  const auto of_blend = [blended](double value) { return blended ? value : no_value; };
+  number(", \"factor\": ", of_blend(report.factor));
+  number(", \"staleness\": ", of_blend(report.staleness));
+  number(", \"distance\": ", static_cast<float>(of_blend(report.distance)));
   number(", \"waited_ms\": ", static_cast<double>(report.waited.count()) / 1e6);
   number(", \"step_ms\": ", std::round(step_ms * 1e4) / 1e4);
   whole(", \"bytes\": ", report.bytes);
   if (report.sent > 0) whole(", \"sent\": ", report.sent);
-  if (report.outcome == Outcome::mixed) {
+  if (blended) {
     text(", \"transport\": ", report.same_host ? "same_host" : "tcp");
   }
   if (report.clipped) whole(", \"clipped\": ", 1);
   if (report.refused > 0) whole(", \"refused\": ", report.refused);
-  if (report.blocks > 1 && report.outcome == Outcome::mixed) whole(", \"block\": ", report.block);
+  if (report.blocks > 1 && blended) whole(", \"block\": ", report.block);
   whole(", \"pulls_ok\": ", report.pulls_ok);
   whole(", \"pulls_failed\": ", report.pulls_failed);
-  buffer_ += "}\n";
+  number(", \"lr\": ", lr);
+  end_line();
   const bool due = error_.empty()
                        ? now - flushed_ >= flush_interval || buffer_.size() >= flush_bytes
                        : now - flushed_ >= retry_interval;
@@ -84,7 +94,7 @@ void MetricsWriter::evaluation(double seconds, std::uint64_t step, double accura
   whole(", \"step\": ", step);
   number(", \"test_accuracy\": ", accuracy);
   number(", \"test_loss\": ", static_cast<float>(loss));
-  buffer_ += "}\n";
+  end_line();
   flush();
 }
 
@@ -166,6 +176,14 @@ void MetricsWriter::whole(std::string_view key, std::uint64_t value) {
   const auto done = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   buffer_ += key;
   buffer_.append(digits.data(), done.ptr);
+}
+
+// With the wall clock: seconds since 1970.
+void MetricsWriter::end_line() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  number(", \"wall\": ", static_cast<double>(milliseconds) / 1e3);
+  buffer_ += "}\n";
 }
 
 void MetricsWriter::text(std::string_view key, std::string_view value) {

@@ -11,12 +11,13 @@
 namespace dpwa::train {
 
 // NODE.metrics.jsonl: one JSON object a line. A step: t, step, loss, clock, outcome, peer, factor,
-// staleness, distance, waited_ms, step_ms, bytes, pulls_ok, pulls_failed; an evaluation: t, step,
-// test_accuracy, test_loss. Lines are collected in memory and written whole: a reader that follows
-// the file sees only complete lines, delayed by at most 0.4 s of steps. Numbers that are not finite
-// are null. When the file cannot be written, that is logged once and no half line stays in it. Up
-// to 4 MiB of lines then wait in memory for another try every 5 s; further lines are lost. A
-// resumed run may repeat steps after its checkpoint: the later line counts. One owner, one thread.
+// staleness, distance, waited_ms, step_ms, bytes, pulls_ok, pulls_failed, lr; an evaluation: t,
+// step, test_accuracy, test_loss. Both have the wall clock. Lines are collected in memory and
+// written whole: a reader that follows the file sees only complete lines, delayed by at most 0.4 s
+// of steps. Null: a number that is not finite, and what a step without a blend has no value for.
+// When the file cannot be written, that is logged once and no half line stays in it. Up to 4 MiB of
+// lines then wait in memory for another try every 5 s; further lines are lost. A resumed run may
+// repeat steps after its checkpoint: the later line counts. One owner, one thread.
 class MetricsWriter {
  public:
   // Begins a new file, or continues after the last complete line of the old one. The file does not
@@ -28,7 +29,7 @@ class MetricsWriter {
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   // `seconds` of training so far; `now` decides whether it is time to flush.
-  void step(double seconds, std::uint64_t step, double loss, double step_ms,
+  void step(double seconds, std::uint64_t step, double loss, double lr, double step_ms,
             const StepReport& report, TimePoint now);
   void evaluation(double seconds, std::uint64_t step, double accuracy, double loss);
   // Continues after the last complete line of the old file, as `append`. Before the first line.
@@ -43,6 +44,7 @@ class MetricsWriter {
   void number(std::string_view key, double value);
   void whole(std::string_view key, std::uint64_t value);
   void text(std::string_view key, std::string_view value);
+  void end_line();
 
   std::filesystem::path path_;
   int fd_ = -1;

@@ -41,7 +41,7 @@ LoopEnd Trainer::run() {
 
 std::optional<LoopEnd> Trainer::step() {
   const TimePoint start = Clock::now();
-  set_learning_rate();
+  const double rate = set_learning_rate();
   const auto samples = parts_.samples.next(parts_.adapter.place());
   parts_.optimizer.zero_grad();
   parts_.adapter.set_batch_size(samples.size());
@@ -72,7 +72,7 @@ std::optional<LoopEnd> Trainer::step() {
   const double shown_loss = known_loss.value_or(std::numeric_limits<double>::quiet_NaN());
   statistics_.add(report, step_ms);
   if (parts_.metrics)
-    parts_.metrics->step(seconds(end), position_.step, shown_loss, step_ms, report, end);
+    parts_.metrics->step(seconds(end), position_.step, shown_loss, rate, step_ms, report, end);
   if (parts_.progress) parts_.progress->step(position_.step, shown_loss, report, end);
   if (known_loss) parts_.saw_loss(*known_loss);
   return std::nullopt;
@@ -85,10 +85,11 @@ void Trainer::follow(double clock) {
       "continues at step " + std::to_string(position_.step) + ", where the others are");
 }
 
-void Trainer::set_learning_rate() {
-  if (options_.schedule == Schedule::constant) return;
+double Trainer::set_learning_rate() {
   const double rate = learning_rate(options_.schedule, options_.lr, parts_.samples.done());
+  if (options_.schedule == Schedule::constant) return rate;
   for (auto& group : parts_.optimizer.param_groups()) group.options().set_lr(rate);
+  return rate;
 }
 
 void Trainer::evaluate_now() {

@@ -68,7 +68,7 @@ class Trainer {
  private:
   std::optional<LoopEnd> step();  // why the loop ends before it was made
   void follow(double clock);
-  void set_learning_rate();
+  double set_learning_rate();  // that of the next step
   void evaluate_now();
   double seconds(TimePoint now) const;
 

@@ -56,15 +56,19 @@ TEST_CASE("a step and an evaluation are JSON lines with the promised keys") {
   const test::TemporaryDirectory directory;
   {
     MetricsWriter writer(directory / "m.jsonl", false);
-    writer.step(1.5, 42, 0.1F, 3.125, mixed_report(), start);
+    writer.step(1.5, 42, 0.1F, 0.03, 3.125, mixed_report(), start);
     writer.evaluation(2, 42, 0.9707, 0.25);
   }
-  const auto lines = lines_of(directory / "m.jsonl");
+  auto lines = lines_of(directory / "m.jsonl");
   REQUIRE(lines.size() == 2);
+  for (auto& line : lines) {
+    CHECK(line.at("wall") > 1.6e9);  // seconds since 1970
+    line.erase("wall");
+  }
   CHECK(lines[0] == nlohmann::json::parse(R"({"t": 1.5, "step": 42, "loss": 0.1, "clock": 41.25,
     "outcome": "mixed", "peer": "w2", "factor": 0.5, "staleness": -1.5, "distance": 3.5,
     "waited_ms": 0.25, "step_ms": 3.125, "bytes": 407080, "transport": "tcp",
-    "pulls_ok": 40, "pulls_failed": 2})"));
+    "pulls_ok": 40, "pulls_failed": 2, "lr": 0.03})"));
   CHECK(lines[1] == nlohmann::json::parse(
                         R"({"t": 2, "step": 42, "test_accuracy": 0.9707, "test_loss": 0.25})"));
 }
@@ -76,8 +80,8 @@ TEST_CASE("what the firewall did to a step is in its line, and only then") {
     StepReport report = mixed_report();
     report.clipped = true;
     report.refused = 2;
-    writer.step(1, 1, 0.1F, 1, report, start);
-    writer.step(2, 2, 0.1F, 1, mixed_report(), start);
+    writer.step(1, 1, 0.1F, 0.03, 1, report, start);
+    writer.step(2, 2, 0.1F, 0.03, 1, mixed_report(), start);
   }
   const auto lines = lines_of(directory / "m.jsonl");
   CHECK(lines.at(0).at("clipped") == 1);
@@ -86,13 +90,37 @@ TEST_CASE("what the firewall did to a step is in its line, and only then") {
   CHECK_FALSE(lines.at(1).contains("refused"));
 }
 
+TEST_CASE("a step that blended nothing has null for what only a blend has") {
+  const test::TemporaryDirectory directory;
+  const std::vector<Outcome> without = {Outcome::skipped, Outcome::pending, Outcome::unreachable,
+                                        Outcome::averaged, Outcome::stale};
+  {
+    MetricsWriter writer(directory / "m.jsonl", false);
+    for (const Outcome outcome : without) {
+      StepReport report;
+      report.outcome = outcome;
+      if (outcome == Outcome::stale) report.peer = "w3";
+      writer.step(1, 1, 0.1F, 0.03, 1, report, start);
+    }
+  }
+  const auto lines = lines_of(directory / "m.jsonl");
+  REQUIRE(lines.size() == without.size());
+  for (const auto& line : lines) {
+    CAPTURE(line.dump());
+    for (const char* key : {"factor", "staleness", "distance"}) CHECK(line.at(key).is_null());
+    CHECK(line.at("peer") == (line.at("outcome") == "stale" ? nlohmann::json("w3") : nullptr));
+    CHECK(line.at("waited_ms") == 0);  // a value
+    CHECK(line.at("bytes") == 0);
+  }
+}
+
 TEST_CASE("numbers that are not finite become null") {
   const test::TemporaryDirectory directory;
   {
     MetricsWriter writer(directory / "m.jsonl", false);
-    StepReport report;
+    StepReport report = mixed_report();
     report.staleness = std::numeric_limits<double>::infinity();
-    writer.step(0, 1, std::numeric_limits<double>::quiet_NaN(), 1, report, start);
+    writer.step(0, 1, std::numeric_limits<double>::quiet_NaN(), 0.03, 1, report, start);
   }
   const auto line = lines_of(directory / "m.jsonl").at(0);
   CHECK(line.at("loss").is_null());
@@ -104,12 +132,12 @@ TEST_CASE("steps reach the file after 0.4 s at the latest, as complete lines") {
   const test::TemporaryDirectory directory;
   const auto file = directory / "m.jsonl";
   MetricsWriter writer(file, false);
-  writer.step(0, 1, 1, 1, {}, start);
+  writer.step(0, 1, 1, 0.03, 1, {}, start);
   CHECK(lines_of(file).size() == 1);
-  writer.step(0, 2, 1, 1, {}, start + milliseconds(200));
-  writer.step(0, 3, 1, 1, {}, start + milliseconds(399));
+  writer.step(0, 2, 1, 0.03, 1, {}, start + milliseconds(200));
+  writer.step(0, 3, 1, 0.03, 1, {}, start + milliseconds(399));
   CHECK(lines_of(file).size() == 1);
-  writer.step(0, 4, 1, 1, {}, start + milliseconds(400));
+  writer.step(0, 4, 1, 0.03, 1, {}, start + milliseconds(400));
   CHECK(lines_of(file).size() == 4);
   CHECK(test::read_text(file).back() == '\n');
 }
@@ -150,7 +178,7 @@ TEST_CASE(
   MetricsWriter writer(file, false);
   {
     const test::FullDisk full(1000);  // in the midst of a line
-    for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 1, mixed_report(), start);
+    for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 0.03, 1, mixed_report(), start);
     writer.flush();
     const auto steps = steps_of(file);  // throws on half a line
     CHECK(steps.size() > 1);
@@ -158,7 +186,7 @@ TEST_CASE(
     writer.flush();
     CHECK(steps_of(file) == steps);
   }
-  writer.step(0, 11, 0.5, 1, mixed_report(), start + std::chrono::seconds(6));
+  writer.step(0, 11, 0.5, 0.03, 1, mixed_report(), start + std::chrono::seconds(6));
   CHECK(steps_of(file) == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   CHECK(writer.close());
 }
@@ -169,7 +197,7 @@ TEST_CASE("lines that a full disk took to the end are counted as lost, and whole
   MetricsWriter writer(file, false);
   {
     const test::FullDisk full(1000);
-    for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 1, mixed_report(), start);
+    for (int i = 1; i <= 10; ++i) writer.step(0, i, 0.5, 0.03, 1, mixed_report(), start);
     CHECK_FALSE(writer.close());
   }
   CHECK(lines_of(file).size() > 1);
@@ -183,9 +211,9 @@ TEST_CASE("lines beyond what may wait in memory are lost, the latest first") {
   {
     const test::FullDisk full(1000);
     for (int i = 1; i <= 40'000; ++i)
-      writer.step(0, i, 0.5, 1, mixed_report(), now += std::chrono::milliseconds(100));
+      writer.step(0, i, 0.5, 0.03, 1, mixed_report(), now += std::chrono::milliseconds(100));
   }
-  writer.step(0, 40'001, 0.5, 1, mixed_report(), now + std::chrono::seconds(6));
+  writer.step(0, 40'001, 0.5, 0.03, 1, mixed_report(), now + std::chrono::seconds(6));
   const auto steps = steps_of(file);
   CHECK(std::filesystem::file_size(file) > 4'000'000);
   CHECK(std::filesystem::file_size(file) < 4'300'000);
