@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 
 namespace dpwa::stop_signal {
 namespace {
@@ -11,12 +12,28 @@ namespace {
 std::atomic<int> noted{0};
 std::atomic<bool> deferred{false};
 std::atomic<bool> reload_wanted{false};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+std::atomic<const char*> name{nullptr};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
+
+void say(const char* text) {
+  const ssize_t ignored = ::write(STDERR_FILENO, text, std::strlen(text));
+  static_cast<void>(ignored);  // it ends anyway
+}
+
+// Within a signal handler.
+[[noreturn]] void end(int number) {
+  if (const char* program = name) {
+    say(program);
+    say(number == SIGINT ? ": ended by SIGINT\n" : ": ended by SIGTERM\n");
+  }
+  ::_exit(128 + number);
+}
 
 void on_signal(int number) {
   int none = 0;
   const bool first = noted.compare_exchange_strong(none, number);
-  if (!first || !deferred) ::_exit(128 + number);
+  if (!first || !deferred) end(number);
 }
 
 void on_hang_up(int) {
@@ -24,7 +41,7 @@ void on_hang_up(int) {
 }
 
 void on_alarm(int) {
-  ::_exit(128 + noted);
+  end(noted);
 }
 
 void handle(int number, void (*handler)(int)) {
@@ -40,7 +57,8 @@ void hold_reload() {
   handle(SIGHUP, on_hang_up);
 }
 
-void install() {
+void install(const char* program) {
+  name = program;
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
   handle(SIGHUP, on_hang_up);

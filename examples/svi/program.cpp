@@ -323,7 +323,7 @@ int Program::run() {
 // Runs one node; the exit code. Throws ConfigError and train::UsageError before anything is
 // started.
 int run_program(const SviOptions& options) {
-  stop_signal::install();
+  stop_signal::install("dpwa-svi");
   Program program(options);
   return program.run();
 }

@@ -381,7 +381,7 @@ int Program::run() {
 
 int run_program(const TrainOptions& options) {
   if (options.find_batch) return find_batch(options);
-  stop_signal::install();
+  stop_signal::install("dpwa-train");
   Program program(options);
   return program.run();
 }

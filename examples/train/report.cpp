@@ -1,5 +1,6 @@
 #include "examples/train/report.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,7 +108,20 @@ std::string words_for(const StepReport& report) {
          " failed  " + outcome + " " + report.peer;
 }
 
+// As the terminal is now. The last column stays free: some terminals go on in the next row there.
+std::size_t columns_of(std::FILE* terminal) {
+  winsize size{};
+  const bool known = ::ioctl(::fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col - 1U : 79;
+}
+
 }  // namespace
+
+std::string fit_line(const std::string& line, std::size_t columns) {
+  if (line.size() <= columns) return line;
+  const auto end = line.rfind("  ", columns);
+  return line.substr(0, end == std::string::npos || end == 0 ? line.find("  ") : end);
+}
 
 ProgressLine::ProgressLine(std::string node, std::uint64_t steps, bool quiet, std::FILE* out)
     : node_(std::move(node)),
@@ -126,8 +140,12 @@ bool ProgressLine::due(TimePoint since, TimePoint now) const {
 
 void ProgressLine::show(const std::string& text, TimePoint now) {
   shown_ = now;
-  std::fprintf(out_, "%s%s  %s%s", terminal_ ? "\r\x1b[K" : "", node_.c_str(), text.c_str(),
-               terminal_ ? "" : "\n");
+  const std::string line = node_ + "  " + text;
+  if (terminal_) {
+    std::fprintf(out_, "\r\x1b[K%s", fit_line(line, columns_of(out_)).c_str());
+  } else {
+    std::fprintf(out_, "%s\n", line.c_str());
+  }
   std::fflush(out_);
   line_open_ = terminal_;
 }

@@ -16,6 +16,10 @@
 
 namespace dpwa::train {
 
+// A line of fields with two blanks between them, with as many of the first ones as `columns` have
+// room for; the first field stays. It would else go on in the next row of a terminal, in mid-word.
+std::string fit_line(const std::string& line, std::size_t columns);
+
 // The line on stderr that shows the progress of training: rewritten in place at most twice a second
 // on a terminal, a new line at most every ten seconds elsewhere, nothing when quiet. Work that ends
 // within that time, such as an evaluation of a small model, gets no line. One owner, one thread.

@@ -313,6 +313,17 @@ TEST_CASE("work and steps share the rate, and each begins of its own") {
   CHECK(shown.words().size() > first);
 }
 
+TEST_CASE("a line for a narrow terminal ends behind a whole field") {
+  const std::string line = "w1  step 7/100  loss 0.5000  waited 1.2 ms";
+  CHECK(fit_line(line, 42) == line);
+  CHECK(fit_line(line, 41) == "w1  step 7/100  loss 0.5000");
+  CHECK(fit_line(line, 27) == "w1  step 7/100  loss 0.5000");
+  CHECK(fit_line(line, 26) == "w1  step 7/100");
+  CHECK(fit_line(line, 3) == "w1");
+  CHECK(fit_line(line, 1) == "w1");
+  CHECK(fit_line("evaluating", 5) == "evaluating");
+}
+
 TEST_CASE("a quiet run shows no progress of either kind") {
   const Shown shown;
   ProgressLine progress("w1", 100, true, shown.file);

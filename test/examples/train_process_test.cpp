@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <tuple>
 
 #include "dpwa/net/free_ports.h"
 #include "test/examples/trainer_process.h"
@@ -149,6 +150,28 @@ TEST_CASE_FIXTURE(Trainer, "a second signal ends the process at once") {
   REQUIRE(test::eventually([&] { return !is_pending(process.id(), SIGINT); }));  // two would merge
   process.signal(SIGINT);
   CHECK(process.wait() == 130);
+}
+
+TEST_CASE_FIXTURE(Trainer, "a signal before training ends a program with a line") {
+  const auto ports = net::free_ports(2);
+  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + std::to_string(ports[0]) +
+                                             "}, {name: w2, port: " + std::to_string(ports[1]) +
+                                             "}]\ngossip: {min_nodes: 2, start_wait_ms: 5m}\n");
+  const std::string file = (dir / "cluster.yaml").string();
+  for (const auto& [program, number, words] :
+       {std::tuple(DPWA_TRAIN, SIGINT, "dpwa-train: ended by SIGINT\n"),
+        std::tuple(DPWA_SVI, SIGTERM, "dpwa-svi: ended by SIGTERM\n")}) {
+    CAPTURE(words);
+    auto process =
+        start({program, "--config", file, "--name", "w1", "--data", "synthetic"}, "interrupted");
+    const auto text = [&] { return test::read_text(dir / "interrupted"); };
+    REQUIRE(test::eventually([&] { return text().find(": shard 1 of 2") != std::string::npos; },
+                             until_it_trains));
+    process.signal(number);
+    CHECK(process.wait() == 128 + number);
+    INFO(text());
+    CHECK(text().ends_with(words));
+  }
 }
 
 TEST_CASE_FIXTURE(Trainer,
