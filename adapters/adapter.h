@@ -73,15 +73,15 @@ class Adapter {
   // follows: nodes that have trained apart (collective.on_lost_rank) meet with different counts.
   virtual void share(const torch::Tensor& /*state*/) {}
 
-  // A setting that must be the same on all nodes when they step together, such as {"--seed", "1"}.
-  // If it differs, start() throws on all of them and names the nodes and their values. Call it
-  // before start(). No effect when nodes do not step together.
+  // A setting that should be the same on all nodes, such as {"--seed", "1"}. If it differs where
+  // they step together, start() throws on all of them and names the nodes and their values;
+  // elsewhere nodes train on, and warn with both values. Call it before start().
   virtual void require_same(const std::string& /*what*/, const std::string& /*value*/) {}
 
   // What the numbers of the model mean or were made from, where models that differ in it must not
-  // be mixed, such as {"data", "float32[60, 3], checksum 1f2e3d4c"}. In addition to require_same(),
-  // gossip compares it: a peer that states another value, or none, is refused like one with a model
-  // of another shape, with both values in the line. Call it before start().
+  // be mixed, such as {"data", "float32[60, 3], checksum 1f2e3d4c"}. As require_same(), but gossip
+  // refuses a peer that states another value, or none, like one with a model of another shape, with
+  // both values in the line. Call it before start().
   virtual void mark_model(const std::string& what, const std::string& value) {
     require_same(what, value);
   }

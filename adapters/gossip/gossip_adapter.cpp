@@ -11,6 +11,7 @@
 #include "adapters/gossip/device_parameters.h"
 #include "dpwa/attach/attached_gossip.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/snapshot/setting.h"
 
 namespace dpwa {
 namespace {
@@ -52,13 +53,16 @@ void GossipAdapter::make_session() {
   gossip_ = std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
 }
 
-// Nothing has used the session yet: it is made again.
+void GossipAdapter::require_same(const std::string& what, const std::string& value) {
+  if (phase_ != Phase::made) throw std::logic_error("require_same() belongs before start()");
+  const auto [setting, is_new] = settings_.emplace(what, value);
+  if (!is_new) setting->second += ", " + value;
+}
+
 void GossipAdapter::mark_model(const std::string& what, const std::string& value) {
   if (phase_ != Phase::made) throw std::logic_error("mark_model() belongs before start()");
   flat_.mark({what, value});
-  gossip_.reset();
-  make_session();
-  if (restored_) gossip_->restore(*restored_);
+  marked_ = true;
 }
 
 AlignedBuffer GossipAdapter::allocate(std::size_t bytes) {
@@ -76,6 +80,12 @@ Gossip& GossipAdapter::gossip() {
 void GossipAdapter::start() {
   if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");
   flat_.check();
+  for (const auto& [what, value] : settings_) flat_.mark(setting_mark(what, value));
+  if (marked_ || !settings_.empty()) {  // nothing has used the session yet
+    gossip_.reset();
+    make_session();
+    if (restored_) gossip_->restore(*restored_);
+  }
   gossip_->start();
   phase_ = Phase::running;
 }

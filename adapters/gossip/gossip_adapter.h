@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ class GossipAdapter : public Adapter {
 
   void start() override;
   Place place() const override { return place_in_file(config_); }
+  void require_same(const std::string& what, const std::string& value) override;
   void mark_model(const std::string& what, const std::string& value) override;
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
@@ -46,6 +48,8 @@ class GossipAdapter : public Adapter {
   FlatParameters flat_;
   std::unique_ptr<Parameters> parameters_;  // null where it is not
   std::unique_ptr<GossipSession> gossip_;
+  std::map<std::string, std::string> settings_;  // of require_same()
+  bool marked_ = false;                          // since gossip_ was made
   std::optional<GossipState> restored_;
   Phase phase_ = Phase::made;
   FinishReport finished_;

@@ -42,17 +42,12 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalP
   return std::nullopt;
 }
 
-wire::Reject model_reject(const LocalProcess& local, const std::string& caller) {
-  return {wire::RejectCode::model,
-          "the models of '" + local.name + "' and '" + caller + "' differ"};
-}
-
 wire::Reject model_reject(const LocalProcess& local, const std::string& caller,
                           const Manifest& theirs) {
   const auto difference = first_difference({local.name, local.manifest}, {caller, theirs});
-  wire::Reject reject = model_reject(local, caller);
-  reject.reason += ": " + difference.value_or("their fingerprints are not equal");
-  return reject;
+  return {wire::RejectCode::model,
+          "the models of '" + local.name + "' and '" + caller +
+              "' differ: " + difference.value_or("their fingerprints are not equal")};
 }
 
 std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const LocalNode& local,

@@ -19,7 +19,6 @@ namespace dpwa {
 std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalProcess& local);
 
 // The reject for a caller whose model differs; with that model, `there`, naming the first tensor.
-wire::Reject model_reject(const LocalProcess& local, const std::string& caller);
 wire::Reject model_reject(const LocalProcess& local, const std::string& caller,
                           const Manifest& theirs);
 

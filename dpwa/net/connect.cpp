@@ -14,6 +14,7 @@
 #include "dpwa/net/host_names.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/security/security.h"
+#include "dpwa/snapshot/setting.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa::net {
@@ -34,8 +35,9 @@ std::optional<Failure> wrong_certificate(const Stream& stream, const std::string
 // Sends this node's HELLO, and its manifest where that is asked for. The answer: WELCOME or REJECT.
 asio::awaitable<IoResult<Frame>> introduce(Stream& stream, LocalProcess& local,
                                            std::uint32_t request_id) {
-  const wire::Hello hello{wire::Role::node, local.capabilities(), local.cluster,
-                          local.name,       local.incarnation,    local.manifest.fingerprint()};
+  const wire::Hello hello{wire::Role::node,  local.capabilities(),
+                          local.cluster,     local.name,
+                          local.incarnation, stated_fingerprint(local.manifest)};
   const auto encoded = wire::encode(hello, request_id);
   auto broken = co_await stream.write_all(encoded);
   if (broken) co_return std::move(*broken);

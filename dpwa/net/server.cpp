@@ -23,7 +23,7 @@ using asio::ip::tcp;
 
 Server::Server(asio::io_context& io, LocalProcess& node, ServerOptions server_options,
                ServerEvents events)
-    : ServerSessionHost(node, std::move(server_options)),
+    : ServerSessionHost(io.get_executor(), node, std::move(server_options)),
       io_(io),
       events_(std::move(events)),
       accepts_(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dpwa/base/on_exit.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/network.h"
@@ -211,8 +212,10 @@ asio::awaitable<bool> ServerSession::handshake() {
   facts_.peer = requester_.account.account;
   facts_.of_file = requester_.account.is_known && local_.members->is_seed(requester_.peer);
   if (!host_.introduce(*this, !is_node)) co_return false;
-  if (is_node && hello->fingerprint != local_.manifest.fingerprint())
-    co_return co_await explain_model(request_id);
+  if (is_node && hello->fingerprint != host_.other_settings.stated()) {
+    const bool admitted = co_await has_own_model(hello->fingerprint, request_id);
+    if (!admitted) co_return false;
+  }
   if (is_node) {
     local_.members->heard(requester_.peer, requester_.incarnation);
     host_.welcomed(requester_.peer, requester_.incarnation);
@@ -245,14 +248,13 @@ Caller ServerSession::identify(const wire::Hello& hello) const {
 
 // Only one caller at a time, and no manifest far larger than the own, because each is held in
 // memory.
-asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
+asio::awaitable<bool> ServerSession::has_own_model(Fingerprint stated, std::uint32_t request_id) {
   constexpr std::uint64_t least = 4U << 20;
-  if (host_.explains_model) {
-    auto reject = model_reject(local_, requester_.peer);
-    co_return co_await refuse(std::move(reject), request_id);
-  }
-  host_.explains_model = true;
-  const OnExit over([this] { host_.explains_model = false; });
+  if (warn_of_settings(stated)) co_return true;
+  co_await host_.reading_manifest.take();
+  const OnExit over([this] { host_.reading_manifest.give_back(); });
+  if (!stream_.is_open()) co_return false;
+  if (warn_of_settings(stated)) co_return true;  // learnt from another caller meanwhile
   const std::uint64_t own = wire::encode(local_.manifest, request_id).size();
   auto request = wire::encode_empty(MessageType::manifest_request, request_id);
   const bool asked = co_await send(std::move(request));
@@ -268,8 +270,17 @@ asio::awaitable<bool> ServerSession::explain_model(std::uint32_t request_id) {
     protocol_error(manifest.error().detail);
     co_return false;
   }
+  if (host_.other_settings.learn(*manifest) && warn_of_settings(stated)) co_return true;
   auto reject = model_reject(local_, requester_.peer, *manifest);
   co_return co_await refuse(std::move(reject), request_id);
+}
+
+// False: it is not known what this fingerprint stands for.
+bool ServerSession::warn_of_settings(const Fingerprint& stated) {
+  const auto lines = host_.other_settings.lines(requester_.peer, stated);
+  if (!lines) return false;
+  for (const std::string& line : *lines) log(LogLevel::warn, "rx", line);
+  return true;
 }
 
 asio::awaitable<bool> ServerSession::refuse(wire::Reject reject, std::uint32_t request_id) {

@@ -22,6 +22,7 @@
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/name_guard.h"
+#include "dpwa/net/other_settings.h"
 #include "dpwa/net/request_handler.h"
 #include "dpwa/net/server_options.h"
 #include "dpwa/wire/messages.h"
@@ -36,8 +37,13 @@ inline const std::string observers = "observers of the cluster";
 // The state that the sessions of one server share. Rx thread only; outlives them.
 class ServerSessionHost {
  public:
-  ServerSessionHost(LocalProcess& node, ServerOptions server_options)
-      : local(node), options(std::move(server_options)), name_guard(node) {}
+  ServerSessionHost(boost::asio::any_io_executor executor, LocalProcess& node,
+                    ServerOptions server_options)
+      : local(node),
+        options(std::move(server_options)),
+        name_guard(node),
+        other_settings(node.manifest),
+        reading_manifest(std::move(executor)) {}
 
   // The caller of `session` has introduced itself. False: it has too many connections already.
   virtual bool introduce(const ServerSession& session, bool is_observer) = 0;
@@ -53,7 +59,8 @@ class ServerSessionHost {
   ServerOptions options;
   NameGuard name_guard;
   std::vector<std::unique_ptr<RequestHandler>> handlers;
-  bool explains_model = false;  // to a caller with another: one at a time
+  OtherSettings other_settings;
+  net::Turns reading_manifest;  // of a caller: one at a time
   bool stopping = false;
 
  protected:
@@ -88,7 +95,8 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
 
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<bool> handshake();
-  boost::asio::awaitable<bool> explain_model(std::uint32_t request_id);
+  boost::asio::awaitable<bool> has_own_model(Fingerprint stated, std::uint32_t request_id);
+  bool warn_of_settings(const Fingerprint& stated);
   boost::asio::awaitable<bool> welcome(bool is_node, std::uint32_t request_id);
   boost::asio::awaitable<void> serve_requests();
   boost::asio::awaitable<void> answer_apart(RequestHandler& handler, net::Frame request);

@@ -12,6 +12,7 @@
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/snapshot/mark.h"
+#include "dpwa/snapshot/setting.h"
 
 namespace dpwa {
 namespace {
@@ -192,12 +193,17 @@ Manifest::Manifest(std::vector<TensorSpec> tensors) : tensors_(std::move(tensors
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     offsets_[i] += regions.at({tensors_[i].rule, tensors_[i].dtype}).offset;
   }
-  fingerprint_ = fingerprint_of(tensors_);
+  fingerprint_ = fingerprint_of(without_settings(tensors_));
+}
+
+Fingerprint stated_fingerprint(const Manifest& manifest) {
+  if (std::ranges::none_of(manifest.tensors(), is_setting)) return manifest.fingerprint();
+  return fingerprint_of(manifest.tensors());
 }
 
 std::optional<std::string> first_difference(const NodeModel& a, const NodeModel& b) {
-  const std::vector<TensorSpec>& of_a = a.manifest.tensors();
-  const std::vector<TensorSpec>& of_b = b.manifest.tensors();
+  const std::vector<TensorSpec> of_a = without_settings(a.manifest.tensors());
+  const std::vector<TensorSpec> of_b = without_settings(b.manifest.tensors());
   const std::size_t common = std::min(of_a.size(), of_b.size());
   for (std::size_t i = 0; i < common; ++i) {
     const auto difference = difference_of(of_a[i], a.node, of_b[i], b.node);

@@ -73,7 +73,8 @@ class Manifest {
   std::uint64_t offset_of(std::size_t tensor) const { return offsets_.at(tensor); }
   std::uint64_t exchange_bytes() const { return exchange_bytes_; }  // what an ordinary pull moves
   std::uint64_t total_bytes() const { return total_bytes_; }        // what a full pull moves
-  const Fingerprint& fingerprint() const { return fingerprint_; }   // SHA-256 of the tensor list
+  // SHA-256 of the tensor list without settings (snapshot/setting.h).
+  const Fingerprint& fingerprint() const { return fingerprint_; }
 
  private:
   std::vector<TensorSpec> tensors_;

@@ -99,6 +99,7 @@ bool shares_data(const TrainOptions& options, const Config& config) {
 }
 
 std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions& options,
+                                                              const Config& config,
                                                               const RunIdentity& identity) {
   std::vector<std::pair<std::string, std::string>> terms = {
       {"--data", identity.data + ", " + std::to_string(identity.train_size) + " samples"},
@@ -108,6 +109,7 @@ std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions
       {"--optimizer", identity.optimizer},
       {"--lr", config::number_text(identity.lr)},
       {"--schedule", identity.schedule}};
+  if (config.backend == Backend::gossip) return terms;
   // The learning rate depends on the finished part of the run.
   const bool rates_move = options.schedule != Schedule::constant;
   if (!identity.shares_data && !rates_move) return terms;

@@ -46,9 +46,10 @@ RunIdentity identify(const TrainOptions& options, const Config& config, const Da
 // step together, the split is iid and no shard was chosen.
 bool shares_data(const TrainOptions& options, const Config& config);
 
-// The settings that are the same on all nodes that step together, for Adapter::require_same(): by
-// option.
+// The settings that should be the same on all nodes, for Adapter::require_same(): by option. Under
+// gossip nodes of different paces take other batches and lengths.
 std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions& options,
+                                                              const Config& config,
                                                               const RunIdentity& identity);
 
 // Where a run ends. With data of its own: after the samples that this node takes. With shared data:

@@ -147,7 +147,7 @@ Program::Program(const TrainOptions& options)
   if (options_.resume) resume();
   if (!adapter_) adapter_ = make_adapter(config_, *model_);
   if (shared_state_.defined()) adapter_->share(shared_state_);
-  for (const auto& [option, value] : common_terms(options_, identity_))
+  for (const auto& [option, value] : common_terms(options_, config_, identity_))
     adapter_->require_same(option, value);
   samples_->seek(position_);
   report_.emplace(

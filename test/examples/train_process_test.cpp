@@ -328,6 +328,30 @@ TEST_CASE_FIXTURE(Trainer, "BatchNorm is measured anew on the averaged model, al
   CHECK(said("measured the statistics of 2 BatchNorm layers again on the averaged model"));
 }
 
+TEST_CASE_FIXTURE(Trainer, "gossip nodes of other options train, and warn with both values") {
+  const auto ports = net::free_ports(2);
+  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + std::to_string(ports[0]) +
+                                             "}, {name: w2, port: " + std::to_string(ports[1]) +
+                                             "}]\n");
+  Arguments second = command("run", {"--steps", "30", "--quiet", "--lr", "0.05", "--seed", "2",
+                                     "--split", "dirichlet:1", "--batch-size", "16"});
+  *std::ranges::find(second, "w1") = "w2";
+  auto other = start(second, "other-output");
+  CHECK(train("run", {"--steps", "20", "--quiet"}) == 0);
+  CHECK(other.wait() == 0);
+  const std::string theirs = test::read_text(dir / "other-output");
+  INFO(output() << theirs);
+  const std::string end = ": their models are blended all the same";
+  for (const char* words : {"--lr 0.05, and this node 0.03", "--seed 2, and this node 1",
+                            "--split dirichlet:1, and this node iid"}) {
+    CHECK(said("'w2' has " + std::string(words) + end));
+  }
+  CHECK(theirs.find("'w1' has --lr 0.03, and this node 0.05" + end) != std::string::npos);
+  CHECK_FALSE(said("--batch-size"));
+  CHECK_FALSE(said("--model"));
+  CHECK(result("run")["averaged_model"]["participants"] == 2);
+}
+
 TEST_CASE_FIXTURE(Trainer, "--reestimate-batchnorm that will measure nothing is a warning") {
   CHECK(train("run", {"--steps", "3", "--reestimate-batchnorm"}) == 0);
   CHECK(said("--reestimate-batchnorm: mlp has no BatchNorm: nothing will be measured"));

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "dpwa/snapshot/setting.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/vector_cluster.h"
@@ -199,16 +200,46 @@ TEST_CASE("callers with other models are asked for their manifests one at a time
   REQUIRE(first.read_frame()->header.type == wire::MessageType::manifest_request);
   RawSocket second(node.port());
   REQUIRE(second.send(wire::encode(test::sound_hello(18), 5)));
-  const auto reject = second.read_frame();
-  REQUIRE(reject);
-  REQUIRE(reject->header.type == wire::MessageType::reject);
-  CHECK(wire::decode_reject(reject->body)->code == wire::RejectCode::model);
+  RawSocket honest(node.port());
+  REQUIRE(test::introduce(honest));
+  CHECK_FALSE(second.stirs_within(0ms));
   REQUIRE(first.send(wire::encode(test::vector_manifest(17), 5)));
-  REQUIRE(first.read_frame());
+  CHECK(first.read_frame()->header.type == wire::MessageType::reject);
   CHECK(first.ended_by_other_side());
+  CHECK(second.read_frame()->header.type == wire::MessageType::manifest_request);
+  REQUIRE(second.send(wire::encode(test::vector_manifest(18), 5)));
+  CHECK(second.read_frame()->header.type == wire::MessageType::reject);
   RawSocket third(node.port());
   REQUIRE(third.send(wire::encode(test::sound_hello(17), 5)));
   CHECK(third.read_frame()->header.type == wire::MessageType::manifest_request);
+}
+
+TEST_CASE("a caller whose settings alone differ is welcome, and is asked for its manifest once") {
+  test::ServedNode node;
+  const Manifest theirs = with_mark(test::vector_manifest(16), setting_mark("--lr", "0.1"));
+  wire::Hello hello = test::sound_hello();
+  hello.fingerprint = stated_fingerprint(theirs);
+  const auto answer = [&](RawSocket& caller) {
+    const auto frame = caller.read_frame();
+    REQUIRE(frame);
+    return frame->header.type;
+  };
+  RawSocket first(node.port());
+  REQUIRE(first.send(wire::encode(hello, 5)));
+  REQUIRE(answer(first) == wire::MessageType::manifest_request);
+  RawSocket second(node.port());
+  REQUIRE(second.send(wire::encode(hello, 6)));
+  REQUIRE(first.send(wire::encode(theirs, 5)));
+  CHECK(answer(first) == wire::MessageType::welcome);
+  CHECK(answer(second) == wire::MessageType::welcome);
+
+  // A caller that states the fingerprint of something else than it sends is refused.
+  hello.fingerprint = stated_fingerprint(with_mark(theirs, setting_mark("--seed", "2")));
+  RawSocket liar(node.port());
+  REQUIRE(liar.send(wire::encode(hello, 7)));
+  REQUIRE(answer(liar) == wire::MessageType::manifest_request);
+  REQUIRE(liar.send(wire::encode(theirs, 7)));
+  CHECK(answer(liar) == wire::MessageType::reject);
 }
 
 TEST_CASE("a caller that never completes its handshake is dropped when the time for it is up") {

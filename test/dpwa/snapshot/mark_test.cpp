@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/snapshot/setting.h"
+
 namespace dpwa {
 namespace {
 
@@ -57,6 +59,34 @@ TEST_CASE("marks that differ are named with the values of both nodes") {
   const Manifest other({tensor("w", {3, 4})});
   CHECK(difference(rows, with_mark(other, {"data", "61 rows"})) ==
         "tensor 0 'w' is float32[3,3] on 'w1' and float32[3,4] on 'w2'");
+}
+
+TEST_CASE("settings change what a node states of its model, and not which models are alike") {
+  const Manifest slow = with_mark(plain, setting_mark("--lr", "0.03"));
+  const Manifest fast =
+      with_mark(with_mark(plain, setting_mark("--lr", "0.1")), setting_mark("--seed", "2"));
+  CHECK(stated_fingerprint(plain) == plain.fingerprint());
+  CHECK(slow.fingerprint() == plain.fingerprint());
+  CHECK(fast.fingerprint() == plain.fingerprint());
+  CHECK(stated_fingerprint(slow) != stated_fingerprint(plain));
+  CHECK(stated_fingerprint(slow) != stated_fingerprint(fast));
+  CHECK(slow.total_bytes() == plain.total_bytes());
+  CHECK(difference(slow, fast) == "none");
+  const Manifest marked = with_mark(slow, {"data", "60 rows"});
+  CHECK(difference(with_mark(fast, {"data", "61 rows"}), marked) ==
+        "data is 61 rows on 'w1' and 60 rows on 'w2'");
+  CHECK(marked.fingerprint() == with_mark(plain, {"data", "60 rows"}).fingerprint());
+
+  const auto words = [](const Manifest& own, const Manifest& other) {
+    std::string all;
+    for (const auto& [what, here, there] : setting_differences(own, other))
+      all += what + " " + here + " | " + there + "; ";
+    return all;
+  };
+  CHECK(words(slow, slow).empty());
+  CHECK(words(slow, fast) == "--lr 0.03 | 0.1; --seed nothing | 2; ");
+  CHECK(words(fast, slow) == "--lr 0.1 | 0.03; --seed 2 | nothing; ");
+  CHECK(words(plain, slow) == "--lr nothing | 0.03; ");
 }
 
 TEST_CASE("long values differ by their hash, and a mark is given once, to a model with tensors") {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/setting.h"
+
+namespace dpwa {
+
+// Callers with the model of this node and other settings (snapshot/setting.h). They are admitted,
+// and each difference is a line for the log, once for each caller. No I/O; Rx thread only.
+class OtherSettings {
+ public:
+  explicit OtherSettings(const Manifest& own) : own_(own), stated_(stated_fingerprint(own)) {}
+
+  // The fingerprint that this node states.
+  const Fingerprint& stated() const { return stated_; }
+  // Remembers the settings of a manifest with the same model. False: it has another one.
+  bool learn(const Manifest& theirs);
+  // Of a caller that states this fingerprint: the lines that were not given yet. None: no such
+  // manifest is remembered.
+  std::optional<std::vector<std::string>> lines(const std::string& peer, const Fingerprint& stated);
+
+ private:
+  const Manifest& own_;
+  const Fingerprint stated_;
+  std::map<Fingerprint, std::vector<SettingDifference>> known_;
+  std::set<std::pair<std::string, Fingerprint>> told_;
+};
+
+}  // namespace dpwa

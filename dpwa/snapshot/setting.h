@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/mark.h"
+
+// Settings of the training, such as --lr 0.03. A model states them as marks, but a node with other
+// settings has the same model: both exchange it, with a warning.
+namespace dpwa {
+
+// The mark for a setting: its `what` begins with "setting: ".
+Mark setting_mark(const std::string& name, const std::string& value);
+bool is_setting(const TensorSpec& tensor);
+
+std::vector<TensorSpec> without_settings(std::vector<TensorSpec> tensors);
+
+// SHA-256 of the tensor list with its settings, as HELLO states it. Without settings that is
+// Manifest::fingerprint().
+Fingerprint stated_fingerprint(const Manifest& manifest);
+
+// A setting whose values differ; "nothing" where it is not stated.
+struct SettingDifference {
+  std::string name, own, other;
+};
+std::vector<SettingDifference> setting_differences(const Manifest& own, const Manifest& other);
+
+}  // namespace dpwa
