@@ -183,8 +183,8 @@ elif [[ -z $run_dir ]]; then
 fi
 make_run_dir
 
-# detach: starts a second run.sh, in a session of its own, that waits for the nodes and records how each of
-# them ended. Waits until they take part. Returns the exit code.
+# detach: starts a second run.sh that waits for the nodes and records how each of them ended. It has a session of its
+# own, and its nodes are in that session. Waits until they take part. Returns the exit code.
 detach() {
   local log began code=0
   log=$run_dir/run$(printf ,%s "${only[@]}" | sed 's/^,$//; s/^,/-/').log
@@ -282,7 +282,7 @@ while ((${#node_of[@]} > 0 || (${#names[@]} == 0 && ${#server_of[@]} > 0))); do
   for pid in "${!node_of[@]}"; do
     process_start "$pid" >/dev/null || note_end "$pid"
   done
-  ((${#node_of[@]} + ${#server_of[@]} == 0)) || sleep 0.1
+  ((${#node_of[@]} + ${#server_of[@]} == 0)) || sleep 0.1 || true  # a Ctrl-C ends this sleep
 done
 if ((${#names[@]} > 0)); then
   end_servers

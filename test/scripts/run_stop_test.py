@@ -30,6 +30,35 @@ class RunStop(Scripts):
         self.assertIn(f"threads {share} cores", second)
         self.assertTrue(self.run_dir.joinpath("cluster.yaml").exists())
 
+    def test_nodes_and_servers_are_process_groups_of_one_session(self) -> None:
+        """Linux may divide each core among sessions (autogroup), and a terminal sends Ctrl-C to one group."""
+        self.write("servers", TWO_SERVERS)
+        for detached in (True, False):
+            with self.subTest(detached=detached):
+                if detached:
+                    self.start("--detach")
+                else:
+                    run = self.run_in_background()
+                pids = [self.pid(name) for name in ("s1", "s2", "w1", "w2")]
+                self.assertEqual([os.getpgid(pid) for pid in pids], pids)
+                sessions = {os.getsid(pid) for pid in pids}
+                self.assertEqual(sessions == {os.getsid(0)}, not detached)
+                self.assertEqual(len(sessions), 1)
+                self.call("stop.sh", str(self.cluster))
+        run.communicate(timeout=240)
+
+    def test_a_ctrl_c_reaches_the_nodes_through_run_alone(self) -> None:
+        command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
+        with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True,
+                              start_new_session=True) as run:  # fmt: skip
+            for node in ("w1", "w2"):
+                wait_until(self.states.joinpath(node).exists)
+            os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+            _, messages = run.communicate(timeout=240)
+        self.assertEqual(run.returncode, 130, messages)
+        self.assertEqual(sorted(self.events()), ["w1 ends", "w2 ends"])
+        self.assertEqual(messages.count("ended by SIGTERM"), 2, messages)
+
     def test_stop_ends_the_nodes_and_is_idempotent(self) -> None:
         self.start("--detach")
         pids = [self.pid("w1"), self.pid("w2")]
