@@ -16,7 +16,9 @@ from pathlib import Path
 from lib.bench_bars import MET, MISSED, judge
 from lib.bench_results import Results, size_text
 from lib.bench_tables import grid, number, report, spread, who
+from lib.faults import fail
 from lib.output import checked
+from lib.tables import console_for_tables
 from rich.console import Console
 from rich.table import Table
 
@@ -54,7 +56,7 @@ def print_pulls(results: Results, console: Console) -> None:
 
 
 def print_summary(results: Results) -> None:
-    console = Console()
+    console = console_for_tables()
     if results.pulls:
         print_pulls(results, console)
     print_bars(results, console)
@@ -77,8 +79,7 @@ def main() -> int:
             text = options.docs.read_text(encoding="utf-8")
             options.docs.write_text(with_measured(text, report(results, 3)), encoding="utf-8")
     except (OSError, ValueError, KeyError, json.JSONDecodeError) as error:
-        print(f"failed: no report: {error!r}", file=sys.stderr)
-        return 1
+        return fail("no report", error)
     print_summary(results)
     print(f"   report: {target}", file=sys.stderr)
     return 0

@@ -17,6 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from lib.bench_results import MB, Document, Results, size_text  # noqa: E402
 from lib.bench_tables import GROUPS, SIZES, grid  # noqa: E402
+from lib.faults import fail  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 
 COLOURS = {"dpwa TCP": "tab:blue", "dpwa same host": "tab:green", "bare sockets": "black"}
@@ -130,8 +131,7 @@ def main() -> int:
     try:
         target = draw(options.folder)
     except (OSError, ValueError, KeyError, json.JSONDecodeError) as error:
-        print(f"failed: no plot: {error!r}", file=sys.stderr)
-        return 1
+        return fail("no plot", error)
     print(f"   plot: {target}", file=sys.stderr)
     return 0
 

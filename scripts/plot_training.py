@@ -19,6 +19,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from lib.faults import fail  # noqa: E402
 from lib.metrics import Record, read_metrics  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 
@@ -99,7 +100,7 @@ def draw(folder: Path) -> Path:
     read = {file.name.removesuffix(".metrics.jsonl"): read_metrics(file) for file in files}
     steps = {node: records for node, (records, _) in read.items() if records}
     if not steps:
-        raise FileNotFoundError(f"{folder} holds no metrics")
+        raise FileNotFoundError(f"there are no metrics (NODE.metrics.jsonl) of any step in {folder}")
     evaluations = {node: records for node, (_, records) in read.items() if records}
     summary_file = folder / "summary.json"
     summary = json.loads(summary_file.read_text(encoding="utf-8")) if summary_file.exists() else {}
@@ -129,8 +130,7 @@ def main() -> int:
     try:
         target = draw(options.folder)
     except (OSError, KeyError, json.JSONDecodeError) as error:
-        print(f"failed: no plot: {error!r}", file=sys.stderr)
-        return 1
+        return fail("no plot", error)
     print(f"   plot: {target}", file=sys.stderr)
     return 0
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from lib.faults import fail
 from lib.metrics import Record, read_results
 from lib.output import checked
-from rich.console import Console
+from lib.tables import add_columns, console_for_tables, new_table
 from rich.table import Table
 
 NODE_KEYS = ("test_accuracy", "test_loss", "steps", "samples", "clock", "pulls_ok", "pulls_failed",
@@ -30,6 +32,15 @@ AVERAGED_MODELS = {
     "kvstore": "model of the parameter servers",
 }
 WITHOUT_PULLS = {"collective", "kvstore"}  # back ends
+FEW_BLENDS = 0.1  # a step
+FEW_BLENDS_WORDS = (
+    "!! {rate:.2f} blends a step: the nodes trained almost without one another.",
+    "   Pulls fail, or the network threads get too little processor time. Look at:",
+    "   - pulls that failed, and why: the logs of the nodes",
+    "   - other load (uptime), and more nodes or threads than cores",
+    "   - kernel.sched_autogroup_enabled, where each node has a session of its own,",
+    "     as under torchrun (docs/LAUNCHERS.md)",
+)
 
 
 def average_of(results: list[Record]) -> Record | None:
@@ -63,6 +74,30 @@ def effective_rate(nodes: list[Record]) -> float | None:
     """Of the learning rate: the nodes' clocks, which gossip averages as it does their weights, by their own steps."""
     steps = sum(node["steps"] or 0 for node in nodes)
     return sum(node["clock"] or 0 for node in nodes) / steps if steps else None
+
+
+def blends_a_step(results: list[Record]) -> float | None:
+    """Pulls that were blended, by the steps of all nodes; both of the processes that wrote the results."""
+    steps = sum(result.get("steps_made") or 0 for result in results)
+    return sum(result["pulls_ok"] or 0 for result in results) / steps if steps else None
+
+
+def pull_probability(folder: Path) -> float:
+    """As the cluster file of the run gives it; else the default."""
+    try:
+        text = (folder / "cluster.yaml").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    found = re.search(r"^[^#\n]*pull_probability:\s*([0-9.]+)", text, flags=re.MULTILINE)
+    return float(found[1]) if found else 1.0
+
+
+def few_blends(results: list[Record], probability: float) -> list[str]:
+    """Lines that say what to look at where nodes that gossip have blended seldom; none otherwise."""
+    rate = blends_a_step(results)
+    if results[0].get("backend") != "gossip" or len(results) < 2 or rate is None or rate >= FEW_BLENDS * probability:
+        return []
+    return [line.format(rate=rate) for line in FEW_BLENDS_WORDS]
 
 
 def mean_accuracy(results: list[Record]) -> float | None:
@@ -110,28 +145,32 @@ def number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
+def short(value: float | None, digits: int) -> str:
+    """From a thousand on without digits after the point, which say nothing there."""
+    return number(value, digits if abs(value or 0) < 1000 else 0)
+
+
 def node_table(data: dict[str, Any], backend: str) -> Table:
-    table = Table(title=f"{data['source']}, {data['model']}, split {data['split']}, seed {data['seed']}", min_width=76)
-    pulls = ("pulls ok", "failed") if backend not in WITHOUT_PULLS else ()
-    for column in ("node", "accuracy", "loss", "steps", "samples", *pulls, "waited", "step", "MB in"):
-        table.add_column(column, justify="left" if column == "node" else "right")
+    table = new_table(f"{data['source']}, {data['model']}, split {data['split']}, seed {data['seed']}")
+    pulls = ("pulls\nok", "pulls\nfailed") if backend not in WITHOUT_PULLS else ()
+    add_columns(table, "node", "accuracy\n%", "loss", "steps", "samples", *pulls, "waited\nms", "step\nms", "MB in")
     for node in data["nodes"]:
         table.add_row(
             node["name"],
-            percent(node["test_accuracy"]),
+            percent(node["test_accuracy"]).removesuffix(" %"),
             number(node["test_loss"], 4),
             str(node["steps"]),
             f"{node['samples']:,}",
             *((str(node["pulls_ok"]), str(node["pulls_failed"])) if pulls else ()),
-            number(node["waited_ms_total"], 1) + " ms",
-            number(node["step_ms_median"], 2) + " ms",
-            number(node["bytes_received"] / 1e6, 1),
+            short(node["waited_ms_total"], 1),
+            short(node["step_ms_median"], 2),
+            short(node["bytes_received"] / 1e6, 1),
         )
     return table
 
 
-def comparison_table(data: dict[str, Any], backend: str) -> Table:
-    table = Table(min_width=76)
+def comparison_table(data: dict[str, Any], backend: str, blends: float | None = None) -> Table:
+    table = new_table()
     table.add_column("compared, with the same budget")
     table.add_column("result", justify="right")
     average, others = data["averaged_model"], data["baselines"]
@@ -143,6 +182,7 @@ def comparison_table(data: dict[str, Any], backend: str) -> Table:
         table.add_row(f"  {names}: {what}", percent(other["test_accuracy"]))
     table.add_row("consensus distance (root mean square to the average)", number(data["consensus_distance"], 4))
     if backend not in WITHOUT_PULLS:
+        table.add_row("blends a step (pulls ok / steps)", number(blends, 3))
         table.add_row("effective learning rate (clock / steps)", number(effective_rate(data["nodes"]), 3))
     if others:
         silent = others.get("no_communication", {})
@@ -165,13 +205,15 @@ def main() -> int:
     try:
         data = summary(options.folder, options.source)
     except (OSError, KeyError, json.JSONDecodeError) as error:
-        print(f"failed: no summary: {error!r}", file=sys.stderr)
-        return 1
+        return fail("no summary", error)
     options.folder.joinpath("summary.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    console = Console()
-    console = console if console.is_terminal else Console(width=110)
-    backend = read_results(options.folder)[0].get("backend", "")
-    console.print(node_table(data, backend), comparison_table(data, backend))
+    results = read_results(options.folder)
+    backend = results[0].get("backend", "")
+    console = console_for_tables()
+    comparison = comparison_table(data, backend, blends_a_step(results))
+    console.print(node_table(data, backend), "", comparison, sep="\n", crop=False)
+    for line in few_blends(results, pull_probability(options.folder)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 

@@ -20,6 +20,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from lib.faults import fail  # noqa: E402
 from lib.metrics import Record, read_results  # noqa: E402
 from lib.output import checked  # noqa: E402
 
@@ -62,8 +63,11 @@ def markdown(title: str, rows: list[tuple[str, ...]]) -> str:
 
 
 def plain(title: str, rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[i]) for row in (HEAD, *rows)) for i in range(len(HEAD))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (HEAD, *rows)]
+    """At most 80 columns: a head of several words has two lines."""
+    parts = [head.partition(" ")[::2] for head in HEAD]
+    shown = [tuple(first if last else "" for first, last in parts), tuple(last or first for first, last in parts), *rows]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(HEAD))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
     return "\n".join([title, *lines])
 
 
@@ -120,8 +124,7 @@ def main() -> int:
     try:
         folder.joinpath("svi.md").write_text(summarize(folder), encoding="utf-8")
     except (OSError, KeyError, json.JSONDecodeError) as error:
-        print(f"failed: no summary: {error!r}", file=sys.stderr)
-        return 1
+        return fail("no summary", error)
     return 0
 
 

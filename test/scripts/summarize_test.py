@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import scripts_path  # noqa: F401  (before the modules of scripts/)
 
@@ -101,7 +104,7 @@ class Summarize(unittest.TestCase):
         for backend, pulls in (("gossip", True), ("", True), ("collective", False), ("kvstore", False)):
             with self.subTest(backend):
                 table = summarize.node_table(data, backend)
-                self.assertEqual("pulls ok" in [column.header for column in table.columns], pulls)
+                self.assertEqual("pulls\nok" in [column.header for column in table.columns], pulls)
                 self.assertEqual({len(list(column.cells)) for column in table.columns}, {1})
 
     def test_the_table_says_what_the_nodes_of_each_back_end_have_in_the_end(self) -> None:
@@ -114,6 +117,48 @@ class Summarize(unittest.TestCase):
             ("null", "averaged model of the nodes"),
         ):
             self.assertIn(title, list(summarize.comparison_table(data, backend).columns[0].cells))
+
+    def test_tables_fit_80_columns_with_whole_words_and_numbers(self) -> None:
+        long = result("w1", 0.9759, average(0.9776, 2, 0.56))
+        long.update(test_loss=0.0785, steps=140700, steps_made=140700, samples=450000, clock=1.0, pulls_ok=46900,
+                    pulls_failed=100, waited_ms_total=123456.7, step_ms_median=123.45, bytes_received=12_345.6e6,
+                    backend="gossip")  # fmt: skip
+        self.write(long, {**long, "node": "w2"})
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), mock.patch("sys.argv", ["summarize.py", str(self.folder)]):
+            self.assertEqual(summarize.main(), 0)
+        text = out.getvalue()
+        self.assertLessEqual(max(len(line.rstrip()) for line in text.splitlines()), 80)
+        for word in ("accuracy", "97.59", "0.0785", "140700", "450,000", "46900", "failed", "123,457", "123.45",
+                     "12,346", "blends a step"):
+            self.assertIn(word, text)
+        self.assertNotIn("…", text)
+
+    def test_few_blends_are_said_with_what_to_look_at(self) -> None:
+        for pulls, probability, lines in ((9, 1.0, True), (20, 1.0, False), (4, 0.5, True), (9, 0.5, False)):
+            nodes = [{**result(f"w{i}", 0.9, None), "backend": "gossip", "steps_made": 100, "pulls_ok": pulls}
+                     for i in (1, 2)]  # fmt: skip
+            text = "\n".join(summarize.few_blends(nodes, probability))
+            self.assertEqual("sched_autogroup_enabled" in text, lines)
+            self.assertLessEqual(max(map(len, text.splitlines()), default=0), 80)
+            self.assertEqual(summarize.few_blends(nodes[:1], probability), [])
+            self.assertEqual(summarize.few_blends([{**nodes[0], "backend": "kvstore"}, nodes[1]], probability), [])
+
+    def test_the_probability_of_a_pull_is_that_of_the_cluster_file(self) -> None:
+        self.assertEqual(summarize.pull_probability(self.folder), 1.0)
+        file = self.folder / "cluster.yaml"
+        file.write_text("gossip:  # pull_probability: 0.1\n  {pull_probability: 0.25}\n", encoding="utf-8")
+        self.assertEqual(summarize.pull_probability(self.folder), 0.25)
+
+    def test_a_fault_is_one_line_without_names_of_python(self) -> None:
+        for text in (None, "{", '{"node": "w1"}'):
+            with self.subTest(text), contextlib.redirect_stderr(io.StringIO()) as said:
+                if text:
+                    self.folder.joinpath("w1.result.json").write_text(text, encoding="utf-8")
+                with mock.patch("sys.argv", ["summarize.py", str(self.folder)]):
+                    self.assertEqual(summarize.main(), 1)
+            self.assertRegex(said.getvalue(), r"^failed: no summary: [^\n]+\n$")
+            self.assertNotRegex(said.getvalue(), r"Error|\(")
 
     def test_the_effective_learning_rate_is_that_of_all_steps(self) -> None:
         fast, slow = result("w1", 0.96, None), result("w2", 0.95, None)
