@@ -59,10 +59,11 @@ configure() {
     return 0
   fi
   [[ -z $torch_dir ]] || options=(-D "Torch_DIR=$torch_dir")
-  (cd "$repository" && run_logged "configuring build/$preset" "configure-$preset" \
-    cmake --preset "$preset" "${options[@]}")
+  cd "$repository"  # where the presets are
+  run_logged "configuring build/$preset" "configure-$preset" cmake --preset "$preset" "${options[@]}"
 }
 
+end_jobs_at_exit 'what is compiled is kept: run it again to continue'
 heading "build: $preset"
 configure || die "build/$preset is not configured"
 cmake --build "$folder" "${targets[@]/#/--target=}" -- "${ninja_options[@]}" >&2 ||

@@ -52,6 +52,7 @@ check_data "$data"
 python=$venv/bin/python
 cli=${DPWA_CLI:-$repository/build/release/bin/dpwa}
 
+end_jobs_at_exit 'nothing is trained yet: run it again to continue'
 heading 'data'
 choose_data "$data"
 training=("${data_arguments[@]}" --model "$model" --split "$split" --seed "$seed"
@@ -64,7 +65,7 @@ servers=0
 port=$("$python" "$repository/scripts/free_ports.py" $((nodes + servers)))
 "$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" --backend "$backend" -o "$run_dir/cluster.yaml" >/dev/null
 
-end_jobs_at_exit "$run_dir"
+end_jobs_at_exit "what there is: $run_dir"
 
 # train_cluster: the run of the cluster with its live view.
 train_cluster() {
@@ -94,6 +95,7 @@ baseline() {
     done
     printf 'backend: "%s"\ngossip: {pull_probability: 0, final_average: true}\n' "$backend"
   } >"$folder/cluster.yaml"
+  local progress_file=$folder/w1.metrics.jsonl  # read by run_logged
   run_logged "$title" "baseline-$name" "$repository/scripts/run.sh" "$folder/cluster.yaml" "$@" \
     --run-dir "$folder" -- "${training[@]}"
 }

@@ -73,6 +73,7 @@ ensure_torch() {
 
 give_up() { die 'set-up is not complete'; }
 
+end_jobs_at_exit 'nothing is lost: run it again to continue'
 heading 'set-up'
 ensure_system_packages || give_up
 torch_code=0

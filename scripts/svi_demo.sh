@@ -55,7 +55,7 @@ if [[ $data != synthetic ]] && ! "$python" "$repository/scripts/prepare_svi_data
 fi
 
 folder=$(new_run_folder svi)
-end_jobs_at_exit "$folder"
+end_jobs_at_exit "what there is: $folder"
 port=$("$python" "$repository/scripts/free_ports.py" $((nodes + 1)))  # of the nodes, and of one server
 
 # fit DATA RUN TITLE NODES SETTINGS OPTION...: one run; SETTINGS: lines of the cluster file beside its nodes.

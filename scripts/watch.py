@@ -3,7 +3,8 @@
 
 usage: watch.py RUN_FOLDER --nodes w1,w2,... --pid PID
 
-A table that is redrawn on a terminal; elsewhere lines every two seconds. Ends when process PID does.
+A table that is redrawn on a terminal; elsewhere every two seconds lines of the nodes that have gone on. Ends when
+process PID does.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lib.metrics import MetricsTail, Record
+from lib.metrics import MetricsTail, Record, is_evaluation
+from lib.tables import add_columns, new_table
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -24,8 +26,8 @@ from rich.table import Table
 TERMINAL_INTERVAL = 0.25  # seconds
 PLAIN_INTERVAL = 2.0
 SMOOTHING = 0.05  # weight of the newest step in the loss shown
-COLUMNS = ("node", "step", "loss", "accuracy", "clock", "pulls ok", "failed", "peer", "factor", "waited")
-OF_PULLS = {"clock", "pulls ok", "failed", "peer", "factor"}
+COLUMNS = ("node", "step", "loss", "accuracy\n%", "clock", "pulls\nok", "pulls\nfailed", "peer", "factor", "waited\nms")
+OF_PULLS = {"clock", "pulls\nok", "pulls\nfailed", "peer", "factor"}
 WITHOUT_PULLS = {"averaged", "updated", "late"}  # outcomes of the back ends collective and kvstore
 
 
@@ -45,7 +47,7 @@ class NodeView:
     def update(self) -> None:
         for record in self.tail.read():
             self.step = record["step"]
-            if "test_accuracy" in record:
+            if is_evaluation(record):
                 self.accuracy = record["test_accuracy"]
             else:
                 self._add_step(record)
@@ -67,33 +69,42 @@ class NodeView:
             self.name,
             str(self.step),
             "-" if self.loss is None else f"{self.loss:.4f}",
-            "-" if self.accuracy is None else f"{100 * self.accuracy:.2f} %",
+            "-" if self.accuracy is None else f"{100 * self.accuracy:.2f}",
             f"{self.latest.get('clock') or 0:.0f}",
-            str(self.latest.get("pulls_ok", 0)),
-            str(self.latest.get("pulls_failed", 0)),
+            str(self.latest.get("pulls_ok") or 0),
+            str(self.latest.get("pulls_failed") or 0),
             self.mixed.get("peer", "-"),
             f"{self.mixed['factor']:.2f}" if self.mixed else "-",
-            f"{self.waited_ms:.1f} ms",
+            f"{self.waited_ms:.1f}",
         )
 
 
 def table(views: list[NodeView], seconds: float) -> Table:
-    result = Table(title=f"{seconds:.0f} s", title_justify="right", header_style="bold")
+    result = new_table(f"{seconds:.0f} s")
     hidden = set() if any(view.pulls() for view in views) else OF_PULLS
-    for column in COLUMNS:
-        if column not in hidden:
-            result.add_column(column, justify="left" if column in {"node", "peer"} else "right")
+    add_columns(result, *(column for column in COLUMNS if column not in hidden), left=("node", "peer"))
     for view in views:
         result.add_row(*(cell for column, cell in zip(COLUMNS, view.cells()) if column not in hidden))
     return result
 
 
 def plain_line(view: NodeView) -> str:
-    _, step, loss, accuracy, clock, pulls_ok, failed, peer, factor, waited = view.cells()
-    line = f"   {view.name}: step {step}  loss {loss}  accuracy {accuracy}  "
-    if view.pulls():
-        line += f"clock {clock}  pulls {pulls_ok} ok {failed} failed  peer {peer}  factor {factor}  "
-    return f"{line}waited {waited}"
+    _, step, loss, accuracy, _, pulls_ok, failed, _, _, waited = view.cells()
+    line = f"   {view.name}: step {step}, loss {loss}, accuracy {accuracy} %, "
+    return line + (f"pulls {pulls_ok} ok, {failed} failed" if view.pulls() else f"waited {waited} ms")
+
+
+class PlainLines:
+    """The lines to print of each look: of the nodes that have gone on since they were shown last."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, str] = {}
+
+    def take(self, views: list[NodeView]) -> list[str]:
+        lines = {view.name: plain_line(view) for view in views}
+        changed = [line for name, line in lines.items() if self._shown.get(name) != line]
+        self._shown.update(lines)
+        return changed
 
 
 def runs(pid: int) -> bool:
@@ -119,6 +130,7 @@ def watch_terminal(console: Console, views: list[NodeView], pid: int) -> None:
 
 
 def watch_plain(views: list[NodeView], pid: int) -> None:
+    lines = PlainLines()
     shown = time.monotonic()
     going = True
     while going:
@@ -127,7 +139,8 @@ def watch_plain(views: list[NodeView], pid: int) -> None:
             view.update()
         if not going or time.monotonic() - shown >= PLAIN_INTERVAL:
             shown = time.monotonic()
-            print("\n".join(plain_line(view) for view in views), file=sys.stderr, flush=True)
+            for line in lines.take(views):
+                print(line, file=sys.stderr, flush=True)
         if going:
             time.sleep(TERMINAL_INTERVAL)
 

@@ -72,13 +72,13 @@ configured_here() {
 # version_at_least HAVE WANT
 version_at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }
 
-# end_jobs_at_exit FOLDER: when this script ends, it ends the processes that it started, as run.sh stops its
-# nodes on a signal. One that is told to stop says that FOLDER has what there is.
+# end_jobs_at_exit TEXT: when this script ends, it ends the processes that it started, as run.sh stops its
+# nodes on a signal. One that is told to stop (Ctrl-C, SIGTERM) says so, and TEXT.
 end_jobs_at_exit() {
-  folder_of_jobs=$1
+  text_of_interruption=$1
   trap end_jobs EXIT
-  trap 'warn "interrupted; what there is: $folder_of_jobs"; exit 130' INT
-  trap 'warn "ended; what there is: $folder_of_jobs"; exit 143' TERM HUP
+  trap 'warn "interrupted; $text_of_interruption"; exit 130' INT
+  trap 'warn "ended; $text_of_interruption"; exit 143' TERM HUP
 }
 end_jobs() {
   local code=$? children
@@ -87,6 +87,28 @@ end_jobs() {
   ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
   wait
   exit "$code"
+}
+
+# fit TEXT WIDTH: TEXT in at most WIDTH characters, cut between two words.
+fit() {
+  local text=$1
+  if ((${#text} > $2)); then
+    text=${text:0:$2-2}
+    text="${text% *} …"
+  fi
+  printf '%s\n' "$text"
+}
+
+# latest_of FILE: its last complete line that is not blank, or the step and the loss that it tells (metrics of a node).
+latest_of() {
+  local line latest='' step='"step": *([0-9]+)' loss='"loss": *([0-9.e+-]+)'
+  while IFS= read -r line; do [[ $line =~ ^[[:space:]]*$ ]] || latest=$line; done < <(tail -c 4096 -- "$1" | tr '\r' '\n')
+  if [[ $1 == *.jsonl && $latest =~ $step ]]; then
+    line="step ${BASH_REMATCH[1]}"
+    [[ ! $latest =~ $loss ]] || line+=", loss ${BASH_REMATCH[1]}"
+    latest=$line
+  fi
+  printf '%s\n' "$latest"
 }
 
 # run_logged TITLE NAME COMMAND...: runs COMMAND with its output in build/logs/NAME.log; every few
@@ -105,7 +127,7 @@ run_logged() {
       shown=$SECONDS
       latest=${progress_file:-}
       [[ -s $latest ]] || latest=$log
-      say "$dim$((SECONDS - started)) s  $(tail -n1 "$latest" | tr -d '\r' | cut -c1-100)$plain"
+      say "$dim$(fit "$((SECONDS - started)) s  $(latest_of "$latest")" 76)$plain"
     fi
   done
   wait "$pid" || code=$?

@@ -30,11 +30,16 @@ class MetricsTail:
         return [json.loads(line) for line in lines if line]
 
 
+def is_evaluation(record: Record) -> bool:
+    """Of the test set; else a step."""
+    return record.get("test_accuracy") is not None
+
+
 def read_metrics(file: Path) -> tuple[list[Record], list[Record]]:
     """Steps and evaluations of one node, in the order of the file."""
     records = MetricsTail(file).read()
-    steps = [record for record in records if "loss" in record]
-    return steps, [record for record in records if "test_accuracy" in record]
+    steps = [record for record in records if not is_evaluation(record)]
+    return steps, [record for record in records if is_evaluation(record)]
 
 
 def read_results(folder: Path) -> list[Record]:

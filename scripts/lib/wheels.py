@@ -37,5 +37,8 @@ def run(usage: str | None, prepare: Callable[[Path], bool], what: str) -> int:
     except (DataError, KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
         print(f"   {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"   interrupted: {what} are not in {sys.argv[1]}", file=sys.stderr)
+        return 130
     print(f"   {what} {'written to' if made else 'are in'} {sys.argv[1]}", file=sys.stderr)
     return 0

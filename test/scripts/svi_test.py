@@ -79,7 +79,7 @@ class Jobs(Scratch):
         script = """
             source "$0/lib/common.sh"
             log_folder=$1 progress_file=$1/w1.log
-            end_jobs_at_exit "$1"
+            end_jobs_at_exit "what there is: $1"
             run_logged work work bash -c 'echo $$ >"$0/pid"; exec sleep 300' "$1"
         """
         with subprocess.Popen(["bash", "-c", script, str(SCRIPTS), str(self.folder)], stdout=subprocess.PIPE,
@@ -120,6 +120,9 @@ class Summary(Scratch):
         self.assertIn("| collective ", lines[5])
         self.assertIn("| gossip, natural parameters ", lines[6])
         self.assertIn("one process, all rows", printed.getvalue())
+        table = printed.getvalue().split("\n\n")[0].splitlines()
+        self.assertLessEqual(max(len(line) for line in table), 80)
+        self.assertEqual([line.split()[-1] for line in table[1:4]], ["in", "seconds", "1.5"])
         self.assertIn("Rows of gossip differ from run to run", printed.getvalue())
         self.assertIn("Rows of gossip differ from run to run", text)
         self.assertIn("seconds: of training", text)

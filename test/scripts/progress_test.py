@@ -1,0 +1,120 @@
+"""What scripts show while they work: the latest line of a log, the steps of nodes, a line when they are interrupted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from scripts_path import SCRIPTS
+
+try:
+    import watch
+    from lib.metrics import MetricsTail
+except ModuleNotFoundError:
+    watch = None
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def bash(self, line: str, *arguments: str) -> str:
+        script = f"source {SCRIPTS}/lib/common.sh; {line}"
+        command = ["bash", "-euo", "pipefail", "-c", script, "-", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=True).stdout
+
+
+class LatestLine(Scratch):
+    def latest(self, name: str, text: str) -> str:
+        file = self.folder / name
+        file.write_text(text, encoding="utf-8")
+        return self.bash('latest_of "$1"', str(file)).rstrip("\n")
+
+    def test_it_is_the_last_complete_one_that_is_not_blank(self) -> None:
+        self.assertEqual(self.latest("log", "first\nsecond\n \n\nthi"), "second")
+        self.assertEqual(self.latest("log", "10 %\r20 %\r\n"), "20 %")
+        self.assertEqual(self.latest("log", "not yet compl"), "")
+
+    def test_of_metrics_it_is_the_step(self) -> None:
+        lines = '{"t": 1, "step": 612, "loss": 0.5}\n{"t": 2, "step": 613, "loss": 1.5e-05}\n{"t": 3, "st'
+        self.assertEqual(self.latest("w1.metrics.jsonl", lines), "step 613, loss 1.5e-05")
+        self.assertEqual(self.latest("w1.metrics.jsonl", '{"step": 7, "test_accuracy": 0.9}\n'), "step 7")
+
+    def test_it_is_cut_between_words(self) -> None:
+        text = "0123456789 " * 9
+        for width in (20, 76, 77, 78):
+            cut = self.bash('fit "$1" "$2"', text, str(width)).rstrip("\n")
+            self.assertLessEqual(len(cut), width)
+            self.assertEqual(set(cut.split(" ")), {"0123456789", "…"})
+        self.assertEqual(self.bash('fit "$1" 20', "all of it").rstrip("\n"), "all of it")
+
+
+class Interrupted(Scratch):
+    def test_set_up_and_build_say_so_and_end_their_work(self) -> None:
+        """A Ctrl-C while a long step of them runs, in a checkout whose tools only sleep."""
+        tools = self.folder / "tools"
+        tools.mkdir()
+        for tool in ("python3", "cmake"):
+            tools.joinpath(tool).write_text(f'#!/bin/bash\n[[ "$*" == *venv\\ --clear* || "$*" == --preset* ]] || exec '
+                                            f'/usr/bin/env -S PATH="$CLEAN_PATH" {tool} "$@"\n'
+                                            'echo $$ >"$STARTED"\nexec sleep 600\n', encoding="ascii")  # fmt: skip
+            tools.joinpath(tool).chmod(0o755)
+        for script, arguments in (("setup.sh", ()), ("build.sh", ("core",))):
+            with self.subTest(script):
+                checkout = self.folder / script.removesuffix(".sh")
+                shutil.copytree(SCRIPTS, checkout / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+                checkout.joinpath("scripts/lib/system_packages.sh").write_text("ensure_system_packages() { :; }\n")
+                started = self.folder / f"started-{script}"
+                os.mkfifo(started)
+                environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "CLEAN_PATH": os.environ["PATH"],
+                               "STARTED": str(started), "Torch_DIR": "", "CMAKE_PREFIX_PATH": ""}  # fmt: skip
+                with subprocess.Popen([str(checkout / "scripts" / script), *arguments], env=environment,
+                                      stderr=subprocess.PIPE, text=True, start_new_session=True) as run:  # fmt: skip
+                    pid = int(started.read_text(encoding="ascii"))
+                    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+                    _, messages = run.communicate(timeout=240)
+                self.assertEqual((run.returncode, messages.count("interrupted; ")), (130, 1), messages)
+                self.assertIn("run it again to continue", messages)
+                self.assertFalse(Path(f"/proc/{pid}").exists())
+
+
+@unittest.skipIf(watch is None, "the Python tools of .venv are not there")
+class Watch(Scratch):
+    def view(self, **latest: Any) -> Any:
+        record = {"outcome": "mixed", "clock": 123456.7, "pulls_ok": 99999, "pulls_failed": 9999, "factor": 0.5,
+                  "peer": "w2", **latest}  # fmt: skip
+        return watch.NodeView("w1", MetricsTail(self.folder / "none"), step=140700, loss=0.01234, accuracy=0.9759,
+                              latest=record, mixed=record, waited_ms=123456.7)  # fmt: skip
+
+    def test_lines_fit_80_columns(self) -> None:
+        for outcome in ("mixed", "averaged"):
+            self.assertLessEqual(len(watch.plain_line(self.view(outcome=outcome))), 80)
+
+    def test_a_line_that_was_shown_is_not_shown_again(self) -> None:
+        lines, first, second = watch.PlainLines(), self.view(), self.view()
+        second.name = "w2"
+        self.assertEqual(len(lines.take([first, second])), 2)
+        self.assertEqual(lines.take([first, second]), [])
+        second.step += 1
+        self.assertEqual(lines.take([first, second]), [watch.plain_line(second)])
+
+    def test_records_may_have_nulls(self) -> None:
+        file = self.folder / "w1.metrics.jsonl"
+        file.write_text('{"step": 1, "outcome": "skipped", "loss": 0.5, "waited_ms": null, "pulls_ok": null, '
+                        '"test_accuracy": null}\n{"step": 1, "test_accuracy": 0.5, "loss": null}\n')  # fmt: skip
+        view = watch.NodeView("w1", MetricsTail(file))
+        view.update()
+        self.assertEqual((view.step, view.loss, view.accuracy), (1, 0.5, 0.5))
+        self.assertIn("pulls 0 ok", watch.plain_line(view))
+
+
+if __name__ == "__main__":
+    unittest.main()
