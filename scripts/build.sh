@@ -4,6 +4,7 @@
 # usage: scripts/build.sh [PRESET] [--target NAME]... [--jobs N]
 #
 #   release   everything, optimised (default)
+#   install   without tests and benchmarks, for cmake --install build/install --prefix DIR
 #   core      without LibTorch
 #   asan      without LibTorch, under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan      without LibTorch, under ThreadSanitizer
@@ -23,7 +24,7 @@ while (($# > 0)); do
     -h | --help) show_help; exit 0 ;;
     --target) needs_value "$1" $#; targets+=("$2"); shift ;;
     --jobs) needs_value "$1" $#; ninja_options+=(-j "$2"); shift ;;
-    release | core | asan | tsan) preset=$1 ;;
+    release | install | core | asan | tsan) preset=$1 ;;
     *) usage_error "unknown preset or option '$1'" ;;
   esac
   shift
@@ -32,7 +33,7 @@ done
 folder=$repository/build/$preset
 cache=$folder/CMakeCache.txt
 torch_dir=''
-if [[ $preset == release ]]; then
+if [[ $preset == release || $preset == install ]]; then
   torch_dir=$(torch_from_environment) || torch_dir=$(cat "$torch_record" 2>/dev/null) ||
     die "the build is not set up: run scripts/setup.sh first"
   [[ -f $torch_dir/TorchConfig.cmake ]] ||

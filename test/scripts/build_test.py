@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -21,6 +23,30 @@ PRESETS = """{"version": 3, "configurePresets": [
 """
 
 CHOICES_OF_TORCH = {"Torch_DIR", "CMAKE_PREFIX_PATH"}
+
+
+class Presets(unittest.TestCase):
+    def setUp(self) -> None:
+        presets = json.loads((SCRIPTS.parent / "CMakePresets.json").read_text(encoding="utf-8"))
+        self.configure = {preset["name"]: preset for preset in presets["configurePresets"]}
+        self.build = [preset["name"] for preset in presets["buildPresets"]]
+
+    def test_build_takes_every_preset_and_describes_it(self) -> None:
+        names = [name for name, preset in self.configure.items() if not preset.get("hidden")]
+        script = (SCRIPTS / "build.sh").read_text(encoding="utf-8")
+        taken = re.search(r"^ *([a-z |]+)\) preset=\$1", script, flags=re.MULTILINE)
+        assert taken is not None
+        self.assertEqual(sorted(taken[1].split(" | ")), sorted(names))
+        self.assertEqual(sorted(re.findall(r"^#   ([a-z]+)  +", script, flags=re.MULTILINE)), sorted(names))
+        self.assertEqual(sorted(self.build), sorted(names))
+
+    def test_what_is_installed_is_built_without_tests_and_benchmarks(self) -> None:
+        variables = self.configure["install"]["cacheVariables"]
+        self.assertEqual(variables, {"DPWA_TESTS": "OFF", "DPWA_BENCH": "OFF"})
+        self.assertEqual(self.configure["install"]["inherits"], "release")
+        options = (SCRIPTS.parent / "CMakeLists.txt").read_text(encoding="utf-8")
+        for variable in variables:
+            self.assertIn(f"option({variable} ", options)
 
 
 class Build(unittest.TestCase):
