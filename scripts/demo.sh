@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds, and trains a digit classifier on a cluster of separate processes on loopback, by gossip, in
 # synchronous steps or with two parameter servers. Then trains with the same budget without exchange, for
-# comparison. Prints a table, and leaves all files and a plot in runs/TIME (linked as runs/latest).
+# comparison. Prints a table, and leaves all files, a plot and the trained model in runs/TIME (linked as runs/latest).
 #
 # usage: scripts/demo.sh [--nodes 4] [--epochs N] [--seed 1] [--split iid|dirichlet:ALPHA|shared]
 #                        [--model mlp|cnn|resnet18] [--data mnist|cifar10|synthetic]
@@ -72,7 +72,7 @@ train_cluster() {
   local names runner view code=0
   names=$("$cli" config nodes "$run_dir/cluster.yaml" --local | cut -f1 | paste -sd,)
   "$repository/scripts/run.sh" "$run_dir/cluster.yaml" --run-dir "$run_dir" -- "${training[@]}" \
-    --eval-every "$eval_every" </dev/null >"$run_dir/run.log" 2>&1 &
+    --eval-every "$eval_every" --save "$run_dir/{node}.safetensors" </dev/null >"$run_dir/run.log" 2>&1 &
   runner=$!
   "$python" "$repository/scripts/watch.py" "$run_dir" --nodes "$names" --pid "$runner" </dev/null &
   view=$!
@@ -121,3 +121,4 @@ heading 'result'
 "$python" "$repository/scripts/summarize.py" "$run_dir" --source "$data_source"
 "$python" "$repository/scripts/plot_training.py" "$run_dir"
 ok "demo complete ($SECONDS s); everything is in runs/latest -> $run_dir"
+name_models "$run_dir"

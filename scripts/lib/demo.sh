@@ -109,3 +109,24 @@ choose_data() {
   esac
   ok "data: $data_source"
 }
+
+# name_models FOLDER: says which file of runs/latest has which model; the last line names the result of the run.
+name_models() {
+  local file what result=''
+  for file in "$1"/*.safetensors; do
+    [[ $file == *.own.safetensors || ! -f $file || -n $result ]] || result=$(basename -- "$file")
+  done
+  if [[ -z $result ]]; then
+    warn 'no file has the model of all nodes: the logs of the nodes say why'
+    return 0
+  fi
+  case $backend in
+    collective) what='model that the nodes share' ;;
+    kvstore) what='model of the servers' ;;
+    *)
+      what='averaged model'
+      say 'the model of each node before the average: runs/latest/NODE.own.safetensors'
+      ;;
+  esac
+  ok "the $what: runs/latest/$result (docs/TRAINING.md shows how to load it)"
+}

@@ -85,6 +85,19 @@ class Demo(unittest.TestCase):
         self.assertIn("data: CIFAR-10", self.demo("--data", "cifar10", data_dir=str(packed)).stderr)
         self.assertIn("data: MNIST", self.demo(data_dir=str(packed)).stderr)
 
+    def test_the_last_line_names_the_model_of_all_nodes(self) -> None:
+        script = f'source {SCRIPTS}/lib/common.sh; source {SCRIPTS}/lib/demo.sh; backend=$2; name_models "$1"'
+        for files, backend, last in ((["w1.own", "w1", "w2.own", "w2"], "gossip", "averaged model: runs/latest/w1.safe"),
+                                     (["w1.own", "w2.own", "w2"], "gossip", "averaged model: runs/latest/w2.safe"),
+                                     (["w1.own", "w1"], "kvstore", "model of the servers: runs/latest/w1.safe"),
+                                     (["w1.own"], "gossip", "no file has the model of all nodes"), ([], "gossip", "no file")):
+            with self.subTest(files), tempfile.TemporaryDirectory() as folder:
+                for file in files:
+                    Path(folder, f"{file}.safetensors").touch()
+                command = ["bash", "-euo", "pipefail", "-c", script, "-", folder, backend]
+                said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+                self.assertIn(last, said.splitlines()[-1])
+
     def test_data_that_was_prepared_is_taken(self) -> None:
         self.files("data/cifar10", CIFAR10)
         self.files("data/mnist", MNIST)
