@@ -102,8 +102,8 @@ await_ready() {
 last_line() {
   local line
   line=$(tail -c 8192 -- "$1" 2>/dev/null | tr '\r' '\n' | tr -d '\000-\010\013-\037\177' |
-    grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-300) || true
-  printf '%s\n' "${line:-(empty)}"
+    grep -v '^[[:space:]]*$' | tail -n 1) || true
+  fit "${line:-(empty)}" 300
 }
 
 # report_readiness: reports why nodes do not take part, and which nodes still run. Returns 0 when all take part;
