@@ -90,7 +90,8 @@ def table(views: list[NodeView], seconds: float) -> Table:
 
 def plain_line(view: NodeView) -> str:
     _, step, loss, accuracy, _, pulls_ok, failed, _, _, waited = view.cells()
-    line = f"   {view.name}: step {step}, loss {loss}, accuracy {accuracy} %, "
+    accuracy += " %" if view.accuracy is not None else ""
+    line = f"   {view.name}: step {step}, loss {loss}, accuracy {accuracy}, "
     return line + (f"pulls {pulls_ok} ok, {failed} failed" if view.pulls() else f"waited {waited} ms")
 
 

@@ -105,7 +105,7 @@ latest_of() {
   while IFS= read -r line; do [[ $line =~ ^[[:space:]]*$ ]] || latest=$line; done < <(tail -c 4096 -- "$1" | tr '\r' '\n')
   if [[ $1 == *.jsonl && $latest =~ $step ]]; then
     line="step ${BASH_REMATCH[1]}"
-    [[ ! $latest =~ $loss ]] || line+=", loss ${BASH_REMATCH[1]}"
+    [[ ! $latest =~ $loss ]] || line+=$(LC_ALL=C printf ', loss %.4g' "${BASH_REMATCH[1]}")
     latest=$line
   fi
   printf '%s\n' "$latest"

@@ -44,8 +44,8 @@ class LatestLine(Scratch):
         self.assertEqual(self.latest("log", "not yet compl"), "")
 
     def test_of_metrics_it_is_the_step(self) -> None:
-        lines = '{"t": 1, "step": 612, "loss": 0.5}\n{"t": 2, "step": 613, "loss": 1.5e-05}\n{"t": 3, "st'
-        self.assertEqual(self.latest("w1.metrics.jsonl", lines), "step 613, loss 1.5e-05")
+        lines = '{"t": 1, "step": 612, "loss": 0.5}\n{"t": 2, "step": 613, "loss": 1.534567e-05}\n{"t": 3, "st'
+        self.assertEqual(self.latest("w1.metrics.jsonl", lines), "step 613, loss 1.535e-05")
         self.assertEqual(self.latest("w1.metrics.jsonl", '{"step": 7, "test_accuracy": 0.9}\n'), "step 7")
 
     def test_it_is_cut_between_words(self) -> None:
