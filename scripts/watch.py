@@ -89,6 +89,8 @@ def table(views: list[NodeView], seconds: float) -> Table:
 
 
 def plain_line(view: NodeView) -> str:
+    if view.step == 0:
+        return f"   {view.name}: no step yet"
     _, step, loss, accuracy, _, pulls_ok, failed, _, _, waited = view.cells()
     accuracy += " %" if view.accuracy is not None else ""
     line = f"   {view.name}: step {step}, loss {loss}, accuracy {accuracy}, "

@@ -98,6 +98,10 @@ class Watch(Scratch):
         for outcome in ("mixed", "averaged"):
             self.assertLessEqual(len(watch.plain_line(self.view(outcome=outcome))), 80)
 
+    def test_before_the_first_step_there_are_no_numbers(self) -> None:
+        view = watch.NodeView("w1", MetricsTail(self.folder / "none"))
+        self.assertEqual(watch.plain_line(view), "   w1: no step yet")
+
     def test_a_line_that_was_shown_is_not_shown_again(self) -> None:
         lines, first, second = watch.PlainLines(), self.view(), self.view()
         second.name = "w2"
