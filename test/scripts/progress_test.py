@@ -63,9 +63,14 @@ class Interrupted(Scratch):
         tools = self.folder / "tools"
         tools.mkdir()
         for tool in ("python3", "cmake"):
-            tools.joinpath(tool).write_text(f'#!/bin/bash\n[[ "$*" == *venv\\ --clear* || "$*" == --preset* ]] || exec '
-                                            f'/usr/bin/env -S PATH="$CLEAN_PATH" {tool} "$@"\n'
-                                            'echo $$ >"$STARTED"\nexec sleep 600\n', encoding="ascii")  # fmt: skip
+            tools.joinpath(tool).write_text(f"""#!/bin/bash
+if [[ "$*" != *"venv --clear"* && "$*" != --preset* ]]; then
+  export PATH=$CLEAN_PATH
+  exec {tool} "$@"
+fi
+echo $$ >"$STARTED"
+exec sleep 600
+""", encoding="ascii")  # fmt: skip
             tools.joinpath(tool).chmod(0o755)
         for script, arguments in (("setup.sh", ()), ("build.sh", ("core",))):
             with self.subTest(script):

@@ -35,6 +35,7 @@ class RunStop(Scripts):
         self.write("servers", TWO_SERVERS)
         for detached in (True, False):
             with self.subTest(detached=detached):
+                self.run_dir = self.folder / f"run-{detached}"
                 if detached:
                     self.start("--detach")
                 else:
@@ -56,8 +57,8 @@ class RunStop(Scripts):
             os.killpg(run.pid, signal.SIGINT)  # as a terminal does
             _, messages = run.communicate(timeout=240)
         self.assertEqual(run.returncode, 130, messages)
-        self.assertEqual(sorted(self.events()), ["w1 ends", "w2 ends"])
-        self.assertEqual(messages.count("ended by SIGTERM"), 2, messages)
+        self.assertEqual(messages.count(": ended by "), 2, messages)
+        self.assertNotIn("ended by SIGINT", messages)
 
     def test_stop_ends_the_nodes_and_is_idempotent(self) -> None:
         self.start("--detach")
