@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -89,6 +90,24 @@ exec sleep 600
                 self.assertEqual((run.returncode, messages.count("interrupted; ")), (130, 1), messages)
                 self.assertIn("run it again to continue", messages)
                 self.assertFalse(Path(f"/proc/{pid}").exists())
+
+
+class Faults(Scratch):
+    @unittest.skipIf(watch is None, "the Python tools of .venv are not there")
+    def test_a_folder_without_results_is_one_plain_line_of_every_program(self) -> None:
+        programs = [file for file in SCRIPTS.glob("*.py") if "from lib.faults import fail" in file.read_text("utf-8")]
+        self.assertGreaterEqual(len(programs), 5)
+        for program in programs:
+            with self.subTest(program.name):
+                done = subprocess.run([sys.executable, str(program), str(self.folder)], capture_output=True, text=True,
+                                      timeout=240, check=False)  # fmt: skip
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr.splitlines()[-1], r"^failed: no (plot|report|summary): \S")
+                self.assertNotRegex(done.stderr, r"Error|Traceback")
+
+    def test_no_program_shows_people_an_exception_of_python(self) -> None:
+        for program in (*SCRIPTS.glob("*.py"), *SCRIPTS.glob("lib/*.py")):
+            self.assertNotRegex(program.read_text("utf-8"), r"failed.*\{\w+!r\}", program.name)
 
 
 @unittest.skipIf(watch is None, "the Python tools of .venv are not there")
