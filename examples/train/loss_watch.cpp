@@ -15,9 +15,9 @@ namespace {
 
 constexpr double of_chance = 0.97;  // a mean loss above this share of it has learnt nothing yet
 
-std::string rounded(double value) {
+std::string rounded(double value, const char* format = "%.2f") {
   std::array<char, 32> digits{};
-  std::snprintf(digits.data(), digits.size(), "%.2f", value);
+  std::snprintf(digits.data(), digits.size(), format, value);
   return digits.data();
 }
 
@@ -46,7 +46,7 @@ std::string where_to_look(const TrainOptions& options, const Config& config) {
     return rate + ": with kvstore.type " +
            config::name_in(config::kvstore_type_words, config.kvstore.type) + " each of the " +
            std::to_string(workers) + " workers makes whole updates of its own; try " +
-           config::number_text(options.lr / static_cast<double>(workers));
+           rounded(options.lr / static_cast<double>(workers), "%.2g");
   return rate + ": try a smaller one, and look at the data and its labels";
 }
 

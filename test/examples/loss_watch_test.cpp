@@ -70,6 +70,8 @@ TEST_CASE("where to look is the rate of all workers together where each push is 
   CHECK(where_to_look(options, config) ==
         "--lr 0.03: with kvstore.type dist_async each of the 12 workers makes whole updates of its "
         "own; try 0.0025");
+  config.nodes.resize(7);
+  CHECK(where_to_look(options, config).ends_with("; try 0.0043"));
   options.lr_given = false;  // it is divided already
   CHECK(has(where_to_look(options, config), "try a smaller one"));
 }
