@@ -118,7 +118,8 @@ class SavedModel(unittest.TestCase):
 
     def test_the_lines_of_the_documentation_load_it(self) -> None:
         self.train("mlp")
-        section = (ROOT / "docs/TRAINING.md").read_text(encoding="utf-8").split("## Saved models\n")[1].split("\n## ")[0]
+        document = (ROOT / "docs/TRAINING.md").read_text(encoding="utf-8")
+        section = document.split("## Saved models\n")[1].split("\n## ")[0]
         code = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
         self.assertEqual(len(code), 1)
         add_package_if_missing()
