@@ -63,9 +63,9 @@ const Member* Membership::member(const std::string& name) const {
 }
 
 // Updates the digest. A node that was never heard of is in no node's digest.
-void Membership::count(const MemberClaim& claim, int by) {
-  if (claim.incarnation == 0 || !runs(claim.status)) return;
-  digest_ ^= digest_of(claim);
+void Membership::count(const Member& member, int by) {
+  if (member.claim.incarnation == 0 || !runs(member.claim.status) || !member.vouched_for()) return;
+  digest_ ^= digest_of(member.claim);
   running_ = by > 0 ? running_ + 1 : running_ - 1;
 }
 
@@ -98,10 +98,12 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
   if (!another && !moved) take_address(told, member.claim);
   if (moved && !news) {
     // Its standing is no older for that.
+    count(member, -1);
     take_address(member.claim, told);
     member.reached = member.answers = false;
+    count(member, 1);
     member.meet_at = TimePoint::min();
-    news_.add(*place);
+    news_.remove(*place);
     note_change(*place);
   }
   if (news) hold(*place, told, now);
@@ -116,14 +118,20 @@ std::int64_t Membership::most_refutations(const Member& member, TimePoint now) {
   return std::int64_t{member.known_refutation} + max_refutation_jump + since.count();
 }
 
-void Membership::hear_claim(const MemberClaim& claim, TimePoint now) {
+void Membership::hear_claim(const MemberClaim& claim, const std::string& from, TimePoint now) {
   if (claim.incarnation == 0) return;
   if (claim.name == self_.name) return hear_of_self(claim, now);
   const auto known = find(claim.name);
   if (!known) {
     // Forgotten members stay forgotten: the node learns only of running ones.
     if (!options_.open || !runs(claim.status) || at_address_of_seed(claim)) return;
-    if (const auto place = place_for(claim.name, false)) hold(*place, claim, now);
+    const auto unmet = unmet_.find(from);
+    if (unmet != unmet_.end() && unmet->second >= max_unmet_of_one) return;
+    const auto place = place_for(claim.name, false);
+    if (!place) return;
+    hold(*place, claim, now);
+    members_.edit(*place).told_by = from;
+    ++unmet_[from];
     return;
   }
   const Member& member = members_[*known];
@@ -184,8 +192,19 @@ void Membership::reached(const std::string& name, std::uint64_t incarnation, Tim
   if (!place) return;
   Member& member = members_.edit(*place);
   member.answers = member.met = true;
-  if (std::exchange(member.reached, true)) return;
+  if (member.reached) return;
+  count(member, -1);
+  member.reached = true;
+  count(member, 1);
+  end_hearsay(member);
+  if (member.claim.incarnation != 0) news_.add(*place);
   note_change(*place);
+}
+
+void Membership::end_hearsay(Member& member) {
+  const std::string from = std::exchange(member.told_by, {});
+  const auto unmet = unmet_.find(from);
+  if (!from.empty() && unmet != unmet_.end() && --unmet->second == 0) unmet_.erase(unmet);
 }
 
 void Membership::failed(const std::string& name, TimePoint now) {
@@ -245,7 +264,7 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
                        claim.incarnation == member.claim.incarnation;
   if (refuted && member.failures > 0) ++member.refutations;
   if (claim.status == MemberStatus::alive) member.failures = 0;
-  count(member.claim, -1);
+  count(member, -1);
   MemberClaim held = claim;
   const bool keeps_address = member.seed && !member.claim.addresses.empty();
   if (keeps_address || held.addresses.empty()) take_address(held, member.claim);
@@ -259,8 +278,12 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
   }
   member.claim = std::move(held);
   member.changed = now;
-  count(member.claim, 1);
-  if (claim.incarnation != 0) news_.add(place);
+  count(member, 1);
+  if (member.vouched_for() && claim.incarnation != 0) {
+    news_.add(place);
+  } else {
+    news_.remove(place);
+  }
   if (moved || member.status() != before) note_change(place);
 }
 
@@ -292,16 +315,27 @@ std::optional<PeerId> Membership::place_for(const std::string& name, bool by_its
 }
 
 void Membership::forget(PeerId place) {
-  count(members_[place].claim, -1);
+  count(members_[place], -1);
+  end_hearsay(members_.edit(place));
   news_.remove(place);
   members_.free(place);
   note_change(place);
 }
 
+void Membership::make_seed(PeerId place) {
+  Member& member = members_.edit(place);
+  count(member, -1);
+  const bool is_new = !member.vouched_for();
+  member.seed = true;
+  count(member, 1);
+  end_hearsay(member);
+  if (is_new && member.claim.incarnation != 0) news_.add(place);
+}
+
 void Membership::keep(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
-  members_.edit(*place).seed = true;
+  make_seed(*place);
   note_seed_addresses(members_[*place].claim);
   note_change(*place);
 }
@@ -313,8 +347,8 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
     if (!place) return;
     members_.edit(*place).changed = now;
   }
+  make_seed(*place);
   Member& member = members_.edit(*place);
-  member.seed = true;
   take_address(member.claim, seed);
   note_seed_addresses(seed);
   note_change(*place);
@@ -323,7 +357,11 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
 void Membership::unlist(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
-  members_.edit(*place).seed = false;
+  Member& member = members_.edit(*place);
+  count(member, -1);
+  member.seed = false;
+  count(member, 1);
+  if (!member.vouched_for()) news_.remove(*place);
   note_change(*place);
   std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == name; });
   if (!options_.open) forget(*place);

@@ -28,12 +28,18 @@ namespace dpwa {
 // places. The table is bounded: when it is full, dead members make room first, then members known
 // only from reports of others. Memory beyond the shared seeds grows with the members that differ
 // from them. Pure: time and randomness are arguments. One owner, one thread.
+//
+// A member that is not vouched for is asked whether it is there, and nothing else: it is not told
+// to others and is in no digest, so that invented names cause no messages among other nodes.
 class Membership {
  public:
   static constexpr std::size_t max_news = 32;  // in one exchange
   static constexpr std::size_t part_size = 64;
   static constexpr std::size_t max_changes = 1024;  // remembered
   static constexpr std::size_t max_claims = 2 + max_news + part_size;
+  // Of the names that one member has told of, so many are held at a time that have not answered:
+  // as many as one message has.
+  static constexpr std::size_t max_unmet_of_one = max_claims;
   // A process raises its refutation by one at a time. A reported refutation is believed only up to
   // this far ahead of the last one from the process itself, plus one for every second since.
   static constexpr std::uint32_t max_refutation_jump = 64;
@@ -109,7 +115,7 @@ class Membership {
   Membership(MemberClaim self, MemberTable members, MembershipOptions options);
 
   void note_change(PeerId place);
-  void hear_claim(const MemberClaim& claim, TimePoint now);
+  void hear_claim(const MemberClaim& claim, const std::string& from, TimePoint now);
   void hear_of_self(const MemberClaim& claim, TimePoint now);
   bool at_address_of_seed(const MemberClaim& claim) const;
   static bool may_move(const Member& member, const MemberClaim& told);
@@ -120,7 +126,10 @@ class Membership {
   std::optional<PeerId> place_for(const std::string& name, bool by_itself);
   void hold(PeerId place, const MemberClaim& claim, TimePoint now);  // and tell others
   void forget(PeerId place);
-  void count(const MemberClaim& claim, int by);
+  // To be called with -1 before, and 1 after a change of the claim or of vouched_for().
+  void count(const Member& member, int by);
+  void make_seed(PeerId place);
+  void end_hearsay(Member& member);  // it no longer counts among those that its teller told of
   MemberExchange begin(const std::string& to);
   void add_news(MemberExchange& exchange, const std::string& to);
   void add_part(MemberExchange& exchange, std::uint32_t part) const;
@@ -132,11 +141,12 @@ class Membership {
   MemberNews news_;
   // The names of seeds by their addresses, beyond what the shared seeds say.
   std::unordered_map<std::string, std::string> seed_addresses_;
-  TimePoint refuted_ = TimePoint::min();  // last
-  unsigned self_told_ = 0;                // times that the own claim has been told as it is
-  std::uint32_t part_ = 0;                // next to be asked for and told
-  bool differed_ = false;                 // the last answer's digest, from the own one
-  std::uint64_t digest_ = 0;              // of the others that run
+  std::unordered_map<std::string, std::size_t> unmet_;  // by the member that told of them
+  TimePoint refuted_ = TimePoint::min();                // last
+  unsigned self_told_ = 0;    // times that the own claim has been told as it is
+  std::uint32_t part_ = 0;    // next to be asked for and told
+  bool differed_ = false;     // the last answer's digest, from the own one
+  std::uint64_t digest_ = 0;  // of the others that run
   std::size_t running_ = 0;
   std::uint64_t version_ = 1;
   std::deque<PeerId> changes_;  // the place of each of the latest changes

@@ -47,8 +47,9 @@ void Membership::add_part(MemberExchange& exchange, std::uint32_t part) const {
   const std::size_t from = part % parts * part_size;
   const std::size_t to = std::min(members_.size(), from + part_size);
   for (std::size_t place = from; place < to; ++place) {
-    const MemberClaim& claim = members_[static_cast<PeerId>(place)].claim;
-    if (!claim.name.empty() && claim.incarnation != 0) exchange.claims.push_back(claim);
+    const Member& member = members_[static_cast<PeerId>(place)];
+    const bool known = !member.claim.name.empty() && member.claim.incarnation != 0;
+    if (known && member.vouched_for()) exchange.claims.push_back(member.claim);
   }
 }
 
@@ -74,7 +75,7 @@ void Membership::merge(const std::string& from, std::uint64_t incarnation,
   bool first = true;
   for (const MemberClaim& claim : exchange.claims) {
     if (!std::exchange(first, false)) {
-      hear_claim(claim, now);
+      hear_claim(claim, from, now);
     } else if (claim.name == from && claim.incarnation == incarnation) {
       announce(claim, now);
     }

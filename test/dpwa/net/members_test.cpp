@@ -118,6 +118,7 @@ TEST_CASE("a node whose file lists link-local addresses dials them and tells the
   members.heard("w2", 5);
   // A stranger whom this node met over the link.
   members.merge("w9", 5, said({claim("w9", "127.0.0.1")}), "fe80::9%lo");
+  members.reached("w9", 5);
   CHECK(members.find("w2")->addresses == std::vector<std::string>{"fe80::2%lo"});
   CHECK(members.find("w9")->addresses == std::vector<std::string>{"fe80::9%lo"});
   for (const auto& exchange : {members.request("w3"), members.answer("w3", {})}) {
@@ -129,7 +130,7 @@ TEST_CASE("a node whose file lists link-local addresses dials them and tells the
 }
 
 TEST_CASE_FIXTURE(OpenNode,
-                  "a node that nobody knew is let in and told of, once it says where it is") {
+                  "a node that nobody knew is let in and held, once it says where it is") {
   RawSocket socket(node.port());
   const auto welcome = greet(socket, hello("w9"));
   REQUIRE(welcome);
