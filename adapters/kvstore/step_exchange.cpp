@@ -25,7 +25,7 @@ void copy_slices(const std::vector<SharedBytes>& slices, at::Tensor& to) {
   std::size_t at = 0;
   for (const SharedBytes& slice : slices) {
     if (at + slice->size() > bytes.size()) throw std::logic_error("a value longer than its tensor");
-    std::memcpy(bytes.data() + at, slice->data(), slice->size());
+    if (!slice->empty()) std::memcpy(bytes.data() + at, slice->data(), slice->size());
     at += slice->size();
   }
   if (at != bytes.size()) throw std::logic_error("a value shorter than its tensor");

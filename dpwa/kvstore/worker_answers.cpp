@@ -1,6 +1,7 @@
 // What the answers of servers change in a worker's requests.
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <variant>
 
@@ -27,6 +28,10 @@ void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {
   const auto found = requests_.find(tag);
   if (found == requests_.end()) return;
   if (slice_of(found->second) != answer.slice) return;
+  // The value of a slice without elements has no bytes that could travel.
+  const bool unchanged = answer.kind == AnswerKind::unchanged;
+  if (!answer.values && !unchanged && bytes_of(answer.slice) == 0U)
+    answer.values = std::make_shared<Bytes>();
   if (is_error(answer.kind)) {
     events_.push_back(failed(found->second, answer));
     erase(found);
