@@ -78,6 +78,14 @@ void StoreClient::post(std::function<void()> work) {
 }
 
 void StoreClient::join() {
+  {
+    const MutexLock lock(mutex_);
+    left_out_again_ = false;
+  }
+  ask_to_join();
+}
+
+void StoreClient::ask_to_join() {
   post([this] {
     out_ = false;
     engine_.join();
@@ -112,7 +120,9 @@ bool StoreClient::wait_end(TimePoint until) {
 
 std::optional<std::uint64_t> StoreClient::wait_joined(TimePoint until) {
   MutexLock lock(mutex_);
-  while (!first_step_ && over_.empty() && changed_.wait_until(lock, until)) {
+  while (!first_step_ && over_.empty()) {
+    if (std::exchange(left_out_again_, false)) ask_to_join();
+    if (!changed_.wait_until(lock, until)) break;
   }
   throw_if_over();
   return first_step_;

@@ -69,9 +69,9 @@ class StoreClient : private LinkEvents {
 
   // Asks to take part. Called again after an outcome with left_out.
   void join();
-  // The first step to take part in; none: the servers have not taken this worker in by then. Throws
-  // std::runtime_error, in one line, once the run is over: servers were started again and have lost
-  // what it would go on from.
+  // The first step to take part in; none: the servers have not taken this worker in by then. One
+  // that is left out again before the call returns asks again. Throws std::runtime_error, in one
+  // line, once the run is over: servers were started again and have lost what it would go on from.
   std::optional<std::uint64_t> wait_joined(TimePoint until);
   // Leaves, so that the others do not wait for this worker. Calls under way end as left out.
   // Returns when the servers know, or at `until`. join() undoes it.
@@ -176,6 +176,7 @@ class StoreClient : private LinkEvents {
   static std::vector<std::span<std::byte>> cut(const kvstore::Key& key, const Held& held,
                                                std::span<std::byte> into);
   void post(std::function<void()> work);
+  void ask_to_join();
   void pump();
   void handle_events();
   void left_out();
@@ -218,6 +219,7 @@ class StoreClient : private LinkEvents {
   Condition changed_;
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
+  bool left_out_again_ DPWA_GUARDED_BY(mutex_) = false;  // since the last join()
   bool takes_part_ DPWA_GUARDED_BY(mutex_) = false;
   bool none_trains_ DPWA_GUARDED_BY(mutex_) = false;
   bool uses_memory_ DPWA_GUARDED_BY(mutex_) = false;

@@ -117,6 +117,7 @@ void StoreClient::handle_events() {
             out_ = true;
             left_out();
             const MutexLock lock(mutex_);
+            left_out_again_ = true;
             first_step_.reset();
             none_trains_ = false;
             why_left_out_ = content.snapshot == 0

@@ -263,4 +263,43 @@ TEST_CASE("values in the memory of a server are read, and once more if it takes 
   }
 }
 
+// Both epochs come before the training thread looks, as after a time in which the process stood
+// still.
+TEST_CASE("a worker that is left out again before it knows that it takes part asks again") {
+  std::atomic<bool> knows{false};
+  FakePeer server([&](RawSocket& socket) {
+    const auto hello = socket.read_frame();
+    if (!hello) return;
+    wire::Welcome welcome;
+    welcome.node = "s1";
+    welcome.incarnation = 7;
+    socket.send(wire::encode(welcome, hello->header.request_id));
+    const auto tell = [&](std::uint64_t number, bool takes_part) {
+      kvstore::Epoch epoch = epoch_with({"w1", 5}, number);
+      epoch.run = 1;
+      if (!takes_part) epoch.workers.clear();
+      socket.send(test::bytes_of(kvstore::EpochNews{epoch}));
+    };
+    while (const auto beat = test::read_message<kvstore::Beat>(socket)) {
+      if (beat->epoch == 0 && beat->joins) {
+        tell(1, true);
+        tell(2, false);
+      } else if (beat->epoch == 2) {
+        knows = true;
+        if (beat->joins) tell(3, true);
+      }
+    }
+  });
+  kvclient::StoreClientOptions options;
+  options.cluster = "test";
+  options.self = {"w1", 5};
+  options.servers = {{"s1", {"127.0.0.1"}, server.port()}};
+  StoreClient client(options);
+  client.join();
+  REQUIRE(test::eventually([&] { return knows.load(); }));
+  CHECK_FALSE(client.takes_part());
+  REQUIRE(client.wait_joined(patience()));
+  CHECK(client.takes_part());
+}
+
 }  // namespace dpwa
