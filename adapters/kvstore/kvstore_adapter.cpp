@@ -93,7 +93,6 @@ void KvstoreAdapter::start() {
   const stop_signal::Deferral deferral;
   session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation,
                                                       node_->local().security);
-  self_ = {config_.self, options.incarnation};
   phase_ = Phase::running;
   try {
     step_ = session_->join();

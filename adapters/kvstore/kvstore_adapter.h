@@ -70,6 +70,7 @@ class KvstoreAdapter : public Adapter {
 
   // The beginning (kvstore_adapter.cpp).
   bool is_running() const;  // throws std::logic_error before start()
+  kvstore::MemberId self() const { return {config_.self, session_->client().incarnation()}; }
   bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
   void agree();
@@ -132,7 +133,6 @@ class KvstoreAdapter : public Adapter {
   Phase phase_ = Phase::made;
   FinishReport finished_;
 
-  kvstore::MemberId self_;
   Place place_;
   double clock_ = 0;
   double clock_at_begin_ = 0;  // of the run, at its step 0

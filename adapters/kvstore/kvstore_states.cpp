@@ -107,13 +107,13 @@ void KvstoreAdapter::look_for_newcomers() {
   if (by_servers() || phase_ != Phase::running || !has_weights_ || dropped_) return;
   if (stepping_ == nullptr && !last_optimizer_ && !by_halves_) return;  // known soon
   ExchangeReport report;
-  if (!is_asked(self_, step_, read_note(report))) return;
+  if (!is_asked(self(), step_, read_note(report))) return;
   try {
     give_weights(report);
   } catch (const std::runtime_error& refused) {
     log(LogLevel::warn, "kvstore",
         std::string("cannot give its weights to a worker that has come: ") + refused.what());
-    write_note({HandoverNote::Kind::refused, step_, self_.incarnation}, report);
+    write_note({HandoverNote::Kind::refused, step_, self().incarnation}, report);
   }
 }
 
@@ -123,7 +123,7 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
     throw std::runtime_error("update_send() does not tell the optimizer; accepted: step()");
   if (stepping_ != nullptr) last_optimizer_.emplace(*stepping_, trained_parameters_);
   const kvstore::OptimizerCopy& optimizer = *last_optimizer_;
-  write_note({HandoverNote::Kind::writing, step_, self_.incarnation}, report);
+  write_note({HandoverNote::Kind::writing, step_, self().incarnation}, report);
   std::vector<Ticket> tickets;
   for (std::size_t i = 0, trained = 0; i < parameters_.size(); ++i) {
     std::optional<KeyState> state;
@@ -137,7 +137,7 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
                                           kvstore::const_bytes_of(value))));
   }
   wait_placed(tickets, report);
-  if (report.complete()) write_note({HandoverNote::Kind::given, step_, self_.incarnation}, report);
+  if (report.complete()) write_note({HandoverNote::Kind::given, step_, self().incarnation}, report);
   if (report.complete())
     log(LogLevel::info, "kvstore",
         "gave the weights of step " + std::to_string(step_) +
@@ -167,7 +167,7 @@ bool KvstoreAdapter::take_given(const HandoverNote& note, ExchangeReport& report
 ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
   const TimePoint began = Steady::now();
   ExchangeReport report;
-  kvstore::Newcomer newcomer{self_, 0, has_own, false, {}};
+  kvstore::Newcomer newcomer{self(), 0, has_own, false, {}};
   const auto fail = [&](const std::string& why) {
     throw std::runtime_error("node '" + config_.self + "' comes to a run at step " +
                              std::to_string(newcomer.next_step) + ", and " + why);
@@ -209,7 +209,7 @@ ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
             "update: server");
         break;
       case HandoverMove::Kind::decline:
-        write_note({HandoverNote::Kind::lacks, newcomer.next_step, self_.incarnation}, report);
+        write_note({HandoverNote::Kind::lacks, newcomer.next_step, self().incarnation}, report);
         break;
       case HandoverMove::Kind::wait:
         break;

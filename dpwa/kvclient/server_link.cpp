@@ -55,7 +55,7 @@ bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std
 ServerLink::ServerLink(asio::io_context& io, LocalProcess& local, PeerAddress server,
                        std::string congestion_control, bool same_host, LinkEvents& events)
     : io_(io),
-      local_(local),
+      local_(&local),
       server_(std::move(server)),
       congestion_control_(std::move(congestion_control)),
       same_host_(same_host),
@@ -98,12 +98,14 @@ void ServerLink::drop(const kvstore::SliceId& slice, std::uint64_t step) {
   std::erase_if(requests_, [&](const Waiting& each) { return is_push(each.message, slice, step); });
 }
 
-void ServerLink::drop_requests() {
-  requests_.clear();
-}
-
 bool ServerLink::writes(const kvstore::SliceId& slice, std::uint64_t step) const {
   return under_way_ && is_push(under_way_->message, slice, step);
+}
+
+void ServerLink::reconnect_as(LocalProcess& local) {
+  local_ = &local;
+  turned_away_ = "connects again";
+  if (stream_) stream_->close();
 }
 
 void ServerLink::break_off(TimePoint since) {
@@ -158,7 +160,7 @@ asio::awaitable<void> ServerLink::run() {
       const net::Deadline end(stream->get_executor(), SteadyClock::now() + kvstore::connect_time,
                               [&] { stream->close(); });
       welcome =
-          co_await net::open_connection(*stream, local_, server_, congestion_control_, hello_id);
+          co_await net::open_connection(*stream, *local_, server_, congestion_control_, hello_id);
       if (!welcome && end.expired()) {
         welcome = net::Failure(net::Failure::Kind::timed_out, "no answer in time");
       }
@@ -273,9 +275,9 @@ void ServerLink::open_door(const std::string& offer_text) {
   connected->release();
   exchange_ =
       std::make_shared<same_host::MemoryExchange>(same_host::FrameSocket(std::move(socket)));
-  const wire::Hello hello{wire::Role::node,   wire::capability(Codec::raw),
-                          local_.cluster,     local_.name,
-                          local_.incarnation, local_.manifest.fingerprint()};
+  const wire::Hello hello{wire::Role::node,    wire::capability(Codec::raw),
+                          local_->cluster,     local_->name,
+                          local_->incarnation, local_->manifest.fingerprint()};
   exchange_->send(wire::encode(hello, hello_id));
   for (std::uint32_t number = 0; number < memories_.size(); ++number)
     exchange_->share(number, *memories_[number].file(), memories_[number].bytes().size());

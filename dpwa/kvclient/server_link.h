@@ -72,9 +72,11 @@ class ServerLink {
   void send(std::uint64_t tag, kvstore::Message message);
   // Pushes of this slice up to this step are no longer sent.
   void drop(const kvstore::SliceId& slice, std::uint64_t step);
-  void drop_requests();
+  void drop_requests() { requests_.clear(); }
   // Whether the system is reading the memory of such a push.
   bool writes(const kvstore::SliceId& slice, std::uint64_t step) const;
+  // Ends the connection, and dials again as this process.
+  void reconnect_as(LocalProcess& local);
   // Ends the connection if the frame being written was begun before `since`.
   void break_off(TimePoint since);
   // Time has passed, in parts of a second: a process that stood still did not listen meanwhile. The
@@ -123,7 +125,7 @@ class ServerLink {
 
   net::IoThread thread_;
   boost::asio::io_context& io_;
-  LocalProcess& local_;
+  LocalProcess* local_;
   const PeerAddress server_;
   const std::string congestion_control_;
   const bool same_host_;

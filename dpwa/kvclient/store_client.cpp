@@ -30,16 +30,15 @@ std::vector<std::string> names_of(const std::vector<PeerAddress>& servers) {
 StoreClient::StoreClient(StoreClientOptions options)
     : options_(std::move(options)),
       servers_(static_cast<std::uint32_t>(options_.servers.size())),
-      local_(options_.cluster, options_.self.name, options_.self.incarnation,
-             names_of(options_.servers)),
       compression_(options_.compression),
       work_(io_.get_executor()),
       engine_(options_.engine, options_.self, names_of(options_.servers)),
-      ticks_(io_) {
+      ticks_(io_),
+      incarnation_(options_.self.incarnation) {
   if (options_.servers.empty()) throw std::invalid_argument("a store without servers");
-  local_.security = options_.security;
+  LocalProcess& local = introduce(options_.self.incarnation);
   for (const PeerAddress& server : options_.servers) {
-    links_.push_back(std::make_unique<ServerLink>(io_, local_, server, options_.congestion_control,
+    links_.push_back(std::make_unique<ServerLink>(io_, local, server, options_.congestion_control,
                                                   options_.same_host,
                                                   static_cast<LinkEvents&>(*this)));
   }
@@ -49,6 +48,13 @@ StoreClient::StoreClient(StoreClientOptions options)
     name_thread("dpwa-store-tx");
     net::run_io(io_);
   });
+}
+
+LocalProcess& StoreClient::introduce(std::uint64_t incarnation) {
+  LocalProcess& local = local_.emplace_back(options_.cluster, options_.self.name, incarnation,
+                                            names_of(options_.servers));
+  local.security = options_.security;
+  return local;
 }
 
 StoreClient::~StoreClient() {
@@ -358,6 +364,11 @@ std::optional<StoreClient::Refusal> StoreClient::refusal() const {
 std::vector<std::string> StoreClient::problems() const {
   const MutexLock lock(mutex_);
   return problems_;
+}
+
+std::uint64_t StoreClient::incarnation() const {
+  const MutexLock lock(mutex_);
+  return incarnation_;
 }
 
 ValueTraffic StoreClient::traffic() const {

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,7 +37,7 @@ namespace dpwa::kvclient {
 
 struct StoreClientOptions : SocketOptions {
   std::string cluster;
-  kvstore::MemberId self;            // an incarnation above that of every earlier start
+  kvstore::MemberId self;
   std::vector<PeerAddress> servers;  // in the order of the cluster file
   kvstore::WorkerOptions engine;
   kvstore::CompressionOptions compression;  // of pushes
@@ -157,6 +158,8 @@ class StoreClient : private LinkEvents {
   std::vector<std::string> problems() const;  // "server 's1': connection refused" and so on
   // To and from all servers.
   ValueTraffic traffic() const;
+  // Of this process: that of the options, or a higher one (WorkerEngine::Renumbered).
+  std::uint64_t incarnation() const;
 
  private:
   struct Held {
@@ -181,6 +184,8 @@ class StoreClient : private LinkEvents {
   void handle_events();
   void left_out();
   void run_over(const kvstore::WorkerEngine::RunOver& event);
+  LocalProcess& introduce(std::uint64_t incarnation);
+  void renumbered(std::uint64_t incarnation);
   void throw_if_over() const DPWA_REQUIRES(mutex_);
   void take_memory_back();
   void note_refusal(Refusal::Reason reason, std::string problem);
@@ -194,7 +199,7 @@ class StoreClient : private LinkEvents {
 
   const StoreClientOptions options_;
   const std::uint32_t servers_;
-  LocalProcess local_;
+  std::deque<LocalProcess> local_;           // I/O thread; the last one introduces this process
   Ticket next_ticket_ = 1;                   // training thread
   std::map<kvstore::Key, Held> keys_;        // training thread
   kvstore::CompressionOptions compression_;  // training thread
@@ -216,6 +221,7 @@ class StoreClient : private LinkEvents {
   kvstore::WorkerChanges changes_;
 
   mutable Mutex mutex_;
+  std::uint64_t incarnation_ DPWA_GUARDED_BY(mutex_);
   Condition changed_;
   std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);

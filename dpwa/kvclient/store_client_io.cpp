@@ -81,6 +81,17 @@ void StoreClient::run_over(const kvstore::WorkerEngine::RunOver& event) {
       "worker '" + options_.self.name + "' cannot go on: " + kvstore::words_for_lost(event.servers);
 }
 
+void StoreClient::renumbered(std::uint64_t incarnation) {
+  log(LogLevel::warn, "kvstore",
+      "a former process of worker '" + options_.self.name +
+          "' seems to have started later than this one: the clock of this machine was set back, or "
+          "is behind; takes a later number");
+  LocalProcess& local = introduce(incarnation);
+  for (const auto& link : links_) link->reconnect_as(local);
+  const MutexLock lock(mutex_);
+  incarnation_ = incarnation;
+}
+
 void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
   const TimePoint now = SteadyClock::now();
   const MutexLock lock(mutex_);
@@ -126,6 +137,8 @@ void StoreClient::handle_events() {
                                       std::to_string(content.snapshot);
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::RunOver>) {
             run_over(content);
+          } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Renumbered>) {
+            renumbered(content.incarnation);
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {
             for (const auto& link : links_) link->drop(content.slice, content.step);
             operations_.handle(content, is_read(content.slice, content.step));

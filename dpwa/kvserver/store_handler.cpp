@@ -50,9 +50,9 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   arrivals_.try_emplace(&responder, Arrivals{&responder});
   const bool begins = !servers_.contains(from.name) && !connections_.contains(&responder);
   // Before anything that the worker of this name uses is touched.
-  auto why = begins ? why_refused(from) : std::nullopt;
-  if (why) {
-    co_await turn_away(responder, *std::move(why));
+  auto refused = begins ? refusal(from) : std::nullopt;
+  if (refused) {
+    co_await turn_away(responder, *std::move(refused));
     co_return false;
   }
   if (!find_memory(from, *message)) {
@@ -73,19 +73,21 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   co_return false;
 }
 
-// A former process that was frozen would take the way back to the one that replaced it.
-std::optional<std::string> StoreHandler::why_refused(const kvstore::MemberId& worker) const {
+// A former process that was frozen would take the way back to the one that replaced it. That one
+// may be gone without a word, and its connection still be there.
+std::optional<kvstore::Answer> StoreHandler::refusal(const kvstore::MemberId& worker) const {
+  auto answer = refuse_ ? refuse_(worker) : std::nullopt;
   const auto newest = newest_.find(worker.name);
-  if (newest != newest_.end() &&
-      member_of(*newest->second->responder).incarnation > worker.incarnation)
-    return "a later process has taken the place of worker '" + worker.name + "'";
-  return refuse_ ? refuse_(worker) : std::nullopt;
+  const bool is_former = newest != newest_.end() &&
+                         member_of(*newest->second->responder).incarnation > worker.incarnation;
+  if (answer || !is_former) return answer;
+  answer.emplace();
+  answer->kind = kvstore::AnswerKind::name_taken;
+  answer->problem = "a later process has taken the place of worker '" + worker.name + "'";
+  return answer;
 }
 
-asio::awaitable<void> StoreHandler::turn_away(Responder& responder, std::string why) {
-  kvstore::Answer answer;
-  answer.kind = kvstore::AnswerKind::name_taken;
-  answer.problem = std::move(why);
+asio::awaitable<void> StoreHandler::turn_away(Responder& responder, kvstore::Answer answer) {
   const kvstore::Message message(std::move(answer));
   std::vector<std::byte> frame = wire::encode(message, 0).head;
   co_await responder.send(std::move(frame));

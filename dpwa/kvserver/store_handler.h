@@ -28,8 +28,8 @@ class StoreHandler : public RequestHandler {
  public:
   using Receive = std::function<void(const kvstore::MemberId& from, std::uint64_t tag,
                                      kvstore::Message message)>;
-  // Why this process cannot have a connection now, in one line; none: it can.
-  using Refuse = std::function<std::optional<std::string>(const kvstore::MemberId& worker)>;
+  // The answer to a process that cannot have a connection now; none: it can.
+  using Refuse = std::function<std::optional<kvstore::Answer>(const kvstore::MemberId& worker)>;
   // `servers`: the names of all servers. `door`: for workers of this host; null when there is none.
   // It outlives this object.
   StoreHandler(std::set<std::string> servers, Receive receive, MemoryDoor* door = nullptr,
@@ -66,8 +66,8 @@ class StoreHandler : public RequestHandler {
   // False when the worker names memory that it has not shared.
   bool find_memory(const kvstore::MemberId& worker, kvstore::Message& message) const;
   void lend(Connection& connection, kvstore::Message& message) const;
-  std::optional<std::string> why_refused(const kvstore::MemberId& worker) const;
-  static boost::asio::awaitable<void> turn_away(Responder& responder, std::string why);
+  std::optional<kvstore::Answer> refusal(const kvstore::MemberId& worker) const;
+  static boost::asio::awaitable<void> turn_away(Responder& responder, kvstore::Answer answer);
   // Closes connections of earlier processes of this name.
   void close_older(const Requester& requester);
   // The worker has read the values of all answers up to this number.

@@ -101,9 +101,8 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
         receive(from, tag, std::move(message));
       },
       door_.get(),
-      [this](const kvstore::MemberId& worker) -> std::optional<std::string> {
-        if (!engine_.is_taken(worker, SteadyClock::now())) return std::nullopt;
-        return "another process takes part as worker '" + worker.name + "'";
+      [this](const kvstore::MemberId& worker) {
+        return engine_.refusal(worker, SteadyClock::now());
       });
   handler_ = handler.get();
   server_.add(std::move(handler));

@@ -39,6 +39,8 @@ class StoreRun {
   // Any thread. When all workers have left, their last snapshot is finished first, for 3 s at most.
   void stop();
   bool deposed() const { return deposed_; }
+  // As ServerEngine::outdated_by(), after run().
+  std::optional<std::uint64_t> outdated_by() const { return engine_.outdated_by(); }
   // It cannot start from its snapshots, or its settings are not those of the others.
   bool refused() const { return refused_; }
   LocalProcess& local() { return local_; }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/incarnation.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
@@ -73,9 +74,12 @@ class StoreServer::Thread {
   int failure() const { return failure_; }
 
  private:
-  // Incarnations grow even when the clock stands still.
-  std::shared_ptr<StoreRun> begin() DPWA_REQUIRES(mutex_) {
-    incarnation_ = std::max(incarnation_ + 1, wall_clock_us());
+  // Incarnations grow even when the clock stands still. `known`: the highest number of this name.
+  std::shared_ptr<StoreRun> begin(std::optional<std::uint64_t> known = std::nullopt)
+      DPWA_REQUIRES(mutex_) {
+    const std::uint64_t least =
+        known ? incarnation_after(*known, incarnation_).value_or(0) : incarnation_ + 1;
+    incarnation_ = std::max(least, wall_clock_us());
     return std::make_shared<StoreRun>(config_, incarnation_);
   }
 
@@ -99,13 +103,19 @@ class StoreServer::Thread {
   }
 
   bool begin_again() {
+    const auto known = current()->outdated_by();
     log(LogLevel::warn, "kvserver",
-        "the other servers went on without this one because it was silent: it begins again, empty");
+        known
+            ? "the other processes know a later start of this server, which does not answer: the "
+              "clock of this machine was set back, or is behind; begins again under a later "
+              "number, empty"
+            : "the other servers went on without this one because it was silent: it begins again, "
+              "empty");
     {
       const MutexLock lock(mutex_);
       run_.reset();  // closes the port
       if (stopped_) return false;
-      run_ = begin();
+      run_ = begin(known);
     }
     current()->listen(config_.kvstore.start_wait);
     return true;

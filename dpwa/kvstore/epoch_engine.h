@@ -66,6 +66,8 @@ class EpochEngine {
 
   const Epoch& installed() const { return installed_; }
   const MemberId& self() const { return self_; }
+  // From now on this is a later process of its name (base/incarnation.h), and no member.
+  void renumber(std::uint64_t incarnation) { self_.incarnation = incarnation; }
 
   // Proposes the next epoch, whose number must be higher than that of the installed one. A decision
   // that an earlier proposer left unfinished is completed first, so that another epoch may follow
@@ -130,7 +132,7 @@ class EpochEngine {
   void send(const std::string& to, EpochMessage message);
   void send_to_members(const Epoch& epoch, const EpochMessage& message);
 
-  const MemberId self_;
+  MemberId self_;
   const Duration retry_;
   Epoch installed_;
   std::uint64_t promised_ = 0;

@@ -70,6 +70,26 @@ bool MemberWatch::is_taken(const MemberId& worker, TimePoint now) const {
   return (beat.joins || beat.at_end) && alive({worker.name, found->second.incarnation}, now);
 }
 
+std::optional<std::uint64_t> MemberWatch::known_above(const MemberId& caller, bool is_server,
+                                                      TimePoint now) const {
+  std::uint64_t highest = 0;
+  if (const auto known = known_.find(caller.name); known != known_.end()) highest = known->second;
+  if (const auto found = views_.find(caller.name); found != views_.end()) {
+    const View& view = found->second;
+    const MemberId former{caller.name, view.incarnation};
+    // One that has said nothing to this server yet may take part.
+    const bool may_have_it = is_server || !view.has_beaten || is_taken(caller, now);
+    if (former == caller || (may_have_it && alive(former, now))) return std::nullopt;
+    highest = std::max(highest, former.incarnation);
+  }
+  return highest > caller.incarnation ? std::optional(highest) : std::nullopt;
+}
+
+void MemberWatch::know(const MemberId& process) {
+  std::uint64_t& highest = known_[process.name];
+  highest = std::max(highest, process.incarnation);
+}
+
 bool MemberWatch::has_left(const MemberId& worker) const {
   const auto found = views_.find(worker.name);
   return found != views_.end() && found->second.incarnation == worker.incarnation &&

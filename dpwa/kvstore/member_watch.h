@@ -106,6 +106,12 @@ class MemberWatch {
   // Whether another process has the name of this worker: it takes part, or wants to, and was heard
   // of lately. One that has just been killed counts until it has been silent for long enough.
   bool is_taken(const MemberId& worker, TimePoint now) const;
+  // The number of a process that had this name before and no longer does, where it is higher than
+  // that of `caller`, whom others would take for an earlier one: see base/incarnation.h.
+  std::optional<std::uint64_t> known_above(const MemberId& caller, bool is_server,
+                                           TimePoint now) const;
+  // A snapshot has steps of this process.
+  void know(const MemberId& process);
   // Whether this worker has left, or has been told that it was left out.
   bool has_left(const MemberId& worker) const;
   // The process of this member has ended, it seems: a connection was refused or reset. What it sent
@@ -209,6 +215,7 @@ class MemberWatch {
   const WatchOptions options_;
   const MemberId self_;
   std::map<std::string, View> views_;
+  std::map<std::string, std::uint64_t> known_;                     // incarnations of know()
   std::map<std::pair<MemberId, MemberId>, TimePoint> deaf_since_;  // server, process
   TimePoint looked_{};
   Epoch lost_;  // number 0: none

@@ -123,7 +123,9 @@ enum class AnswerKind : std::uint8_t {
   no_memory = 15,      // the value or its optimizer state would exceed the server's bound
   // To a worker that wants to take part; of no slice:
   other_settings = 16,  // SharedSettings
-  name_taken = 17,      // by another process that takes part; to be tried again
+  // To be tried again: by another process that takes part; or, where `step` is not 0, by a former
+  // one with that number, which no longer answers (WorkerEngine::Renumbered).
+  name_taken = 17,
   // To a worker whose beat shows that it has not heard of the last snapshot; of no slice.
   snapshot_begun = 18,
 };
@@ -141,7 +143,9 @@ struct Answer {
   // To a PUSH: its step. To an INIT or PULL: the step from which on this worker has to push the
   // slice, if it has pushed nothing since it takes part.
   std::uint64_t step = 0;
-  std::uint64_t version = 0;           // of the value: grows by one with each update
+  // Of the value: grows by one with each update. With name_taken and a step: an epoch's number, if
+  // that is higher.
+  std::uint64_t version = 0;
   SharedBytes values;                  // null for kinds without a value
   std::string problem;                 // one line, if it is an error
   std::uint32_t snapshot = 0;          // the last snapshot that the server knows of

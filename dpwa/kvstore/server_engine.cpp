@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/base/incarnation.h"
+
 namespace dpwa::kvstore {
 namespace {
 
@@ -80,6 +82,7 @@ void ServerEngine::load(const SnapshotId& from, std::vector<ShardEngine::Capture
   for (const ShardEngine::Captured& each : slices) {
     loaded_clock_ = std::max(loaded_clock_, each.state.round);
     for (const auto& [name, clock] : each.state.clocks) {
+      watch_.know(clock.worker);
       loaded_clock_ = std::max(loaded_clock_, clock.next);
     }
   }
@@ -137,6 +140,58 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
     refusal_ = std::move(problem);
   }
   return false;
+}
+
+std::optional<Answer> ServerEngine::refusal(const MemberId& worker, TimePoint now) const {
+  if (!watch_.is_taken(worker, now)) return later_number(worker, now);
+  Answer answer;
+  answer.kind = AnswerKind::name_taken;
+  answer.problem = "another process takes part as worker '" + worker.name + "'";
+  return answer;
+}
+
+std::optional<Answer> ServerEngine::later_number(const MemberId& worker, TimePoint now) const {
+  const auto known = watch_.known_above(worker, /*is_server=*/false, now);
+  if (!known || epoch().has(worker)) return std::nullopt;
+  Answer answer;
+  answer.kind = AnswerKind::name_taken;
+  answer.step = *known;
+  answer.version = epoch().number;
+  answer.problem = "a former process of worker '" + worker.name +
+                   "' has a later number than this one, as if it had started later; the clock of "
+                   "this machine was set back, or is behind";
+  return answer;
+}
+
+// Whether this process comes before another one of its name, which no longer answers. It is told,
+// and takes a later number. A server learns it from an epoch that is none.
+bool ServerEngine::is_outdated(const MemberId& from, TimePoint now) {
+  const auto place = epoch().server(from.name);
+  if (!place) {
+    auto answer = later_number(from, now);
+    if (!answer) return false;
+    outgoing_.push_back({from.name, 0, *std::move(answer)});
+    return true;
+  }
+  const auto known = watch_.known_above(from, /*is_server=*/true, now);
+  if (!known || epoch().has(from)) return false;
+  Epoch none;
+  none.run = epoch().number;
+  none.servers = epoch().servers;
+  none.servers[*place].id.incarnation = *known;
+  outgoing_.push_back({from.name, 0, EpochNews{std::move(none)}});
+  return true;
+}
+
+// A server that has taken part learns from the epoch itself that it does no more.
+void ServerEngine::note_later_process(const Epoch& epoch) {
+  const auto place = epoch.server(self().name);
+  if (member_ || !place || epoch.servers[*place].id.incarnation <= self().incarnation) return;
+  const std::uint64_t known =
+      std::max({epoch.servers[*place].id.incarnation, epoch.number, epoch.run});
+  if (!incarnation_after(known, self().incarnation)) return;
+  outdated_by_ = known;
+  deposed_ = true;
 }
 
 // The vote of a server that has been started again counts in place of that of its former process.
@@ -203,7 +258,7 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Beat>) {
-          if (!agrees(from, content)) return;
+          if (!agrees(from, content) || is_outdated(from, now)) return;
           // The others may wait to learn that this server hears it too.
           if (watch_.heard(from, content, now)) beaten_ = TimePoint::min();
           const std::uint32_t known = shard_.snapshot();
@@ -218,6 +273,8 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, EpochNews>) {
           if (!believes(from, content.epoch)) return;
+          note_later_process(content.epoch);
+          if (deposed_) return;
           if (has_lost_values_of(content.epoch)) return end_run(from, content.epoch, now);
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
         } else if constexpr (is_one_of<Content, Ballot, Promise, Proposal, Vote, AskEpoch>) {

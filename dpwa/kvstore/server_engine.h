@@ -33,8 +33,9 @@ struct ServerEngineOptions {
 //   engine.tick(now)                          some times in each `beat`
 //   engine.take()                             after either: what to send
 //   engine.deposed()                          the others went on without this process, which has
-//                                             been silent: it begins again, empty and with a new
-//                                             incarnation, and is filled by the others
+//                                             been silent, or know a later one of its name
+//                                             (outdated_by()): it begins again, empty and with a
+//                                             new incarnation, and is filled by the others
 class ServerEngine {
  public:
   // `servers`: all names, in the order of the cluster file. `self`: the name of one of them, and an
@@ -55,14 +56,15 @@ class ServerEngine {
   }
   std::vector<Outgoing> take();
   bool deposed() const { return deposed_; }
+  // The highest number in use before, where that is above the incarnation of this process: the next
+  // one has to be above it (base/incarnation.h). None: no later process is known.
+  std::optional<std::uint64_t> outdated_by() const { return outdated_by_; }
   // The other servers have other settings: one line; this server ends.
   const std::optional<std::string>& refusal() const { return refusal_; }
   // Lines for the log: who is not taken in because its settings are others, once for each process.
   std::vector<std::string> take_complaints() { return std::exchange(complaints_, {}); }
-  // As MemberWatch::is_taken().
-  bool is_taken(const MemberId& worker, TimePoint now) const {
-    return watch_.is_taken(worker, now);
-  }
+  // The answer to a worker that cannot be taken in now; none: it can.
+  std::optional<Answer> refusal(const MemberId& worker, TimePoint now) const;
   bool has_left(const MemberId& worker) const { return watch_.has_left(worker); }
 
   // Begins a snapshot (ShardEngine) on all servers. Any server may call it. Returns the number of
@@ -119,6 +121,9 @@ class ServerEngine {
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
   bool agrees(const MemberId& from, const Beat& beat);
+  std::optional<Answer> later_number(const MemberId& worker, TimePoint now) const;
+  bool is_outdated(const MemberId& from, TimePoint now);
+  void note_later_process(const Epoch& epoch);
   bool may_vote(TimePoint now) const;
   bool believes(const MemberId& from, const Epoch& epoch) const;
   bool has_lost_values_of(const Epoch& epoch) const;
@@ -140,6 +145,7 @@ class ServerEngine {
   Barriers barriers_;
   bool member_ = false;  // it has been a member of an epoch
   bool deposed_ = false;
+  std::optional<std::uint64_t> outdated_by_;
   std::optional<std::string> refusal_;
   std::map<std::string, std::uint64_t> refused_;           // incarnations, by name
   std::vector<std::pair<std::string, std::string>> deaf_;  // that were complained of

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/base/incarnation.h"
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/kvstore/worker_engine.h"
 
@@ -22,6 +23,28 @@ WorkerEngine::Failed WorkerEngine::failed(const Request& request, Answer& answer
     event.request = RequestKind::state;
   }
   return event;
+}
+
+void WorkerEngine::refused(Answer& answer) {
+  const std::uint64_t own = epochs_.self().incarnation;
+  const bool of_former = answer.kind == AnswerKind::name_taken && answer.step != 0;
+  if (of_former && answer.step <= own) return;  // it has taken a later number since
+  const auto number =
+      of_former ? incarnation_after(std::max(answer.step, answer.version), own) : std::nullopt;
+  if (!number) {
+    events_.push_back(Refused{answer.kind, std::move(answer.problem)});
+    return;
+  }
+  if (takes_part_) {
+    takes_part_ = joins_ = false;
+    end_part(0);
+  }
+  // What waits to be sent is that of the former number.
+  outgoing_.clear();
+  epochs_.take();
+  epochs_.renumber(*number);
+  beaten_ = TimePoint::min();
+  events_.push_back(Renumbered{*number});
 }
 
 void WorkerEngine::answered(std::uint64_t tag, Answer& answer) {

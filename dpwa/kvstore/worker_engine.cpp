@@ -302,10 +302,7 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Answer>) {
-          if (is_refusal(content.kind)) {
-            events_.push_back(Refused{content.kind, std::move(content.problem)});
-            return;
-          }
+          if (is_refusal(content.kind)) return refused(content);
           snapshot_ = std::max(snapshot_, content.snapshot);
           // An answer of an earlier epoch: the request has been sent again.
           if (content.epoch == epochs_.installed().number) return answered(tag, content);
@@ -367,11 +364,7 @@ void WorkerEngine::take_up_epoch(bool new_run) {
   const bool again =
       new_run || (trains && (entry->first_step != first_step_ || entry->since != since_));
   const bool left_out = takes_part_ && (!member || again);
-  if (left_out) {
-    step_.reset();
-    drop_requests();
-    events_.push_back(LeftOut{new_run ? epoch.from.number : 0});
-  }
+  if (left_out) end_part(new_run ? epoch.from.number : 0);
   if (left_out && !member) joins_ = false;
   if (trains && (left_out || !takes_part_)) events_.push_back(Joined{entry->first_step});
   if (trains) {
@@ -383,6 +376,12 @@ void WorkerEngine::take_up_epoch(bool new_run) {
   if (none_trains && (left_out || !none_trains_)) events_.push_back(AtEnd{});
   none_trains_ = none_trains;
   for (auto& [tag, request] : requests_) change(tag, request, State::queued);
+}
+
+void WorkerEngine::end_part(std::uint32_t snapshot) {
+  step_.reset();
+  drop_requests();
+  events_.push_back(LeftOut{snapshot});
 }
 
 // Requests of kind INIT stay: the key has to exist in any case.

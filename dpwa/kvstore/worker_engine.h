@@ -150,8 +150,13 @@ class WorkerEngine {
     AnswerKind kind = AnswerKind::other_settings;
     std::string problem;
   };
+  // A former process of this worker, which no longer answers, had a higher number. This one has
+  // taken the number `incarnation`, and needs connections that say so.
+  struct Renumbered {
+    std::uint64_t incarnation = 0;
+  };
   using Event = std::variant<Joined, AtEnd, LeftOut, Created, Pushed, Pulled, Stated, Passed,
-                             Failed, RunOver, Refused>;
+                             Failed, RunOver, Refused, Renumbered>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
   // All pushes that state an earlier snapshot than this one have been acknowledged, and no more
@@ -160,6 +165,7 @@ class WorkerEngine {
   // All pushes of steps that began in earlier epochs than this one have been sent, and no more
   // follow.
   std::uint64_t past_epoch() const;
+  const MemberId& self() const { return epochs_.self(); }
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
   std::size_t outstanding() const { return requests_.size(); }  // for tests
@@ -205,6 +211,8 @@ class WorkerEngine {
                  TimePoint now);
   void send(std::uint64_t tag, Request& request, const std::string& server, TimePoint now);
   void take_up_epoch(bool new_run);
+  void end_part(std::uint32_t snapshot);
+  void refused(Answer& answer);
   // The servers that an epoch of another run says to be started again, without a snapshot.
   std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
   static Failed failed(const Request& request, Answer& answer);

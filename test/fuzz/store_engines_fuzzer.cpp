@@ -128,7 +128,8 @@ void follow(kvstore::WorkerEngine& engine, kvclient::Operations& operations) {
           if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined> ||
                         std::is_same_v<Content, kvstore::WorkerEngine::AtEnd> ||
                         std::is_same_v<Content, kvstore::WorkerEngine::RunOver> ||
-                        std::is_same_v<Content, kvstore::WorkerEngine::Refused>) {
+                        std::is_same_v<Content, kvstore::WorkerEngine::Refused> ||
+                        std::is_same_v<Content, kvstore::WorkerEngine::Renumbered>) {
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::LeftOut>) {
             operations.leave_out(holds);
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Pushed>) {

@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "dpwa/base/incarnation.h"
+
 namespace dpwa::kvstore::testing {
 namespace {
 
@@ -79,10 +81,10 @@ bool VirtualStore::runs(const std::string& name) const {
                          : workers_[index_of(name)].engine != nullptr;
 }
 
-void VirtualStore::start_server(std::size_t at) {
+void VirtualStore::start_server(std::size_t at, std::uint64_t incarnation) {
   Server& server = servers_[at];
   const std::string& name = server_names_[at];
-  ++server.incarnation;
+  server.incarnation = incarnation != 0 ? incarnation : server.incarnation + 1;
   server.frozen = false;
   server.inbox.clear();
   ServerEngineOptions options;
@@ -105,11 +107,11 @@ void VirtualStore::start_server(std::size_t at) {
   tick(name, server.incarnation);
 }
 
-void VirtualStore::start_worker(std::size_t at) {
+void VirtualStore::start_worker(std::size_t at, std::uint64_t incarnation) {
   Worker& worker = workers_[at];
   const std::string name = "w" + std::to_string(at);
   const double slowness = worker.slowness;
-  const std::uint64_t incarnation = worker.incarnation + 1;
+  if (incarnation == 0) incarnation = worker.incarnation + 1;
   const std::size_t left_out = worker.left_out;
   worker = {};
   worker.incarnation = incarnation;
@@ -219,13 +221,15 @@ void VirtualStore::pump(const std::string& name) {
       snapshots_[each.snapshot][key] = std::move(each);
     }
     if (engine.deposed()) {
+      const auto known = engine.outdated_by();
+      const auto next = known ? incarnation_after(*known, self.incarnation) : std::nullopt;
       kill_server(at);
-      schedule(ms(100), [=, this] { start_server(at); });
+      schedule(ms(100), [=, this] { start_server(at, next.value_or(0)); });
     }
     return;
   }
   handle_events(at);
-  const MemberId self{name, workers_[at].incarnation};
+  const MemberId self = workers_[at].engine->self();
   for (Outgoing& message : workers_[at].engine->take(now_)) transmit(self, std::move(message));
 }
 
@@ -247,6 +251,10 @@ void VirtualStore::transmit(const MemberId& from, Outgoing message) {
   }
 }
 
+std::uint64_t VirtualStore::life_of(const std::string& worker, std::uint64_t incarnation) const {
+  return rows_.at({worker, incarnation}) + 1;
+}
+
 // A connection leads to one life of a process.
 void VirtualStore::deliver(const MemberId& from, const Outgoing& message,
                            std::uint64_t to_incarnation) {
@@ -258,10 +266,12 @@ void VirtualStore::deliver(const MemberId& from, const Outgoing& message,
   const std::size_t at = index_of(message.to);
   constexpr unsigned tag_bits = 40;  // the life of the worker above them
   if (is_server(message.to)) {
-    const std::uint64_t tag = message.tag | from.incarnation << tag_bits;
+    const std::uint64_t life = is_server(from.name) ? 0 : life_of(from.name, from.incarnation);
+    const std::uint64_t tag = message.tag | life << tag_bits;
     servers_[at].engine->receive(from, tag, message.message, now_);
   } else if (std::holds_alternative<Answer>(message.message)) {
-    if (message.tag >> tag_bits != to_incarnation) return;
+    const std::uint64_t life = message.tag >> tag_bits;
+    if (message.tag != 0 && life != life_of(message.to, to_incarnation)) return;
     const std::uint64_t tag = message.tag & ((std::uint64_t{1} << tag_bits) - 1);
     workers_[at].engine->receive(from, tag, message.message, now_);
   } else {
@@ -299,6 +309,11 @@ void VirtualStore::handle_events(std::size_t at) {
       check_pull(at, *pulled);
       worker.missing.erase(static_cast<std::uint64_t>(pulled->slice.key.number()));
       if (worker.missing.empty()) begin_step(at);
+    } else if (const auto* number = std::get_if<WorkerEngine::Renumbered>(&event)) {
+      worker.incarnation = number->incarnation;
+      const std::string name = "w" + std::to_string(at);
+      rows_[{name, worker.incarnation}] = worker.row;
+      schedule({}, [=, this, own = worker.incarnation] { tick(name, own); });
     } else if (const auto* failed = std::get_if<WorkerEngine::Failed>(&event)) {
       failures_.push_back("worker " + std::to_string(at) + ": " + failed->problem);
     }

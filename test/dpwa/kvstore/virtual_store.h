@@ -61,9 +61,10 @@ class VirtualStore {
 
   // --- faults
   void kill_server(std::size_t server);
-  void start_server(std::size_t server);  // empty, with a new incarnation
+  // Empty, with an incarnation above that of the life before, or with this one.
+  void start_server(std::size_t server, std::uint64_t incarnation = 0);
   void kill_worker(std::size_t worker);
-  void start_worker(std::size_t worker);
+  void start_worker(std::size_t worker, std::uint64_t incarnation = 0);
   void freeze(const std::string& name);
   void thaw(const std::string& name);
   // The trainer stands still while the process answers; and goes on.
@@ -147,6 +148,7 @@ class VirtualStore {
   bool is_server(const std::string& name) const { return name.front() == 's'; }
   std::size_t index_of(const std::string& name) const { return std::stoul(name.substr(1)); }
   Process& process(const std::string& name);
+  std::uint64_t life_of(const std::string& worker, std::uint64_t incarnation) const;  // from 1
   bool runs(const std::string& name) const;
   void schedule(Duration after, std::function<void()> action);
   void tick(const std::string& name, std::uint64_t incarnation);
