@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <stop_token>
 #include <utility>
 
@@ -9,11 +11,11 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/terms.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/host_names.h"
-#include "dpwa/net/io_thread.h"
 
 namespace dpwa::collective {
 namespace {
@@ -97,9 +99,8 @@ Assembler::Assembler(const Config& config, LocalProcess& local, NoticeBoard& boa
       engine_(make_engine(engine_kind(config.collective.engine))),
       lookout_(config, local, board, patience) {
   board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
-  thread_ = start_background_thread([this] {
-    net::run_or_end("out of memory in the thread that forms groups\n", [this] { work(); });
-  });
+  thread_ = start_background_thread(
+      [this] { run_or_end("the thread that forms groups", [this] { work(); }); });
 }
 
 Assembler::~Assembler() {
@@ -212,12 +213,18 @@ void Assembler::work() {
     if (task != last) pause = first_pause;
     last = task;
     lock.unlock();
-    drop_untaken();
-    if (task == Task::rest) {
-      if (formed() == 0) drop_attempt();
-      look_for_newcomers();
-    } else {
-      look_for_group(task, admits);
+    try {
+      drop_untaken();
+      if (task == Task::rest) {
+        if (formed() == 0) drop_attempt();
+        look_for_newcomers();
+      } else {
+        look_for_group(task, admits);
+      }
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {  // such as no file descriptors for now
+      tell_of_failure(error.what());
     }
     lock.lock();
     Duration wait = task == Task::rest ? Duration(between_looks_for_newcomers) : pause;
@@ -227,6 +234,13 @@ void Assembler::work() {
     while (!ends_ && (formed_ ? Task::rest : task_) == task && changed_.wait_until(lock, wakes)) {
     }
   }
+}
+
+void Assembler::tell_of_failure(const std::string& what) {
+  if (limiter_.pass(what, SteadyClock::now()))
+    log(LogLevel::warn, "collective", "cannot look for a group: " + what);
+  const MutexLock lock(mutex_);
+  problem_ = what;
 }
 
 // Only the first member does this, and only when a node is missing.
@@ -320,13 +334,14 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
   log(LogLevel::debug, "collective",
       std::string(next.step == NextGroup::Step::host ? "hosts" : "comes to") + " group " +
           std::to_string(next.group.epoch) + " of " + names_of(config_, next.group));
-  attempt_ = std::make_shared<Attempt>();
-  attempt_->next = next;
-  attempt_->newcomer = newcomer;
-  finish_aside([attempt = attempt_, engine = engine_, options,
+  auto attempt = std::make_shared<Attempt>();
+  attempt->next = next;
+  attempt->newcomer = newcomer;
+  finish_aside([attempt, engine = engine_, options,
                 host = net::addresses_now(peer_address(config_.nodes[next.host])).front()] {
     attempt->run(engine, options, host);
   });
+  attempt_ = std::move(attempt);
 }
 
 void Assembler::drop_attempt() {

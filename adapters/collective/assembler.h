@@ -13,6 +13,7 @@
 #include "adapters/collective/next_group.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
@@ -61,6 +62,7 @@ class Assembler {
   struct Attempt;
 
   void work();
+  void tell_of_failure(const std::string& what);
   void look_for_newcomers();
   void tell_of_strangers(const std::vector<Sight>& sights);
   void drop_untaken();
@@ -80,6 +82,7 @@ class Assembler {
   std::uint64_t failed_ = 0;               // of the thread: the last epoch that failed
   TimePoint looked_{};                     // of the thread
   std::map<std::string, TimePoint> told_;  // of the thread: when nodes were named as strangers
+  LogLimiter limiter_;                     // of the thread
 
   mutable Mutex mutex_;
   Condition changed_;

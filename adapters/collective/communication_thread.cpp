@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 
 namespace dpwa::collective {
 
-CommunicationThread::CommunicationThread() : thread_([this] { work(); }) {}
+CommunicationThread::CommunicationThread()
+    : thread_([this] { run_or_end("the thread of the communication", [this] { work(); }); }) {}
 
 CommunicationThread::~CommunicationThread() {
   {

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "adapters/collective/gathering.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/io_thread.h"
 
 namespace dpwa::collective {
 namespace {
@@ -46,7 +48,7 @@ RankWatch::RankWatch(const Config& config, LocalProcess& local, NoticeBoard& boa
     if (member.place != config.self_index()) others_.push_back(member.place);
   }
   thread_ = start_background_thread([this] {
-    net::run_or_end("out of memory in the thread that watches the group\n", [this] { work(); });
+    run_or_end("the thread that watches the group", [this] { work(); });
     const MutexLock lock(mutex_);
     ended_ = true;
   });
@@ -123,7 +125,14 @@ void RankWatch::work() {
     lock.unlock();
     if (since != looked_at) lateness_.reset();
     looked_at = since;
-    if (looks) look(what, SteadyClock::now() - *since);
+    try {
+      if (looks) look(what, SteadyClock::now() - *since);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {  // such as no file descriptors for now
+      if (limiter_.pass(error.what(), SteadyClock::now()))
+        log(LogLevel::warn, "collective", std::string("cannot ask the others: ") + error.what());
+    }
     lock.lock();
   }
 }

@@ -11,6 +11,7 @@
 #include "adapters/collective/patience.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
@@ -51,6 +52,7 @@ class RankWatch {
   const GroupMembers membership_;
   std::vector<std::size_t> others_;  // places of the other members
   Lateness lateness_;                // of the thread
+  LogLimiter limiter_;               // of the thread
   mutable Mutex mutex_;
   Condition changed_;
   std::optional<TimePoint> since_ DPWA_GUARDED_BY(mutex_);

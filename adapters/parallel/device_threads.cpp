@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 
 namespace dpwa {
@@ -30,7 +31,7 @@ void DeviceThreads::work(std::size_t device) {
     if (!jobs_[device]) return;
     const Job& job = jobs_[device];  // unchanged until it has run
     lock.unlock();
-    job();
+    run_or_end("the thread of a device", job);
     lock.lock();
     jobs_[device] = nullptr;
     changed_.notify_all();

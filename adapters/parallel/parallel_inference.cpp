@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "adapters/parallel/saved_training.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
@@ -94,11 +95,13 @@ bool infer_parts(torch::nn::Module& module, std::size_t parts,
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < std::min(options.threads, parts); ++i) {
     threads.emplace_back([&] {
-      {
-        const MutexLock lock(waiting.mutex());
-        at::set_num_threads(1);
-      }
-      waiting.work_off(work);
+      run_or_end("a thread of the inference", [&] {
+        {
+          const MutexLock lock(waiting.mutex());
+          at::set_num_threads(1);
+        }
+        waiting.work_off(work);
+      });
     });
   }
   for (std::thread& thread : threads) name_thread("dpwa-inference", thread.native_handle());

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dpwa/base/thread_failure.h"
+
 namespace dpwa {
 
 std::thread start_background_thread(std::function<void()> body) {
@@ -14,7 +16,7 @@ std::thread start_background_thread(std::function<void()> body) {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
+  std::thread thread([body = std::move(body)] { run_or_end("a background thread", body); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/config/store_settings.h"
 #include "dpwa/net/io_thread.h"
@@ -61,9 +62,8 @@ SnapshotKeeper::SnapshotKeeper(boost::asio::io_context& io, const Config& config
     auto contents = std::make_shared<SnapshotFolder::Contents>(folder_.look(stop_));
     return [this, contents] { take_up(std::move(*contents)); };
   });
-  thread_ = start_background_thread([this] {
-    net::run_or_end("out of memory in the thread of the snapshots\n", [this] { serve_disk(); });
-  });
+  thread_ = start_background_thread(
+      [this] { run_or_end("the thread of the snapshots", [this] { serve_disk(); }); });
 }
 
 SnapshotKeeper::~SnapshotKeeper() {

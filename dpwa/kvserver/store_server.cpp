@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "dpwa/base/incarnation.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
 #include "dpwa/kvserver/store_run.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/io_thread.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::kvserver {
@@ -49,9 +49,8 @@ class StoreServer::Thread {
 
   void start(Duration patience) {
     port_ = current()->listen(patience);
-    thread_ = start_background_thread([this] {
-      net::run_or_end("out of memory in the thread of the store\n", [this] { serve(); });
-    });
+    thread_ = start_background_thread(
+        [this] { run_or_end("the thread of the store", [this] { serve(); }); });
   }
 
   void stop() {

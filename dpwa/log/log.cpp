@@ -11,6 +11,7 @@
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa {
@@ -19,6 +20,11 @@ namespace {
 // This is here because every program that opens anything of a node also logs, even one that embeds
 // the library.
 [[maybe_unused]] const bool standard_descriptors_are_open = reserve_standard_descriptors();
+
+[[maybe_unused]] const bool last_lines_are_logged = [] {
+  log_last_line_with([](std::string_view line) { log(LogLevel::error, "node", line); });
+  return true;
+}();
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& file, const std::string& node) {
   spdlog::sink_ptr sink;

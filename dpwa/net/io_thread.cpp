@@ -1,26 +1,17 @@
 #include "dpwa/net/io_thread.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
-#include <string_view>
 
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::net {
 
-// Nothing before the log allocates; the log comes last because it may.
-void end_for_want_of_memory(std::string_view line) {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
-  try {
-    log(LogLevel::error, "net", line.substr(0, line.size() - 1));
-  } catch (const std::exception&) {  // no memory for that either
-  }
-  std::_Exit(out_of_memory_exit_code);
+void end_for_want_of_memory() {
+  end_process("out of memory in the network thread\n");
 }
 
 namespace {
@@ -51,7 +42,7 @@ void run_io(boost::asio::io_context& io) {
       // The handler that failed may have been the only work; a loop without work has stopped.
       if (io.stopped()) io.restart();
     } catch (const std::bad_alloc&) {
-      end_for_want_of_memory("out of memory in the network thread\n");
+      end_for_want_of_memory();
     }
   }
 }

@@ -72,8 +72,7 @@ std::string key_fault(const TlsMoment& moment, int reason) {
 
 Failure tls_failure(const TlsMoment& moment, unsigned long error) {
   const int reason = ERR_GET_REASON(error);
-  if (reason == ERR_R_MALLOC_FAILURE)
-    end_for_want_of_memory("out of memory in the network thread\n");
+  if (reason == ERR_R_MALLOC_FAILURE) end_for_want_of_memory();
   if (reason > SSL_AD_REASON_OFFSET) return alerted(moment, reason - SSL_AD_REASON_OFFSET);
   const char* known = ERR_reason_error_string(error);
   const std::string words = known == nullptr ? "unknown cause" : known;

@@ -98,7 +98,7 @@ struct TlsSocketMethods {
       sealed.insert(sealed.end(), first, first + size);
     } catch (const std::bad_alloc&) {
       // An exception cannot pass through OpenSSL, which would hold the peer to blame.
-      end_for_want_of_memory("out of memory in the network thread\n");
+      end_for_want_of_memory();
     }
     *count = size;
     return 1;

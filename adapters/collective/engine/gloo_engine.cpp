@@ -55,6 +55,7 @@ class Store {
 #include "dpwa/base/thread_name.h"
 
 #include "adapters/collective/engine/engine.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa::collective::gloo_engine {
@@ -163,7 +164,9 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
       const int peer = (rank - distance + size) % size;
       auto farewell = at::zeros({1}, at::kLong);
       auto work = receive(farewell, peer, farewell_tag);
-      watchers_.emplace_back([this, peer, farewell, work] { watch(peer, farewell, work); });
+      watchers_.emplace_back([this, peer, farewell, work] {
+        run_or_end("the thread that watches a rank", [&] { watch(peer, farewell, work); });
+      });
     }
   }
 

@@ -1,4 +1,5 @@
 #include "adapters/collective/engine/mpi_group.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/threads.h"
 
 #include <mpi.h>
@@ -78,7 +79,7 @@ MpiThread::MpiThread() : state_(new State) {
       auto work = std::move(state->work.front());
       state->work.pop_front();
       lock.unlock();
-      work();
+      run_or_end("the thread of MPI", work);
       work = nullptr;
       lock.lock();
     }

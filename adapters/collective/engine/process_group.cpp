@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "adapters/collective/engine/rendezvous.h"
+#include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
@@ -65,7 +66,7 @@ class Leftovers {
     threads_.remove_if([](const Aside& aside) { return aside.done->load(); });
     auto done = std::make_shared<std::atomic<bool>>(false);
     threads_.push_back({done, std::jthread([work = std::move(work), done]() mutable {
-                          work();
+                          run_or_end("a thread of the engine", work);
                           work = nullptr;
                           done->store(true);
                         })});

@@ -15,6 +15,8 @@
 #include <string>
 #include <thread>
 
+#include "dpwa/base/thread_failure.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/net/greetings.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/statements.h"
@@ -84,16 +86,26 @@ TEST_CASE("memory refused to a network thread ends the process, with one line an
     asio::post(io, [] { throw std::bad_alloc(); });
     net::run_io(io);
   });
-  CHECK(child.exit_code == net::out_of_memory_exit_code);
+  CHECK(child.exit_code == 1);
   CHECK(child.errors.starts_with("out of memory in the network thread\n"));
 }
 
-TEST_CASE("memory refused to a thread without a caller ends the process with a line of its own") {
-  const Ended child = run_in_child([] {
-    net::run_or_end("out of memory in the thread of the test\n", [] { throw std::bad_alloc(); });
+TEST_CASE("an exception in a thread without a caller ends the process with a line of its own") {
+  const auto end_by = [](const std::function<void()>& body) {
+    return run_in_child([&] { run_or_end("the thread of the test", body); });
+  };
+  const Ended refused = end_by([] { throw std::bad_alloc(); });
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.errors.starts_with("out of memory in the thread of the test\n"));
+  const Ended failed = end_by([] { throw std::runtime_error("too many\nopen files"); });
+  CHECK(failed.exit_code == 1);
+  CHECK(failed.errors.starts_with("the thread of the test failed: too many open files\n"));
+  CHECK(failed.errors.find("node: the thread of the test failed") != std::string::npos);  // the log
+  const Ended unnamed = run_in_child([] {
+    start_background_thread([] { throw std::runtime_error(std::string(5000, 'x')); }).join();
   });
-  CHECK(child.exit_code == net::out_of_memory_exit_code);
-  CHECK(child.errors.starts_with("out of memory in the thread of the test\n"));
+  CHECK(unnamed.exit_code == 1);
+  CHECK(unnamed.errors.starts_with("a background thread failed: xxx"));
 }
 
 TEST_CASE("memory refused to OpenSSL ends the process, and is no failure of the peer") {
@@ -102,7 +114,7 @@ TEST_CASE("memory refused to OpenSSL ends the process, and is no failure of the 
       net::tls_failure({nullptr, false, true, established, {}},
                        ERR_PACK(ERR_LIB_SSL, 0, ERR_R_MALLOC_FAILURE));
     });
-    CHECK(child.exit_code == net::out_of_memory_exit_code);
+    CHECK(child.exit_code == 1);
     CHECK(child.errors.starts_with("out of memory in the network thread\n"));
   }
 }
@@ -118,7 +130,7 @@ TEST_CASE("memory refused anywhere in taking a connection ends the process, and 
       test::refuse_one(skipped);
       test::introduce(caller);  // or it waits for an answer until the end of the process
     });
-    refused = child.exit_code == net::out_of_memory_exit_code;
+    refused = child.exit_code == 1;
     if (!refused) CHECK(child.exit_code == 0);
     refusals += refused ? 1 : 0;
   }
