@@ -1,6 +1,8 @@
 #include "adapters/collective/cohort.h"
 
 #include <chrono>
+#include <exception>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +15,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds patience_for_the_news(200);
+constexpr std::chrono::seconds patience_with_the_others(5);
+constexpr std::chrono::milliseconds between_looks(20);
 
 }  // namespace
 
@@ -67,6 +71,43 @@ void Cohort::note_left() {
   board_.change([](GroupNotes& notes) { notes.left = true; });
 }
 
+void Cohort::leave() {
+  note_left();
+  if (!group_) return;
+  drop();
+  const auto until = SteadyClock::now() + patience_with_the_others;
+  try {
+    for (auto unaware = others(); !unaware.empty() && SteadyClock::now() < until;) {
+      const auto answers = ask_for_status(config_, local_, unaware, patience_for_the_news);
+      std::vector<std::size_t> still;
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        if (!goes_on_without_this(answers[i])) still.push_back(unaware[i]);
+      }
+      unaware = std::move(still);
+      if (!unaware.empty()) std::this_thread::sleep_for(between_looks);
+    }
+  } catch (const std::exception&) {
+    // Such as no file descriptors: it leaves untold.
+  }
+}
+
+bool Cohort::goes_on_without_this(const StatusAnswer& answer) const {
+  if (!answer.error.empty()) return answer.nobody_listens;
+  const GroupNotes notes =
+      group_notes_in(nlohmann::json::parse(answer.json, nullptr, false), config_.nodes.size());
+  const bool votes = notes.vote.epoch > membership_.epoch &&
+                     !notes.vote.includes(config_.self_index(), local_.incarnation);
+  return votes || notes.left || notes.apart || notes.formed.epoch != membership_.epoch;
+}
+
+std::vector<std::size_t> Cohort::others() const {
+  std::vector<std::size_t> places;
+  for (const auto& member : membership_.members) {
+    if (member.place != config_.self_index()) places.push_back(member.place);
+  }
+  return places;
+}
+
 std::string Cohort::missed() const {
   std::string names;
   for (const auto& member : before_.members) {
@@ -92,12 +133,8 @@ std::string Cohort::lost_node() const {
     if (SteadyClock::now() >= until) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  std::vector<std::size_t> others;
-  for (const auto& member : membership_.members) {
-    if (member.place != config_.self_index()) others.push_back(member.place);
-  }
   std::string silent;
-  for (const auto& answer : ask_for_status(config_, local_, others, patience_for_the_news)) {
+  for (const auto& answer : ask_for_status(config_, local_, others(), patience_for_the_news)) {
     if (!answer.error.empty()) silent += (silent.empty() ? "'" : ", '") + answer.name + "'";
   }
   return silent.empty() ? "" : "no answer from " + silent;

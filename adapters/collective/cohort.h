@@ -13,6 +13,7 @@
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_process.h"
+#include "dpwa/net/status_query.h"
 
 namespace dpwa::collective {
 
@@ -39,6 +40,9 @@ class Cohort {
   void forget();  // the same, and as if it had never begun: the run tries to start again
   void note_apart(bool apart);
   void note_left();  // this node will join no further group
+  // Drops the group, and waits until the others have read that note: later a refused connection
+  // would not tell them that this node has left. Some seconds at most.
+  void leave();
 
   // In a failed group: the member that was lost, and the reason; empty: not known (yet).
   // lost_node() waits for this news for a moment.
@@ -47,6 +51,9 @@ class Cohort {
   std::string missed() const;  // members of the last group that this one lacks, quoted; or empty
 
  private:
+  std::vector<std::size_t> others() const;
+  bool goes_on_without_this(const StatusAnswer& answer) const;
+
   const Config& config_;
   LocalProcess& local_;
   NoticeBoard board_;

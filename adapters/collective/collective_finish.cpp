@@ -81,7 +81,13 @@ void CollectiveAdapter::take_final_model() {
 void CollectiveAdapter::leave() {
   reducer_.reset();
   if (cohort_) {
-    cohort_->note_left();
+    const bool all_leave = config_.collective.on_lost_rank == OnLostRank::stop ||
+                           (cohort_->together() && cohort_->group().aborted());
+    if (all_leave) {
+      cohort_->note_left();
+    } else {
+      cohort_->leave();
+    }
     // All leave after the same step, and one may still be receiving from this node.
     if (stopping_ && cohort_->together() && !cohort_->group().broken())
       cohort_->group().leave(collective::leave_limit);

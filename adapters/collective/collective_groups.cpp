@@ -25,6 +25,10 @@ constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
 // For the last notes of this node, before it ends.
 constexpr auto for_the_others_to_see = std::chrono::seconds(2);
 
+const std::string after_a_minority =
+    "; start all nodes again from their checkpoints, or set collective.minority: gossip, by which "
+    "such a part trains on";
+
 std::string at_clock(double clock) {
   return "clock " + std::to_string(std::llround(clock));
 }
@@ -183,7 +187,7 @@ bool CollectiveAdapter::regroup(bool between_steps) {
     if (!formed) {
       const std::string why = assembler.minority();
       if (why.empty()) end("no next group has formed: " + assembler.problem());
-      if (config_.collective.minority == Minority::stop) end(why);
+      if (config_.collective.minority == Minority::stop) end(why + after_a_minority);
       go_apart(why);
       return false;
     }
@@ -211,7 +215,8 @@ void CollectiveAdapter::go_apart(const std::string& why) {
 void CollectiveAdapter::come_together() {
   collective::Assembler& assembler = cohort_->assembler();
   const std::string minority = assembler.minority();
-  if (!minority.empty() && config_.collective.minority == Minority::stop) end(minority);
+  if (!minority.empty() && config_.collective.minority == Minority::stop)
+    end(minority + after_a_minority);
   if (minority != warned_ && !minority.empty()) {
     log(LogLevel::warn, "collective", minority + ": training goes on by gossip averaging");
     warned_ = minority;

@@ -41,12 +41,11 @@ bool Lookout::to_ask(std::size_t place, TimePoint now) const {
   return !given_up || now - memory.asked >= between_questions_to_the_lost;
 }
 
-void Lookout::see(Memory& memory, const std::string& json, const std::string& error,
-                  TimePoint now) {
+void Lookout::see(Memory& memory, const StatusAnswer& answer, TimePoint now) {
   Sight& sight = memory.sight;
   memory.asked = now;
-  const auto document = nlohmann::json::parse(json, nullptr, false);
-  if (error.empty() && document.is_object()) {
+  const auto document = nlohmann::json::parse(answer.json, nullptr, false);
+  if (answer.error.empty() && document.is_object()) {
     sight.reach = Sight::Reach::answers;
     sight.given_up = false;
     sight.finished = text_in(document, "state") == "finished";
@@ -59,9 +58,9 @@ void Lookout::see(Memory& memory, const std::string& json, const std::string& er
     return;
   }
   // Refused twice: a single refusal may come from a machine that is short of resources.
-  const bool refused = error.find("refused") != std::string::npos;
-  sight.reach = refused && memory.refused_before ? Sight::Reach::refused : Sight::Reach::silent;
-  memory.refused_before = refused;
+  const bool twice = answer.nobody_listens && memory.refused_before;
+  sight.reach = twice ? Sight::Reach::refused : Sight::Reach::silent;
+  memory.refused_before = answer.nobody_listens;
   if (!memory.silent_since) memory.silent_since = now;
   sight.given_up = now - *memory.silent_since >= patience_.before_lost();
 }
@@ -76,7 +75,7 @@ std::vector<Sight> Lookout::look() {
   const TimePoint now = std::chrono::steady_clock::now();
   bool all_answered = !asked.empty();
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    see(nodes_[asked[i]], answers[i].json, answers[i].error, now);
+    see(nodes_[asked[i]], answers[i], now);
     all_answered = all_answered && nodes_[asked[i]].sight.reach == Sight::Reach::answers;
   }
   if (all_answered) patience_.answered(now - begun);

@@ -9,6 +9,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_process.h"
+#include "dpwa/net/status_query.h"
 
 namespace dpwa::collective {
 
@@ -30,7 +31,7 @@ class Lookout {
     TimePoint asked{};
   };
   bool to_ask(std::size_t place, TimePoint now) const;
-  void see(Memory& memory, const std::string& json, const std::string& error, TimePoint now);
+  void see(Memory& memory, const StatusAnswer& answer, TimePoint now);
 
   const Config& config_;
   LocalProcess& local_;

@@ -10,8 +10,8 @@ using Step = NextGroup::Step;
 
 enum class Presence {
   here,     // answers, and comes into the next group
-  ended,    // the process is no more: it is in no other group either
-  unknown,  // given up, but it may be alive, and with others
+  ended,    // left in order, or was started again: it is in no other group either
+  unknown,  // given up or not running, but it may be alive, or others may have gone on with it
   awaited,  // silent, and not given up yet
 };
 
@@ -108,12 +108,18 @@ class Decider {
     if (member.place >= sights_.size()) return Presence::ended;
     const Sight& sight = sights_[member.place];
     if (is_self(member.place, member.incarnation)) return Presence::here;
-    if (sight.reach == Reach::refused) return Presence::ended;
+    if (sight.incarnation == member.incarnation && over(sight)) return Presence::ended;
+    if (sight.reach == Reach::refused) return Presence::unknown;
     if (answers(sight)) {
-      if (sight.incarnation != member.incarnation || over(sight)) return Presence::ended;
+      if (sight.incarnation != member.incarnation) return Presence::ended;
       return is_given_up(member.place) ? Presence::unknown : Presence::here;
     }
     return sight.given_up || is_given_up(member.place) ? Presence::unknown : Presence::awaited;
+  }
+
+  const char* words_for(const GroupMembers::Member& member, Presence presence) const {
+    if (presence == Presence::ended) return "has ended";
+    return sights_[member.place].reach == Reach::refused ? "not running" : "not reachable";
   }
 
   static bool in(const std::vector<GroupMembers::Member>& members, std::size_t place) {
@@ -213,8 +219,8 @@ class Decider {
       if (now == Presence::here) {
         here.push_back(member);
       } else {
-        missing += (missing.empty() ? "'" : ", '") + sights_[member.place].name + "'";
-        missing += now == Presence::ended ? " (has ended)" : " (not reachable)";
+        missing += (missing.empty() ? "'" : ", '") + sights_[member.place].name + "' (";
+        missing += words_for(member, now) + std::string(")");
       }
     }
     if (is_given_up(self_)) return {};  // the others continue without it; it comes back as new

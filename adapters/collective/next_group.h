@@ -13,15 +13,15 @@ namespace dpwa::collective {
 struct Sight {
   enum class Reach {
     answers,
-    refused,  // its machine says that nothing listens there: the process has ended
+    refused,  // its machine says that nothing listens there: gone, for now at least
     silent,
   };
   std::string name;
   Reach reach = Reach::silent;
   bool given_up = false;          // silent for so long that it counts as lost
   bool finished = false;          // says that it has done with training
-  std::uint64_t incarnation = 0;  // of the process that answered
-  GroupNotes notes{};
+  std::uint64_t incarnation = 0;  // of the process that answered last
+  GroupNotes notes{};             // its last ones
   // A setting in which it differs from this node and which must be the same in a group; empty: none
   // is known. A node that differs is never admitted.
   std::string differs{};
@@ -47,11 +47,10 @@ struct NextGroup {
 // nodes hosts the store. Pure.
 //
 // A group that lost members continues if it has the majority of the last group. Members that have
-// ended (refused, or started again as another process) do not count. Of the others more than half
-// must be there, or exactly half including the lowest position. The same must hold for every group
-// that a member has voted for since then, because that group may have formed. So a cut link never
-// yields two groups: the rule is dynamic voting (Jajodia, Mutchler 1990; Lotem, Keidar, Dolev
-// 1997).
+// said that they leave, or that answer as another process, do not count; a refused connection says
+// neither. Of the others more than half must be there, or exactly half including the lowest
+// position. The same must hold for every group that a member has voted for since then, because that
+// group may have formed: dynamic voting (Jajodia, Mutchler 1990; Lotem, Keidar, Dolev 1997).
 //
 // Before the first group of a run all nodes of the file must be there. A node that is in no group
 // while others train in one waits until they admit it. `admits`: this node is between two steps,

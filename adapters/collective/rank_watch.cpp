@@ -26,7 +26,7 @@ Lateness::View view_of(const std::string& name, const StatusAnswer& answer) {
   Lateness::View view;
   view.name = name;
   view.answered = answer.error.empty();
-  view.refused = answer.error.find("refused") != std::string::npos;
+  view.refused = answer.nobody_listens;
   view.waits =
       view.answered && group_notes_in(nlohmann::json::parse(answer.json, nullptr, false), 0).waits;
   return view;

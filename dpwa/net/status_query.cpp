@@ -47,7 +47,10 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
   const net::Deadline deadline(stream.get_executor(), when, [&stream] { stream.close(); });
   auto failure = co_await net::connect(stream.socket(), node);
   if (!failure) failure = co_await net::secure(stream, node, security);
-  if (failure) answer.error = failure->detail;
+  if (failure) {
+    answer.error = failure->detail;
+    answer.nobody_listens = failure->nobody_listens;
+  }
   if (answer.error.empty()) {
     wire::Hello hello;
     hello.role = wire::Role::observer;
@@ -66,7 +69,10 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
       if (!status) answer.error = status.error().detail;
     }
   }
-  if (deadline.expired()) answer.error = "no answer in time";
+  if (deadline.expired()) {
+    answer.error = "no answer in time";
+    answer.nobody_listens = false;
+  }
 }
 
 }  // namespace

@@ -12,9 +12,10 @@ class Security;
 
 // The answer of one node to STATUS_REQUEST.
 struct StatusAnswer {
-  std::string name;   // of the node, as the cluster file has it
-  std::string json;   // its status document; empty when it did not answer
-  std::string error;  // why it did not: one line
+  std::string name;             // of the node, as the cluster file has it
+  std::string json;             // its status document; empty when it did not answer
+  std::string error;            // why it did not: one line
+  bool nobody_listens = false;  // as net::Failure has it
 };
 
 // Asks every node at once, as an observer of `cluster`, each under `timeout`. One answer per node,

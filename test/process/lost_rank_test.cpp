@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -193,9 +194,45 @@ TEST_CASE("shrink: two ranks that die at once are missed together") {
   Trainers trainers(4, "on_lost_rank: shrink");
   trainers.start_all(300);
   REQUIRE(trainers.reaches(0, 30));
-  trainers.kill({0, 2});
-  trainers.check_end({1, 3});
-  CHECK(last_size(trainers.lines(1)) == 2);
+  trainers.kill({1, 2});  // two of four are left, the first of them among these
+  trainers.check_end({0, 3});
+  CHECK(last_size(trainers.lines(0)) == 2);
+}
+
+TEST_CASE("shrink: of two ranks the first goes on when the other is killed, and the second ends") {
+  for (const std::size_t victim : {std::size_t{0}, std::size_t{1}}) {
+    CAPTURE(victim);
+    Trainers trainers(2, "on_lost_rank: shrink");
+    trainers.start_all(400);
+    REQUIRE(trainers.reaches(1, 120));
+    trainers.kill({victim});
+    if (victim == 1) {
+      trainers.check_end({0});
+      CHECK(last_size(trainers.lines(0)) == 1);
+      continue;
+    }
+    const auto code = trainers.node(1).wait(test::run_patience);
+    INFO(trainers.logs());
+    CHECK(code == 1);
+    CHECK(trainers.log(1).find(
+              "1 of 2 nodes of the last group are not a majority of it; missing: 'w1' (not "
+              "running); start all nodes again from their checkpoints, or set "
+              "collective.minority: gossip") != std::string::npos);
+  }
+}
+
+TEST_CASE(
+    "shrink: the second of two ranks goes on by gossip where it may, and takes the first in") {
+  Trainers trainers(2, "on_lost_rank: shrink, minority: gossip");
+  trainers.start_all(900);
+  REQUIRE(trainers.reaches(1, 120));
+  trainers.kill({0});
+  const double lost_at = trainers.clock(1);
+  INFO(trainers.logs());
+  REQUIRE(trainers.reaches(1, lost_at + 60));
+  trainers.start(0, 900);
+  REQUIRE(test::eventually([&] { return last_size(trainers.lines(1)) == 2; }, test::run_patience));
+  trainers.check_end({0, 1});
 }
 
 TEST_CASE("shrink: a frozen rank is left behind, and is taken in when it wakes") {
@@ -214,13 +251,37 @@ TEST_CASE("shrink: a frozen rank is left behind, and is taken in when it wakes")
   trainers.check_end({0, 1, 2});
 }
 
-TEST_CASE("shrink: a rank that is told to stop leaves, and the others go on") {
-  Trainers trainers(3, "on_lost_rank: shrink");
-  trainers.start_all(200);
-  REQUIRE(trainers.reaches(0, 40));
-  trainers.node(0).signal(SIGTERM);
-  CHECK(trainers.node(0).wait(test::run_patience) == 128 + SIGTERM);
-  trainers.check_end({1, 2});
+TEST_CASE("shrink: a rank that is told to stop leaves, and the others go on, also a single one") {
+  for (const std::size_t count : {std::size_t{3}, std::size_t{2}}) {
+    CAPTURE(count);
+    Trainers trainers(count, "on_lost_rank: shrink");
+    trainers.start_all(300);
+    REQUIRE(trainers.reaches(0, 120));
+    trainers.node(0).signal(SIGTERM);
+    CHECK(trainers.node(0).wait(test::run_patience) == 128 + SIGTERM);
+    std::vector<std::size_t> others{1, 2};
+    others.resize(count - 1);
+    trainers.check_end(others);
+  }
+}
+
+TEST_CASE("shrink: a rank without free file descriptors goes on once it has some again") {
+  Trainers trainers(4, "on_lost_rank: shrink, lost_after_ms: 100s");
+  trainers.start_all(600);
+  REQUIRE(trainers.reaches(0, 120));
+  const pid_t process = trainers.node(0).id();
+  rlimit before{};
+  REQUIRE(prlimit(process, RLIMIT_NOFILE, nullptr, &before) == 0);
+  const rlimit none{6, before.rlim_max};  // of the numbers below it none is free
+  REQUIRE(prlimit(process, RLIMIT_NOFILE, &none, nullptr) == 0);
+  trainers.kill({3});
+  const bool says = test::eventually(
+      [&] { return trainers.log(0).find("cannot look for a group: ") != std::string::npos; },
+      test::run_patience);
+  REQUIRE(prlimit(process, RLIMIT_NOFILE, &before, nullptr) == 0);
+  INFO(trainers.logs());
+  CHECK(says);
+  trainers.check_end({0, 1, 2});
 }
 
 TEST_CASE("shrink: a part that has no majority ends with one line") {
@@ -239,11 +300,11 @@ TEST_CASE("gossip: the others train on at once, and return to all-reduce togethe
   Trainers trainers(4, "on_lost_rank: gossip");
   trainers.start_all(900);
   REQUIRE(trainers.reaches(0, 50));
-  trainers.kill({0, 3});
+  trainers.kill({2, 3});
   const double lost_at = trainers.clock(1);
   INFO(trainers.logs());
   REQUIRE(trainers.reaches(1, lost_at + 100));
-  trainers.start(0, 900);
+  trainers.start(2, 900);
   trainers.start(3, 900);
   REQUIRE(test::eventually([&] { return last_size(trainers.lines(1)) == 4; }, test::run_patience));
   trainers.check_end({0, 1, 2, 3});

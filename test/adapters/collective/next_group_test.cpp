@@ -78,12 +78,39 @@ TEST_CASE("those that are left of a group go on under the next epoch, whoever ha
   }
 }
 
-TEST_CASE("of two nodes the one that is left goes on where the other has ended") {
+TEST_CASE("of two nodes the one that is left goes on where the other has said that it leaves") {
+  for (std::size_t self = 0; self < 2; ++self) {
+    for (const auto reach : {Reach::answers, Reach::silent, Reach::refused}) {
+      auto sights = all_in(group_of(1, {0, 1}), 2);
+      sights[1 - self].notes.left = true;  // and may be gone since
+      sights[1 - self].reach = reach;
+      CHECK(next_group(sights, self, false).step == Step::host);
+    }
+  }
+}
+
+TEST_CASE("of two nodes the first one alone goes on where the other refuses connections") {
   for (std::size_t self = 0; self < 2; ++self) {
     auto sights = all_in(group_of(1, {0, 1}), 2);
     sights[1 - self].reach = Reach::refused;
+    const NextGroup next = next_group(sights, self, false);
+    CHECK(next.step == (self == 0 ? Step::host : Step::minority));
+    if (self == 1)
+      CHECK(next.why ==
+            "1 of 2 nodes of the last group are not a majority of it; missing: 'w0' (not running)");
+    sights[1 - self].reach = Reach::answers;  // as another process
+    sights[1 - self].incarnation = 9;
+    sights[1 - self].notes = {};
     CHECK(next_group(sights, self, false).step == Step::host);
   }
+}
+
+TEST_CASE("a refused connection does not make a part the majority, nor a remembered process") {
+  auto sights = all_in(group_of(3, {0, 1, 2}), 3);
+  for (const std::size_t place : {0, 1}) sights[place].reach = Reach::refused;
+  CHECK(next_group(sights, 2, false).step == Step::minority);
+  sights[0].incarnation = 7;  // it answered as another process once
+  CHECK(next_group(sights, 2, false).step == Step::minority);
 }
 
 TEST_CASE("of two nodes that lose sight of each other the first goes on alone") {
@@ -109,7 +136,9 @@ TEST_CASE("a part without the majority of the last group does not go on") {
     sights[place].given_up = true;
   }
   CHECK(next_group(sights, 0, false).step == Step::minority);
-  sights[4].reach = Reach::refused;  // two of four, the first of them among the two
+  sights[4].reach = Reach::refused;
+  CHECK(next_group(sights, 0, false).step == Step::minority);
+  sights[4].notes.left = true;  // two of four, the first of them among the two
   CHECK(next_group(sights, 0, false).step == Step::host);
 }
 
@@ -146,11 +175,11 @@ TEST_CASE("one that was given up and looks for its group again is in it") {
 }
 
 TEST_CASE("a newcomer whose host has ended holds up none of the others") {
-  auto sights = all_in(group_of(2, {1, 2}), 3);
+  auto sights = all_in(group_of(2, {1, 2, 3}), 4);
   sights[0].notes.formed = {};
-  for (auto& sight : sights) sight.notes.vote = group_of(3, {0, 1, 2});
+  for (auto& sight : sights) sight.notes.vote = group_of(3, {0, 1, 2, 3});
   sights[1].reach = Reach::refused;
-  CHECK(next_group(sights, 2, false, 3).group == group_of(4, {2}));
+  CHECK(next_group(sights, 2, false, 3).group == group_of(4, {2, 3}));
 }
 
 TEST_CASE("where two have given up each other, the third goes with the first") {
