@@ -149,8 +149,7 @@ void CollectiveAdapter::average_gradients() {
 // The backward pass has made the exchange; a step without one sends zeros, so that no node waits.
 // If the exchange failed, the next group repeats it, unless one of its members has the result.
 void CollectiveAdapter::end_exchange() {
-  const bool nothing = !reducer_->done();
-  if (nothing) reducer_->contribute_nothing(/*joined=*/false);
+  if (!reducer_->done()) reducer_->contribute(/*joined=*/false);
   auto result = reducer_->end_step();
   exchanged_ = true;
   while (true) {
@@ -168,8 +167,9 @@ void CollectiveAdapter::end_exchange() {
     log(LogLevel::warn, "collective",
         (lost.empty() ? "a node is lost" : lost) + ": the others form the next group");
     if (!regroup(/*between_steps=*/false) || taken_over_) return;
+    const bool nothing = std::ranges::find(used, true) == used.end();
     if (nothing) {
-      reducer_->contribute_nothing(/*joined=*/false);
+      reducer_->contribute(/*joined=*/false);
     } else {
       reducer_->repeat(used);
     }

@@ -32,7 +32,7 @@ FinishReport CollectiveAdapter::finish() {
 // at work last, and leave together.
 void CollectiveAdapter::run_out() {
   while (phase_ == Phase::running && !apart_) {
-    reducer_->contribute_nothing(/*joined=*/true);
+    reducer_->contribute(/*joined=*/true);
     const auto result = reducer_->end_step();
     std::optional<CollectiveError> error = result->error;
     if (!error) {

@@ -18,7 +18,7 @@ Accumulation DistributedOptimizer::accumulate() {
 }
 
 collective::StepTally DistributedOptimizer::exchange(bool joined) {
-  if (!reducer_.done()) reducer_.contribute_nothing(joined);
+  if (!reducer_.done()) reducer_.contribute(joined);
   const auto result = reducer_.end_step();
   if (result->error) throw collective::CollectiveError(*result->error);
   if (result->tally->first_at_work >= 0) last_at_work_ = result->tally->first_at_work;

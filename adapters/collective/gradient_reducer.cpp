@@ -37,9 +37,9 @@ class GradientReducer::State {
         const ReducerOptions& options);
   ~State();
 
-  void contribute_nothing(bool joined);
+  void contribute(bool joined);
   void repeat(const std::vector<bool>& used);
-  const std::vector<bool>& used() const { return fired_; }
+  const std::vector<bool>& used() const { return used_; }
   std::optional<Result> end_step();
 
   double samples_ = 1;
@@ -86,10 +86,12 @@ class GradientReducer::State {
   // --- of the step under way
   bool joined_ = false;
   bool landed_ = false;
-  bool told_ = false;  // the message is on its way, or nothing can be sent
-  double weight_ = 1;  // of this member's gradients, in units of unit_
-  std::vector<bool> fired_;
-  std::optional<std::vector<bool>> repeated_;  // fired_ of the pass that is made again
+  bool told_ = false;                          // the message is on its way, or nothing can be sent
+  bool ended_ = false;                         // the next pass is of another step
+  double weight_ = 1;                          // of this member's gradients, in units of unit_
+  std::vector<bool> fired_;                    // in the pass that sends
+  std::vector<bool> used_;                     // in any pass, also under accumulate()
+  std::optional<std::vector<bool>> repeated_;  // used_ of a step that is made without a pass
   std::vector<Flight> flights_;
   StepMessage message_;
   std::vector<c10::intrusive_ptr<c10d::Work>> others_;  // message and buffers
@@ -112,6 +114,7 @@ GradientReducer::State::State(std::vector<std::pair<std::string, at::Tensor>> pa
   }
   if (options.compression != Compression::none) thread_ = std::make_unique<CommunicationThread>();
   fired_.resize(parameters_.size());
+  used_.resize(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     places_[parameters_[i].unsafeGetTensorImpl()] = i;
   // Made before the hooks of the Reducer, which come later on the same nodes.
@@ -136,6 +139,8 @@ GradientReducer::State::~State() {
 }
 
 void GradientReducer::State::fired(std::size_t index) {
+  if (std::exchange(ended_, false)) std::fill(used_.begin(), used_.end(), false);
+  used_[index] = true;
   if (accumulating_) return;
   if (!begun_) {
     begin();
@@ -164,10 +169,9 @@ void GradientReducer::State::begin() {
 }
 
 void GradientReducer::State::complete() {
-  const auto by_this_pass = fired_;
-  if (repeated_) fired_ = *std::exchange(repeated_, std::nullopt);
+  if (repeated_) used_ = *std::exchange(repeated_, std::nullopt);
   for (std::size_t i = 0; i < fired_.size(); ++i) {
-    if (!by_this_pass[i] && !unusable_) reducer_->autograd_hook(i);
+    if (!fired_[i] && !unusable_) reducer_->autograd_hook(i);
   }
   if (!told_) tell();  // no bucket was launched
 }
@@ -177,7 +181,7 @@ void GradientReducer::State::complete() {
 void GradientReducer::State::tell() {
   told_ = true;
   const at::NoGradGuard no_grad;
-  message_.fill(group_, {samples_, joined_, stopping_, note_}, fired_);
+  message_.fill(group_, {samples_, joined_, stopping_, note_}, used_);
   if (error_) return;
   buffers_.fill(std::max(0, last_.first_at_work));
   try {
@@ -286,8 +290,10 @@ void GradientReducer::State::fail() {
   if (!error_) error_ = group_.error(averaging);
 }
 
-void GradientReducer::State::contribute_nothing(bool joined) {
+void GradientReducer::State::contribute(bool joined) {
   joined_ = joined;
+  const bool accumulated = !ended_ && std::ranges::find(used_, true) != used_.end();
+  if (accumulated && !joined) return exchange_without_backward(std::vector(used_));
   const double samples = std::exchange(samples_, 0);
   for (auto& parameter : parameters_) parameter.mutable_grad().reset();
   exchange_without_backward(std::vector<bool>(parameters_.size(), false));
@@ -317,6 +323,7 @@ std::optional<GradientReducer::Result> GradientReducer::State::end_step() {
   if (!std::exchange(begun_, false)) return std::nullopt;
   landed_ = false;
   joined_ = false;
+  ended_ = true;
   Result result;
   result.waited = waited_;
   result.bytes = bytes_;
@@ -377,8 +384,8 @@ bool GradientReducer::done() const {
   return state_->begun_;
 }
 
-void GradientReducer::contribute_nothing(bool joined) {
-  state_->contribute_nothing(joined);
+void GradientReducer::contribute(bool joined) {
+  state_->contribute(joined);
 }
 
 std::optional<GradientReducer::Result> GradientReducer::end_step() {

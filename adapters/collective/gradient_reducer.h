@@ -63,13 +63,14 @@ class GradientReducer {
   // Whether a backward pass of this step has averaged the gradients.
   bool done() const;
 
-  // Takes part in a step without a batch: sends zeros. `joined`: this member has no more batches.
-  void contribute_nothing(bool joined);
+  // Takes part in a step without a backward pass of its own: sends what passes under accumulate()
+  // have left in .grad, or else zeros. `joined`: this member has no more batches, and sends zeros.
+  void contribute(bool joined);
 
   // Takes part in a step whose exchange has failed in another group, with the gradients that are in
   // .grad. `used`: as that group's reducer had it.
   void repeat(const std::vector<bool>& used);
-  // For each parameter whether it got a gradient in the backward pass of this step, or of the last
+  // For each parameter whether it got a gradient in a backward pass of this step, or of the last
   // one.
   const std::vector<bool>& used() const;
 

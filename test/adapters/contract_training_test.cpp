@@ -239,6 +239,41 @@ TEST_CASE("gradients of several batches are added up, and clipped before the ste
   });
 }
 
+TEST_CASE("a parameter that only passes under accumulate() use counts in the step") {
+  // `early` is used in the first of two passes, or in the only one, which is under accumulate().
+  for (const bool has_last_pass : {true, false}) {
+    for_every_back_end([&](const BackEnd& back_end, at::Device device) {
+      run_nodes(back_end, [&](Participant& node) {
+        CAPTURE(has_last_pass);
+        torch::nn::Module model;
+        const auto zero = torch::zeros({3}, torch::TensorOptions(device));
+        auto early = model.register_parameter("early", zero.clone());
+        auto late = model.register_parameter("late", zero.clone());
+        torch::optim::SGD optimizer(model.parameters(), 1.0);
+        const auto adapter = make_adapter(node.config, model);
+        adapter->start();
+        node.wait_for_all();
+        optimizer.zero_grad();
+        {
+          const Accumulation local = adapter->accumulate();
+          (early * static_cast<double>(node.index + 1)).sum().backward();
+        }
+        if (has_last_pass) late.sum().backward();
+        const StepReport report = adapter->step(optimizer, {});
+        node.wait_for_all();
+        const bool averaged = report.outcome == Outcome::averaged;
+        const double mean = static_cast<double>(back_end.nodes + 1) / 2;
+        const double own = static_cast<double>(node.index + 1);
+        if (averaged || back_end.nodes == 1) {
+          CHECK(early[0].item<double>() == doctest::Approx(-(averaged ? mean : own)));
+          CHECK(late[0].item<double>() == doctest::Approx(has_last_pass ? -1 : 0));
+        }
+        adapter->finish();
+      });
+    });
+  }
+}
+
 TEST_CASE("a loss that is NaN, infinite, undefined or of another dtype does no harm") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
     BackEnd weighted = back_end;
