@@ -178,7 +178,21 @@ void CollectiveAdapter::end_exchange() {
   take(*result->tally);
 }
 
+// Equal weights are what this back end promises: a difference never heals, and spoils the model.
+void CollectiveAdapter::require_equal_weights(const collective::StepTally& tally) {
+  std::string names;
+  for (const std::size_t rank : collective::differing_ranks(tally.weights))
+    names += (names.empty() ? "'" : ", '") + cohort_->name_of(static_cast<int>(rank)) + "'";
+  if (names.empty()) return;
+  cohort_->group().leave(collective::leave_limit);  // a node may still be reading the checksums
+  end("because the weights of " + names +
+      " differ from those of the other nodes, and must be equal after each step; look for code "
+      "that changes weights, gradients or the optimizer on some nodes only, and for processors of "
+      "different types");
+}
+
 void CollectiveAdapter::take(const collective::StepTally& tally) {
+  require_equal_weights(tally);
   const int size = cohort_->group().size();
   if (tally.joined > 0) uneven_ = true;
   if (tally.first_stopping >= 0 && !std::exchange(stopping_, true))
@@ -224,13 +238,25 @@ void CollectiveAdapter::compare() {
   cohort_->watch().end_wait();
 }
 
-// A new node with a different optimizer ends; the others notice it in the next exchange. At the
-// start of a run all nodes end. A node without a step so far has no optimizer to compare.
+// Classes and options first, then the states, which those that are behind have taken over by then.
 void CollectiveAdapter::compare_optimizers() {
-  constexpr std::int64_t none = 0;
-  collective::ProcessGroup& group = cohort_->group();
   collective::Signature words;
   if (optimizer_) words = collective::optimizer_words(*optimizer_);
+  const bool fits = compare_words(words);
+  if (optimizer_from_) {
+    const auto state = collective::broadcast_state(optimizer_, cohort_->group(), *optimizer_from_);
+    if (awaits_optimizer_ && optimizer_ && fits) collective::load_state(*optimizer_, state);
+  }
+  if (optimizer_) words.entries.push_back({"state", collective::state_words(*optimizer_)});
+  compare_words(words);
+}
+
+// A new node with a different optimizer ends; the others notice it in the next exchange. At the
+// start of a run all nodes end. A node without a step so far has no optimizer to compare. Returns
+// whether this node has what the source has.
+bool CollectiveAdapter::compare_words(const collective::Signature& words) {
+  constexpr std::int64_t none = 0;
+  collective::ProcessGroup& group = cohort_->group();
   const auto own =
       optimizer_ ? static_cast<std::int64_t>(collective::hash_of(words.text()) | 1U) : none;
   collective::Signature question;
@@ -238,14 +264,12 @@ void CollectiveAdapter::compare_optimizers() {
   const auto hashes = collective::agree(group, question, own);
   const std::int64_t wanted = hashes[static_cast<std::size_t>(source_)];
   const bool fits = own == none || wanted == none || own == wanted;
-  if (optimizer_from_) {
-    const auto state = collective::broadcast_state(optimizer_, group, *optimizer_from_);
-    if (awaits_optimizer_ && optimizer_ && fits) collective::load_state(*optimizer_, state);
-  }
   std::vector<std::int64_t> said;
   std::ranges::copy_if(hashes, std::back_inserter(said),
                        [](std::int64_t hash) { return hash != none; });
-  if (std::ranges::all_of(said, [&](std::int64_t hash) { return hash == said.front(); })) return;
+  const bool same =
+      std::ranges::all_of(said, [&](std::int64_t hash) { return hash == said.front(); });
+  if (same) return fits;
   try {
     collective::agree(group, words);
   } catch (const CollectiveError& error) {
@@ -253,6 +277,7 @@ void CollectiveAdapter::compare_optimizers() {
     log(LogLevel::warn, "collective",
         "a node has another optimizer, and leaves: " + error.reason());
   }
+  return fits;
 }
 
 void CollectiveAdapter::update_send(const torch::Tensor& loss) {
@@ -269,6 +294,7 @@ StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {
       clock_ = report_.clock;
       come_together();
     } else if (!std::exchange(taken_over_, false)) {
+      awaits_optimizer_ = false;  // it comes in step() only
       clock_ = clock_after_publish(clock_);
       between_steps();
     }

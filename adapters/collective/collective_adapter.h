@@ -7,6 +7,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/collective/cohort.h"
+#include "adapters/collective/engine/signature.h"
 #include "adapters/collective/gradient_reducer.h"
 #include "adapters/collective/terms.h"
 #include "adapters/common/flat_parameters.h"
@@ -56,8 +57,10 @@ class CollectiveAdapter : public Adapter {
   bool is_running() const;  // throws std::logic_error before start()
   void end_exchange();      // the step's gradients are the mean, or of this node alone when apart
   void take(const collective::StepTally& tally);
-  void compare();  // in the first step of a group: the optimizers of all
+  void require_equal_weights(const collective::StepTally& tally);
+  void compare();  // in the first step of each group: the optimizers of all
   void compare_optimizers();
+  bool compare_words(const collective::Signature& words);
   void between_steps();  // the exchange of all members after a step that they made together
   void take_in_newcomers();
   void tell_status(const torch::Tensor& loss);
@@ -105,7 +108,7 @@ class CollectiveAdapter : public Adapter {
   std::string warned_;                            // of a minority
   torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
   std::optional<int> optimizer_from_;  // at the next step: the rank that others take it from
-  bool awaits_optimizer_ = false;      // this node is one of these
+  bool awaits_optimizer_ = false;      // this node is one of these: its state is not whole
   bool fresh_ = false;                 // the first group of a run
   TimePoint told_wait_{};
 
@@ -117,7 +120,7 @@ class CollectiveAdapter : public Adapter {
   int source_ = 0;         // whose state that is
   bool stopping_ = false;  // a node was told to stop, and all know
   int last_at_work_ = 0;   // a rank that had a batch in the last step in which one had
-  bool compared_ = false;  // the optimizers of all nodes
+  bool compared_ = false;  // the optimizers of all nodes of the group
   bool uneven_ = false;    // some ranks ran out of data before others
   TimePoint told_{};
 };

@@ -37,6 +37,7 @@ void CollectiveAdapter::run_out() {
     std::optional<CollectiveError> error = result->error;
     if (!error) {
       const collective::StepTally tally = *result->tally;
+      require_equal_weights(tally);
       if (tally.first_stopping >= 0) {
         const std::string who = cohort_->name_of(tally.first_stopping);
         leave();

@@ -83,7 +83,7 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
 void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   const bool newcomer = formed.newcomer;
   Standing standing = apart_ ? Standing::apart : Standing::member;
-  if (!has_state_ || formed.newcomer) standing = Standing::none;
+  if (!has_state_ || awaits_optimizer_ || formed.newcomer) standing = Standing::none;
   cohort_->take_up(std::move(formed));
   collective::ProcessGroup& group = cohort_->group();
   cohort_->watch().begin_wait("comparing models");
@@ -111,7 +111,7 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   const bool resumed = plan.fresh && plan.clock > 0;
   if (plan.any_behind() || resumed) optimizer_from_ = plan.source;
   awaits_optimizer_ = behind || (resumed && group.rank() != plan.source);
-  compared_ = !plan.fresh && !plan.any_behind();
+  compared_ = false;
   fresh_ = plan.fresh;
   if (gossip_) {
     auto lineage = at::empty({1}, at::kLong);
@@ -155,6 +155,7 @@ void CollectiveAdapter::make_reducer() {
   collective::ReducerOptions options{config_.collective};
   options.begin_wait = [this](const std::string& what) { cohort_->watch().begin_wait(what); };
   options.end_wait = [this] { cohort_->watch().end_wait(); };
+  options.send_checksums = true;
   reducer_ = std::make_unique<collective::GradientReducer>(collective::trained_parameters(model_),
                                                            cohort_->group(), options);
   reducer_->set_shared_buffers(collective::shared_buffers(model_));
@@ -207,6 +208,7 @@ void CollectiveAdapter::go_apart(const std::string& why) {
           at_clock(clock_));
   warned_ = cohort_->assembler().minority();
   apart_ = true;
+  awaits_optimizer_ = false;  // it trains with its own
   cohort_->note_apart(true);
   cohort_->assembler().seek(/*admits=*/true);
   gossip_->resume(clock_);

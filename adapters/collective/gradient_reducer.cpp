@@ -20,6 +20,7 @@
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/step_message.h"
 #include "adapters/common/backward_hooks.h"
+#include "dpwa/base/checksum.h"
 
 namespace dpwa::collective {
 namespace {
@@ -27,6 +28,15 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 const std::string averaging = "averaging gradients";
+
+constexpr std::uint64_t steps_between_checksums = 100;
+
+std::uint32_t checksum_of(const std::vector<at::Tensor>& tensors) {
+  Crc32c sum;
+  for (const auto& tensor : tensors)
+    sum.update({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
+  return sum.value();
+}
 
 }  // namespace
 
@@ -102,6 +112,7 @@ class GradientReducer::State {
   // --- of the last step: the same on all members
   double unit_ = 1;
   StepTally last_;
+  std::uint64_t steps_ = 0;  // of this group
 };
 
 GradientReducer::State::State(std::vector<std::pair<std::string, at::Tensor>> parameters,
@@ -181,7 +192,11 @@ void GradientReducer::State::complete() {
 void GradientReducer::State::tell() {
   told_ = true;
   const at::NoGradGuard no_grad;
-  message_.fill(group_, {samples_, joined_, stopping_, note_}, used_);
+  StepMessage::Own own{samples_, joined_, stopping_, note_, {}};
+  // One that has joined makes no steps any more.
+  if (options_.send_checksums && !joined_ && steps_ % steps_between_checksums == 0)
+    own.weights = checksum_of(parameters_);
+  message_.fill(group_, own, used_);
   if (error_) return;
   buffers_.fill(std::max(0, last_.first_at_work));
   try {
@@ -324,6 +339,7 @@ std::optional<GradientReducer::Result> GradientReducer::State::end_step() {
   landed_ = false;
   joined_ = false;
   ended_ = true;
+  ++steps_;
   Result result;
   result.waited = waited_;
   result.bytes = bytes_;

@@ -8,11 +8,13 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <tuple>
 #include <typeinfo>
 
 #include "adapters/collective/engine/tensor_form.h"
+#include "dpwa/base/checksum.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::collective {
@@ -46,6 +48,53 @@ std::string hyper_parameters(const torch::optim::OptimizerOptions& options) {
     return ", learning rate decay " + number(ada->lr_decay()) + ", eps " + number(ada->eps()) +
            decay(ada->weight_decay());
   return "";
+}
+
+// Numbers and tensors in one checksum.
+class StateSum {
+ public:
+  void add(std::int64_t number) { add_bytes(&number, sizeof number); }
+  void add(const at::Tensor& tensor) {
+    add(static_cast<std::int64_t>(tensor.defined() ? tensor.nbytes() : 0));
+    if (!tensor.defined()) return;
+    const at::Tensor values = tensor.detach().contiguous();
+    add_bytes(values.const_data_ptr(), values.nbytes());
+  }
+  template <class... Parts>
+  void add_all(const Parts&... parts) {
+    (add(parts), ...);
+  }
+  std::uint32_t value() const { return sum_.value(); }
+
+ private:
+  void add_bytes(const void* data, std::size_t size) {
+    sum_.update({static_cast<const std::byte*>(data), size});
+  }
+  Crc32c sum_;
+};
+
+// What the optimizers of LibTorch remember of a parameter; false for others.
+bool add_state(StateSum& sum, const torch::optim::OptimizerParamState& state) {
+  using namespace torch::optim;
+  const auto add_adam = [&sum](const auto& adam) {
+    sum.add_all(adam.step(), adam.exp_avg(), adam.exp_avg_sq(), adam.max_exp_avg_sq());
+    return true;
+  };
+  if (const auto* sgd = dynamic_cast<const SGDParamState*>(&state)) {
+    sum.add(sgd->momentum_buffer());
+    return true;
+  }
+  if (const auto* adam = dynamic_cast<const AdamParamState*>(&state)) return add_adam(*adam);
+  if (const auto* adamw = dynamic_cast<const AdamWParamState*>(&state)) return add_adam(*adamw);
+  if (const auto* rms = dynamic_cast<const RMSpropParamState*>(&state)) {
+    sum.add_all(rms->step(), rms->square_avg(), rms->momentum_buffer(), rms->grad_avg());
+    return true;
+  }
+  if (const auto* ada = dynamic_cast<const AdagradParamState*>(&state)) {
+    sum.add_all(ada->step(), ada->sum());
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -97,6 +146,21 @@ Signature optimizer_words(const torch::optim::Optimizer& optimizer) {
                                      hyper_parameters(group.options())});
   }
   return signature;
+}
+
+std::string state_words(const torch::optim::Optimizer& optimizer) {
+  StateSum sum;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+      const bool has_state = found != optimizer.state().end();
+      sum.add(std::int64_t{has_state});
+      if (has_state && !add_state(sum, *found->second)) return "not compared";
+    }
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "checksum %08x", sum.value());
+  return text;
 }
 
 }  // namespace dpwa::collective

@@ -30,5 +30,8 @@ std::vector<at::Tensor> shared_buffers(torch::nn::Module& module);
 // Class, learning rates and hyper-parameters of an optimizer. If they differed, the models would
 // drift apart.
 Signature optimizer_words(const torch::optim::Optimizer& optimizer);
+// The checksum of what an optimizer of LibTorch remembers of its parameters; the same text for all
+// other optimizers.
+std::string state_words(const torch::optim::Optimizer& optimizer);
 
 }  // namespace dpwa::collective

@@ -98,6 +98,7 @@ std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGro
 
 void load_state(torch::optim::Optimizer& optimizer, const std::string& state) {
   if (state.empty()) return;
+  optimizer.state().clear();  // loading adds to what is there
   std::istringstream in(state);
   torch::serialize::InputArchive archive;
   archive.load_from(in);

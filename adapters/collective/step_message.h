@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,13 @@ struct StepTally {
   int first_stopping = -1;           // the lowest rank that was told to stop; -1: none
   int first_at_work = -1;            // the lowest rank that had one; -1: none
   std::vector<std::uint32_t> notes;  // of each rank: what it told the others, see set_note()
+  // Of each rank: the checksum of its weights; none: it was not sent.
+  std::vector<std::optional<std::uint32_t>> weights;
 };
+
+// The ranks whose weights are not those of most ranks (of the lowest ones, where as many have
+// others). Empty: all that were sent are equal. Pure.
+std::vector<std::size_t> differing_ranks(const std::vector<std::optional<std::uint32_t>>& weights);
 
 // The message that goes with the gradients of one step. One (training) thread.
 class StepMessage {
@@ -32,7 +39,8 @@ class StepMessage {
     double samples = 0;
     bool joined = false;
     bool stopping = false;
-    std::uint32_t note = 0;  // below 2^28
+    std::uint32_t note = 0;                // below 2^28
+    std::optional<std::uint32_t> weights;  // their checksum
   };
 
   // `used`: for each parameter, whether this member's backward pass gave it a gradient.
@@ -50,7 +58,8 @@ class StepMessage {
 
  private:
   std::size_t ranks_ = 0;
-  // float64: the samples; for each rank, its flags; for each parameter, how many used it.
+  // float64: the samples; for each rank, its flags; for each rank, the checksum of its weights
+  // plus 1, or 0; for each parameter, how many used it.
   at::Tensor sums_;
 };
 

@@ -1,0 +1,143 @@
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "adapters/collective/step_message.h"
+#include "test/adapters/collective/training_nodes.h"
+
+// What keeps the models of a group equal, and what ends a run whose models are not.
+namespace dpwa {
+
+using namespace test;
+
+namespace {
+
+std::unique_ptr<torch::optim::Optimizer> momentum(const Net& model) {
+  return std::make_unique<torch::optim::SGD>(model.parameters(),
+                                             torch::optim::SGDOptions(0.05).momentum(0.9));
+}
+
+// The lines with which two nodes end, of which the second does `spoil` before step `at`.
+std::vector<std::string> ends_of(int at,
+                                 const std::function<void(Net&, torch::optim::Optimizer&)>& spoil) {
+  const Data data = data_of(64);
+  auto models = models_of<Net>(2, 5);
+  std::vector<std::string> ends(2);
+  run(2, [&](int rank, const Config& config) {
+    Net& model = *models[static_cast<std::size_t>(rank)];
+    const auto optimizer = momentum(model);
+    const auto adapter = make_adapter(config, model);
+    try {
+      adapter->start();
+      for (int step = 0; step < 150; ++step) {
+        if (rank == 1 && step == at) spoil(model, *optimizer);
+        make_steps(*adapter, rank, model, *optimizer, data, 1);
+      }
+      adapter->finish();
+    } catch (const std::runtime_error& error) {
+      ends[static_cast<std::size_t>(rank)] = error.what();
+    }
+  });
+  return ends;
+}
+
+}  // namespace
+
+// A newcomer (rank 2) has formed a group with the others when one of these (rank 1) is lost before
+// their first exchange.
+TEST_CASE("a newcomer takes over the optimizer's state though its first group comes to nothing") {
+  const Data data = data_of(32);
+  auto models = models_of<Net>(3, 5);
+  Net returned(6);
+  std::atomic<bool> gone = false;
+  std::atomic<bool> entered = false;
+  std::atomic<bool> finished = false;
+  std::map<double, Tensor> of_first;  // weights by clock
+  std::map<double, Tensor> of_newcomer;
+  run(
+      3,
+      [&](int rank, const Config& config) {
+        Net& model = *models[static_cast<std::size_t>(rank)];
+        const auto optimizer = momentum(model);
+        auto adapter = make_adapter(config, model);
+        adapter->start();
+        if (rank == 2) {
+          make_steps(*adapter, 0, model, *optimizer, data, 3);
+          adapter.reset();
+          gone = true;
+          const auto fresh = momentum(returned);
+          adapter = make_adapter(config, returned);
+          adapter->start();
+          entered = true;
+          while (!finished) {
+            make_steps(*adapter, 0, returned, *fresh, data, 1);
+            of_newcomer[adapter->resume_state().clock] = flat(returned);
+          }
+          adapter->finish();
+          return;
+        }
+        bool shrunk = false;
+        for (int after = 0; after < 20;) {
+          make_steps(*adapter, 0, model, *optimizer, data, 1);
+          const std::size_t size = adapter->place().size;
+          shrunk = shrunk || (gone && size == 2);
+          if (rank == 1 && shrunk && size == 3) return;
+          if (rank == 0) of_first[adapter->resume_state().clock] = flat(model);
+          if (entered && size == 2) ++after;
+        }
+        finished = true;
+        adapter->finish();
+      },
+      [](Config& config) { config.collective.on_lost_rank = OnLostRank::shrink; });
+  int common = 0;
+  for (const auto& [clock, weights] : of_newcomer) {
+    if (!of_first.contains(clock)) continue;
+    CAPTURE(clock);
+    CHECK(torch::equal(weights, of_first[clock]));
+    ++common;
+  }
+  CHECK(common >= 10);
+}
+
+TEST_CASE("weights that differ on one node end all nodes, after 100 steps at most") {
+  const auto ends = ends_of(5, [](Net& model, torch::optim::Optimizer&) {
+    const torch::NoGradGuard no_grad;
+    model.second->bias[1] += 1e-3;
+  });
+  for (const std::string& end : ends)
+    CHECK(end.find(" ends at clock 100, because the weights of 'w2' differ") != std::string::npos);
+}
+
+TEST_CASE("an optimizer's state that differs from the start on ends all nodes") {
+  const auto ends = ends_of(0, [](Net& model, torch::optim::Optimizer& optimizer) {
+    for (const auto& parameter : model.first->parameters()) {
+      auto state = std::make_unique<torch::optim::SGDParamState>();
+      state->momentum_buffer(torch::ones_like(parameter));
+      optimizer.state()[parameter.unsafeGetTensorImpl()] = std::move(state);
+    }
+  });
+  for (const std::string& end : ends) {
+    CAPTURE(end);
+    CHECK(end.find("'state' checksum ") != std::string::npos);
+  }
+}
+
+TEST_CASE("the ranks whose weights differ are those that are not like most") {
+  using Sums = std::vector<std::optional<std::uint32_t>>;
+  using Ranks = std::vector<std::size_t>;
+  using collective::differing_ranks;
+  CHECK(differing_ranks(Sums{}).empty());
+  CHECK(differing_ranks(Sums{std::nullopt, std::nullopt}).empty());
+  CHECK(differing_ranks(Sums{7, std::nullopt, 7}).empty());
+  CHECK(differing_ranks(Sums{7, 8, 8}) == Ranks{0});
+  CHECK(differing_ranks(Sums{7, 8}) == Ranks{1});
+  CHECK(differing_ranks(Sums{std::nullopt, std::nullopt, 0, 9, 0}) == Ranks{3});
+  CHECK(differing_ranks(Sums{7, 8, 9}) == Ranks{1, 2});
+}
+
+}  // namespace dpwa
