@@ -33,6 +33,7 @@ Manifest nothing_to_serve() {
 
 Collective::Collective(const Config& config) {
   require_plaintext_allowed(config);
+  collective::require_engine(config);
   Node::Options options;
   options.incarnation = wall_clock_us();
   options.seed = options.incarnation;

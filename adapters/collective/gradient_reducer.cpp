@@ -152,6 +152,7 @@ GradientReducer::State::~State() {
 void GradientReducer::State::fired(std::size_t index) {
   if (std::exchange(ended_, false)) std::fill(used_.begin(), used_.end(), false);
   used_[index] = true;
+  require_dense_gradient(parameters_[index], names_[index]);
   if (accumulating_) return;
   if (!begun_) {
     begin();

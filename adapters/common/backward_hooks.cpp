@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 namespace dpwa {
@@ -26,6 +27,14 @@ BackwardHooks::BackwardHooks(const std::vector<at::Tensor>& parameters,
     before_.push_back(
         parameters_[i].register_hook([before_adding](const at::Tensor&) { before_adding(); }));
   }
+}
+
+void require_dense_gradient(const at::Tensor& parameter, const std::string& name) {
+  const at::Tensor& gradient = parameter.grad();
+  if (!gradient.defined() || gradient.layout() == at::kStrided) return;
+  throw std::invalid_argument("the gradient of '" + name +
+                              "' is sparse, which this back end does not average; accepted: dense "
+                              "gradients, as of an embedding with sparse(false)");
 }
 
 BackwardHooks::~BackwardHooks() {

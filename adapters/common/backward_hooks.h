@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace torch::autograd {
@@ -33,5 +34,9 @@ class BackwardHooks {
   std::vector<std::uintptr_t> after_;
   std::vector<unsigned> before_;
 };
+
+// For `added`: throws std::invalid_argument, with one line for the user, if the gradient of the
+// parameter of this name is sparse, which back ends that average gradients do not send.
+void require_dense_gradient(const at::Tensor& parameter, const std::string& name);
 
 }  // namespace dpwa

@@ -127,6 +127,40 @@ TEST_CASE("an optimizer's state that differs from the start on ends all nodes") 
   }
 }
 
+TEST_CASE("a sparse gradient ends backward() with one line that names the parameter") {
+  const auto configs = collective_configs(1);
+  torch::nn::Module model;
+  auto table = model.register_parameter("table", torch::ones({4, 2}));
+  const auto adapter = make_adapter(configs.front(), model);
+  adapter->start();
+  const auto rows = torch::tensor({0, 2});
+  const auto loss = torch::embedding(table, rows, -1, false, /*sparse=*/true).sum();
+  try {
+    loss.backward();
+    FAIL("no error");
+  } catch (const std::invalid_argument& error) {
+    CHECK(std::string(error.what()) ==
+          "the gradient of 'table' is sparse, which this back end does not average; accepted: "
+          "dense gradients, as of an embedding with sparse(false)");
+  }
+}
+
+TEST_CASE("nodes of IPv4 and IPv6 are refused as one collective") {
+  auto configs = collective_configs(3);
+  configs.front().nodes[1].addresses = {"::1"};
+  Net model(5);
+  try {
+    make_adapter(configs.front(), model);
+    FAIL("no error");
+  } catch (const ConfigError& error) {
+    CAPTURE(error.what());
+    CHECK(std::string(error.what())
+              .find("'w1' has 127.0.0.1, 'w2' has ::1; backend collective cannot connect IPv4 with "
+                    "IPv6; "
+                    "accepted: addresses of one family for all nodes") != std::string::npos);
+  }
+}
+
 TEST_CASE("the ranks whose weights differ are those that are not like most") {
   using Sums = std::vector<std::optional<std::uint32_t>>;
   using Ranks = std::vector<std::size_t>;
