@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -123,11 +124,11 @@ class StoreClient : private LinkEvents {
   std::optional<Outcome> wait(Ticket ticket, TimePoint until);
 
   // Why a server does not take this worker in, and for how long it has said so; none: no server has
-  // since the last time that this worker was taken in.
+  // lately, or since the last time that this worker was taken in.
   struct Refusal {
     enum class Reason : std::uint8_t {
       settings,    // those of the cluster file differ
-      name_taken,  // another process takes part under this name
+      name_taken,  // another process takes part under this name, or the run cannot go on
       rejected,    // the connection: by its cluster, its name, its version or its security mode
     };
     Reason reason = Reason::settings;
@@ -190,6 +191,7 @@ class StoreClient : private LinkEvents {
   void take_memory_back();
   void note_refusal(Refusal::Reason reason, std::string problem);
   void note_rejections();
+  void forget_old_refusal(TimePoint now);
   void tell_epoch();
   void note_gone(const kvstore::Epoch& epoch, TimePoint now);
   void compress(Held& held) const;
@@ -218,6 +220,7 @@ class StoreClient : private LinkEvents {
   bool out_ = false;  // left out, without a join() since
   bool stopped_ = false;
   std::uint64_t told_epoch_ = 0;
+  std::set<std::string> told_refusals_;
   kvstore::WorkerChanges changes_;
 
   mutable Mutex mutex_;

@@ -95,11 +95,19 @@ void StoreClient::renumbered(std::uint64_t incarnation) {
 void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
   const TimePoint now = SteadyClock::now();
   const MutexLock lock(mutex_);
-  const bool same = refusal_ && refusal_->reason == reason;
+  const bool same = refusal_ && refusal_->reason == reason && refusal_->problem == problem;
   // Other reasons end the process, which says so.
-  if (!same && reason == Refusal::Reason::name_taken)
+  if (reason == Refusal::Reason::name_taken && told_refusals_.insert(problem).second)
     log(LogLevel::warn, "kvstore", "not taken in yet: " + problem);
   refusal_ = Refusal{reason, std::move(problem), same ? refusal_->first : now, now};
+}
+
+// A server repeats a refusal at each connection.
+void StoreClient::forget_old_refusal(TimePoint now) {
+  const MutexLock lock(mutex_);
+  const bool old = refusal_ && refusal_->reason == Refusal::Reason::name_taken &&
+                   now - refusal_->last >= 2 * kvstore::connect_time + kvstore::longest_pause;
+  if (old) refusal_.reset();
 }
 
 // A worker that has taken part goes on with the other servers.
@@ -252,6 +260,7 @@ void StoreClient::tick() {
   }
   note_gone(engine_.epoch(), now);
   note_rejections();
+  forget_old_refusal(now);
   std::vector<std::string> problems;
   for (const auto& link : links_) {
     if (!link->problem().empty())

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "dpwa/base/incarnation.h"
+#include "dpwa/kvstore/lost_words.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -143,10 +144,16 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
 }
 
 std::optional<Answer> ServerEngine::refusal(const MemberId& worker, TimePoint now) const {
-  if (!watch_.is_taken(worker, now)) return later_number(worker, now);
   Answer answer;
   answer.kind = AnswerKind::name_taken;
-  answer.problem = "another process takes part as worker '" + worker.name + "'";
+  const auto lost = watch_.started_again(epoch());
+  if (!lost.empty() && !epoch().has(worker)) {
+    answer.problem = "the run cannot go on: " + words_for_lost(lost);
+  } else if (watch_.is_taken(worker, now)) {
+    answer.problem = "another process takes part as worker '" + worker.name + "'";
+  } else {
+    return later_number(worker, now);
+  }
   return answer;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "dpwa/base/on_exit.h"
@@ -123,6 +124,35 @@ TEST_CASE("a server whose clock is behind that of its former process is filled")
     starts_again();
   }
   CHECK(worker.pull(key, step) == std::vector<float>{-4, -8});
+}
+
+TEST_CASE("a name is no longer refused once its former process has been silent") {
+  Config config = test::store_config(1);
+  config.kvstore.min_workers = 2;  // so that nobody is taken in
+  const Servers servers(config);
+  auto former = client_of(config, wall_clock_us());
+  REQUIRE(test::eventually([&] { return former->problems().empty(); }));
+  auto next = client_of(config, wall_clock_us());
+  REQUIRE(is_refused(*next, "another process takes part as worker 'w1'"));
+  former.reset();
+  CHECK(test::eventually([&] { return !next->refusal(); }));
+}
+
+TEST_CASE("a worker that comes to a run whose values are lost is told so, and what to do") {
+  const Config config = test::store_config(2);
+  Servers servers(config);
+  auto former = client_of(config, wall_clock_us());
+  REQUIRE(former->wait_joined(patience()));
+  REQUIRE(init(*former));
+  servers.start(0);
+  CHECK_THROWS_AS(former->wait_end(patience()), std::runtime_error);
+  former.reset();
+  auto next = client_of(config, wall_clock_us());
+  CHECK(is_refused(*next, "the run cannot go on: server 's1' was started again, and its values"));
+  servers.all[1].reset();
+  servers.start(0);
+  servers.start(1);
+  CHECK(next->wait_joined(patience()));
 }
 
 }  // namespace dpwa
