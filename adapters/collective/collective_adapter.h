@@ -58,9 +58,6 @@ class CollectiveAdapter : public Adapter {
   void end_exchange();      // the step's gradients are the mean, or of this node alone when apart
   void take(const collective::StepTally& tally);
   void require_equal_weights(const collective::StepTally& tally);
-  void compare();  // in the first step of each group: the optimizers of all
-  void compare_optimizers();
-  bool compare_words(const collective::Signature& words);
   void between_steps();  // the exchange of all members after a step that they made together
   void take_in_newcomers();
   void tell_status(const torch::Tensor& loss);
@@ -69,6 +66,9 @@ class CollectiveAdapter : public Adapter {
   void form_first_group(TimePoint until);
   void tell_wait();
   void enter(collective::Assembler::Formed formed);
+  void compare();  // in the first step of each group: the optimizers of all
+  void compare_optimizers();
+  bool compare_words(const collective::Signature& words);
   void make_reducer();
   // After the end of a group: moves into the next one. False: there is none, because this node
   // trains apart from now on, or was told to stop and has left.

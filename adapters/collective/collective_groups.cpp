@@ -1,7 +1,9 @@
-// CollectiveAdapter: how it enters groups, and how it trains without one.
+// CollectiveAdapter: how it enters groups, compares what must be equal in them, and trains without
+// one.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -149,6 +151,69 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
       "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
           names + "), group " + std::to_string(group.epoch()) + ", engine " + group.engine() +
           ", at " + at_clock(clock_));
+}
+
+void CollectiveAdapter::compare() {
+  if (std::exchange(compared_, true)) return;
+  cohort_->watch().begin_wait("comparing optimizers");
+  try {
+    compare_optimizers();
+  } catch (const CollectiveError& error) {
+    // At the start all end with the same error, and a node may still be reading it.
+    if (fresh_ && !may_go_on(error)) cohort_->group().leave(collective::leave_limit);
+    if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(error)) give_up(error);
+    // The next exchange will find that a node is lost. This node cannot step without the result,
+    // and takes over the state later.
+    if (awaits_optimizer_) {
+      has_state_ = false;
+      taken_over_ = true;
+    }
+  }
+  awaits_optimizer_ = false;
+  optimizer_from_.reset();
+  cohort_->watch().end_wait();
+}
+
+// Classes and options first, then the states, which those that are behind have taken over by then.
+void CollectiveAdapter::compare_optimizers() {
+  collective::Signature words;
+  if (optimizer_) words = collective::optimizer_words(*optimizer_);
+  const bool fits = compare_words(words);
+  if (optimizer_from_) {
+    const auto state = collective::broadcast_state(optimizer_, cohort_->group(), *optimizer_from_);
+    if (awaits_optimizer_ && optimizer_ && fits) collective::load_state(*optimizer_, state);
+  }
+  if (optimizer_) words.entries.push_back({"state", collective::state_words(*optimizer_)});
+  compare_words(words);
+}
+
+// A new node with a different optimizer ends; the others notice it in the next exchange. At the
+// start of a run all nodes end. A node without a step so far has no optimizer to compare. Returns
+// whether this node has what the source has.
+bool CollectiveAdapter::compare_words(const collective::Signature& words) {
+  constexpr std::int64_t none = 0;
+  collective::ProcessGroup& group = cohort_->group();
+  const auto own =
+      optimizer_ ? static_cast<std::int64_t>(collective::hash_of(words.text()) | 1U) : none;
+  collective::Signature question;
+  question.operation = "compare optimizers";
+  const auto hashes = collective::agree(group, question, own);
+  const std::int64_t wanted = hashes[static_cast<std::size_t>(source_)];
+  const bool fits = own == none || wanted == none || own == wanted;
+  std::vector<std::int64_t> said;
+  std::ranges::copy_if(hashes, std::back_inserter(said),
+                       [](std::int64_t hash) { return hash != none; });
+  const bool same =
+      std::ranges::all_of(said, [&](std::int64_t hash) { return hash == said.front(); });
+  if (same) return fits;
+  try {
+    collective::agree(group, words);
+  } catch (const CollectiveError& error) {
+    if (fresh_ || !fits || may_go_on(error)) throw;
+    log(LogLevel::warn, "collective",
+        "a node has another optimizer, and leaves: " + error.reason());
+  }
+  return fits;
 }
 
 void CollectiveAdapter::make_reducer() {

@@ -20,7 +20,6 @@
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/step_message.h"
 #include "adapters/common/backward_hooks.h"
-#include "dpwa/base/checksum.h"
 
 namespace dpwa::collective {
 namespace {
@@ -30,13 +29,6 @@ using SteadyClock = std::chrono::steady_clock;
 const std::string averaging = "averaging gradients";
 
 constexpr std::uint64_t steps_between_checksums = 100;
-
-std::uint32_t checksum_of(const std::vector<at::Tensor>& tensors) {
-  Crc32c sum;
-  for (const auto& tensor : tensors)
-    sum.update({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
-  return sum.value();
-}
 
 }  // namespace
 
@@ -48,7 +40,7 @@ class GradientReducer::State {
   ~State();
 
   void contribute(bool joined);
-  void repeat(const std::vector<bool>& used);
+  void repeat(const std::vector<bool>& used) { exchange_without_backward(used); }
   const std::vector<bool>& used() const { return used_; }
   std::optional<Result> end_step();
 
@@ -314,10 +306,6 @@ void GradientReducer::State::contribute(bool joined) {
   for (auto& parameter : parameters_) parameter.mutable_grad().reset();
   exchange_without_backward(std::vector<bool>(parameters_.size(), false));
   samples_ = samples;
-}
-
-void GradientReducer::State::repeat(const std::vector<bool>& used) {
-  exchange_without_backward(used);
 }
 
 // c10d's Reducer works only inside a backward pass. This pass uses no parameter, and sends the
