@@ -15,7 +15,6 @@ TEST_CASE_FIXTURE(Trainer, "a program whose result cannot be written ends with 1
       {DPWA_TRAIN, "--help"},
       {DPWA_TRAIN, "--config", cluster, "--name", "w1", "--data", "synthetic", "--steps", "2",
        "--threads", "1", "--quiet", "--checkpoint", checkpoints},
-      {DPWA_TRAIN, "--find-batch", "--data", "synthetic", "--threads", "1"},
       {DPWA_SVI, "--version"},
       {DPWA_SVI, "--config", cluster, "--name", "w1", "--data", "synthetic", "--steps", "2"},
       {DPWA_CLI, "--help"},
