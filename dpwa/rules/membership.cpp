@@ -142,6 +142,10 @@ void Membership::hear_claim(const MemberClaim& claim, const std::string& from, T
                             now - member.heard < options_.suspect;
   // Another process under the name of one that has just spoken to this node: it will show itself.
   if (!same_process && member.claim.incarnation != 0 && heard_lately) return;
+  // That one is gone says nothing of a process that has spoken itself, under an earlier clock, and
+  // still answers.
+  const bool answers = member.told && member.failures == 0;
+  if (!same_process && answers && claim.status != MemberStatus::alive) return;
   if (!member.seed && at_address_of_seed(claim)) return;
   if (same_process && claim.refutation > most_refutations(member, now)) return;
   MemberClaim believed = claim;

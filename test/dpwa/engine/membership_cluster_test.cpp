@@ -151,6 +151,28 @@ TEST_CASE("while one node in twenty is replaced again and again, the others keep
   CHECK(run.rounds_until([&] { return run.agreed(); }, 100) <= 100);
 }
 
+TEST_CASE("one that starts again under an earlier clock is known to all, and stays known") {
+  VirtualMembership run = cluster(10, 60);
+  for (int i = 0; i < 100; ++i) run.run_round();
+  REQUIRE(run.agreed());
+  for (const bool is_dead : {false, true}) {
+    CAPTURE(is_dead);
+    run.kill(7);
+    if (is_dead) REQUIRE(run.rounds_until([&] { return run.agreed(); }, 100) <= 100);
+    run.restart(7, is_dead ? 3 : 5);
+    const int rounds = run.rounds_until([&] { return run.agreed() && run.digests_equal(); }, 200);
+    MESSAGE("an earlier clock is known to all of 60 nodes in ", rounds, " rounds");
+    CHECK(rounds <= 200);
+    std::size_t buried = 0;
+    for (int i = 0; i < 100; ++i) {
+      run.run_round();
+      buried += run.agreed() ? 0 : 1;
+    }
+    CHECK(buried == 0);
+    CHECK(run.digests_equal());
+  }
+}
+
 TEST_CASE("in a quiet cluster nothing changes and nothing but each node's own claim is said") {
   VirtualMembership run = cluster(9, 60);
   for (int i = 0; i < 600; ++i) run.run_round();  // each has reached each of the others

@@ -24,7 +24,8 @@ MemberClaim claim_of(const std::string& name, std::uint64_t incarnation) {
 }  // namespace
 
 VirtualMembership::Node VirtualMembership::make_node(const std::string& name,
-                                                     const std::vector<std::string>& seeds) {
+                                                     const std::vector<std::string>& seeds,
+                                                     std::uint64_t incarnation) {
   std::vector<MemberClaim> known;
   std::vector<std::string> names;
   for (const std::string& seed : seeds) {
@@ -35,20 +36,20 @@ VirtualMembership::Node VirtualMembership::make_node(const std::string& name,
   PullEngineOptions pulls;
   pulls.firewall.distance = DistancePolicy::off;
   pulls.seed = random_.next();
-  return {{claim_of(name, ++incarnations_), known, options_, random_.next()},
-          PullEngine(pulls, names)};
+  return {{claim_of(name, incarnation), known, options_, random_.next()}, PullEngine(pulls, names)};
 }
 
 std::size_t VirtualMembership::start(const std::string& name,
                                      const std::vector<std::string>& seeds) {
-  nodes_.push_back(make_node(name, seeds));
+  nodes_.push_back(make_node(name, seeds, ++incarnations_));
   seeds_.push_back(seeds);
   indices_[name] = nodes_.size() - 1;
   return nodes_.size() - 1;
 }
 
-void VirtualMembership::restart(std::size_t node) {
-  Node fresh = make_node(of(node).self().name, seeds_[node]);
+void VirtualMembership::restart(std::size_t node, std::uint64_t incarnation) {
+  if (incarnation == 0) incarnation = ++incarnations_;
+  Node fresh = make_node(of(node).self().name, seeds_[node], incarnation);
   Node& restarted = nodes_[node];
   restarted.members = std::move(fresh.members);
   restarted.pulls.emplace(*fresh.pulls);

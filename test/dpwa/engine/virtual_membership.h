@@ -32,8 +32,9 @@ class VirtualMembership {
 
   // Starts `name` with these nodes as its seeds; returns its index.
   std::size_t start(const std::string& name, const std::vector<std::string>& seeds);
-  void restart(std::size_t node);  // with a higher incarnation, and a table that is as new
-  void leave(std::size_t node);    // says so to a few, and is gone
+  // With a table that is as new, and a higher incarnation or, under an earlier clock, this one.
+  void restart(std::size_t node, std::uint64_t incarnation = 0);
+  void leave(std::size_t node);  // says so to a few, and is gone
   void kill(std::size_t node) { nodes_[node].up = false; }
 
   void run_round();
@@ -57,7 +58,8 @@ class VirtualMembership {
   std::uint64_t changes = 0;  // of statuses of running nodes, seen by others
 
  private:
-  Node make_node(const std::string& name, const std::vector<std::string>& seeds);
+  Node make_node(const std::string& name, const std::vector<std::string>& seeds,
+                 std::uint64_t incarnation);
   void pull(std::size_t node);
   // Whether `to` answered.
   bool exchange(std::size_t from, const std::string& to);
