@@ -172,7 +172,7 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator&
     view.copy_(all[i].tensor);
     at::Tensor tensor = all[i].tensor;
     tensor.set_data(view);
-    requires_grad_.push_back(tensor.requires_grad());
+    trains_.push_back(tensor.requires_grad());
     tensors_.push_back(std::move(tensor));
   }
   for_each_registered(module, [this](const at::Tensor& tensor) {
@@ -203,8 +203,7 @@ const char* FlatParameters::change_of(std::size_t index, const void* place) cons
     return static_cast<std::uint64_t>(a) == b;
   });
   if (!same_shape || !tensor.is_contiguous()) return "got another shape";
-  if (tensor.requires_grad() == requires_grad_[index]) return nullptr;
-  return requires_grad_[index] ? "was frozen" : "is no longer frozen";
+  return tensor.requires_grad() && !trains_[index] ? "is no longer frozen" : nullptr;
 }
 
 bool FlatParameters::lists_same_tensors() const {

@@ -40,8 +40,9 @@ class FlatParameters {
   // a storage of its own inside memory(): torch::save writes a region once, under its dtype.
   const at::Tensor& region(std::size_t index) const { return regions_.at(index); }
   // Throws std::logic_error that names the tensor when the module is no longer as it was: a tensor
-  // lies elsewhere, as after to() or a load, or has another dtype, shape or requires_grad; or the
-  // lists of parameters and buffers have changed. Reads some fields of each tensor.
+  // lies elsewhere, as after to() or a load, has another dtype or shape, or is no longer frozen; or
+  // the lists of parameters and buffers have changed. A tensor that was trained may be frozen.
+  // Reads some fields of each tensor.
   void check() const;
 
  private:
@@ -55,7 +56,7 @@ class FlatParameters {
   at::Tensor memory_;
   std::vector<at::Tensor> regions_;
   std::vector<at::Tensor> tensors_;      // the module's own, in manifest order
-  std::vector<bool> requires_grad_;      // of them
+  std::vector<bool> trains_;             // whether each was not frozen
   std::vector<const void*> identities_;  // of all that is registered, by for_each_registered()
 };
 

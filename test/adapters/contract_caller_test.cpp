@@ -45,7 +45,6 @@ std::vector<Change> changes() {
       {"another shape in the same memory",
        [](Net& model) { model.norm->bias.set_data(model.norm->bias.detach().view({4, 4})); },
        "'norm.bias'"},
-      {"frozen", [](Net& model) { model.norm->weight.requires_grad_(false); }, "'norm.weight'"},
       {"unfrozen", [](Net& model) { model.hidden->bias.requires_grad_(true); }, "'hidden.bias'"},
       {"a new parameter",
        [](Net& model) { model.norm->register_parameter("extra", torch::zeros({2})); },
@@ -100,6 +99,26 @@ TEST_CASE("a model that is changed after make_adapter is refused by the tensor's
         if (has_network) CHECK_THROWS_WITH_AS(adapter->finish(), refused, std::logic_error);
       });
     }
+  });
+}
+
+TEST_CASE("a layer that was trained may be frozen for some steps, as in adversarial training") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(node.index, device);
+      const auto optimizer = momentum_sgd(model);
+      Circle circle(node.index, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      for (int step = 0; step < 12; ++step) {
+        for (auto& parameter : model.norm->parameters()) parameter.requires_grad_(step % 4 < 2);
+        adapter->step(*optimizer, backward(*optimizer, model, circle));
+      }
+      node.wait_for_all();
+      CHECK(finite(model));
+      CHECK(adapter->finish().participants == back_end.nodes);
+    });
   });
 }
 
