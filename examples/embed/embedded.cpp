@@ -53,7 +53,7 @@ int main(int argc, char** argv) try {
   auto test = draw(10000);
   auto right = model->forward(test.data).argmax(1).eq(test.target).to(torch::kFloat);
   std::printf("accuracy %.4f\n", right.mean().item<double>());
-  if (std::fflush(stdout) != 0) return std::perror("dpwa_embedded: the result"), 1;
+  if (std::fflush(stdout)) return std::fputs("dpwa_embedded: cannot write the result\n", stderr), 1;
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "dpwa_embedded: %s\n", error.what()), 1;
 }
