@@ -49,6 +49,7 @@ constexpr const char* open_quote =
     "a quote that is not closed on its line; accepted: text between two quotes";
 constexpr const char* several_lines =
     "a value of several lines; accepted: each key and each value on one line";
+constexpr const char* tab_in_indentation = "a tab in the indentation; accepted: spaces";
 
 // Whether the quoted text at the beginning of `line` ends there.
 bool closes_quote(std::string_view line) {
@@ -149,7 +150,7 @@ const YamlFault yaml_faults[] = {
     {YAML::ErrorMsg::BLOCK_ENTRY,
      "a '-' where no list can begin; accepted: the entries of a list below one another, indented "
      "alike"},
-    {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation; accepted: spaces"},
+    {YAML::ErrorMsg::TAB_IN_INDENTATION, tab_in_indentation},
     {YAML::ErrorMsg::BAD_FILE,
      "lists and maps nested too deeply; accepted: no deeper than the keys of a cluster file"},
     {YAML::ErrorMsg::UNKNOWN_TOKEN,
@@ -161,7 +162,15 @@ const YamlFault yaml_faults[] = {
      "quotes"},
 };
 
-std::string words_for(const YAML::Exception& exception) {
+// Whether a tab is before the first other character of that line, counted from 0.
+bool is_indented_by_tab(std::string_view text, int line) {
+  for (; line > 0 && !text.empty(); --line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
+}
+
+std::string words_for(const YAML::Exception& exception, std::string_view text) {
+  if (is_indented_by_tab(text, exception.mark.line)) return tab_in_indentation;
   for (const YamlFault& fault : yaml_faults) {
     if (exception.msg.starts_with(fault.message)) return fault.words;
   }
@@ -277,7 +286,7 @@ YAML::Node parse_document(std::string text, const Locations& locations) {
     check_text(text, locations);
     document = YAML::Load(text);
   } catch (const YAML::Exception& exception) {
-    locations.fail_at(exception.mark.line + 1, "", "YAML syntax: " + words_for(exception));
+    locations.fail_at(exception.mark.line + 1, "", "YAML syntax: " + words_for(exception, text));
   }
   if (document.IsNull()) locations.fail("", "is empty; accepted: a map with at least 'nodes'");
   return document;

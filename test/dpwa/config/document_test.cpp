@@ -142,6 +142,9 @@ TEST_CASE("faults of YAML are said in words for the writer of the file") {
        "1: YAML syntax: a '{' that is not closed, or a ',' that is missing after it; accepted: "
        "{key: value, key: value}"},
       {"a: 1\n\tb: 2\n", "2: YAML syntax: a tab in the indentation; accepted: spaces"},
+      {"a:\n\tb: 2\n", "2: YAML syntax: a tab in the indentation; accepted: spaces"},
+      {"a:\n  b: 1\n  \tc: 2\n", "3: YAML syntax: a tab in the indentation; accepted: spaces"},
+      {"a:\n\t- 2\n", "2: YAML syntax: a tab in the indentation; accepted: spaces"},
       {"a: 1\n- b\n",
        "2: YAML syntax: a line that belongs to no map; accepted: the keys of a map below one "
        "another, indented alike and with spaces"},
