@@ -73,14 +73,16 @@ void tell_news() {
 
 std::vector<std::string> AddressOrder::sorted(std::vector<std::string> addresses,
                                               std::uint16_t port) const {
-  const auto silent_since = [&](const std::string& address) {
+  // Those that did not answer come after all others (0), the most recent one first. Equal keys keep
+  // their order.
+  std::multimap<std::uint64_t, std::string> by_silence;
+  for (std::string& address : addresses) {
     const auto found = silent_.find({address, port});
-    return found == silent_.end() ? 0 : found->second;
-  };
-  std::ranges::stable_sort(addresses, [&](const std::string& a, const std::string& b) {
-    const auto first = silent_since(a), second = silent_since(b);
-    return first == 0 || second == 0 ? first == 0 && second != 0 : first > second;
-  });
+    const std::uint64_t key = found == silent_.end() ? 0 : ~found->second;
+    by_silence.emplace(key, std::move(address));
+  }
+  std::ranges::transform(by_silence, addresses.begin(),
+                         [](auto& entry) { return std::move(entry.second); });
   return addresses;
 }
 
