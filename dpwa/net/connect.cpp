@@ -14,7 +14,6 @@
 #include "dpwa/net/host_names.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/security/security.h"
-#include "dpwa/snapshot/setting.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa::net {
@@ -37,7 +36,7 @@ asio::awaitable<IoResult<Frame>> introduce(Stream& stream, LocalProcess& local,
                                            std::uint32_t request_id) {
   const wire::Hello hello{wire::Role::node,  local.capabilities(),
                           local.cluster,     local.name,
-                          local.incarnation, stated_fingerprint(local.manifest)};
+                          local.incarnation, local.manifest.stated_fingerprint()};
   const auto encoded = wire::encode(hello, request_id);
   auto broken = co_await stream.write_all(encoded);
   if (broken) co_return std::move(*broken);

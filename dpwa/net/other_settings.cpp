@@ -15,7 +15,7 @@ bool OtherSettings::learn(const Manifest& theirs) {
   if (known_.size() >= most_known) known_.clear();
   auto differences = setting_differences(own_, theirs);
   if (differences.size() > most_lines) differences.resize(most_lines);
-  known_[stated_fingerprint(theirs)] = std::move(differences);
+  known_[theirs.stated_fingerprint()] = std::move(differences);
   return true;
 }
 

@@ -16,10 +16,10 @@ namespace dpwa {
 // and each difference is a line for the log, once for each caller. No I/O; Rx thread only.
 class OtherSettings {
  public:
-  explicit OtherSettings(const Manifest& own) : own_(own), stated_(stated_fingerprint(own)) {}
+  explicit OtherSettings(const Manifest& own) : own_(own) {}
 
   // The fingerprint that this node states.
-  const Fingerprint& stated() const { return stated_; }
+  const Fingerprint& stated() const { return own_.stated_fingerprint(); }
   // Remembers the settings of a manifest with the same model. False: it has another one.
   bool learn(const Manifest& theirs);
   // Of a caller that states this fingerprint: the lines that were not given yet. None: no such
@@ -28,7 +28,6 @@ class OtherSettings {
 
  private:
   const Manifest& own_;
-  const Fingerprint stated_;
   std::map<Fingerprint, std::vector<SettingDifference>> known_;
   std::set<std::pair<std::string, Fingerprint>> told_;
 };

@@ -193,12 +193,9 @@ Manifest::Manifest(std::vector<TensorSpec> tensors) : tensors_(std::move(tensors
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     offsets_[i] += regions.at({tensors_[i].rule, tensors_[i].dtype}).offset;
   }
-  fingerprint_ = fingerprint_of(without_settings(tensors_));
-}
-
-Fingerprint stated_fingerprint(const Manifest& manifest) {
-  if (std::ranges::none_of(manifest.tensors(), is_setting)) return manifest.fingerprint();
-  return fingerprint_of(manifest.tensors());
+  stated_fingerprint_ = fingerprint_of(tensors_);
+  const bool has_settings = std::ranges::any_of(tensors_, is_setting);
+  fingerprint_ = has_settings ? fingerprint_of(without_settings(tensors_)) : stated_fingerprint_;
 }
 
 std::optional<std::string> first_difference(const NodeModel& a, const NodeModel& b) {

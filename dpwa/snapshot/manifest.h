@@ -75,6 +75,8 @@ class Manifest {
   std::uint64_t total_bytes() const { return total_bytes_; }        // what a full pull moves
   // SHA-256 of the tensor list without settings (snapshot/setting.h).
   const Fingerprint& fingerprint() const { return fingerprint_; }
+  // The same with its settings, as HELLO states it; equal where there are none.
+  const Fingerprint& stated_fingerprint() const { return stated_fingerprint_; }
 
  private:
   std::vector<TensorSpec> tensors_;
@@ -83,6 +85,7 @@ class Manifest {
   std::uint64_t exchange_bytes_ = 0;
   std::uint64_t total_bytes_ = 0;
   Fingerprint fingerprint_{};
+  Fingerprint stated_fingerprint_{};
 };
 
 // The model of a node, by the node's name.

@@ -16,10 +16,6 @@ bool is_setting(const TensorSpec& tensor);
 
 std::vector<TensorSpec> without_settings(std::vector<TensorSpec> tensors);
 
-// SHA-256 of the tensor list with its settings, as HELLO states it. Without settings that is
-// Manifest::fingerprint().
-Fingerprint stated_fingerprint(const Manifest& manifest);
-
 // A setting whose values differ; "nothing" where it is not stated.
 struct SettingDifference {
   std::string name, own, other;

@@ -218,7 +218,7 @@ TEST_CASE("a caller whose settings alone differ is welcome, and is asked for its
   test::ServedNode node;
   const Manifest theirs = with_mark(test::vector_manifest(16), setting_mark("--lr", "0.1"));
   wire::Hello hello = test::sound_hello();
-  hello.fingerprint = stated_fingerprint(theirs);
+  hello.fingerprint = theirs.stated_fingerprint();
   const auto answer = [&](RawSocket& caller) {
     const auto frame = caller.read_frame();
     REQUIRE(frame);
@@ -234,7 +234,7 @@ TEST_CASE("a caller whose settings alone differ is welcome, and is asked for its
   CHECK(answer(second) == wire::MessageType::welcome);
 
   // A caller that states the fingerprint of something else than it sends is refused.
-  hello.fingerprint = stated_fingerprint(with_mark(theirs, setting_mark("--seed", "2")));
+  hello.fingerprint = with_mark(theirs, setting_mark("--seed", "2")).stated_fingerprint();
   RawSocket liar(node.port());
   REQUIRE(liar.send(wire::encode(hello, 7)));
   REQUIRE(answer(liar) == wire::MessageType::manifest_request);

@@ -22,22 +22,22 @@ Manifest with_rate(const char* rate, std::uint64_t elements = 8) {
 TEST_CASE("each caller with another setting is told of once, with both values") {
   const Manifest own = with_rate("0.03"), theirs = with_rate("0.1");
   OtherSettings others(own);
-  CHECK_FALSE(others.lines("w2", stated_fingerprint(theirs)));  // not known yet
+  CHECK_FALSE(others.lines("w2", theirs.stated_fingerprint()));  // not known yet
   REQUIRE(others.learn(theirs));
-  CHECK(others.lines("w2", stated_fingerprint(theirs)) ==
+  CHECK(others.lines("w2", theirs.stated_fingerprint()) ==
         Lines{"'w2' has --lr 0.1, and this node 0.03: their models are blended all the same"});
-  CHECK(others.lines("w2", stated_fingerprint(theirs)) == Lines{});
-  CHECK(others.lines("w3", stated_fingerprint(theirs))->size() == 1);
+  CHECK(others.lines("w2", theirs.stated_fingerprint()) == Lines{});
+  CHECK(others.lines("w3", theirs.stated_fingerprint())->size() == 1);
   const Manifest later = with_rate("0.2");  // w2 was started again
   REQUIRE(others.learn(later));
-  CHECK(others.lines("w2", stated_fingerprint(later))->size() == 1);
+  CHECK(others.lines("w2", later.stated_fingerprint())->size() == 1);
 }
 
 TEST_CASE("another model is not learnt, whatever its settings") {
   const Manifest own = with_rate("0.03"), theirs = with_rate("0.1", 9);
   OtherSettings others(own);
   CHECK_FALSE(others.learn(theirs));
-  CHECK_FALSE(others.lines("w2", stated_fingerprint(theirs)));
+  CHECK_FALSE(others.lines("w2", theirs.stated_fingerprint()));
 }
 
 TEST_CASE("what callers state is remembered within bounds") {
@@ -46,11 +46,11 @@ TEST_CASE("what callers state is remembered within bounds") {
   Manifest many = with_rate("0.03");
   for (int i = 0; i < 100; ++i) many = with_mark(many, setting_mark("s" + std::to_string(i), "1"));
   REQUIRE(others.learn(many));
-  CHECK(others.lines("w2", stated_fingerprint(many))->size() == 16);
+  CHECK(others.lines("w2", many.stated_fingerprint())->size() == 16);
   const Manifest first = with_rate("1000");
   REQUIRE(others.learn(first));
   for (int i = 0; i < 300; ++i) REQUIRE(others.learn(with_rate(std::to_string(i).c_str())));
-  CHECK_FALSE(others.lines("w2", stated_fingerprint(first)));  // forgotten, and asked for again
+  CHECK_FALSE(others.lines("w2", first.stated_fingerprint()));  // forgotten, and asked for again
 }
 
 }  // namespace dpwa

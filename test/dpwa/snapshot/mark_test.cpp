@@ -65,11 +65,11 @@ TEST_CASE("settings change what a node states of its model, and not which models
   const Manifest slow = with_mark(plain, setting_mark("--lr", "0.03"));
   const Manifest fast =
       with_mark(with_mark(plain, setting_mark("--lr", "0.1")), setting_mark("--seed", "2"));
-  CHECK(stated_fingerprint(plain) == plain.fingerprint());
+  CHECK(plain.stated_fingerprint() == plain.fingerprint());
   CHECK(slow.fingerprint() == plain.fingerprint());
   CHECK(fast.fingerprint() == plain.fingerprint());
-  CHECK(stated_fingerprint(slow) != stated_fingerprint(plain));
-  CHECK(stated_fingerprint(slow) != stated_fingerprint(fast));
+  CHECK(slow.stated_fingerprint() != plain.stated_fingerprint());
+  CHECK(slow.stated_fingerprint() != fast.stated_fingerprint());
   CHECK(slow.total_bytes() == plain.total_bytes());
   CHECK(difference(slow, fast) == "none");
   const Manifest marked = with_mark(slow, {"data", "60 rows"});
