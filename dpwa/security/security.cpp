@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <boost/algorithm/string/replace.hpp>
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -13,17 +14,9 @@
 namespace dpwa {
 namespace {
 
-std::string replaced(std::string path, const std::string& name) {
-  const std::string placeholder = "{name}";
-  for (auto at = path.find(placeholder); at != std::string::npos;
-       at = path.find(placeholder, at + name.size()))
-    path.replace(at, placeholder.size(), name);
-  return path;
-}
-
 SecurityConfig for_node(SecurityConfig config, const std::string& name) {
   for (std::string* path : {&config.key_file, &config.ca, &config.cert, &config.key})
-    *path = replaced(std::move(*path), name);
+    boost::algorithm::replace_all(*path, "{name}", name);
   return config;
 }
 

@@ -1,6 +1,7 @@
 #include "examples/train/plan.h"
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cmath>
 
 #include "dpwa/config/config.h"
@@ -217,11 +218,8 @@ std::uint64_t node_stream(const TrainOptions& options, const Config& config,
 
 ModelPaths model_paths(const TrainOptions& options, const Config& config) {
   const auto of_this_node = [&config](const std::filesystem::path& path) {
-    std::string text = path.string();
-    for (auto at = text.find(of_node); at != std::string::npos;
-         at = text.find(of_node, at + config.self.size()))
-      text.replace(at, of_node.size(), config.self);
-    return std::filesystem::path(text);
+    return std::filesystem::path(
+        boost::algorithm::replace_all_copy(path.string(), of_node, config.self));
   };
   const std::filesystem::path& file = options.save;
   if (config.backend == Backend::null) return {{}, of_this_node(file)};
