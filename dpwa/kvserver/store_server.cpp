@@ -76,9 +76,8 @@ class StoreServer::Thread {
   // Incarnations grow even when the clock stands still. `known`: the highest number of this name.
   std::shared_ptr<StoreRun> begin(std::optional<std::uint64_t> known = std::nullopt)
       DPWA_REQUIRES(mutex_) {
-    const std::uint64_t least =
-        known ? incarnation_after(*known, incarnation_).value_or(0) : incarnation_ + 1;
-    incarnation_ = std::max(least, wall_clock_us());
+    const auto after = known ? incarnation_after(*known, incarnation_) : std::nullopt;
+    incarnation_ = std::max(after.value_or(incarnation_ + 1), wall_clock_us());
     return std::make_shared<StoreRun>(config_, incarnation_);
   }
 

@@ -52,10 +52,9 @@ class Store {
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "dpwa/base/thread_name.h"
-
 #include "adapters/collective/engine/engine.h"
 #include "dpwa/base/thread_failure.h"
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa::collective::gloo_engine {

@@ -1,5 +1,6 @@
 #include "adapters/collective/engine/mpi_group.h"
 #include "dpwa/base/thread_failure.h"
+#include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
 #include <mpi.h>
@@ -11,8 +12,6 @@
 #include <exception>
 #include <stdexcept>
 #include <thread>
-
-#include "dpwa/base/thread_name.h"
 
 namespace dpwa::collective {
 
