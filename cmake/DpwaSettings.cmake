@@ -43,6 +43,11 @@ function(dpwa_target name)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${name} PRIVATE -Wthread-safety)  # dpwa/base/threads.h
+    get_target_property(type ${name} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      # exit() leaves the threads of nodes running: static objects that they use are never destroyed.
+      target_compile_options(${name} PRIVATE -Wexit-time-destructors)
+    endif()
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 at -O3 sees an overlapping copy in "literal" + std::string where there is none (PR 105329).

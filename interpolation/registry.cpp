@@ -112,11 +112,11 @@ std::unique_ptr<Interpolation> InterpolationRegistry::make(
 }
 
 InterpolationRegistry& interpolation_registry() {
-  static InterpolationRegistry registry = [] {
+  static auto& registry = *new InterpolationRegistry([] {
     InterpolationRegistry built_in;
     for (InterpolationMethod& method : built_in_policies()) built_in.add(std::move(method));
     return built_in;
-  }();
+  }());
   return registry;
 }
 

@@ -27,7 +27,7 @@ constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
 // For the last notes of this node, before it ends.
 constexpr auto for_the_others_to_see = std::chrono::seconds(2);
 
-const std::string after_a_minority =
+constexpr auto after_a_minority =
     "; start all nodes again from their checkpoints, or set collective.minority: gossip, by which "
     "such a part trains on";
 

@@ -26,7 +26,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-const std::string averaging = "averaging gradients";
+constexpr auto averaging = "averaging gradients";
 
 constexpr std::uint64_t steps_between_checksums = 100;
 

@@ -12,7 +12,7 @@
 namespace dpwa::collective {
 namespace {
 
-const std::string nodes_of_file = "nodes of the cluster file";
+constexpr auto nodes_of_file = "nodes of the cluster file";
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
 
 // The words of a peer, which must not look like another line of the log.

@@ -153,7 +153,7 @@ void KvstoreAdapter::agree() {
   for (const auto& [name, spec] : buffers_.keys())
     record_.keys.push_back({name, spec.text(), spec.elements()});
   const std::vector<double> own = encode(record_);
-  const kvclient::Ticket init = session_->client().init(run_key, kvstore::run_record_spec,
+  const kvclient::Ticket init = session_->client().init(run_key, kvstore::run_record_spec(),
                                                         std::as_bytes(std::span(own)), false);
   session_->wait_created(init, run_key);
   const kvstore::RunOfOthers run = read_run();

@@ -12,7 +12,7 @@
 namespace dpwa::config {
 namespace {
 
-const std::string empty_text = "\"\"";
+constexpr auto empty_text = "\"\"";
 
 std::string as_code(const std::vector<std::string>& words) {
   std::string text;
@@ -209,12 +209,14 @@ Format<std::string> secret_path() {
 }
 
 Format<std::string> log_path() {
-  return {.read = [](const Field& field) { return field.text("a path, or \"\" for stderr"); },
-          .print = [](const std::string& value) { return value; },
-          .show = [](const std::string& value) { return value.empty() ? empty_text : value; },
-          .accepted = "a path",
-          .bounds = {empty_text, "dpwa.log"},
-          .beyond = {"[a]"}};
+  return {
+      .read = [](const Field& field) { return field.text("a path, or \"\" for stderr"); },
+      .print = [](const std::string& value) { return value; },
+      .show =
+          [](const std::string& value) { return value.empty() ? std::string(empty_text) : value; },
+      .accepted = "a path",
+      .bounds = {empty_text, "dpwa.log"},
+      .beyond = {"[a]"}};
 }
 
 }  // namespace dpwa::config

@@ -243,19 +243,19 @@ KeySection log_keys() {
 }  // namespace
 
 const std::vector<KeySection>& key_table() {
-  static const std::vector<KeySection> table = {top_level(),
-                                                gossip_keys(),
-                                                flow_control_keys(),
-                                                firewall_keys(),
-                                                membership_keys(),
-                                                collective_keys(),
-                                                kvstore_keys(),
-                                                kvstore_compression_keys(),
-                                                kvstore_snapshots_keys(),
-                                                interpolation_keys(),
-                                                security_keys(),
-                                                transport_keys(),
-                                                log_keys()};
+  static const auto& table = *new std::vector<KeySection>{top_level(),
+                                                          gossip_keys(),
+                                                          flow_control_keys(),
+                                                          firewall_keys(),
+                                                          membership_keys(),
+                                                          collective_keys(),
+                                                          kvstore_keys(),
+                                                          kvstore_compression_keys(),
+                                                          kvstore_snapshots_keys(),
+                                                          interpolation_keys(),
+                                                          security_keys(),
+                                                          transport_keys(),
+                                                          log_keys()};
   return table;
 }
 

@@ -26,7 +26,7 @@ ip::address plain(const std::string& text) {
   return address;
 }
 
-thread_local std::optional<std::stop_token> gives_up_at;
+thread_local const std::stop_token* gives_up_at = nullptr;
 
 // The result of the asking thread, which shares ownership, so that nobody has to wait for it.
 struct Question {
@@ -112,11 +112,11 @@ const Resolved& Resolver::resolve(const std::string& host) {
   return known_.emplace(host, std::move(resolved)).first->second;
 }
 
-GivesUp::GivesUp(std::stop_token stop) {
-  gives_up_at = std::move(stop);
+GivesUp::GivesUp(std::stop_token stop) : stop_(std::move(stop)) {
+  gives_up_at = &stop_;
 }
 GivesUp::~GivesUp() {
-  gives_up_at.reset();
+  gives_up_at = nullptr;
 }
 
 bool is_loopback(const std::string& address) {

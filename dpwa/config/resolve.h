@@ -38,6 +38,9 @@ class GivesUp {
   ~GivesUp();
   GivesUp(const GivesUp&) = delete;
   GivesUp& operator=(const GivesUp&) = delete;
+
+ private:
+  const std::stop_token stop_;
 };
 
 bool is_loopback(const std::string& address);

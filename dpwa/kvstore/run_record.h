@@ -41,7 +41,9 @@ inline constexpr std::size_t max_run_settings_bytes = 4096;
 //        fields with U+001F between them: "s" name value for each setting, "k" name type for each
 //        key
 inline constexpr std::size_t run_record_elements = 1024;
-inline const ValueSpec run_record_spec{DType::float64, {run_record_elements}};
+inline ValueSpec run_record_spec() {
+  return {DType::float64, {run_record_elements}};
+}
 std::vector<double> encode(const RunRecord& record);
 
 // What a worker reads of the record of the run, from another process: any numbers are decoded.

@@ -11,7 +11,7 @@
 namespace dpwa::launch {
 namespace {
 
-const std::string started_by_torchrun = "TORCHELASTIC_RUN_ID is set";
+constexpr auto started_by_torchrun = "TORCHELASTIC_RUN_ID is set";
 constexpr int kubernetes_port = 29500;  // every pod has ports of its own
 
 // A port below those that the kernel gives to outgoing connections. It is the same for all
@@ -99,7 +99,8 @@ std::optional<Claim> claim_of_torchrun(const Variables& variables) {
   if (!variables.has("TORCHELASTIC_RUN_ID")) return std::nullopt;
   Claim claim = read_rank(variables, "torchrun", started_by_torchrun, "RANK", "WORLD_SIZE");
   LaunchPlace& place = claim.place;
-  const std::string because = "though " + started_by_torchrun + "; accepted: what torchrun sets";
+  const std::string because =
+      std::string("though ") + started_by_torchrun + "; accepted: what torchrun sets";
   place.meeting_host = variables.need_text("MASTER_ADDR", because);
   place.meeting_port =
       static_cast<std::uint16_t>(variables.need_number("MASTER_PORT", 1, most_ports, because));

@@ -37,8 +37,8 @@ bool reserve(asio::io_context& io, std::list<datagram_protocol::socket>& held, s
 
 std::vector<std::uint16_t> free_ports(std::size_t count) {
   constexpr int tries = 10'000;
-  static asio::io_context io;
-  static std::list<datagram_protocol::socket> held;
+  static auto& io = *new asio::io_context;
+  static auto& held = *new std::list<datagram_protocol::socket>;
   std::random_device random;
   std::uniform_int_distribution<std::uint16_t> candidates(12'000, 31'999);
   std::vector<std::uint16_t> ports;

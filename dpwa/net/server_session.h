@@ -32,7 +32,7 @@ namespace dpwa {
 class ServerSession;
 
 // The name under which connections of callers other than nodes are counted; no node can have it.
-inline const std::string observers = "observers of the cluster";
+inline constexpr auto observers = "observers of the cluster";
 
 // The state that the sessions of one server share. Rx thread only; outlives them.
 class ServerSessionHost {

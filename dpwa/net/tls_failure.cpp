@@ -13,7 +13,7 @@ namespace {
 
 // What the caller says when the called end has refused its key. The called end itself says "has
 // another cluster key".
-const std::string other_key = "has another cluster key than this process (security.key_file)";
+constexpr auto other_key = "has another cluster key than this process (security.key_file)";
 
 Failure not_accepted(std::string what) {
   return {Failure::Kind::security, std::move(what)};
@@ -45,7 +45,7 @@ Failure alerted(const TlsMoment& moment, int alert) {
   const std::string words = SSL_alert_desc_string_long(alert);
   if (concerns_certificate(alert)) {
     return not_accepted(moment.certificates ? "does not accept this node's certificate: " + words
-                                            : other_key + " (" + words + ")");
+                                            : std::string(other_key) + " (" + words + ")");
   }
   if (moment.established) return {Failure::Kind::ended, "ended TLS: " + words};
   if (concerns_key(alert)) {

@@ -58,10 +58,17 @@ class SpareBatches {
   std::vector<std::vector<std::byte>> spare_;
 };
 
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wexit-time-destructors"  // it ends with its thread
+#endif
 SpareBatches& spare_batches() {
   thread_local SpareBatches spare;
   return spare;
 }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 }  // namespace
 

@@ -6,7 +6,7 @@
 namespace dpwa {
 namespace {
 
-const std::string nobody;
+const std::string& nobody = *new std::string;  // never destroyed
 
 }  // namespace
 

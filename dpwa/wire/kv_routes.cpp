@@ -54,9 +54,9 @@ std::vector<TypeBound> bounds(bool Row::*route) {
 }  // namespace
 
 const std::vector<TypeBound>& kv_types(KvRoute route) {
-  static const std::vector<TypeBound> from_worker = bounds(&Row::worker_to_server);
-  static const std::vector<TypeBound> from_server = bounds(&Row::server_to_server);
-  static const std::vector<TypeBound> to_worker = bounds(&Row::server_to_worker);
+  static const auto& from_worker = *new auto(bounds(&Row::worker_to_server));
+  static const auto& from_server = *new auto(bounds(&Row::server_to_server));
+  static const auto& to_worker = *new auto(bounds(&Row::server_to_worker));
   switch (route) {
     case KvRoute::worker_to_server:
       return from_worker;

@@ -29,7 +29,7 @@ std::vector<Variant> detect() {
 }  // namespace
 
 std::span<const Variant> supported_variants() {
-  static const std::vector<Variant> variants = detect();
+  static const auto& variants = *new auto(detect());
   return variants;
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "adapters/collective/engine/agreement.h"
@@ -14,8 +16,8 @@ namespace dpwa::collective {
 
 namespace {
 
-const std::string reduces = "allreduce ";
-const std::string broadcast_from = "broadcast from rank ";
+constexpr std::string_view reduces = "allreduce ";
+constexpr std::string_view broadcast_from = "broadcast from rank ";
 
 // A signature as members announce it: the operation, and the tensors with zeros in them.
 struct Announcement {

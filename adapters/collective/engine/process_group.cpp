@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <list>
 #include <memory>
 #include <thread>
@@ -17,7 +18,7 @@
 namespace dpwa::collective {
 namespace {
 
-const std::string forming = "forming a group";
+constexpr auto forming = "forming a group";
 
 // Shared by the thread that forms the group and the thread that waits for it.
 struct Attempt {
@@ -95,10 +96,10 @@ class Leftovers {
   std::list<Aside> threads_ DPWA_GUARDED_BY(mutex_);
 };
 
-struct AtExit {
-  Leftovers& leftovers;
-  ~AtExit() { leftovers.end(); }
-};
+Leftovers& leftovers() {
+  static Leftovers& all = *new Leftovers;
+  return all;
+}
 
 }  // namespace
 
@@ -200,9 +201,8 @@ void ProcessGroup::run(const std::string& what, const std::function<void()>& ope
 }
 
 void finish_aside(std::function<void()> work) {
-  static Leftovers& leftovers = *new Leftovers;
-  static const AtExit at_exit{leftovers};
-  leftovers.run(std::move(work));
+  [[maybe_unused]] static const int registered = std::atexit([] { leftovers().end(); });
+  leftovers().run(std::move(work));
 }
 
 void ignore_sigpipe() {

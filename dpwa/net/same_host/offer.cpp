@@ -39,11 +39,11 @@ std::optional<Offer> parse_offer(const std::string& text) {
 }
 
 const std::string& boot_id() {
-  static const std::string id = [] {
+  static const auto& id = *new std::string([] {
     std::string text;
     std::getline(std::ifstream("/proc/sys/kernel/random/boot_id") >> std::ws, text);
     return is_name(text, 64) ? text : std::string();
-  }();
+  }());
   return id;
 }
 
