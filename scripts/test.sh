@@ -12,7 +12,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 
 preset=release
 # Twice as many tests as processors: the tests of processes wait most of the time.
-ctest_options=(--output-on-failure --no-tests=error -j $((2 * $(nproc))))
+ctest_options=(--output-on-failure --no-tests=error -j $((2 * $(env -u OMP_NUM_THREADS nproc))))
 while (($# > 0)); do
   case $1 in
     -h | --help) show_help; exit 0 ;;
