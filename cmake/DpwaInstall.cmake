@@ -64,9 +64,9 @@ install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION ${share
 install(PROGRAMS scripts/prepare_data.sh scripts/prepare_data.py scripts/prepare_svi_data.py scripts/run.sh
                  scripts/stop.sh
         DESTINATION ${share}/scripts)
-install(FILES scripts/requirements-svi.txt DESTINATION ${share}/scripts)
-install(FILES scripts/lib/common.sh scripts/lib/download.py scripts/lib/image_files.py scripts/lib/node_process.sh
-              scripts/lib/node_states.py scripts/lib/piped_file.sh scripts/lib/processes.sh scripts/lib/readiness.sh
+install(FILES scripts/requirements-svi.txt scripts/supervise.py DESTINATION ${share}/scripts)
+install(FILES scripts/lib/common.sh scripts/lib/download.py scripts/lib/image_files.py scripts/lib/messages.py
+              scripts/lib/processes.py scripts/lib/readiness.py scripts/lib/run.py scripts/lib/supervisor.py
               scripts/lib/wheels.py
         DESTINATION ${share}/scripts/lib)
 file(RELATIVE_PATH dpwa_share_to_bin "${CMAKE_INSTALL_FULL_DATADIR}/dpwa" "${CMAKE_INSTALL_FULL_BINDIR}")

@@ -8,7 +8,8 @@ log_folder=$repository/build/logs
 binaries=$repository/build/release/bin
 runs_folder=$repository/runs
 data_folder=$repository/data
-state_root=$runs_folder/.state  # of what runs: see processes.sh
+state_root=$runs_folder/.state  # of what runs: see processes.py
+bytecode=()                     # options of python3
 if [[ -e $repository/scripts/lib/installed.sh ]]; then
   # shellcheck source=/dev/null
   source "$repository/scripts/lib/installed.sh"
@@ -159,3 +160,18 @@ new_run_folder() {
 
 # link_latest FOLDER: points runs/latest at it.
 link_latest() { ln -sfn "$(basename -- "$1")" "$runs_folder/latest"; }
+
+# supervise run|stop ARGUMENT...: goes on as that command of supervise.py.
+supervise() {
+  local command=$1 word
+  shift
+  for word in "$@"; do
+    case $word in
+      -h | --help) show_help; exit 0 ;;
+      --) break ;;
+    esac
+  done
+  command -v python3 >/dev/null || die "$(basename -- "$0") needs python3" 2
+  exec python3 -ES "${bytecode[@]}" "$repository/scripts/supervise.py" "$command" "$0" "$binaries" "$runs_folder" \
+    "$state_root" "$@"
+}

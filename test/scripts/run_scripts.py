@@ -12,6 +12,8 @@ from pathlib import Path
 
 from scripts_path import SCRIPTS
 
+from lib.processes import Records  # isort: skip
+
 # `dpwa config nodes FILE --local`: the file of these tests is that command's output; with `--servers`, the file
 # `servers` of FOLDER. `dpwa config check FILE` and `dpwa status --config FILE --json`: what the test and the
 # trainers below have put into FOLDER. `dpwa kvserver --config FILE --name NAME` lives until it is told to end,
@@ -134,8 +136,7 @@ class Scripts(unittest.TestCase):
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=240, check=False)
 
     def state(self) -> Path:
-        line = f'source {SCRIPTS}/lib/common.sh; source {SCRIPTS}/lib/processes.sh; state_folder "$1"'
-        return Path(subprocess.check_output(["bash", "-c", line, "-", str(self.cluster)], text=True).strip())
+        return Records(str(SCRIPTS.parent / "runs/.state"), str(self.cluster)).folder
 
     def pid(self, node: str) -> int:
         return int(self.state().joinpath(f"{node}.process").read_text(encoding="ascii").split()[0])

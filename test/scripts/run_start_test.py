@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import unittest
 
 from run_scripts import Scripts, alive
 from scripts_path import SCRIPTS
+
+from lib.run import pipe_complaint  # isort: skip
 
 
 class Piped(Scripts):
@@ -55,11 +58,9 @@ class Piped(Scripts):
         nobody = "is a pipe that no process has opened for writing for 2 s"
         still = "was not completely written: nothing has arrived for 10 s"
         late = "was not completely written within 60 s"
-        for opened, total, idle, complaint in (("no", 199, 199, ""), ("no", 200, 200, nobody), ("yes", 999, 999, ""),
-                                               ("yes", 1000, 1000, still), ("yes", 5999, 999, ""),
-                                               ("yes", 6000, 5, late)):
-            line = f"source {SCRIPTS}/lib/piped_file.sh; pipe_complaint {opened} {total} {idle}"
-            self.assertEqual(subprocess.check_output(["bash", "-c", line], text=True).strip(), complaint)
+        for opened, total, idle, complaint in ((False, 1.99, 1.99, ""), (False, 2, 2, nobody), (True, 9.99, 9.99, ""),
+                                               (True, 10, 10, still), (True, 59.99, 9.99, ""), (True, 60, 0.05, late)):
+            self.assertEqual(pipe_complaint(opened, total, idle), complaint)
 
     def test_a_pipe_that_nobody_writes_is_refused(self) -> None:
         os.mkfifo(self.folder / "pipe")
@@ -73,9 +74,10 @@ class Piped(Scripts):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         for size in (100_000, 30 << 20):
-            script = f'source {SCRIPTS}/lib/common.sh; source {SCRIPTS}/lib/piped_file.sh; read_pipe "$0" "$1"'
-            command = ["bash", "-euo", "pipefail", "-c", script, str(pipe), str(self.folder / "copy")]
-            with subprocess.Popen(command, stdin=subprocess.DEVNULL) as reader:
+            script = "import sys; from lib.run import read_pipe; sys.stdout.buffer.write(read_pipe(sys.argv[1]))"
+            command = [sys.executable, "-c", script, str(pipe)]
+            with self.folder.joinpath("copy").open("wb") as copy, \
+                    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=copy, cwd=SCRIPTS) as reader:
                 try:
                     pipe.write_bytes(b"x" * size)
                 except BrokenPipeError:

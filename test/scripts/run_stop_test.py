@@ -140,9 +140,10 @@ class RunStop(Scripts):
         first, second = self.pid("w1"), self.pid("w2")
         os.kill(second, signal.SIGKILL)
         wait_until(lambda: not Path(f"/proc/{second}").exists())  # and its supervisor has seen it
-        self.assertEqual(self.start("--only", "w2", "--detach").returncode, 0)
+        self.assertEqual(self.call("run.sh", str(self.cluster), "--only", "w2", "--detach").returncode, 0)
         self.assertTrue(alive(first))
         self.assertNotEqual(self.pid("w2"), second)
+        self.assertTrue(self.run_dir.joinpath("run-w2.log").exists())  # the folder of the others
 
     def test_a_node_that_is_named_twice_is_started_once(self) -> None:
         self.assertEqual(self.start("--only", "w1", "--only=w1", "--", "--at-once").returncode, 0)
@@ -321,6 +322,14 @@ class RunStop(Scripts):
             wait_until(lambda line=line: line in log.read_text(encoding="utf-8"))
         wait_until(lambda: "2 of 2 node(s) failed" in log.read_text(encoding="utf-8"))
         self.assertNotRegex(log.read_text(encoding="utf-8"), r"run\.sh|Killed|Segmentation")
+
+    def test_a_program_that_cannot_be_executed_fails_the_run(self) -> None:
+        self.write("dpwa-train", "#!/no/such/program", executable=True)
+        for arguments in ((), ("--detach",)):
+            done = self.start(*arguments)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("w2: cannot be started: ", done.stderr)
+            wait_until(lambda: not self.state().exists())
 
     def test_a_signal_to_run_ends_the_nodes_first(self) -> None:
         command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
