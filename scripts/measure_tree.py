@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Prints how large the source tree is: files, lines, the median length of files, the longest chain of includes.
+"""Prints how large the source tree is: files, lines, the median length of files, words of the documents, the longest
+chain of includes.
 
-A file counts where git tracks it. Lines are those of C++ (.h, .cpp, .cu). A chain of includes goes from a source to
-the last header of this repository that it reaches, by the longest way.
+A file counts where git tracks it. Lines are those of C++ (.h, .cpp, .cu). Documents are README.md, CONTRIBUTING.md and
+docs/*.md. A chain of includes goes from a source to the last header of this repository that it reaches, by the longest
+way.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,11 @@ def tracked(root: Path) -> list[str]:
 
 def lines_of(root: Path, names: list[str]) -> list[int]:
     return [(root / name).read_text(encoding="utf-8", errors="replace").count("\n") for name in names]
+
+
+def words_of(root: Path, names: list[str]) -> int:
+    documents = [name for name in names if name in ("README.md", "CONTRIBUTING.md") or re.fullmatch(r"docs/[^/]+\.md", name)]
+    return sum(len((root / name).read_text(encoding="utf-8").split()) for name in documents)
 
 
 def longest_chain(includes: dict[str, list[str]], start: str, known: dict[str, list[str]]) -> list[str]:
@@ -52,6 +60,7 @@ def main() -> int:
             continue
         print(f"{folder}/: {len(lengths)} files of C++, {sum(lengths)} lines, "
               f"median {statistics.median(lengths):g}, longest {max(lengths)}")
+    print(f"documents: {words_of(root, names)} words")
     includes = {file: [one.path for one in found] for file, found in Tree(root).includes.items()}
     known: dict[str, list[str]] = {}
     for folder in ("dpwa/", ""):
