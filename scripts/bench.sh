@@ -8,7 +8,7 @@
 #   --quick         fewer sizes and shorter windows: about two minutes on two cores
 #   --full          also 1 GB and 100 million parameters, and longer windows
 #   --peers         installs Open MPI first if it is missing (apt)
-#   --update-docs   also writes the measured part of docs/PERFORMANCE.md, and its plot
+#   --update-docs   also writes the measured part of docs/PERFORMANCE.md, its data and its plot
 #   --ps-lite DIR   compares backend kvstore with the ps-lite that is built below DIR (include/, lib/libps.a), which
 #                   is not installed by this script; it needs ZeroMQ and protobuf
 #   --against FILE  compares with an earlier bench.json at the end; exit code 1 when a figure got worse

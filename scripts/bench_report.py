@@ -3,19 +3,21 @@
 
 usage: bench_report.py RUN_FOLDER [--docs docs/PERFORMANCE.md]
 
---docs replaces what stands between the two marks in that file, and nothing else.
+--docs replaces what stands between the two marks in that file by the bars and a table for each back end, and writes all
+tables into data/benchmark.csv beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
 from pathlib import Path
 
 from lib.bench_bars import MET, MISSED, judge
 from lib.bench_results import Results, size_text
-from lib.bench_tables import grid, number, report, spread, who
+from lib.bench_tables import BRIEF, grid, number, records, report, spread, who
 from lib.faults import fail
 from lib.output import checked
 from lib.tables import console_for_tables
@@ -77,7 +79,11 @@ def main() -> int:
         target.write_text(f"# Benchmark of dpwa\n\n{report(results, 2)}", encoding="utf-8")
         if options.docs:
             text = options.docs.read_text(encoding="utf-8")
-            options.docs.write_text(with_measured(text, report(results, 3)), encoding="utf-8")
+            options.docs.write_text(with_measured(text, report(results, 3, BRIEF)), encoding="utf-8")
+            data = options.docs.parent / "data/benchmark.csv"
+            data.parent.mkdir(exist_ok=True)
+            with data.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(records(results))
     except (OSError, ValueError, KeyError, json.JSONDecodeError) as error:
         return fail("no report", error)
     print_summary(results)

@@ -104,7 +104,7 @@ Vectors::Vectors(std::size_t bytes, DType dtype, std::uint64_t seed)
   fill_with_values(staging.bytes(), seed + 2, dtype);
 }
 
-// All passes of docs/PERFORMANCE.md, "Limits of the machine".
+// All passes of docs/data/benchmark.csv, "Memory limits".
 std::vector<Pass> memory_passes() {
   std::vector<Pass> passes;
   passes.push_back(

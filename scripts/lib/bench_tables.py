@@ -132,6 +132,16 @@ def same_host(results: Results) -> list[str]:
     return table(["same host", "nodes", *PULL_HEADER, "of dpwa's TCP"], rows)
 
 
+def gossip(results: Results) -> list[str]:
+    """Both paths of a pull, side by side."""
+    rows = []
+    for one in grid(results):
+        shared = results.pull(bytes=one["bytes"], nodes=one["nodes"], transport="same_host")
+        memory = [rate(shared), number(shared["cpu_s_per_gb"])] if shared else [NONE, NONE]
+        rows.append([size_text(one["bytes"]), who(one), *pull_cells(one), *memory])
+    return table(["TCP", "nodes", *PULL_HEADER, "same host: GB/s", "same host: CPU s/GB"], rows)
+
+
 def variants(results: Results) -> list[str]:
     """Encodings, checksums, encryption, the blend as a part of the pull."""
     kinds: list[tuple[str, Document]] = [
@@ -202,7 +212,7 @@ def choices(results: Results) -> list[str]:
     return table(["nodes", "pulls before", "peers known", "memory of a node", "time of a choice", "member table"], rows)
 
 
-def collectives(results: Results) -> list[str]:
+def collectives(results: Results, brief: bool = False) -> list[str]:
     rows = []
     for one in results.select(kind="collective"):
         ours, ddp = one["dpwa"], one["ddp"]
@@ -210,10 +220,12 @@ def collectives(results: Results) -> list[str]:
         other = f"absent: {without_folders(ddp['absent'])}" if "absent" in ddp else both(ddp["step_us"])
         hidden = [spread(side.get("hidden_share")) for side in (ours, ddp)]
         cells = [mark + both(ours["step_us"]), other, spread(one["ratio_to_ddp"])]
-        cells += [time_text(ours["local_step_us"]["median"]), time_text(one["allreduce_us"]["median"]), *hidden]
+        if not brief:
+            cells += [time_text(ours["local_step_us"]["median"]), time_text(one["allreduce_us"]["median"]), *hidden]
         rows.append([one["model"], f"{one['bytes'] / MB:.1f} MB", str(one["nodes"]), *cells])
     header = ["", "gradients", "nodes", "step: median / p99", "of DistributedDataParallel", "ratio"]
-    header += ["without communication", "all-reduce alone", "hidden", "hidden by DDP"]
+    if not brief:
+        header += ["without communication", "all-reduce alone", "hidden", "hidden by DDP"]
     return table(header, rows)
 
 
@@ -232,9 +244,11 @@ def engines(results: Results) -> list[str]:
     return table(["engine", "vector", "nodes", "GB/s, all nodes", "an all-reduce", "of gloo", "setting"], rows)
 
 
-def stores(results: Results) -> list[str]:
+def stores(results: Results, brief: bool = False) -> list[str]:
     rows = []
     for one in results.select(kind="kvstore"):
+        if brief and (one["bytes"] in (MB, 10 * MB) or (one["workers"], one["servers"]) not in ((1, 1), (4, 2))):
+            continue
         kind = one["type"] + "".join(f", {one[key]}" for key in ("optimizer", "compression") if one[key] != "none")
         path = "same host" if one["transport"] == "same_host" else "TCP"
         others = [spread(one.get(f"ratio_to_{peer}")) for peer in ("gloo", "ps_lite")]
@@ -310,7 +324,8 @@ def remarks(results: Results) -> list[str]:
     return [*lines, ""]
 
 
-SECTIONS: tuple[tuple[str, Callable[[Results], list[str]]], ...] = (
+Sections = tuple[tuple[str, Callable[[Results], list[str]]], ...]
+SECTIONS: Sections = (
     ("Machine and settings", machine),
     ("Bars", bars),
     ("Pulls by size", pulls),
@@ -329,10 +344,30 @@ SECTIONS: tuple[tuple[str, Callable[[Results], list[str]]], ...] = (
 )
 
 
-def report(results: Results, level: int) -> str:
+# For a document: a table for each back end. The data beside it have all others.
+BRIEF: Sections = (
+    ("Machine and settings", machine),
+    ("Bars", bars),
+    ("Backend gossip", gossip),
+    ("Backend collective", lambda results: collectives(results, brief=True)),
+    ("Backend kvstore", lambda results: stores(results, brief=True)),
+)
+
+
+def records(results: Results) -> list[list[str]]:
+    """All tables of a report as rows, each after the title of its section. The first row of a table has its names."""
+    return [
+        [title, *line[2:-2].split(" | ")]
+        for title, section in SECTIONS
+        for line in section(results)
+        if line.startswith("|") and not line.startswith("| ---")
+    ]
+
+
+def report(results: Results, level: int, sections: Sections = SECTIONS) -> str:
     """All sections that have something to say, under headings of the level."""
     text = []
-    for title, section in SECTIONS:
+    for title, section in sections:
         lines = section(results)
         if lines:
             text += [f"{'#' * level} {title}", "", *lines]

@@ -347,8 +347,7 @@ class Report(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("not measured", out)
         self.assertIn("the machine was noisy", out)
-        text = self.folder.joinpath("report.md").read_text(encoding="utf-8")
-        self.assertTrue(text.startswith("# Benchmark of dpwa\n"))
+        self.assertIn("# Benchmark of dpwa\n", self.folder.joinpath("report.md").read_text(encoding="utf-8"))
 
     def test_only_the_text_between_the_marks_is_replaced(self) -> None:
         before, after = f"# Performance\n\nprose\n\n{bench_report.BEGIN}", f"{bench_report.END}\n\n## More\n"
@@ -356,8 +355,9 @@ class Report(unittest.TestCase):
         self.assertEqual(self.run_report("--docs", str(self.document))[0], 0)
         text = self.document.read_text(encoding="utf-8")
         self.assertTrue(text.startswith(before) and text.endswith(after))
-        self.assertIn("### Bars", text)
-        self.assertNotIn("old", text)
+        self.assertEqual(("### Bars" in text, "### Peers" in text, "old" in text), (True, False, False))
+        data = self.folder.joinpath("data/benchmark.csv").read_text(encoding="utf-8")
+        self.assertRegex(data, r"\nBars,bar,target,measured,\n(.*\n)*Peers,")
         self.assertEqual(self.run_report("--docs", str(self.document))[0], 0)
         self.assertEqual(self.document.read_text(encoding="utf-8"), text)
 
