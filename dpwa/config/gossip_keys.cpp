@@ -21,13 +21,13 @@ KeySection gossip_keys() {
                   .reloads = true}),
           in.key("timeout_ms", &GossipConfig::timeout, duration_above_0(),
                  "limit of a whole pull: connect, request, reply",
-                 {.reference = "the limit of a whole pull: connect, handshake, request, reply, and "
-                               "the attempts at other peers after a failure",
+                 {.reference =
+                      "the limit of a whole pull, with the attempts at other peers after a failure",
                   .reloads = true}),
           in.key("step_budget_ms", &GossipConfig::step_budget, duration_from_0(),
                  "longest wait of step() for the network; 0 = blend at a later step",
-                 {.reference = "the longest wait of `step` for the network; 0 = no wait. A reply "
-                               "that arrives later is blended at a later step",
+                 {.reference = "the longest wait of `step` for the network. A reply that arrives "
+                               "later is blended at a later step",
                   .reloads = true}),
           in.key("blend", &GossipConfig::blend, choice(blend_words),
                  "delta: x + f (peer - own snapshot) | lerp: the original's (1-f) x + f peer",
@@ -36,18 +36,14 @@ KeySection gossip_keys() {
           in.key("ledger", &GossipConfig::ledger, boolean(),
                  "true: keeps the mean of all nodes at any pace (delta and a constant factor only)",
                  {.reference =
-                      "`true`: each pair of nodes takes equally much from each other, "
-                      "which keeps the [mean of all nodes at any "
-                      "pace](ALGORITHMS.md#the-pair-ledger). It has an effect with "
-                      "`blend: delta` and method `constant` without a threshold, from a factor "
-                      "of 1/256 on"}),
+                      "`true`: each pair of nodes takes equally much from each other, which keeps "
+                      "the [mean of all nodes at any pace](ALGORITHMS.md#the-pair-ledger). For "
+                      "`blend: delta` and method `constant` without a threshold"}),
           in.key("blocks", &GossipConfig::blocks, whole(1, max_blocks, "a count"),
                  "parts of the model, 1 to 64; each pull transfers one of them, in turn",
-                 {.reference =
-                      "the number of [parts of nearly equal size](ALGORITHMS.md#blocks) that the "
-                      "model is divided into. Each pull transfers one of them, in turn, and so "
-                      "causes less traffic; the step report and the metrics state which one. It is "
-                      "an error when the model is too small for this number"}),
+                 {.reference = "the number of [parts](ALGORITHMS.md#blocks) that the model is "
+                               "divided into. Each pull transfers one of them, in turn. An error "
+                               "when the model is too small"}),
           in.key("max_staleness", &GossipConfig::max_staleness, number(0, unbounded),
                  "steps that a peer may lag; 0 = no bound",
                  {.reference = "a peer whose clock lags by more steps is skipped; 0 = no bound"}),
@@ -63,27 +59,24 @@ KeySection gossip_keys() {
                   .reloads = true}),
           in.key("daemon", &GossipConfig::daemon, boolean(),
                  "true: the network side of a node is a separate process, dpwa node",
-                 {.reference =
-                      "the network side of each node is a separate process, `dpwa node`, which "
-                      "trainers attach to ([OPERATIONS.md](OPERATIONS.md#node-processes))",
+                 {.reference = "the network side of each node is a separate process, `dpwa node` "
+                               "([OPERATIONS.md](OPERATIONS.md#node-processes))",
                   .listed_last = true}),
           in.key(
               "seed", &GossipConfig::seed,
               whole(0, std::numeric_limits<std::int64_t>::max(), "a number"),
               "seed for the choice of peers and of the steps that pull; unset: from the clock",
-              {.reference = "the seed for a node's choice of peers, for its first block, and for "
-                            "the steps at which it pulls; each node derives its own random streams "
-                            "from the seed and its name. Without a seed these choices differ from "
-                            "start to start; `dpwa-train` then uses its `--seed`. With a seed two "
-                            "runs make the same choices as long as the same peers answer, but [not "
-                            "the same pulls](ALGORITHMS.md#what-does-not-hold)",
+              {.reference = "for a node's choice of peers, its first block, and the steps at which "
+                            "it pulls; each node derives its own streams. Unset: different from "
+                            "start to start; `dpwa-train` uses its `--seed`. Two runs still make "
+                            "[not the same pulls](ALGORITHMS.md#what-does-not-hold)",
                .sample = "1",
                .listed_last = true}),
           in.key("start_wait_ms", &GossipConfig::start_wait, duration_from_0(),
                  "longest wait at the start for the other nodes",
-                 {.reference = "the longest wait at the start, counted from `start()`: for a free "
-                               "port, for a node process, for nodes that do not answer, and until "
-                               "all nodes have the common weights",
+                 {.reference =
+                      "the longest wait at the start: for a free port, for a node process, for "
+                      "nodes that do not answer, and until all nodes have the common weights",
                   .reloads = true}),
           in.key("finish_wait_ms", &GossipConfig::finish_wait, duration_from_0(),
                  "longest wait at the end for nodes that still train",
@@ -92,8 +85,8 @@ KeySection gossip_keys() {
                   .reloads = true}),
           in.key("min_nodes", &GossipConfig::min_nodes, whole(1, 65536, "a count of nodes"),
                  "fewer nodes at the start or in the final average are an error",
-                 {.reference = "the number of nodes, this one included, that must run at the start "
-                               "and take part in the final average; fewer are an error"}),
+                 {.reference = "the nodes, this one included, that must run at the start and take "
+                               "part in the final average; fewer are an error"}),
       }};
 }
 

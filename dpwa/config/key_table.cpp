@@ -35,10 +35,9 @@ KeySection top_level() {
           in.key(
               "backend", &Config::backend, backend(),
               "gossip | collective (synchronous all-reduce) | kvstore (servers) | null (one node)",
-              {.reference = "what `make_adapter` makes: gossip averaging, [synchronous data "
-                            "parallel](COLLECTIVE.md), a worker of the [parameter "
-                            "server](KVSTORE.md), or one node without a network. `dpwa --version` "
-                            "lists the back ends of the build",
+              {.reference = "what `make_adapter` makes: [gossip averaging](ALGORITHMS.md), "
+                            "[synchronous data parallel](COLLECTIVE.md), a worker of the "
+                            "[parameter server](KVSTORE.md), or one node without a network",
                .accepted = "`gossip`, `collective`, `kvstore`, `null`; `dpwa config check`, `dpwa "
                            "node` and trainers refuse back ends that the build leaves out"}),
       }};
@@ -53,21 +52,17 @@ KeySection collective_keys() {
                 "parameter."},
       .keys =
           {
-              in.key(
-                  "engine", &CollectiveConfig::engine, choice(engine_words),
-                  "auto | gloo | nccl | mpi",
-                  {.reference =
-                       "the library that transfers the gradients; `auto` is `gloo` for models in "
-                       "host memory. [`mpi`](LAUNCHERS.md#engine-mpi) is for processes started by "
-                       "mpirun with `on_lost_rank: stop`, in builds that found MPI; `nccl` exists "
-                       "only in builds whose LibTorch has NCCL, and was never run"}),
+              in.key("engine", &CollectiveConfig::engine, choice(engine_words),
+                     "auto | gloo | nccl | mpi",
+                     {.reference = "the library that transfers the gradients; `auto` is `gloo`. "
+                                   "[`mpi`](LAUNCHERS.md#engine-mpi) is for processes started by "
+                                   "mpirun with `on_lost_rank: stop`; `nccl` was never run"}),
               in.key("first_bucket_bytes", &CollectiveConfig::first_bucket_bytes, bytes,
                      "size of the bucket that fills first",
-                     {.reference =
-                          "gradients travel in buckets while the backward pass still runs; this is "
-                          "the size of the bucket that fills first. 0 = one bucket per parameter"}),
+                     {.reference = "size of the bucket of gradients that fills first; 0 = one "
+                                   "bucket per parameter"}),
               in.key("bucket_bytes", &CollectiveConfig::bucket_bytes, bytes,
-                     "size of the other buckets", {.reference = "size of the other buckets"}),
+                     "size of the other buckets"),
               in.key("compression", &CollectiveConfig::compression, choice(compression_words),
                      "none | fp16 | bf16: format on the wire; sums are fp32",
                      {.reference = "format on the wire; sums are taken in fp32"}),
@@ -77,23 +72,17 @@ KeySection collective_keys() {
                                    "`false`: those of the first node at work"}),
               in.key("plaintext", &CollectiveConfig::plaintext, boolean(),
                      "true: gradients may travel unencrypted even with psk or mtls",
-                     {.reference = "gradients may travel unencrypted even where `security.mode` is "
-                                   "`psk` or `mtls`"}),
+                     {.reference = "gradients may travel unencrypted even with `psk` or `mtls`"}),
               in.key("start_wait_ms", &CollectiveConfig::start_wait, duration_above_0(),
-                     "longest wait at the start for all nodes",
-                     {.reference = "the longest wait at the start for all nodes of the file"}),
+                     "longest wait at the start for all nodes"),
               in.key("hung_after_ms", &CollectiveConfig::hung_after, duration_from_0(),
-                     "a node that answers but is late for this long counts as lost; 0 = never",
-                     {.reference = "a node whose network thread answers, but which is late for "
-                                   "this long, counts as lost; 0 = never"}),
+                     "a node that answers but is late for this long counts as lost; 0 = never"),
               in.key("stall_warn_ms", &CollectiveConfig::stall_warn, duration_from_0(),
                      "a node that is late for this long is named in the log; 0 = never"),
               in.key(
                   "lost_after_ms", &CollectiveConfig::lost_after, duration_from_0(),
                   "a node whose network thread is silent for this long counts as lost; 0 = learned "
-                  "from the run",
-                  {.reference = "a node whose network thread does not answer for this long counts "
-                                "as lost; 0 = the limit is learned from the arrivals of this run"}),
+                  "from the run"),
               in.key("on_lost_rank", &CollectiveConfig::on_lost_rank, choice(on_lost_rank_words),
                      "stop | shrink | gossip: what the other nodes do when one is lost",
                      {.reference = "what the other nodes do when one is lost "
@@ -176,20 +165,16 @@ KeySection transport_keys() {
           in.key("same_host", &TransportConfig::same_host, choice(same_host_words),
                  "auto: nodes of one user and machine read each other's memory; off: TCP always",
                  {.reference = "`auto`: nodes of one user on one machine read each other's "
-                               "snapshots from shared memory, and use TCP where they cannot; "
-                               "`off`: TCP always, and plain memory"}),
+                               "snapshots from memory where they can; `off`: TCP always"}),
           in.key("encoding", &TransportConfig::encoding, choice(encoding_words),
                  "fp32 | fp16 | bf16 | int8: format of parameters on the wire",
-                 {.reference =
-                      "the format in which this node asks peers for their parameters. `fp32`: as "
-                      "they are in memory; the others: less traffic for a [bounded "
-                      "error](ENCODINGS.md). A node that reads a peer's memory (`same_host`) "
-                      "rounds in the same way, so a run on one host shows what a network would"}),
+                 {.reference = "the [format](ENCODINGS.md) in which this node asks peers for their "
+                               "parameters: less traffic for a bounded error. A node that reads a "
+                               "peer's memory rounds in the same way"}),
           in.key("congestion_control", &TransportConfig::congestion_control, congestion_control(),
                  "auto: reno on loopback, else the system's own; or a name such as cubic, bbr",
                  {.reference = "`auto`: reno on loopback, else the system's own. A node whose host "
-                               "lacks the named algorithm does not start; `dpwa config check` only "
-                               "warns, because it may run on another host"}),
+                               "lacks the named algorithm does not start"}),
           in.key("chunk_bytes", &TransportConfig::chunk_bytes,
                  size(4 * 1024, 16 * 1024 * 1024, "a multiple of 64 from 4KiB to 16MiB", 64),
                  "size of the checksummed chunks of a reply; a multiple of 64 from 4KiB to 16MiB",
@@ -197,32 +182,26 @@ KeySection transport_keys() {
           in.key(
               "checksum", &TransportConfig::checksum, choice(on_off_words),
               "CRC32C of chunks of parameters; off: none, for links trusted to keep bytes intact",
-              {.reference = "`off`: chunks of parameters travel without their CRC32C between nodes "
-                            "that both set it; for links trusted to keep bytes intact, such as "
-                            "loopback. Heads and all other messages keep their checksum"}),
-          limits.key("max_connections", &ConnectionLimits::in_all, count,
-                     "inbound connections at once",
-                     {.reference = "inbound connections at once; a further one closes the oldest "
-                                   "that has not introduced itself, or else is closed itself"}),
+              {.reference = "`off`: chunks travel without their CRC32C between nodes that both set "
+                            "it; for links trusted to keep bytes intact, such as loopback"}),
+          limits.key(
+              "max_connections", &ConnectionLimits::in_all, count, "inbound connections at once",
+              {.reference =
+                   "inbound connections at once ([what a further one does](SECURITY.md#limits))"}),
           limits.key("max_connections_per_address", &ConnectionLimits::per_address, count, "",
                      {.reference = "inbound connections at once from one address; raise it where "
                                    "more nodes share a host"}),
-          limits.key(
-              "max_connections_per_peer", &ConnectionLimits::per_peer, count,
-              "a further one closes the one that has been idle longest",
-              {.reference =
-                   "connections at once of one name and address (`mtls`: of one name); a further "
-                   "one closes the one that has been idle longest. The observers (`dpwa status`) "
-                   "of an address count as one peer with four times this limit"}),
+          limits.key("max_connections_per_peer", &ConnectionLimits::per_peer, count,
+                     "a further one closes the one that has been idle longest",
+                     {.reference = "of one name and address (`mtls`: of one name); four times as "
+                                   "many for the observers (`dpwa status`) of an address"}),
           in.key("max_replies", &TransportConfig::max_replies, count,
                  "snapshots sent at once; a further caller is told to come back",
-                 {.reference =
-                      "snapshots sent at once, of which at most three quarters to one address and "
-                      "two to one peer; a further caller is told to ask another node"}),
+                 {.reference = "snapshots sent at once, at most three quarters of them to one "
+                               "address and two to one peer"}),
           in.key("max_requests_per_second", &TransportConfig::max_requests_per_second,
                  whole(0, 1'000'000, "a rate"),
-                 "on one connection; further requests wait; 0 = no bound",
-                 {.reference = "on one connection; further requests wait. 0 = no bound"}),
+                 "on one connection; further requests wait; 0 = no bound"),
       }};
 }
 

@@ -144,16 +144,14 @@ KeySection kvstore_keys() {
               in.key("type", &KvstoreConfig::type, store_type(),
                      "dist_sync | dist_async | dist_ssp, or a type for one process",
                      {.reference =
-                          "`dist_sync`: a step is one update, made of one push of every live "
-                          "worker; `dist_async`: each push is an update; `dist_ssp`: the same "
-                          "with bounded `staleness`. The `local_*` types are for the devices of "
-                          "one process ([KVSTORE.md](KVSTORE.md)). MXNet's names are accepted: "
-                          "`local` for `local_update_cpu`, `device` for `local_allreduce_device`, "
+                          "[what a step is](KVSTORE.md#what-a-worker-does); `local_*` are for the "
+                          "devices of one process. MXNet's names are accepted: `local` for "
+                          "`local_update_cpu`, `device` for `local_allreduce_device`, "
                           "`dist_sync_device` and `dist_device_sync` for `dist_sync`"}),
               in.key("staleness", &KvstoreConfig::staleness, steps,
                      "dist_ssp: steps that a worker may be ahead of the slowest one",
-                     {.reference = "for `dist_ssp`: the number of steps that a worker may be ahead "
-                                   "of the slowest one; 0 is `dist_sync`"}),
+                     {.reference = "for `dist_ssp`: the steps that a worker may be ahead of the "
+                                   "slowest one; 0 is `dist_sync`"}),
               in.key("update", &KvstoreConfig::update, place_of_updates(),
                      "server: the optimizer runs on the servers | worker: on each worker",
                      {.reference = "`server`: the servers run the optimizer and weights come back; "
@@ -163,27 +161,24 @@ KeySection kvstore_keys() {
                      "1: each value has a replica on another server; none is lost with a server",
                      {.reference = "`1`: each value has a replica on another server, and no "
                                    "acknowledged update is lost with a server"}),
-              in.key("memory_bytes", &KvstoreConfig::memory_bytes,
-                     size(0, std::int64_t{1} << 50, "a size such as 512MiB"),
-                     "limit of a server: values, optimizer state, sums, replicas; 0 = 3/4 of "
-                     "the machine's",
-                     {.reference = "the memory that one server may take for values, the state of "
-                                   "the optimizer, sums and replicas; a key beyond it is refused. "
-                                   "0 = three quarters of the memory of its machine"}),
+              in.key(
+                  "memory_bytes", &KvstoreConfig::memory_bytes,
+                  size(0, std::int64_t{1} << 50, "a size such as 512MiB"),
+                  "limit of a server: values, optimizer state, sums, replicas; 0 = 3/4 of "
+                  "the machine's",
+                  {.reference =
+                       "what one server may take for values, optimizer, sums and replicas; a key "
+                       "beyond it is refused. 0 = three quarters of the memory of its machine"}),
               in.key("min_workers", &KvstoreConfig::min_workers, whole(0, 4096, "a count"),
-                     "workers that the first step waits for; 0 = all nodes of the file",
-                     {.reference = "the number of workers that the first step waits for; 0 = all "
-                                   "nodes of the file"}),
+                     "workers that the first step waits for; 0 = all nodes of the file"),
               in.key("start_wait_ms", &KvstoreConfig::start_wait, duration_above_0(),
                      "longest wait at the start: workers for the first step, a server for its "
-                     "port",
-                     {.reference = "the longest wait at the start: of a worker for the servers and "
-                                   "the other workers, and of a server for its port"}),
+                     "port"),
               in.key("lost_after_ms", &KvstoreConfig::lost_after, silence(),
                      "a worker or server that is silent for this long is left out",
-                     {.reference = "a worker or server that is silent for this long is left out of "
-                                   "the following steps. A worker that computes for very long is "
-                                   "left out after a limit that is learned from the run"}),
+                     {.reference = "a worker or server that is silent for this long is left out. "
+                                   "One that computes for very long is left out after a limit that "
+                                   "is learned from the run"}),
               servers_key(),
           },
       .check = check_kvstore};
@@ -198,18 +193,14 @@ KeySection kvstore_snapshots_keys() {
           {
               in.key("folder", &KvstoreSnapshots::folder, secret_path(),
                      "folder of the servers' snapshots; without the section there are none",
-                     {.reference = "the folder in which each server writes its part of a snapshot, "
-                                   "relative to the cluster file; `{name}` stands for the server. "
-                                   "Required in this section: without the section there are no "
-                                   "snapshots ([KVSTORE.md](KVSTORE.md#snapshots))",
+                     {.reference = "the folder in which each server writes its part of a "
+                                   "[snapshot](KVSTORE.md#snapshots), relative to the cluster "
+                                   "file; `{name}` stands for the server. Required in this section",
                       .sample = "snapshots"}),
-              in.key(
-                  "every_ms", &KvstoreSnapshots::every, duration_above_0(),
-                  "time from the beginning of one snapshot to that of the next",
-                  {.reference = "the time from the beginning of one snapshot to that of the next"}),
+              in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
+                     "time from the beginning of one snapshot to that of the next"),
               in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
-                     "number of snapshots that stay on the disk",
-                     {.reference = "the number of snapshots that stay on the disk, the newest"}),
+                     "number of snapshots that stay on the disk"),
           },
       .required = "folder"};
 }
