@@ -239,7 +239,6 @@ NUMBERS = [
     ("docs/SECURITY.md", r"from accept to WELCOME \| (\d+) s", "dpwa/net/server_options.h", r"handshake_timeout = .*\((\d+)\)"),
     ("docs/PROTOCOL.md", r"replies in flight (\d+) ms", "dpwa/net/server_options.h", r"drain_time = .*\((\d+)\)"),
     ("docs/OPERATIONS.md", r"replies in flight (\d+) ms", "dpwa/net/server_options.h", r"drain_time = .*\((\d+)\)"),
-    ("docs/ARCHITECTURE.md", r"replies in flight get (\d+) ms", "dpwa/net/server_options.h", r"drain_time = .*\((\d+)\)"),
     (
         "docs/PROTOCOL.md",
         r"once in (\d+) ms and by at most",
