@@ -13,7 +13,7 @@ namespace dpwa::wire {
 // Parts that several messages of the store have.
 
 //   slice    u8 kind of the key: 0 number, 1 text; the number as i64, or the text as u16 length
-//            (1 to 1,024) + UTF-8; u32 index of the slice
+//            (1 to 255) + UTF-8; u32 index of the slice
 void write(Writer& out, const kvstore::SliceId& slice);
 kvstore::SliceId read_slice(Reader& in);
 
@@ -41,8 +41,10 @@ kvstore::SnapshotId read_snapshot_id(Reader& in);
 
 //   epoch    u64 number; u16 number of servers, at most 256, and for each: name, u64 incarnation,
 //            u8 state: 1 down, 2 filling, 3 up; u16 number of workers, at most 4,096, and for each:
-//            name, u64 incarnation, u64 first step; u64 run; disk: that the run began with; u16
-//            number of workers that have left, at most 4,096, and for each: name
+//            name, u64 incarnation, u64 first step, u64 since (of a worker with steps of its own
+//            for each key: the epoch with which it came; otherwise 0); u64 run; disk: that the run
+//            began with; u16 number of workers that have left, at most 4,096, and for each: name;
+//            u16 number of workers at their end, at most 4,096, and for each: member
 void write(Writer& out, const kvstore::Epoch& epoch);
 kvstore::Epoch read_epoch(Reader& in);
 
