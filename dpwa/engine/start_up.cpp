@@ -4,12 +4,16 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/sample.h"
 
 namespace dpwa {
 namespace {
 
-constexpr auto between_looks = std::chrono::milliseconds(25);
+// From one look to the next, by the number of looks in a row that brought no news. A look asks
+// every node, and each node looks: at a fixed short distance, nodes that wait for a missing one for
+// minutes would cost each other hundreds of connections a second.
+constexpr Backoff between_looks{std::chrono::milliseconds(25), std::chrono::seconds(1), 0.25};
 
 StartView view_of(const PeerAnswer& answer) {
   if (answer.failure == PeerFailure::rejected) return {PeerStart::refused};
@@ -52,7 +56,7 @@ StartUp::Action StartUp::next(TimePoint now, Random& random) {
         break;
       case Phase::pausing:
         phase_ = after_pause_;
-        return Wait{paced(between_looks, seen_.size())};
+        return pause(now, random);
       case Phase::ending:
         phase_ = Phase::over;
         if (own_ && !shown_) return show();
@@ -62,6 +66,12 @@ StartUp::Action StartUp::next(TimePoint now, Random& random) {
     }
   }
   return Fail{*failure_};
+}
+
+StartUp::Wait StartUp::pause(TimePoint now, Random& random) {
+  const Duration next = next_moment(elapsed(now), seen_.size(), options_.rule) - elapsed(now);
+  const Duration wanted = std::min(between_looks.delay(++looks_without_news_, random), next);
+  return {std::max(paced(wanted, seen_.size()), paced(between_looks.initial / 2, seen_.size()))};
 }
 
 std::vector<TrainerLine> StartUp::take_lines() {
@@ -100,6 +110,7 @@ std::optional<StartUp::Action> StartUp::decide(TimePoint now, Random& random) {
       phase_ = Phase::pausing;
       break;
     case StartAction::bring:
+      looks_without_news_ = 0;
       lineage_ = options_.new_lineage;
       own_ = StartWeights{clock_, lineage_, false};
       shown_ = false;
@@ -204,7 +215,7 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
     if (answer.seed) seeds.push_back(answer);
   look_for_namesake(seeds, now);
   if (failure_) return;
-  seen_.clear();
+  const auto before = std::exchange(seen_, {});
   bool placed = false;
   for (std::size_t peer = 0; peer < answers.size(); ++peer) {
     const PeerAnswer& answer = answers[peer];
@@ -217,9 +228,16 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
     seen_.push_back(seen_of(static_cast<PeerId>(peer), answer, prompt));
   }
   if (!placed) seen_.push_back({});
+  if (!std::ranges::equal(before, seen_, says_the_same)) looks_without_news_ = 0;
   give_up_if_refused(now);
   phase_ = Phase::deciding;
   tried_to_show_ = false;
+}
+
+// The clock of a node that trains always changes.
+bool StartUp::says_the_same(const Seen& before, const Seen& now) {
+  return before.peer == now.peer && before.name == now.name &&
+         before.view.state == now.view.state && before.view.lineage == now.view.lineage;
 }
 
 // `prompt`: the look ended before its deadline, so an unreachable peer is not running.
@@ -270,6 +288,7 @@ std::optional<StartUp::Action> StartUp::take(TimePoint now) {
   if (const auto result = comparison.result()) {
     count(best_, *result, now);
     if (*result == TakeOver::taken) {
+      looks_without_news_ = 0;
       own_ = StartWeights{clock_, lineage_, false};
       shown_ = false;
       phase_ = Phase::deciding;

@@ -49,7 +49,7 @@ class StartUp {
     PeerId peer = 0;
     unsigned block = 0;
   };
-  struct Wait {
+  struct Wait {  // until a process calls that has not called before, and no longer than this
     Duration time{};
   };
   struct Begin {};  // the first step
@@ -90,6 +90,7 @@ class StartUp {
     std::optional<TimePoint> busy;  // since when it is busy, or since that counted as failed
   };
 
+  static bool says_the_same(const Seen& before, const Seen& now);
   Seen seen_of(PeerId peer, const PeerAnswer& answer, bool prompt);
   // Each sets the failure when this node has to give up.
   void look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoint now);
@@ -101,6 +102,7 @@ class StartUp {
   void count(PeerId peer, TakeOver outcome, TimePoint now);
   std::vector<PeerId> others_to_compare(const Seen& best, Random& random) const;
   Publish show() const;  // the weights
+  Wait pause(TimePoint now, Random& random);
   Duration elapsed(TimePoint now) const { return now - begun_; }
   // Its log lines, in start_up_report.cpp.
   template <typename Which>
@@ -123,6 +125,7 @@ class StartUp {
   bool shown_ = false;               // and others can see and have it
   bool tried_to_show_ = false;       // since the last decision
   std::vector<Seen> seen_;
+  unsigned looks_without_news_ = 0;  // in a row
   std::unordered_map<PeerId, Memory> memory_;
   std::optional<StartComparison> comparison_;
   PeerId best_ = 0;  // the peer that weights are taken over from

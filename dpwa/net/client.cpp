@@ -253,6 +253,20 @@ std::optional<std::string> Client::evicted() const {
 void Client::peer_called(const std::string& name, std::uint64_t incarnation) {
   thread_.check();
   engine_.called(name, incarnation);
+  if (!engine_.table().find(name)) return;
+  std::uint64_t& known = callers_[name];
+  if (std::exchange(known, incarnation) == incarnation) return;
+  const MutexLock lock(mutex_);
+  new_caller_ = true;
+  changed_.notify_all();
+}
+
+void Client::wait_for_new_caller(Duration longest) {
+  const TimePoint until = SteadyClock::now() + longest;
+  MutexLock lock(mutex_);
+  while (!new_caller_ && !stopped_ && changed_.wait_until(lock, until)) {
+  }
+  new_caller_ = false;
 }
 
 std::shared_ptr<Greetings> Client::expect(std::size_t answers) {

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,9 @@ class Client {
   // take leave. One entry per address, likewise.
   std::vector<Greeted> visit_all(const std::vector<PeerAddress>& addresses, bool all,
                                  Duration timeout);
+  // Blocks until a process calls that has not called before: a node that starts. No longer than
+  // `longest`, nor once the node stops.
+  void wait_for_new_caller(Duration longest);
   // Set once most peers refuse this node because its name belongs to another node: the reason that
   // they give. Any thread.
   std::optional<std::string> evicted() const;
@@ -112,9 +116,10 @@ class Client {
   PullEngine engine_;
   const std::unique_ptr<PeerChannels> channels_;
   const std::unique_ptr<Visits> visits_;
-  std::uint64_t members_version_ = 0;  // taken up
-  boost::asio::steady_timer delay_;    // before a round
-  Progress compared_;                  // of the own snapshot that the last landing compares with
+  std::uint64_t members_version_ = 0;             // taken up
+  std::map<std::string, std::uint64_t> callers_;  // incarnation of each peer that has called
+  boost::asio::steady_timer delay_;               // before a round
+  Progress compared_;  // of the own snapshot that the last landing compares with
   LogLimiter limiter_;
   LogLimiter members_limiter_;
 
@@ -127,6 +132,7 @@ class Client {
   bool stopped_ DPWA_GUARDED_BY(mutex_) = false;
   std::optional<Arrival> arrival_ DPWA_GUARDED_BY(mutex_);
   std::shared_ptr<Greetings> greetings_ DPWA_GUARDED_BY(mutex_);  // that are waited for
+  bool new_caller_ DPWA_GUARDED_BY(mutex_) = false;               // since the last wait for one
   std::string evicted_ DPWA_GUARDED_BY(mutex_);                   // why; empty = not
   std::atomic<bool> is_evicted_{false};
 };

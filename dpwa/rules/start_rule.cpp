@@ -158,4 +158,14 @@ StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self
   return {StartAction::wait, 0};
 }
 
+Duration next_moment(Duration elapsed, std::size_t nodes, const StartRuleOptions& options) {
+  for (int earlier = 0; earlier <= static_cast<int>(nodes); ++earlier) {
+    const Duration brings = time_to_bring(earlier, nodes, options.start_wait);
+    if (brings > elapsed) return brings;
+  }
+  for (const Duration end : {options.start_wait, options.limit})
+    if (end > elapsed) return end;
+  return Duration::max();
+}
+
 }  // namespace dpwa

@@ -88,4 +88,8 @@ StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self
                            const std::optional<StartWeights>& own, Duration elapsed,
                            const StartRuleOptions& options);
 
+// The first moment after `elapsed` at which that decision may change though no node says anything
+// new.
+Duration next_moment(Duration elapsed, std::size_t nodes, const StartRuleOptions& options);
+
 }  // namespace dpwa

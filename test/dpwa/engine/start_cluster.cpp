@@ -117,6 +117,7 @@ void StartingCluster::end_action(std::size_t index) {
   const StartUp::Action action = *std::exchange(node.action, std::nullopt);
   if (std::holds_alternative<StartUp::Greet>(action)) {
     node.start->greeted(answers(index), time());
+    if (!std::exchange(node.called, true)) end_waits();
   } else if (const auto* publish = std::get_if<StartUp::Publish>(&action)) {
     const bool brings = publish->lineage == 1000 + index && node.lineage != publish->lineage;
     sources_ += brings ? 1 : 0;
@@ -130,6 +131,13 @@ void StartingCluster::end_action(std::size_t index) {
     const double difference = peer.weights - node.weights;
     const bool compares = runs(peer) && peer.lineage == node.lineage;
     node.start->measured(compares ? std::optional(difference * difference) : std::nullopt);
+  }
+}
+
+// A process calls that has not called before.
+void StartingCluster::end_waits() {
+  for (StartingNode& node : nodes_) {
+    if (node.action && std::holds_alternative<StartUp::Wait>(*node.action)) node.action_ends = now_;
   }
 }
 

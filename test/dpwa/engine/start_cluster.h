@@ -44,6 +44,7 @@ struct StartingNode {
   double began_at_clock = -1;
   double began_with = 0;
   std::string failure{};
+  bool called = false;  // the others, once
 
   std::optional<StartUp> start{};
   std::optional<StartUp::Action> action{};  // under way
@@ -78,6 +79,7 @@ class StartingCluster {
   void advance(std::size_t index);
   std::vector<PeerAnswer> answers(std::size_t self) const;
   void end_action(std::size_t index);
+  void end_waits();
   void end_pull(std::size_t index, const StartUp::Pull& request);
 
   std::vector<StartingNode> nodes_;
