@@ -15,6 +15,7 @@
 #include "bench/worker/child.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/version.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/config.h"
 
@@ -44,6 +45,7 @@ void list_programs_with_torch(CLI::App& app) {
 int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   CLI::App app("Measures dpwa side by side with the limits of the machine.", "dpwa-bench");
   app.require_subcommand(1);
+  cli::format_help(app);
   CommandContext context{out, err};
   add_memory_command(app, context);
   add_raw_command(app, context);

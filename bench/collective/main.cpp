@@ -17,6 +17,7 @@
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/standard_output.h"
 #include "dpwa/base/version.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/usage_problem.h"
 
 namespace dpwa::bench {
@@ -76,6 +77,7 @@ int parse_and_run(int argc, char** argv) {
       "A training step of backend collective beside Python's DistributedDataParallel, window by "
       "window, and beside a bare all-reduce; or the engines beside one another.",
       "dpwa-bench collective");
+  cli::format_help(app);
   app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
                        "Print the version and exit");
   app.add_option("--model", options.step.model, "Model to train")

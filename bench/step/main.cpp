@@ -23,6 +23,7 @@
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/standard_output.h"
 #include "dpwa/base/version.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/open_log.h"
 
@@ -143,6 +144,7 @@ int parse_and_run(int argc, char** argv) {
   StepOptions options;
   CLI::App app("What adapter->step adds to a training step, beside a hand-written loop.",
                "dpwa-bench step");
+  cli::format_help(app);
   app.set_version_flag("--version", "dpwa-bench " + std::string(version()),
                        "Print the version and exit");
   add_count_option(app, "--parameters", options.parameters, "float32 parameters of the model");

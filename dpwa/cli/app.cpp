@@ -12,6 +12,7 @@
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/version.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
@@ -39,6 +40,7 @@ int parse_and_run(int argc, const char* const* argv, std::ostream& out, std::ost
       "gradients), kvstore (parameter servers), null (one node alone).",
       "dpwa");
   app.require_subcommand(1);
+  format_help(app);
   CommandContext context{out, err};
   const char* terminal = std::getenv("TERM");
   context.terminal = &out == &std::cout && ::isatty(STDOUT_FILENO) != 0 && terminal != nullptr &&

@@ -11,11 +11,13 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/app.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/node_status.h"
 #include "dpwa/cli/server_status_table.h"
 #include "dpwa/config/config.h"
@@ -222,6 +224,10 @@ void show_status(const StatusOptions& options, CommandContext& context) {
 // The cluster file can be given in two ways, and one of them is required: the help says so once.
 class FileOnce : public CLI::Formatter {
  public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return wrapped(CLI::Formatter::make_help(app, std::move(name), mode));
+  }
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     std::string text = CLI::Formatter::make_option(option, is_positional);
     const std::string_view mark = " REQUIRED";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dpwa/base/version.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
 #include "examples/train/option_values.h"
@@ -88,6 +89,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   ParsedOptions parsed;
   SviOptions& o = parsed.options;
   CLI::App app("One node of a Bayesian regression by variational inference.", "dpwa-svi");
+  dpwa::cli::format_help(app);
   app.set_version_flag("--version", "dpwa-svi " + std::string(dpwa::version()) +
                                         " (back ends: " + available_backends() + ")");
   add(app, "--config", "FILE", "Cluster file", path(o.config))->required();

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "dpwa/base/version.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/usage_problem.h"
 #include "dpwa/config/backends.h"
 #include "examples/train/option_values.h"
@@ -128,6 +129,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   TrainOptions& o = parsed.options;
   std::uint64_t threads = 0;
   CLI::App app("One training node of a dpwa cluster.", "dpwa-train");
+  dpwa::cli::format_help(app);
   app.set_version_flag("--version", "dpwa-train " + std::string(dpwa::version()) +
                                         " (back ends: " + available_backends() + ")");
   add(app, "--config", "FILE", "Cluster file", path(o.config))->required();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "dpwa/base/version.h"
+#include "dpwa/cli/help_format.h"
 #include "dpwa/config/backends.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/scratch_file.h"
@@ -36,8 +37,37 @@ TEST_CASE("the help names all back ends, in lines of at most 80 columns") {
   const std::string head = run_cli({"--help"}).out;
   for (const char* name : {"gossip", "collective", "kvstore", "null"})
     CHECK(head.find(std::string(name) + " (") < head.find("Usage:"));
-  std::istringstream lines(head.substr(0, head.find("Usage:")));
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{},
+                                             {"init"},
+                                             {"config"},
+                                             {"config", "check"},
+                                             {"config", "nodes"},
+                                             {"config", "keys"},
+                                             {"completion"},
+                                             {"keygen"},
+                                             {"node"},
+                                             {"kvserver"},
+                                             {"status"}}) {
+    auto arguments = command;
+    arguments.emplace_back("--help");
+    std::istringstream lines(run_cli(arguments).out);
+    for (std::string line; std::getline(lines, line);) {
+      CAPTURE(line);
+      CHECK(line.size() <= 80);
+    }
+  }
+}
+
+TEST_CASE("long lines of a help are broken, each below its own beginning") {
+  CHECK(cli::wrapped("short\n") == "short\n");
+  CHECK(cli::wrapped("one two three\n", 8) == "one two\nthree\n");
+  CHECK(cli::wrapped("  one two three\n", 9) == "  one two\n  three\n");
+  CHECK(cli::wrapped("one incomprehensibilities two\n", 8) == "one\nincomprehensibilities\ntwo\n");
+  const std::string option = "  --name NODE                 ";
+  REQUIRE(option.size() == 30);
+  CHECK(cli::wrapped(option + "what it is called\n", 41) ==
+        option + "what it is\n" + std::string(30, ' ') + "called\n");
 }
 
 TEST_CASE("wrong usage ends with exit code 2 and nothing on standard output") {
