@@ -47,7 +47,8 @@ void check(const CheckOptions& options, CommandContext& context) {
     require_backend(config);
   }
   check_log_file(config);
-  if (!config.self.empty()) make_security(config);  // throws ConfigError for unusable files
+  // These throw ConfigError for unusable files. Without a name: where no node can use its own.
+  config.self.empty() ? make_observer_security(config, "") : make_security(config);
   context.out << to_yaml(config);
   // Not an error here: the file may be meant for another host.
   if (const auto problem = congestion_control_problem(config))
@@ -65,6 +66,7 @@ void check(const CheckOptions& options, CommandContext& context) {
   if (const std::string obstacle = ledger_obstacle(config); !obstacle.empty())
     context.err << "note: " << options.file << ": gossip.ledger has no effect with " << obstacle
                 << ", so nodes that step more slowly count for more than their share\n";
+  if (!context.out.flush()) return;  // which is a failure of the program
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
   if (config.nodes.empty()) {
     context.err << "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)";

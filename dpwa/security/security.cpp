@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/algorithm/string/replace.hpp>
 #include <cstdlib>
 #include <exception>
@@ -67,15 +69,23 @@ std::shared_ptr<Security> make_observer_security(const Config& config, const std
   if (!is_secure(config.security)) return nullptr;
   if (!name.empty()) return std::make_shared<Security>(config, name, "");
   std::optional<ConfigError> first;
-  for (const NodeEntry& node : config.nodes) {
-    try {
-      return std::make_shared<Security>(config, node.name, "");
-    } catch (const ConfigError& error) {
-      if (!first) first = error;
+  for (const auto* processes : {&config.nodes, &config.kvstore.servers}) {
+    for (const NodeEntry& process : *processes) {
+      try {
+        return std::make_shared<Security>(config, process.name, "");
+      } catch (const ConfigError& error) {
+        if (!first) first = error;
+      }
     }
   }
   if (first) throw ConfigError(*first);
-  return nullptr;
+  const SecurityConfig& files = config.security;
+  const auto is_of_one = [](const std::string& path) {
+    return path.find("{name}") != std::string::npos;
+  };
+  const bool by_name =
+      std::ranges::any_of(std::array{files.key_file, files.ca, files.cert, files.key}, is_of_one);
+  return by_name ? nullptr : std::make_shared<Security>(config, "", "");
 }
 
 void forbid_core_dumps() {

@@ -37,7 +37,9 @@ class Security {
 // Null when the mode is insecure or not given.
 std::shared_ptr<Security> make_security(const Config& config);
 // For a program that is not a node of the file, such as dpwa status. "{name}" in a path becomes
-// `name`, or, when that is empty, the first node of the file whose files can be used.
+// `name`, or, when that is empty, the first node or server of the file whose files can be used.
+// Null also where a path has "{name}" and the file names neither, because a launcher names the
+// nodes.
 std::shared_ptr<Security> make_observer_security(const Config& config, const std::string& name);
 
 // For programs with keys in memory. From now on the process leaves no core dump, and no other

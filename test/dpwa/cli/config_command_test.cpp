@@ -1,5 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "dpwa/config/backends.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
@@ -29,6 +34,42 @@ TEST_CASE("config check prints the effective configuration, which checks out aga
   CHECK(first.out.starts_with("cluster: demo\n"));
   const ScratchFile effective(first.out);
   CHECK(run_cli({"config", "check", effective.path().string()}).out == first.out);
+}
+
+TEST_CASE("config check does not say ok when its output cannot be written") {
+  const ScratchFile file(three_nodes);
+  const std::string path = file.path().string();
+  const std::vector<const char*> argv{"dpwa", "config", "check", path.c_str(), "--name", "w1"};
+  std::ofstream full("/dev/full");
+  std::ostringstream err;
+  CHECK(cli::run(static_cast<int>(argv.size()), argv.data(), full, err) == 1);
+  CHECK(err.str() == "dpwa: cannot write the result\n");
+}
+
+TEST_CASE("config check looks at the key file, also without a name") {
+  for (const std::string nodes : {"nodes: [{name: w1, port: 24000}]\n", ""}) {
+    CAPTURE(nodes);
+    const ScratchFile file(nodes + "security: {mode: psk, key_file: not-there.key}\n");
+    const std::string path = file.path().string();
+    const CliResult result = run_cli({"config", "check", path});
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find("security.key_file: ") != std::string::npos);
+    CHECK(result.err.find("not-there.key") != std::string::npos);
+    CHECK(result.out.empty());
+  }
+}
+
+TEST_CASE("config check without a name wants the files of one process of the file") {
+  const ScratchFile scratch("");
+  const auto folder = scratch.path().parent_path();
+  REQUIRE(run_cli({"keygen", "-o", (folder / "s1.key").string()}).exit_code == 0);
+  const ScratchFile file(
+      "nodes: [{name: w1, port: 24000}]\nbackend: kvstore\n"
+      "kvstore: {servers: [{name: s1, port: 24100}]}\n"
+      "security: {mode: psk, key_file: '" +
+      (folder / "{name}.key").string() + "'}\n");
+  CHECK(run_cli({"config", "check", file.path().string()}).exit_code == 0);
+  CHECK(run_cli({"config", "check", file.path().string(), "--name", "w1"}).exit_code == 2);
 }
 
 TEST_CASE("config check as a node applies the environment") {
