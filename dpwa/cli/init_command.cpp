@@ -1,5 +1,7 @@
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <boost/algorithm/string/split.hpp>
+#include <boost/algorithm/string/trim.hpp>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -77,12 +79,9 @@ NodeEntry resolve_host(const std::string& host, const std::string& option) {
 std::vector<std::string> split_hosts(const std::vector<std::string>& lists) {
   std::vector<std::string> hosts;
   for (const std::string& list : lists) {
-    std::size_t begin = 0;
-    for (auto comma = list.find(','); comma != std::string::npos; comma = list.find(',', begin)) {
-      hosts.push_back(list.substr(begin, comma - begin));
-      begin = comma + 1;
-    }
-    hosts.push_back(list.substr(begin));
+    std::vector<std::string> of_list;
+    boost::algorithm::split(of_list, list, [](char c) { return c == ','; });
+    for (std::string& host : of_list) hosts.push_back(boost::algorithm::trim_copy(host));
   }
   return hosts;
 }
@@ -160,7 +159,8 @@ Plan plan(const InitOptions& options) {
   if (beyond && wanted.psk && wanted.backend == "collective" && !options.plaintext) {
     throw CLI::ValidationError("--backend",
                                "the gradients of collective travel unencrypted, also with psk; "
-                               "accepted: --plaintext, on a network that is trusted");
+                               "accepted: --plaintext, or --security insecure, on a network that "
+                               "is trusted");
   }
   // The processors of another machine are unknown here.
   const LocalMachine machine;

@@ -136,6 +136,13 @@ TEST_CASE("init --hosts writes one node for each host, all at the same port") {
   }
 }
 
+TEST_CASE("init --hosts takes blanks around the commas") {
+  const CliResult result = run_cli({"init", "-o", "-", "--hosts", " 127.0.0.1 , 203.0.113.7"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == run_cli({"init", "-o", "-", "--hosts", "127.0.0.1,203.0.113.7"}).out);
+  CHECK(run_cli({"init", "-o", "-", "--hosts", "127.0.0.1, "}).exit_code == 2);
+}
+
 TEST_CASE("init --hosts with --nodes deals the nodes out") {
   const std::string hosts = "203.0.113.1,203.0.113.2";
   const ScratchFile file(
@@ -220,6 +227,8 @@ TEST_CASE("every file that init writes passes config check, also as one of its n
             CHECK(result.exit_code == 2);
             CHECK(std::ranges::count(result.err, '\n') == 1);
             CHECK(result.err.find("--plaintext") != std::string::npos);
+            const bool refuses_psk = plain.empty();
+            CHECK((result.err.find("--security insecure") != std::string::npos) == refuses_psk);
             CHECK_FALSE(std::filesystem::exists(file));
           }
         }
