@@ -151,7 +151,7 @@ def short(value: float | None, digits: int) -> str:
 
 
 def node_table(data: dict[str, Any], backend: str) -> Table:
-    table = new_table(f"{data['source']}, {data['model']}, split {data['split']}, seed {data['seed']}")
+    table = new_table()
     pulls = ("pulls\nok", "pulls\nfailed") if backend not in WITHOUT_PULLS else ()
     add_columns(table, "node", "accuracy\n%", "loss", "steps", "samples", *pulls, "waited\nms", "step\nms", "MB in")
     for node in data["nodes"]:
@@ -211,6 +211,8 @@ def main() -> int:
     backend = results[0].get("backend", "")
     console = console_for_tables()
     comparison = comparison_table(data, backend, blends_a_step(results))
+    title = f"{data['source']}, {data['model']}, split {data['split']}, seed {data['seed']}"
+    console.print(title, markup=False, highlight=False, soft_wrap=True)  # the title of a table is padded with blanks
     console.print(node_table(data, backend), "", comparison, sep="\n", crop=False)
     for line in few_blends(results, pull_probability(options.folder)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

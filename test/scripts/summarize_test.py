@@ -128,6 +128,9 @@ class Summarize(unittest.TestCase):
         with contextlib.redirect_stdout(out), mock.patch("sys.argv", ["summarize.py", str(self.folder)]):
             self.assertEqual(summarize.main(), 0)
         text = out.getvalue()
+        title = text.splitlines()[0]
+        self.assertEqual(title, title.rstrip())
+        self.assertIn("seed", title)
         self.assertLessEqual(max(len(line.rstrip()) for line in text.splitlines()), 80)
         for word in ("accuracy", "97.59", "0.0785", "140700", "450,000", "46900", "failed", "123,457", "123.45",
                      "12,346", "blends a step"):
