@@ -1,15 +1,15 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
-
 #include <memory>
 #include <string>
 
 #include "adapters/adapter_types.h"
+#include "adapters/torch_types.h"
 #include "dpwa/config/config.h"
 #include "dpwa/rules/step_report.h"
 
+// Only declares the types of LibTorch: a program includes what its model and optimizer need, such
+// as <torch/torch.h>.
 namespace dpwa {
 
 // One training loop for every back end. Constructed by make_adapter and called only by the training

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <memory>
 
 #include "adapters/adapter.h"
+#include "adapters/torch_types.h"
 #include "dpwa/config/config.h"
 
 namespace dpwa {

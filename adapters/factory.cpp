@@ -1,17 +1,20 @@
+#include <ATen/core/Tensor.h>
+
 #include <stdexcept>
 #include <string>
 
 #include "adapters/adapter.h"
 #include "adapters/backend.h"
+#include "adapters/common/module_tensors.h"
 
 namespace dpwa {
 
 namespace {
 
 void refuse_frozen(const torch::nn::Module& model) {
-  const auto parameters = model.parameters();
+  const NamedTensors parameters = parameters_of(model);
   if (parameters.empty()) return;  // said in other words by FlatParameters
-  for (const at::Tensor& parameter : parameters)
+  for (const auto& [name, parameter] : parameters)
     if (parameter.requires_grad()) return;
   throw std::invalid_argument("all " + std::to_string(parameters.size()) +
                               " parameters of the model are frozen: requires_grad has to be true "

@@ -46,7 +46,7 @@ if(DPWA_TORCH)
   endif()
 endif()
 
-# dpwa_backend(NAME SOURCE...): the sources of a back end in the folder NAME of adapters/, or a stub from
+# dpwa_backend(NAME SOURCE...): the sources of a back end in the folder NAME of adapters/, as one unit, or a stub from
 # adapters/absent.cpp.in.
 function(dpwa_backend name)
   string(TOUPPER ${name} upper)
@@ -58,5 +58,5 @@ function(dpwa_backend name)
   endif()
   set(sources ${ARGN})
   list(TRANSFORM sources PREPEND ${name}/)
-  target_sources(dpwa_adapters PRIVATE ${sources})
+  dpwa_unit(dpwa_adapters ${sources})
 endfunction()

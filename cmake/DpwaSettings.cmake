@@ -73,6 +73,17 @@ function(dpwa_target name)
   endif()
 endfunction()
 
+# dpwa_unit(NAME file...): these sources of a target are one translation unit in the presets, which read the headers
+# that they share once. Sources of such a target that no call names are compiled alone. The names of a unit, also those
+# in anonymous namespaces, differ.
+function(dpwa_unit name)
+  list(GET ARGN 0 first)
+  string(MAKE_C_IDENTIFIER "${first}" group)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_MODE GROUP)
+  target_sources(${name} PRIVATE ${ARGN})
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${name} PROPERTIES UNITY_GROUP ${group})
+endfunction()
+
 # dpwa_torch_target(NAME): the same for a target whose sources include torch.
 function(dpwa_torch_target name)
   dpwa_target(${name})

@@ -10,6 +10,7 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/state_sync.h"
+#include "adapters/common/module_tensors.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/node/node.h"
@@ -116,8 +117,8 @@ int Collective::join() {
 }
 
 void Collective::broadcast_parameters(torch::nn::Module& module, int root) {
-  for (const auto& item : module.named_parameters()) broadcast(item.key(), item.value(), root);
-  for (const auto& item : module.named_buffers()) broadcast(item.key(), item.value(), root);
+  for (const auto& [name, tensor] : parameters_of(module)) broadcast(name, tensor, root);
+  for (const auto& [name, tensor] : buffers_of(module)) broadcast(name, tensor, root);
 }
 
 void Collective::broadcast_optimizer_state(torch::optim::Optimizer& optimizer, int root) {

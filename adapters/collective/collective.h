@@ -1,7 +1,6 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
+#include <ATen/core/Tensor.h>
 
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/engine/process_group.h"
+#include "adapters/torch_types.h"
 #include "dpwa/config/config.h"
 
 namespace dpwa {

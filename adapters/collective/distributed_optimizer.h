@@ -1,6 +1,5 @@
 #pragma once
 
-#include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
 #include <memory>
@@ -8,6 +7,7 @@
 #include "adapters/adapter_types.h"
 #include "adapters/collective/collective.h"
 #include "adapters/collective/gradient_reducer.h"
+#include "adapters/torch_types.h"
 
 namespace dpwa {
 

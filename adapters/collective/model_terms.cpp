@@ -12,8 +12,10 @@
 #include <string>
 #include <tuple>
 #include <typeinfo>
+#include <utility>
 
 #include "adapters/collective/engine/tensor_form.h"
+#include "adapters/common/module_tensors.h"
 #include "dpwa/base/checksum.h"
 #include "dpwa/config/text.h"
 
@@ -101,12 +103,11 @@ bool add_state(StateSum& sum, const torch::optim::OptimizerParamState& state) {
 
 std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model) {
   std::vector<Signature::Entry> tensors;
-  for (const auto& item : model.named_parameters()) {
-    const std::string trained = item.value().requires_grad() ? "" : ", not trained";
-    tensors.push_back({item.key(), form_of(item.value()) + trained});
+  for (const auto& [name, tensor] : parameters_of(model)) {
+    const std::string trained = tensor.requires_grad() ? "" : ", not trained";
+    tensors.push_back({name, form_of(tensor) + trained});
   }
-  for (const auto& item : model.named_buffers())
-    tensors.push_back({item.key(), form_of(item.value())});
+  for (const auto& [name, tensor] : buffers_of(model)) tensors.push_back({name, form_of(tensor)});
   return tensors;
 }
 
@@ -120,17 +121,17 @@ Terms model_terms(const torch::nn::Module& model) {
 
 std::vector<std::pair<std::string, at::Tensor>> trained_parameters(torch::nn::Module& module) {
   std::vector<std::pair<std::string, at::Tensor>> trained;
-  for (const auto& item : module.named_parameters()) {
+  for (auto& named : parameters_of(module)) {
     const bool known = std::ranges::any_of(
-        trained, [&](const auto& one) { return one.second.is_same(item.value()); });
-    if (item.value().requires_grad() && !known) trained.emplace_back(item.key(), item.value());
+        trained, [&](const auto& one) { return one.second.is_same(named.second); });
+    if (named.second.requires_grad() && !known) trained.push_back(std::move(named));
   }
   return trained;
 }
 
 std::vector<at::Tensor> shared_buffers(torch::nn::Module& module) {
   std::vector<at::Tensor> shared;
-  for (const auto& buffer : module.buffers()) {
+  for (const auto& [name, buffer] : buffers_of(module)) {
     if (buffer.is_floating_point() && buffer.numel() > 0) shared.push_back(buffer);
   }
   return shared;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
+#include <ATen/core/Tensor.h>
 
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "adapters/collective/engine/signature.h"
 #include "adapters/collective/terms.h"
+#include "adapters/torch_types.h"
 
 namespace dpwa::collective {
 

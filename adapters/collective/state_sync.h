@@ -1,13 +1,12 @@
 #pragma once
 
-#include <torch/optim/optimizer.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/common/flat_parameters.h"
+#include "adapters/torch_types.h"
 
 namespace dpwa::collective {
 

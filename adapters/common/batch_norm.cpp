@@ -1,7 +1,6 @@
 #include "adapters/common/batch_norm.h"
 
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/types.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -93,7 +92,7 @@ class Modes {
 }  // namespace
 
 std::size_t reestimate_batch_norm(Module& module, const std::function<void()>& forward_passes) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   std::vector<Module*> modules{&module};
   for (const auto& child : module.modules(/*include_self=*/false)) modules.push_back(child.get());
   const Modes modes(modules);

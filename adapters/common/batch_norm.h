@@ -1,9 +1,9 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <cstddef>
 #include <functional>
+
+#include "adapters/torch_types.h"
 
 namespace dpwa {
 

@@ -2,11 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
-#include <torch/nn/module.h>
 
 #include <optional>
 #include <vector>
 
+#include "adapters/torch_types.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/mark.h"

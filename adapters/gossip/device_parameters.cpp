@@ -1,11 +1,11 @@
 #include "adapters/gossip/device_parameters.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/types.h>
 
 #include <limits>
 #include <memory>
@@ -62,7 +62,7 @@ bool DeviceParameters::settled() {
 }
 
 void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   staging_.copy_(flat_.memory(), /*non_blocking=*/true);
   staged_.record(training_stream());
   staged_.block(side_);
@@ -72,7 +72,7 @@ void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
 }
 
 void DeviceParameters::blend(const Landing& landing, double factor) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   blended_.block(side_);
   const ByteRange range = overlap(landing.range(), {0, manifest().exchange_bytes()});
   const auto part = [](const at::Tensor& tensor, std::uint64_t offset, std::uint64_t length) {
@@ -106,7 +106,7 @@ void DeviceParameters::blend(const Landing& landing, double factor) {
 }
 
 void DeviceParameters::assign(std::span<const std::byte> snapshot) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   flat_.memory().copy_(host_view(snapshot));
 }
 

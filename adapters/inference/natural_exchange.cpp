@@ -1,5 +1,6 @@
 #include "adapters/inference/natural_exchange.h"
 
+#include <torch/optim/optimizer.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
-
 #include <cstdint>
 #include <vector>
 
 #include "adapters/adapter.h"
 #include "adapters/inference/gaussian_posterior.h"
+#include "adapters/torch_types.h"
 #include "dpwa/config/config.h"
 
 namespace dpwa {

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "adapters/backend.h"
+#include "adapters/common/module_tensors.h"
 #include "adapters/kvstore/local_adapter.h"
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/base/stop_signal.h"
@@ -38,14 +39,13 @@ bool is_of_data(const std::string& setting) {
 KvstoreAdapter::KvstoreAdapter(const Config& config, torch::nn::Module& model)
     : config_(config), flat_(model), buffers_(model), place_(place_in_file(config)) {
   std::unordered_set<const void*> seen;
-  for (const auto& item : model.named_parameters()) {
-    const at::Tensor& parameter = item.value();
+  for (const auto& [name, parameter] : parameters_of(model)) {
     if (!parameter.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
     if (parameter.requires_grad()) {
       trained_.push_back(parameters_.size());
       trained_parameters_.push_back(parameter);
     }
-    parameters_.emplace_back(item.key(), parameter);
+    parameters_.emplace_back(name, parameter);
   }
   used_.resize(trained_.size());
 }

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
+#include "adapters/common/module_tensors.h"
 #include "adapters/kvstore/torch_states.h"
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/config/open_log.h"
@@ -41,9 +43,10 @@ SavedRange whole(const std::string& name, const at::Tensor& parameter, Optimizer
 LocalKvstoreAdapter::LocalKvstoreAdapter(const Config& config, torch::nn::Module& model)
     : type_(config.kvstore.type), compression_(config.kvstore.compression), flat_(model) {
   std::unordered_set<const void*> seen;
-  for (const auto& item : model.named_parameters()) {
-    if (item.value().requires_grad() && seen.insert(item.value().unsafeGetTensorImpl()).second)
-      trained_.emplace_back(item.key(), item.value());
+  for (auto& named : parameters_of(model)) {
+    const at::Tensor& parameter = named.second;
+    if (parameter.requires_grad() && seen.insert(parameter.unsafeGetTensorImpl()).second)
+      trained_.push_back(std::move(named));
   }
 }
 

@@ -9,12 +9,8 @@
 #include <vector>
 
 #include "adapters/kvstore/key_states.h"
+#include "adapters/torch_types.h"
 #include "dpwa/kvstore/messages.h"
-
-namespace torch::optim {
-class Optimizer;
-class OptimizerParamState;
-}  // namespace torch::optim
 
 namespace dpwa::kvstore {
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/module_tensors.h"
 #include "dpwa/kvstore/optimizer.h"
 
 namespace dpwa::kvstore {
@@ -24,7 +25,7 @@ at::Tensor flattened(const std::vector<at::Tensor>& tensors) {
 
 SharedBuffers::SharedBuffers(const torch::nn::Module& model) {
   std::unordered_set<const void*> seen;
-  for (const at::Tensor& buffer : model.buffers()) {
+  for (const auto& [name, buffer] : buffers_of(model)) {
     if (!buffer.defined() || !buffer.is_floating_point()) continue;
     if (!seen.insert(buffer.unsafeGetTensorImpl()).second) continue;
     auto group = std::ranges::find_if(groups_, [&](const Group& each) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/module.h>
 
 #include <cstddef>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "adapters/kvstore/step_exchange.h"
+#include "adapters/torch_types.h"
 #include "dpwa/kvstore/values.h"
 
 namespace dpwa::kvstore {

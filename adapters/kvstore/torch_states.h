@@ -2,12 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "adapters/torch_types.h"
 #include "dpwa/kvstore/optimizer.h"
-
-namespace torch::optim {
-class Optimizer;
-class OptimizerParamState;
-}  // namespace torch::optim
 
 namespace dpwa::kvstore {
 

@@ -8,12 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "adapters/torch_types.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/values.h"
-
-namespace torch::optim {
-class Optimizer;
-}
 
 namespace dpwa {
 

@@ -1,3 +1,4 @@
+#include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
 
 #include "adapters/adapter.h"

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
-
 #include <cstdint>
 #include <functional>
 
+#include "adapters/torch_types.h"
 #include "dpwa/parallel/largest_batch.h"
 
 namespace dpwa {

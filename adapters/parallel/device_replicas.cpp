@@ -6,6 +6,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <mutex>

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
-#include <torch/nn/module.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "adapters/parallel/device_threads.h"
+#include "adapters/torch_types.h"
 #include "dpwa/parallel/shares.h"
 
 namespace dpwa {

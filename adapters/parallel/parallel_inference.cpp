@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <exception>

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/module.h>
 
 #include <cstddef>
 #include <functional>
+
+#include "adapters/torch_types.h"
 
 namespace dpwa {
 

@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 #include <torch/serialize.h>
 
 #include <mutex>
@@ -16,7 +18,24 @@ std::vector<at::Tensor> values_of(const torch::nn::Module& module) {
   return values;
 }
 
+// Outer parts first, because train() of a part also sets the parts in it.
+std::vector<torch::nn::Module*> parts_of(torch::nn::Module& module) {
+  std::vector<torch::nn::Module*> parts{&module};
+  for (const auto& one : module.modules(/*include_self=*/false)) parts.push_back(one.get());
+  return parts;
+}
+
 }  // namespace
+
+TrainingModes::TrainingModes(torch::nn::Module& module) {
+  for (const torch::nn::Module* one : parts_of(module)) modes_.push_back(one->is_training());
+}
+
+void TrainingModes::give_to(torch::nn::Module& module) const {
+  const auto parts = parts_of(module);
+  for (std::size_t i = 0; i < parts.size() && i < modes_.size(); ++i)
+    if (parts[i]->is_training() != modes_[i]) parts[i]->train(modes_[i]);
+}
 
 SavedTraining::SavedTraining(torch::nn::Module& module, torch::optim::Optimizer& optimizer)
     : module_(module), optimizer_(optimizer), modes_(module) {

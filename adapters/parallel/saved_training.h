@@ -1,11 +1,13 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include "adapters/torch_types.h"
 
 namespace dpwa {
 
@@ -13,25 +15,12 @@ namespace dpwa {
 // module may be on the stack.
 class TrainingModes {
  public:
-  explicit TrainingModes(torch::nn::Module& module) {
-    for (const torch::nn::Module* one : parts_of(module)) modes_.push_back(one->is_training());
-  }
+  explicit TrainingModes(torch::nn::Module& module);
 
   // To the same module, or one of the same structure.
-  void give_to(torch::nn::Module& module) const {
-    const auto parts = parts_of(module);
-    for (std::size_t i = 0; i < parts.size() && i < modes_.size(); ++i)
-      if (parts[i]->is_training() != modes_[i]) parts[i]->train(modes_[i]);
-  }
+  void give_to(torch::nn::Module& module) const;
 
  private:
-  // Outer parts first, because train() of a part also sets the parts in it.
-  static std::vector<torch::nn::Module*> parts_of(torch::nn::Module& module) {
-    std::vector<torch::nn::Module*> parts{&module};
-    for (const auto& one : module.modules(/*include_self=*/false)) parts.push_back(one.get());
-    return parts;
-  }
-
   std::vector<bool> modes_;
 };
 

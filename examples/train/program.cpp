@@ -31,7 +31,6 @@
 #include "examples/train/evaluate.h"
 #include "examples/train/files.h"
 #include "examples/train/loss_watch.h"
-#include "examples/train/main.h"
 #include "examples/train/models.h"
 #include "examples/train/options.h"
 #include "examples/train/plan.h"
@@ -387,9 +386,3 @@ int run_program(const TrainOptions& options) {
 }
 
 }  // namespace dpwa::train
-
-int main(int argc, char** argv) {
-  return dpwa::train::run_main(
-      "dpwa-train", [&] { return dpwa::train::parse_options(argc, argv); },
-      dpwa::train::run_program);
-}

@@ -1,6 +1,7 @@
 #include "adapters/gossip/device_parameters.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/nn/module.h>
 #include <torch/types.h>
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace dpwa::collective {
 
 namespace {
 
-constexpr std::chrono::seconds patience_at_the_end(5);
+constexpr std::chrono::seconds limit_at_the_end(5);
 
 // Open MPI reads its settings from the environment at its start; settings of the user are kept. Its
 // default choice of an algorithm is slower for messages of the size of buckets.
@@ -129,7 +129,7 @@ void MpiThread::end() {
   state_->work.emplace_back([] { MPI_Finalize(); });
   state_->ends = true;
   state_->changed.notify_all();
-  const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
+  const auto until = std::chrono::steady_clock::now() + limit_at_the_end;
   while (!state_->done && state_->changed.wait_until(lock, until)) {
   }
 }
