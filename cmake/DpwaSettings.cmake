@@ -88,4 +88,9 @@ endfunction()
 function(dpwa_torch_target name)
   dpwa_target(${name})
   set_target_properties(${name} PROPERTIES JOB_POOL_COMPILE torch_pool)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC collects its garbage when its memory has grown by so many per cent since the last time. By default it
+    # doubles, so that the 900 MB of LibTorch's headers become 1.3 GB and more.
+    target_compile_options(${name} PRIVATE --param=ggc-min-expand=15)
+  endif()
 endfunction()
