@@ -19,6 +19,12 @@ function(dpwa_layer name)
   endif()
   add_library(dpwa_${name} STATIC ${layer_SOURCES})
   dpwa_target(dpwa_${name})
+  # As few units as have fourteen sources at most, of about the same size: a unit reads the headers that they share once,
+  # and is compiled again when one of them changes.
+  list(LENGTH layer_SOURCES count)
+  math(EXPR units "(${count} + 13) / 14")
+  math(EXPR batch "(${count} + ${units} - 1) / ${units}")
+  set_target_properties(dpwa_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE ${batch})
   list(TRANSFORM layer_USES PREPEND dpwa_)
   target_link_libraries(dpwa_${name} PUBLIC ${layer_USES} Boost::headers Threads::Threads PRIVATE ${layer_LINKS})
   target_link_libraries(dpwa_core INTERFACE dpwa_${name})

@@ -84,6 +84,12 @@ function(dpwa_unit name)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${name} PROPERTIES UNITY_GROUP ${group})
 endfunction()
 
+# dpwa_runs_once(NAME): the code of a target that runs at the start and the end of a process, not in steps. It needs no
+# -O3, and compiles in a third less time without it.
+function(dpwa_runs_once name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # dpwa_torch_target(NAME): the same for a target whose sources include torch.
 function(dpwa_torch_target name)
   dpwa_target(${name})
