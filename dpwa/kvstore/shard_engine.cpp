@@ -76,7 +76,9 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   syncing_ = 0;
   std::erase_if(slices_, [&](const Entry& entry) {
     const Holders holders = holders_of(epoch_, entry.second.home, rules_.replicas);
-    return holders.primary != self_ && holders.backup != self_;
+    if (holders.primary == self_ || holders.backup == self_) return false;
+    bytes_ -= entry.second.bytes;
+    return true;
   });
   for (Entry& entry : slices_) {
     Held& held = entry.second;
@@ -192,6 +194,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   held.stamp = epoch_.number;
   held.primary = true;
   held.values = std::make_shared<Bytes>(std::move(message.values));
+  count_bytes(held);
   std::vector<Waiter> waiters;
   for (const auto& [each, its] : waiting) {
     if (its == held.spec) {
@@ -297,19 +300,16 @@ std::vector<std::uint16_t> ShardEngine::filled() const {
   return servers;
 }
 
-std::uint64_t ShardEngine::bytes() const {
-  std::uint64_t total = 0;
-  for (const auto& [id, held] : slices_) {
-    total += bytes_of(held.spec.dtype, held.elements) + held.optimizer->bytes().size();
-  }
-  return total;
+void ShardEngine::count_bytes(Held& held) {
+  bytes_ -= held.bytes;
+  held.bytes = bytes_of(held.spec.dtype, held.elements) + held.optimizer->bytes().size();
+  bytes_ += held.bytes;
 }
 
 std::optional<std::string> ShardEngine::shortage(std::uint64_t more_bytes) const {
   if (rules_.memory_bytes == 0) return std::nullopt;
-  const std::uint64_t held = bytes();
-  if (held + more_bytes <= rules_.memory_bytes) return std::nullopt;
-  return "server " + name_ + " holds " + std::to_string(held) + " bytes, and " +
+  if (bytes_ + more_bytes <= rules_.memory_bytes) return std::nullopt;
+  return "server " + name_ + " holds " + std::to_string(bytes_) + " bytes, and " +
          std::to_string(more_bytes) + " more are beyond its bound of " +
          std::to_string(rules_.memory_bytes) +
          "; accepted: a larger kvstore.memory_bytes, or more servers";

@@ -34,7 +34,7 @@ struct ShardRules {
   // 2013). So its worker goes on only while no other is more than `staleness` steps behind.
   std::uint64_t staleness = 0;
   bool replicas = false;
-  // How long a replica may be silent before it is asked again.
+  // How long a replica may be silent before it is asked again, and a quarter of that time at most.
   Duration resend = std::chrono::milliseconds(500);
   std::size_t syncs_at_once = 16;  // slices that are compared or copied together
   // The most bytes of one server: values, optimizer states, one sum and bytes_beside_values for
@@ -142,7 +142,7 @@ class ShardEngine {
   std::size_t size() const { return slices_.size(); }
   std::size_t primaries() const;  // the number of those that workers find here
   // The bytes that memory_bytes bounds.
-  std::uint64_t bytes() const;
+  std::uint64_t bytes() const { return bytes_; }
   // The number of slices that workers find here and whose replica is not stored on another server.
   std::size_t without_replica() const;
 
@@ -200,6 +200,7 @@ class ShardEngine {
     ValueSpec spec;
     std::uint32_t home = 0;
     std::size_t elements = 0;
+    std::uint64_t bytes = 0;                      // as it counts in bytes_
     std::map<std::string, Advance> acknowledged;  // `clocks` as the replica has them
     // --- as primary
     bool primary = false;  // it was the primary in the last epoch
@@ -223,6 +224,7 @@ class ShardEngine {
   // `at_end`: workers at their end may send it.
   std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch,
                                      bool at_end = false) const;
+  void count_bytes(Held& held);  // after a change of the size of its values or of the optimizer's
   // Why the server cannot hold so many more bytes; none: it can.
   std::optional<std::string> shortage(std::uint64_t more_bytes) const;
   std::size_t waiting_inits(const std::string& worker) const;
@@ -301,6 +303,7 @@ class ShardEngine {
   Epoch epoch_;
   std::uint32_t self_ = 0;  // index among the servers
   Slices slices_;
+  std::uint64_t bytes_ = 0;
   struct WaitingInit {
     Waiter waiter;
     ValueSpec spec;  // of its worker
@@ -308,6 +311,7 @@ class ShardEngine {
   std::map<SliceId, std::vector<WaitingInit>> inits_;  // of slices that have not been created
   std::set<SliceId> to_sync_;  // whose backup has not been asked in this epoch
   std::size_t syncing_ = 0;
+  TimePoint looked_{};       // at the backups that have not answered
   bool all_synced_ = false;  // in this epoch the backups have had everything at some time
   std::uint64_t clock_ = 0;
   ShardCounts counts_;

@@ -60,6 +60,8 @@ void ShardEngine::send_copy(Entry& entry, TimePoint now) {
 
 void ShardEngine::tick(TimePoint now) {
   end_patience(now);
+  if (!rules_.replicas || now - looked_ < rules_.resend / 4) return;
+  looked_ = now;
   for (Entry& entry : slices_) {
     Held& held = entry.second;
     const bool waits =
@@ -150,6 +152,7 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
   if (!state) return;
   Held& held = slices_[id];
   if (!held.compared || held.version < state->version) {
+    bytes_ -= held.bytes;
     held = {};
     static_cast<SliceState&>(held) = *std::move(state);
     // Copies the values: the sender goes on using its own.
@@ -157,6 +160,7 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
     held.spec = spec;
     held.home = slice.server;
     held.elements = slice.elements.count;
+    count_bytes(held);
     for (const auto& [name, clock] : held.clocks) clock_ = std::max(clock_, clock.next);
     held.compared = true;
   }

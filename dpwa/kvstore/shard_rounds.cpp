@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
 
 #include "dpwa/kvstore/shard_engine.h"
@@ -298,6 +299,10 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
 
 void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now) {
   auto& [id, held] = entry;
+  // A push is counted once.
+  assert(std::ranges::all_of(change.advances, [&](const Advance& each) {
+    return next_of(held.clocks, each.worker) < each.next;
+  }));
   const std::uint64_t round_before = held.round;
   change.epoch = epoch_.number;
   change.slice = id;
@@ -323,6 +328,7 @@ void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waite
 
 void ShardEngine::apply(Held& held, const Forward& change, Bytes* spare) {
   held.SliceState::apply(held.spec.dtype, change, spare);
+  count_bytes(held);
   for (const Advance& each : change.advances) clock_ = std::max(clock_, each.next);
 }
 

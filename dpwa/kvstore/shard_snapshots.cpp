@@ -96,6 +96,7 @@ void ShardEngine::restore(const SliceId& slice, const ValueSpec& spec, std::uint
   held.spec = spec;
   held.home = cut.server;
   held.elements = cut.elements.count;
+  count_bytes(held);
   held.stamp = 0;
   clock_ = std::max(clock_, held.round);
   for (const auto& [name, clock] : held.clocks) clock_ = std::max(clock_, clock.next);

@@ -49,6 +49,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   if (why) return refused(AnswerKind::no_memory, *why);
   held.optimizer = std::make_shared<OptimizerState>(*OptimizerState::restored(
       *options, dtype, held.elements, message.steps, content.first(state_bytes)));
+  count_bytes(held);
   held.optimizer_options = message.optimizer;
   // Others may still read the one before.
   if (has_value) held.values = std::make_shared<Bytes>(dpwa::copy_of(content.subspan(state_bytes)));
