@@ -123,14 +123,17 @@ void Writer::append(std::string_view value) {
 }
 
 void Writer::checksum() {
-  u32(crc32c(std::span(bytes_).subspan(header_bytes)));
+  u32(crc32c(std::span(bytes_).subspan(begin_ + header_bytes)));
+}
+
+void Writer::end(MessageType type, std::uint32_t request_id, std::uint64_t bytes_to_follow) {
+  const auto header = encode_header({type, request_id, body_bytes() + bytes_to_follow});
+  std::ranges::copy(header, bytes_.begin() + static_cast<std::ptrdiff_t>(begin_));
 }
 
 std::vector<std::byte> Writer::finish(MessageType type, std::uint32_t request_id,
                                       std::uint64_t bytes_to_follow) && {
-  const std::uint64_t body_bytes = bytes_.size() - header_bytes + bytes_to_follow;
-  const auto header = encode_header({type, request_id, body_bytes});
-  std::copy(header.begin(), header.end(), bytes_.begin());
+  end(type, request_id, bytes_to_follow);
   return std::move(bytes_);
 }
 

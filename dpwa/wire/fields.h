@@ -86,7 +86,13 @@ class Reader {
 // Builds one frame: room for the header first, then little-endian fields. One owner, one thread.
 class Writer {
  public:
-  Writer() : bytes_(header_bytes) {}
+  Writer() : bytes_(own_), begin_(0) { bytes_.resize(header_bytes); }
+  // Behind these bytes.
+  explicit Writer(std::vector<std::byte>& before) : bytes_(before), begin_(before.size()) {
+    bytes_.resize(begin_ + header_bytes);
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
 
   void u8(std::uint8_t value) { store(value); }
   void u16(std::uint16_t value) { store(value); }
@@ -102,9 +108,14 @@ class Writer {
   // The same with a u32 length.
   void long_text(std::string_view value, std::size_t max_bytes, std::string_view what);
 
+  std::size_t body_bytes() const { return bytes_.size() - begin_ - header_bytes; }  // so far
+  // Writes over the first field of the body.
+  void set_first_u32(std::uint32_t value) { store_at(begin_ + header_bytes, value); }
   // Appends the CRC32C of the fields so far.
   void checksum();
-  // Fills in the header for the body so far plus `bytes_to_follow`, and returns the frame.
+  // Fills in the header for the body so far plus `bytes_to_follow`.
+  void end(MessageType type, std::uint32_t request_id, std::uint64_t bytes_to_follow = 0);
+  // The same, and returns the frame, with the bytes before it.
   std::vector<std::byte> finish(MessageType type, std::uint32_t request_id,
                                 std::uint64_t bytes_to_follow = 0) &&;
 
@@ -113,12 +124,18 @@ class Writer {
   void store(T value) {
     const std::size_t at = bytes_.size();
     bytes_.resize(at + sizeof(T));
+    store_at(at, value);
+  }
+  template <typename T>
+  void store_at(std::size_t at, T value) {
     boost::endian::endian_store<T, sizeof(T), boost::endian::order::little>(
         reinterpret_cast<unsigned char*>(bytes_.data() + at), value);
   }
   void append(std::string_view value);
 
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> own_;
+  std::vector<std::byte>& bytes_;
+  const std::size_t begin_;  // of the frame
 };
 
 }  // namespace dpwa::wire

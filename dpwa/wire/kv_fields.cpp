@@ -74,7 +74,7 @@ void write_options(Writer& out, const kvstore::Bytes& options) {
     throw std::invalid_argument("options of an optimizer have 0 or 96 bytes");
   }
   out.u16(static_cast<std::uint16_t>(options.size()));
-  for (const std::byte each : options) out.u8(std::to_integer<std::uint8_t>(each));
+  out.bytes({reinterpret_cast<const std::uint8_t*>(options.data()), options.size()});
 }
 
 // Options of an optimizer that this version lacks pass, for the server to name them.
@@ -83,10 +83,9 @@ kvstore::Bytes read_options(Reader& in) {
   in.require(size == 0 || size == kvstore::options_bytes, Fault::bad_value,
              "options of an optimizer have 0 or 96 bytes");
   if (in.failed()) return {};
-  std::vector<std::uint8_t> bytes(size);
-  in.bytes(bytes);
-  const auto raw = std::as_bytes(std::span(bytes));
-  return {raw.begin(), raw.end()};
+  kvstore::Bytes options(size);
+  in.bytes({reinterpret_cast<std::uint8_t*>(options.data()), size});
+  return options;
 }
 
 void write(Writer& out, const std::vector<kvstore::Advance>& advances) {

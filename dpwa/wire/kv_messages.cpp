@@ -85,6 +85,12 @@ Message read_mapped_message(Reader& in, MessageType type) {
   return message;
 }
 
+std::uint64_t bytes_of(const Parts& parts) {
+  std::uint64_t bytes = 0;
+  for (const auto& part : parts) bytes += part.size();
+  return bytes;
+}
+
 std::uint64_t max_payload_bytes(MessageType type) {
   switch (type) {
     case MessageType::kv_init:
@@ -98,6 +104,25 @@ std::uint64_t max_payload_bytes(MessageType type) {
     default:
       return 0;
   }
+}
+
+// Behind `out`: the header of a frame and the head of its body.
+void append_head(std::vector<std::byte>& out, const Message& message, const Parts& payload,
+                 std::uint32_t request_id) {
+  const std::uint64_t bytes = bytes_of(payload);
+  Crc32c crc;
+  for (const auto& part : payload) crc.update(part);
+  const MessageType type = type_of(message);
+  if (bytes > max_payload_bytes(type)) throw std::invalid_argument("payload is too long");
+  Writer head(out);
+  head.u32(0);  // its length
+  std::visit([&](const auto& content) { write_fields(head, content); }, message);
+  if (const auto* place = place_in(message)) write_place(head, *place);
+  head.set_first_u32(static_cast<std::uint32_t>(head.body_bytes() + tail_bytes));
+  head.u32(static_cast<std::uint32_t>(bytes));
+  head.u32(crc.value());
+  head.checksum();
+  head.end(type, request_id, bytes);
 }
 
 }  // namespace
@@ -119,28 +144,54 @@ std::uint64_t max_kv_body_bytes(MessageType type) {
 KvFrame encode(const Message& message, std::uint32_t request_id) {
   KvFrame frame;
   frame.payload = parts_of(message);
-  std::uint64_t bytes = 0;
-  Crc32c crc;
-  for (const auto& part : frame.payload) {
-    bytes += part.size();
-    crc.update(part);
-  }
-  const MessageType type = type_of(message);
-  if (bytes > max_payload_bytes(type)) throw std::invalid_argument("payload is too long");
-  Writer fields;
-  std::visit([&](const auto& content) { write_fields(fields, content); }, message);
-  if (const auto* place = place_in(message)) write_place(fields, *place);
-  const std::vector<std::byte> written = std::move(fields).finish(type, request_id);
-  const auto content = std::span(written).subspan(header_bytes);
-
-  Writer out;
-  out.u32(static_cast<std::uint32_t>(kv_head_length_bytes + content.size() + tail_bytes));
-  out.bytes({reinterpret_cast<const std::uint8_t*>(content.data()), content.size()});
-  out.u32(static_cast<std::uint32_t>(bytes));
-  out.u32(crc.value());
-  out.checksum();
-  frame.head = std::move(out).finish(type, request_id, bytes);
+  append_head(frame.head, message, frame.payload, request_id);
   return frame;
+}
+
+bool KvFrames::has_room_for(const Message& message) const {
+  return empty() || bytes() + bytes_of(parts_of(message)) < usual_bytes;
+}
+
+void KvFrames::add(const Message& message, std::uint32_t request_id) {
+  const Parts payload = parts_of(message);
+  const std::size_t before = copied_.size();
+  try {
+    append_head(copied_, message, payload, request_id);
+  } catch (...) {
+    copied_.resize(before);
+    throw;
+  }
+  for (const auto& part : payload) {
+    if (part.size() <= most_copied_bytes) {
+      copied_.insert(copied_.end(), part.begin(), part.end());
+    } else {
+      views_.push_back({copied_.size(), part});
+      viewed_bytes_ += part.size();
+    }
+  }
+}
+
+void KvFrames::add(std::span<const std::byte> frame) {
+  copied_.insert(copied_.end(), frame.begin(), frame.end());
+}
+
+std::vector<std::span<const std::byte>> KvFrames::parts() const {
+  std::vector<std::span<const std::byte>> all;
+  const std::span<const std::byte> copied(copied_);
+  std::size_t from = 0;
+  for (const View& view : views_) {
+    if (view.after > from) all.push_back(copied.subspan(from, view.after - from));
+    all.push_back(view.bytes);
+    from = view.after;
+  }
+  if (copied.size() > from) all.push_back(copied.subspan(from));
+  return all;
+}
+
+void KvFrames::clear() {
+  copied_.clear();
+  views_.clear();
+  viewed_bytes_ = 0;
 }
 
 std::vector<std::byte> encode_kv_read(std::uint64_t number, std::uint32_t request_id) {

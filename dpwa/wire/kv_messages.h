@@ -53,6 +53,36 @@ struct KvFrame {
 };
 KvFrame encode(const kvstore::Message& message, std::uint32_t request_id);
 
+// Frames that leave in one write. Heads and short payloads lie one after the other in memory of its
+// own, so that a thousand small keys cost a few system calls; long payloads are views of their
+// messages, which must outlive it. One owner, one thread.
+class KvFrames {
+ public:
+  // What leaves together. A message that does not fit leaves alone, so that what is urgent waits
+  // for this much or for one slice.
+  static constexpr std::size_t usual_bytes = std::size_t{64} << 10;
+
+  bool has_room_for(const kvstore::Message& message) const;
+  // Throws as encode() does, and is as before then.
+  void add(const kvstore::Message& message, std::uint32_t request_id);
+  // Frames of other messages.
+  void add(std::span<const std::byte> frame);
+  bool empty() const { return bytes() == 0; }
+  std::size_t bytes() const { return copied_.size() + viewed_bytes_; }
+  std::vector<std::span<const std::byte>> parts() const;  // in their order
+  void clear();
+
+ private:
+  static constexpr std::size_t most_copied_bytes = std::size_t{4} << 10;
+  struct View {
+    std::size_t after = 0;  // bytes of copied_
+    std::span<const std::byte> bytes;
+  };
+  std::vector<std::byte> copied_;
+  std::vector<View> views_;
+  std::size_t viewed_bytes_ = 0;
+};
+
 // The head of a body, without the payload. `head`: as many bytes as its first field says.
 struct KvHead {
   kvstore::Message message;

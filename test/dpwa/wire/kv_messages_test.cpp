@@ -46,6 +46,45 @@ TEST_CASE("a payload is sent from the memory of the message, and lent memory as 
   CHECK(std::get<kvstore::Push>(*again).lent.empty());
 }
 
+TEST_CASE("frames that leave together are the bytes of each, and long payloads are not copied") {
+  const kvstore::Bytes short_values(100, std::byte{3});
+  const kvstore::Bytes long_values(20'000, std::byte{7});
+  kvstore::Push push;
+  push.slice = {"w", 0};
+  push.lent = long_values;
+  const kvstore::Message messages[] = {
+      kvstore::Init{5, {"v", 0}, {DType::float32, {25}}, short_values}, push,
+      kvstore::Pull{5, {"w", 0}, 1, 0}, kvstore::Pull{5, {"v", 0}, 1, 0}};
+  std::vector<std::byte> expected;
+  KvFrames frames;
+  for (std::uint32_t id = 0; const kvstore::Message& message : messages) {
+    const KvFrame frame = encode(message, id);
+    expected.insert(expected.end(), frame.head.begin(), frame.head.end());
+    for (const auto& part : frame.payload)
+      expected.insert(expected.end(), part.begin(), part.end());
+    CHECK(frames.has_room_for(message));
+    frames.add(message, id++);
+  }
+  const auto parts = frames.parts();
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[1].data() == long_values.data());
+  std::vector<std::byte> together;
+  for (const auto& part : parts) together.insert(together.end(), part.begin(), part.end());
+  CHECK(together == expected);
+  CHECK(frames.bytes() == expected.size());
+
+  kvstore::Push wrong = push;
+  wrong.optimizer.resize(1);
+  CHECK_THROWS_AS(frames.add(kvstore::Message(wrong), 9), std::invalid_argument);
+  CHECK(frames.bytes() == expected.size());
+  const kvstore::Bytes slice(KvFrames::usual_bytes);
+  push.lent = slice;
+  CHECK_FALSE(frames.has_room_for(push));
+  frames.clear();
+  CHECK(frames.empty());
+  CHECK(frames.has_room_for(push));
+}
+
 TEST_CASE("head and payload are decoded one after the other") {
   for (const Sample& sample : kv_samples()) {
     CAPTURE(sample.name);
