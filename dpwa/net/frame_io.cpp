@@ -125,7 +125,7 @@ asio::awaitable<IoResult<Frame>> read_frame(ByteSource& stream, TypeSet expected
   co_return co_await read_frame(stream, expected, most_bytes, none_more, nowhere);
 }
 
-asio::awaitable<IoResult<Frame>> read_frame(Stream& stream,
+asio::awaitable<IoResult<Frame>> read_frame(ByteSource& stream,
                                             std::span<const wire::TypeBound> expected) {
   TypeSet types;
   for (const wire::TypeBound& bound : expected) types.add(bound.type);
@@ -134,7 +134,7 @@ asio::awaitable<IoResult<Frame>> read_frame(Stream& stream,
   co_return co_await read_frame(stream, types, most_bytes, expected, nowhere);
 }
 
-asio::awaitable<IoResult<Frame>> read_frame(Stream& stream,
+asio::awaitable<IoResult<Frame>> read_frame(ByteSource& stream,
                                             std::span<const wire::TypeBound> expected,
                                             const PayloadTarget& target) {
   TypeSet types;

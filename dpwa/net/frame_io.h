@@ -37,7 +37,7 @@ boost::asio::awaitable<IoResult<Frame>> read_frame(
 
 // Reads one frame of the types in `expected`, each with its bound, also of types that this version
 // of the protocol does not have. `expected` outlives the call.
-boost::asio::awaitable<IoResult<Frame>> read_frame(Stream& stream,
+boost::asio::awaitable<IoResult<Frame>> read_frame(ByteSource& stream,
                                                    std::span<const wire::TypeBound> expected);
 
 }  // namespace dpwa::net

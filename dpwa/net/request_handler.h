@@ -5,6 +5,7 @@
 #include <boost/asio/buffer.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +66,11 @@ class RequestHandler {
   // True: an answer may wait for others (a barrier). Later requests of the connection are then read
   // and answered meanwhile, ServerSession::max_waiting at most.
   virtual bool may_wait() const { return false; }
+
+  // Takes a request whose answer has to wait for nothing, in place of answer() and with its result;
+  // none: answer() takes it. Only if may_wait(): such requests come many at a time, and a coroutine
+  // for each would cost more than they do.
+  virtual std::optional<bool> take_at_once(net::Frame&, Responder&) { return std::nullopt; }
 
   // False: the connection ends. An exception ends it too, and is logged.
   virtual boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <new>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/node_handlers.h"
+#include "dpwa/net/read_ahead.h"
 #include "dpwa/net/socket_progress.h"
 
 namespace dpwa {
@@ -133,8 +136,12 @@ asio::awaitable<void> ServerSession::serve_requests() {
       handlers_.at(static_cast<std::size_t>(bound.type)) = handler.get();
     }
   }
+  const bool in_numbers =
+      std::ranges::any_of(handlers_, [](const auto* each) { return each && each->may_wait(); });
+  net::ReadAhead ahead(stream_);
+  net::ByteSource& source = in_numbers ? static_cast<net::ByteSource&>(ahead) : stream_;
   while (!host_.stopping && stream_.is_open()) {
-    auto request = co_await net::read_frame(stream_, expected);
+    auto request = co_await net::read_frame(source, expected);
     if (!request) {
       if (request.error().is_protocol()) protocol_error(request.error().detail);
       co_return;
@@ -143,12 +150,17 @@ asio::awaitable<void> ServerSession::serve_requests() {
     net::Frame frame = std::move(*request);
     RequestHandler& handler = *handlers_.at(static_cast<std::size_t>(frame.header.type));
     if (handler.may_wait()) {
+      const auto taken = handler.take_at_once(frame, *this);
+      if (taken && !*taken) co_return;
+      if (taken) continue;
       auto self = shared_from_this();
       asio::co_spawn(stream_.get_executor(), answer_apart(handler, std::move(frame)),
                      [self](std::exception_ptr failure) {
                        if (failure) self->close();
                        self->failed_here(std::move(failure));
                      });
+      // It begins before the next request is taken.
+      co_await asio::post(stream_.get_executor(), asio::use_awaitable);
       while (waiting_ >= max_waiting && stream_.is_open()) {
         room_.expires_at(TimePoint::max());
         co_await room_.async_wait(net::as_result);
