@@ -11,6 +11,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/frame_io.h"
+#include "dpwa/net/kv_frame.h"
 
 namespace dpwa::kvserver {
 
@@ -115,18 +116,18 @@ void Link::not_reached(const net::Failure& failure) {
 }
 
 asio::awaitable<void> Link::write() {
+  Outbox::Batch batch;
   while (connected_) {
-    const std::unique_ptr<Outbox::Item> item = outbox_.next();
-    if (!item) {
+    if (!outbox_.next(batch)) {
       wake_.expires_at(TimePoint::max());
       co_await wake_.async_wait(net::as_result);
       continue;
     }
-    const auto buffers = item->buffers();
+    const auto buffers = net::buffers_of(batch.frames);
     const std::span<const asio::const_buffer> parts(buffers);
     const TimePoint until =
         SteadyClock::now() +
-        kvstore::time_to_write(kvstore::write_time_of_server, asio::buffer_size(parts));
+        kvstore::time_to_write(kvstore::write_time_of_server, batch.frames.bytes());
     const net::Deadline deadline(stream_.get_executor(), until, [this] { stream_.close(); });
     const auto broken = co_await stream_.write_all(parts);
     if (broken) co_return;

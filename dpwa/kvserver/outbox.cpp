@@ -33,12 +33,6 @@ std::size_t bytes_of(const kvstore::Message& message) {
 
 }  // namespace
 
-std::vector<boost::asio::const_buffer> Outbox::Item::buffers() const {
-  std::vector<boost::asio::const_buffer> all{boost::asio::buffer(frame.head)};
-  for (const auto& part : frame.payload) all.push_back({part.data(), part.size()});
-  return all;
-}
-
 void Outbox::add(kvstore::Message message, std::uint64_t tag) {
   const std::size_t bytes = bytes_of(message) + message_bytes;
   bytes_ += bytes;
@@ -48,21 +42,23 @@ void Outbox::add(kvstore::Message message, std::uint64_t tag) {
       .push_back({std::move(message), static_cast<std::uint32_t>(tag), bytes});
 }
 
-std::unique_ptr<Outbox::Item> Outbox::next() {
+bool Outbox::next(Batch& batch) {
+  batch.messages.clear();
+  batch.frames.clear();
   while (!empty()) {
     auto& queue = urgent_.empty() ? other_ : urgent_;
-    Waiting first = std::move(queue.front());
-    queue.pop_front();
-    bytes_ -= first.bytes;
-    auto item = std::make_unique<Item>(Item{std::move(first.message), {}});
+    Waiting& first = queue.front();
+    if (!batch.frames.has_room_for(first.message)) break;
     try {
-      item->frame = wire::encode(item->message, first.request_id);
-      return item;
+      batch.frames.add(first.message, first.request_id);
+      batch.messages.push_back(std::move(first.message));
     } catch (const std::invalid_argument& defect) {
       log(LogLevel::error, "kvserver", std::string("a message was not sent: ") + defect.what());
     }
+    bytes_ -= first.bytes;
+    queue.pop_front();
   }
-  return nullptr;
+  return !batch.frames.empty();
 }
 
 void Outbox::clear() {

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <boost/asio/buffer.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "dpwa/kvstore/messages.h"
@@ -17,19 +15,18 @@ namespace dpwa::kvserver {
 // seem silent. The engines accept messages in another order. One thread.
 class Outbox {
  public:
-  // A frame and the memory that it views.
-  struct Item {
-    kvstore::Message message;
-    wire::KvFrame frame;
-    std::vector<boost::asio::const_buffer> buffers() const;
+  // What leaves in one write: the frames, and the messages that they view.
+  struct Batch {
+    std::deque<kvstore::Message> messages;  // stay where they are
+    wire::KvFrames frames;
   };
 
   void add(kvstore::Message message, std::uint64_t tag);
   bool empty() const { return urgent_.empty() && other_.empty(); }
   std::size_t bytes() const { return bytes_; }  // of all that wait
-  // The next one, encoded; null: none. A message that cannot be encoded is left out: a defect, and
-  // the engines would send it again for ever.
-  std::unique_ptr<Item> next();
+  // The next messages, encoded; false: none. A message that cannot be encoded is left out: a
+  // defect, and the engines would send it again for ever.
+  bool next(Batch& batch);
   void clear();
 
  private:

@@ -7,6 +7,7 @@
 #include "dpwa/kvserver/limits.h"
 #include "dpwa/kvstore/link_limits.h"
 #include "dpwa/net/coroutine.h"
+#include "dpwa/net/kv_frame.h"
 #include "dpwa/wire/kv_messages.h"
 #include "dpwa/wire/kv_routes.h"
 
@@ -16,6 +17,8 @@ namespace asio = boost::asio;
 using wire::MessageType;
 
 namespace {
+
+constexpr const char* not_shared = "a push names memory that was not shared";
 
 kvstore::MemberId member_of(const Responder& responder) {
   return {responder.requester().peer, responder.requester().incarnation};
@@ -30,45 +33,72 @@ std::vector<wire::TypeBound> StoreHandler::requests(const Requester& requester) 
                                   : wire::KvRoute::worker_to_server);
 }
 
-asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
-  thread_.check();
-  const Requester& requester = responder.requester();
-  if (request.header.type == MessageType::kv_read) {
-    const auto number = wire::decode_kv_read(request.body);
-    if (!number) responder.protocol_error(number.error().detail);
-    const auto reader = connections_.find(&responder);
-    if (number && reader != connections_.end()) take_back(*reader->second, *number);
-    co_return number.has_value();
-  }
+// Whether the next message of this connection is the first one of a worker.
+bool StoreHandler::begins(const Responder& responder) const {
+  return !servers_.contains(responder.requester().peer) && !connections_.contains(&responder);
+}
+
+bool StoreHandler::take_read(const net::Frame& request, Responder& responder) {
+  const auto number = wire::decode_kv_read(request.body);
+  if (!number) responder.protocol_error(number.error().detail);
+  const auto reader = connections_.find(&responder);
+  if (number && reader != connections_.end()) take_back(*reader->second, *number);
+  return number.has_value();
+}
+
+std::optional<kvstore::Message> StoreHandler::decode(net::Frame& request, Responder& responder) {
   auto message = wire::decode_kv(request.header.type, request.body, std::move(request.payload));
-  if (!message) {
-    responder.protocol_error(message.error().detail);
-    co_return false;
-  }
   request.body = {};
-  const kvstore::MemberId from{requester.peer, requester.incarnation};
+  if (message) return std::move(*message);
+  responder.protocol_error(message.error().detail);
+  return std::nullopt;
+}
+
+bool StoreHandler::receive(Responder& responder, std::uint64_t tag, kvstore::Message message) {
+  const kvstore::MemberId from = member_of(responder);
+  if (find_memory(from, message)) {
+    receive_(from, tag, std::move(message));
+    return true;
+  }
+  responder.protocol_error(not_shared);
+  return false;
+}
+
+std::optional<bool> StoreHandler::take_at_once(net::Frame& request, Responder& responder) {
+  thread_.check();
+  if (request.header.type == MessageType::kv_read) return take_read(request, responder);
+  if (begins(responder)) return std::nullopt;
+  auto message = decode(request, responder);
+  if (!message) return false;
   arrivals_.try_emplace(&responder, Arrivals{&responder});
-  const bool begins = !servers_.contains(from.name) && !connections_.contains(&responder);
+  return receive(responder, request.header.request_id, *std::move(message));
+}
+
+asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
+  const auto taken = take_at_once(request, responder);
+  if (taken) co_return *taken;
+  const std::uint64_t tag = request.header.request_id;
+  auto message = decode(request, responder);
+  if (!message) co_return false;
+  const Requester& requester = responder.requester();
+  const kvstore::MemberId from = member_of(responder);
+  arrivals_.try_emplace(&responder, Arrivals{&responder});
   // Before anything that the worker of this name uses is touched.
-  auto refused = begins ? refusal(from) : std::nullopt;
+  auto refused = refusal(from);
   if (refused) {
     co_await turn_away(responder, *std::move(refused));
     co_return false;
   }
   if (!find_memory(from, *message)) {
-    responder.protocol_error("a push names memory that was not shared");
+    responder.protocol_error(not_shared);
     co_return false;
   }
-  std::shared_ptr<Connection> begun;
-  if (begins) {
-    close_older(requester);
-    begun = std::make_shared<Connection>(responder);
-    connections_[&responder] = begun;
-    if (door_ != nullptr) door_->begins(from);
-    newest_[from.name] = begun;
-  }
-  receive_(from, request.header.request_id, std::move(*message));
-  if (!begun) co_return true;
+  close_older(requester);
+  const auto begun = std::make_shared<Connection>(responder);
+  connections_[&responder] = begun;
+  if (door_ != nullptr) door_->begins(from);
+  newest_[from.name] = begun;
+  receive_(from, tag, *std::move(message));
   co_await write(begun);
   co_return false;
 }
@@ -105,18 +135,18 @@ void StoreHandler::close_older(const Requester& requester) {
 }
 
 asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection) {
+  Outbox::Batch batch;
   while (!connection->ended) {
-    const std::unique_ptr<Outbox::Item> item = connection->outbox.next();
-    if (!item) {
+    if (!connection->outbox.next(batch)) {
       connection->wake.expires_at(TimePoint::max());
       co_await connection->wake.async_wait(net::as_result);
       continue;
     }
     Responder& responder = *connection->responder;
-    const auto buffers = item->buffers();
+    const auto buffers = net::buffers_of(batch.frames);
     const std::span<const asio::const_buffer> parts(buffers);
     const Duration time =
-        kvstore::time_to_write(kvstore::write_time_of_server, asio::buffer_size(parts));
+        kvstore::time_to_write(kvstore::write_time_of_server, batch.frames.bytes());
     const net::Deadline deadline(responder.executor(), std::chrono::steady_clock::now() + time,
                                  [&] { responder.close(); });
     co_await responder.begin_reply();

@@ -41,6 +41,8 @@ class StoreHandler : public RequestHandler {
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
   bool may_wait() const override { return true; }
+  // All but the first message of a worker's connection.
+  std::optional<bool> take_at_once(net::Frame& request, Responder& responder) override;
   boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
   void connection_closed(const Responder& responder) override;
 
@@ -63,6 +65,11 @@ class StoreHandler : public RequestHandler {
     std::size_t lent_bytes = 0;
     std::uint64_t answers_mapped = 0;
   };
+  bool begins(const Responder& responder) const;
+  // Of these, none and false: the connection has to end.
+  static std::optional<kvstore::Message> decode(net::Frame& request, Responder& responder);
+  bool take_read(const net::Frame& request, Responder& responder);
+  bool receive(Responder& responder, std::uint64_t tag, kvstore::Message message);
   // False when the worker names memory that it has not shared.
   bool find_memory(const kvstore::MemberId& worker, kvstore::Message& message) const;
   void lend(Connection& connection, kvstore::Message& message) const;

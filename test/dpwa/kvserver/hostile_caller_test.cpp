@@ -116,7 +116,8 @@ TEST_CASE("messages that wait count against the bound of a connection, also with
   constexpr std::size_t count = 1000;
   for (std::uint64_t i = 0; i < count; ++i) outbox.add(kvstore::Answer{}, i);
   CHECK(outbox.bytes() >= count * sizeof(kvstore::Answer));
-  while (outbox.next()) {
+  kvserver::Outbox::Batch batch;
+  while (outbox.next(batch)) {
   }
   CHECK(outbox.bytes() == 0);
 }
