@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -30,6 +31,15 @@ struct SliceId {
   std::uint32_t index = 0;  // index in the result of cut_into_slices()
   auto operator<=>(const SliceId&) const = default;
   bool operator==(const SliceId&) const = default;
+};
+
+struct SliceHash {
+  std::size_t operator()(const SliceId& slice) const {
+    const Key& key = slice.key;
+    const std::size_t hash = key.is_number() ? std::hash<std::int64_t>()(key.number())
+                                             : std::hash<std::string>()(key.name());
+    return hash + slice.index;
+  }
 };
 
 // Bytes with several readers, which nobody changes while they are shared: values that are being

@@ -129,7 +129,7 @@ void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
     events_.push_back(
         Pulled{answer.slice, clock, answer.version, std::move(answer.values), answer.step});
   }
-  const std::vector<std::uint64_t> line = lines_.at(answer.slice);
+  const std::vector<std::uint64_t> line = request->second.slice->line;
   erase(request);
   if (!options_.merged) return;
   // All steps below the clock of the pull are acknowledged, even if the answer to the push has not

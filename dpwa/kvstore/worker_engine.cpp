@@ -67,9 +67,9 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
           values.subspan(cuts[index].elements.from * size, cuts[index].elements.count * size);
       part.values.assign(bytes.begin(), bytes.end());
     }
-    homes_[part.slice] = cuts[index].server;
-    sizes_[part.slice] = cuts[index].elements.count * size;
-    const SliceId slice = part.slice;
+    Known& slice = slices_[part.slice];
+    slice.home = cuts[index].server;
+    slice.bytes = cuts[index].elements.count * size;
     add(std::move(part));
     enqueue_all(slice);  // those that were asked for before
   }
@@ -83,10 +83,9 @@ void WorkerEngine::push(Push push, int priority) {
   pushed_.reset();
   if (options_.merged) {
     // An earlier push may only wait for the end of its round: asks when the round ends.
-    const auto line = lines_.find(push.slice);
-    const bool before = line != lines_.end() && std::ranges::any_of(line->second, [&](auto tag) {
-                          return std::holds_alternative<Push>(requests_.at(tag).content);
-                        });
+    const bool before = std::ranges::any_of(slices_[push.slice].line, [&](auto tag) {
+      return std::holds_alternative<Push>(requests_.at(tag).content);
+    });
     if (before) confirm(push.slice, push.step);
   }
   add(std::move(push), priority);
@@ -104,26 +103,15 @@ void WorkerEngine::state(StateMessage message) {
   add(std::move(message));
 }
 
-void WorkerEngine::reach_barrier() {
-  ++barriers_;
-  if (options_.own_steps) step_.reset();
-  tell_barrier(true);
-}
-
-void WorkerEngine::tell_barrier(bool waits) {
-  for (const ServerEntry& server : epochs_.installed().servers) {
-    outgoing_.push_back({server.id.name, 0, Barrier{epochs_.installed().number, barriers_, waits}});
-  }
-}
-
 const SliceId& WorkerEngine::slice_of(const Request& request) {
   return std::visit([](const auto& content) -> const SliceId& { return content.slice; },
                     request.content);
 }
 
 std::optional<std::size_t> WorkerEngine::bytes_of(const SliceId& slice) const {
-  const auto size = sizes_.find(slice);
-  return size == sizes_.end() ? std::nullopt : std::optional(size->second);
+  const auto known = slices_.find(slice);
+  if (known == slices_.end() || !known->second.home) return std::nullopt;
+  return known->second.bytes;
 }
 
 WorkerEngine::Request& WorkerEngine::add(Content content, int priority) {
@@ -131,7 +119,9 @@ WorkerEngine::Request& WorkerEngine::add(Content content, int priority) {
   Request& request = requests_[tag];
   request.content = std::move(content);
   request.priority = priority;
-  lines_[slice_of(request)].push_back(tag);
+  request.slice = &slices_[slice_of(request)];
+  request.slice->line.push_back(tag);
+  if (std::holds_alternative<Push>(request.content)) pushes_.push_back(tag);
   enqueue(tag, request);
   return request;
 }
@@ -147,37 +137,37 @@ void WorkerEngine::dequeue(std::uint64_t tag, Request& request) {
 
 void WorkerEngine::enqueue(std::uint64_t tag, Request& request) {
   dequeue(tag, request);
-  const auto home = homes_.find(slice_of(request));
-  if (home == homes_.end()) return;
-  request.queue = home->second;
-  queues_[home->second][kind_of(request)].insert({-request.priority, tag});
+  request.queue = request.slice->home;
+  if (request.queue) queues_[*request.queue][kind_of(request)].insert({-request.priority, tag});
 }
 
-void WorkerEngine::enqueue_all(const SliceId& slice) {
-  const auto line = lines_.find(slice);
-  if (line == lines_.end()) return;
-  for (const std::uint64_t tag : line->second) {
+void WorkerEngine::enqueue_all(const Known& slice) {
+  for (const std::uint64_t tag : slice.line) {
     Request& request = requests_.at(tag);
     if (request.state == State::queued) enqueue(tag, request);
   }
 }
 
 void WorkerEngine::change(std::uint64_t tag, Request& request, State state) {
-  if (request.state == State::sent) --busy_[request.server][kind_of(request)];
+  if (request.state == State::sent) {
+    busy_[request.server][kind_of(request)] -= request.cost;
+    sent_.erase(tag);
+  }
   if (request.state == State::queued) dequeue(tag, request);
   request.state = state;
-  if (state == State::sent) ++busy_[request.server][kind_of(request)];
+  if (state == State::sent) {
+    busy_[request.server][kind_of(request)] += request.cost;
+    sent_.insert(tag);
+  }
   if (state == State::queued) enqueue(tag, request);
 }
 
 void WorkerEngine::erase(Requests::iterator request) {
   const auto& [tag, content] = *request;
   change(tag, request->second, State::received);  // so it is neither queued nor under way
-  const SliceId slice = slice_of(content);
+  Known& slice = *content.slice;
   const bool is_push = std::holds_alternative<Push>(content.content);
-  const auto line = lines_.find(slice);
-  std::erase(line->second, tag);
-  if (line->second.empty()) lines_.erase(line);
+  std::erase(slice.line, tag);
   requests_.erase(request);
   if (is_push) enqueue_all(slice);  // those that waited for it
 }
@@ -189,15 +179,19 @@ bool WorkerEngine::has_to_wait(std::uint64_t tag, const Request& request) const 
   if (std::holds_alternative<Init>(request.content) || (pull != nullptr && options_.merged)) {
     return false;
   }
-  return std::ranges::any_of(lines_.at(slice_of(request)), [&](std::uint64_t other) {
+  return std::ranges::any_of(request.slice->line, [&](std::uint64_t other) {
+    if (other >= tag) return false;
     const Push* push = std::get_if<Push>(&requests_.at(other).content);
-    return other < tag && push != nullptr && (pull == nullptr || push->step < pull->clock);
+    return push != nullptr && (pull == nullptr || push->step < pull->clock);
   });
 }
 
 void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& server,
                         TimePoint now) {
   request.server = server;
+  const bool is_short = request.slice->bytes <= short_slice_bytes &&
+                        !std::holds_alternative<StateMessage>(request.content);
+  request.cost = is_short ? 1 : options_.short_in_one;
   change(tag, request, State::sent);
   request.sent = now;
   std::visit([&](auto& content) { content.epoch = epochs_.installed().number; }, request.content);
@@ -209,7 +203,8 @@ void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& 
 // Sends to one server until its window is full or its queues are empty.
 void WorkerEngine::send_from(const std::vector<Queue*>& queues, std::size_t kind,
                              const std::string& server, TimePoint now) {
-  while (busy_[server][kind] < options_.window) {
+  const std::size_t& busy = busy_[server][kind];
+  while (busy < options_.window * options_.short_in_one) {
     Queue* first = nullptr;
     for (Queue* queue : queues) {
       if (queue->empty()) continue;
@@ -264,8 +259,10 @@ void WorkerEngine::connected(const std::string& server) {
 
 void WorkerEngine::tick(TimePoint now) {
   if (over_) return;
-  for (auto& [tag, request] : requests_) {
-    if (request.state != State::sent || now - request.sent < options_.resend) continue;
+  for (auto each = sent_.begin(); each != sent_.end();) {
+    const std::uint64_t tag = *each++;
+    Request& request = requests_.at(tag);
+    if (now - request.sent < options_.resend) continue;
     const auto transfer = transfers_.find(request.server);
     if (transfer == transfers_.end() || now - transfer->second >= options_.resend)
       change(tag, request, State::queued);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "dpwa/kvstore/messages.h"
 
 namespace dpwa::kvstore {
+
+inline constexpr std::size_t short_slice_bytes = std::size_t{4} << 10;
 
 struct WorkerOptions {
   bool merged = true;  // as in the servers' ShardRules
@@ -34,6 +37,9 @@ struct WorkerOptions {
   // counted apart because they may have to wait for the pushes of other workers, which must not
   // wait behind pulls.
   std::size_t window = 16;
+  // So many requests for slices of at most short_slice_bytes count as one: a round trip for every
+  // 16 would cost more than they do.
+  std::size_t short_in_one = 16;
   // With own_steps: a step of the program is over when no push of it has been under way for so
   // long.
   Duration step_pause = std::chrono::seconds(2);
@@ -161,10 +167,10 @@ class WorkerEngine {
 
   // All pushes that state an earlier snapshot than this one have been acknowledged, and no more
   // follow.
-  std::uint32_t past_snapshot() const;
+  std::uint32_t past_snapshot();
   // All pushes of steps that began in earlier epochs than this one have been sent, and no more
   // follow.
-  std::uint64_t past_epoch() const;
+  std::uint64_t past_epoch();
   const MemberId& self() const { return epochs_.self(); }
   const Epoch& epoch() const { return epochs_.installed(); }
   bool takes_part() const { return takes_part_; }
@@ -179,8 +185,14 @@ class WorkerEngine {
     received,  // a push that is counted when its round closes: kept, and sent to a new primary
   };
   using Content = std::variant<Init, Push, Pull, StateMessage>;
+  struct Known {
+    std::optional<std::uint32_t> home;  // none: this worker has not initialised it
+    std::size_t bytes = 0;
+    std::vector<std::uint64_t> line;  // the tags of its requests, in the order of the calls
+  };
   struct Request {
     Content content;
+    Known* slice = nullptr;
     int priority = 0;
     State state = State::queued;
     // The queue that it is in, by the server of its slice. In state queued without one it waits for
@@ -188,14 +200,17 @@ class WorkerEngine {
     std::optional<std::uint32_t> queue;
     std::string server;  // the server that it was sent to
     TimePoint sent{};
+    std::size_t cost = 0;     // in the window of that server
     std::uint64_t again = 0;  // the epoch in which a server refused it that was not in it yet
     AnswerKind so_far = AnswerKind::counted;  // of a push: not_finite after such an answer
     bool confirms = false;  // a pull of this engine itself, to learn that a push has been counted
   };
-  // By tag: in the order of the calls.
-  using Requests = std::map<std::uint64_t, Request>;
+  // By tag. Nothing depends on the order in which they are gone through.
+  using Requests = std::unordered_map<std::uint64_t, Request>;
 
   static const SliceId& slice_of(const Request& request);
+  // The push under way that was asked for first: no other one states an earlier epoch or snapshot.
+  const Push* first_push();
   using Queue = std::set<std::pair<int, std::uint64_t>>;  // by priority, then tag
 
   Request& add(Content content, int priority = 0);
@@ -204,7 +219,7 @@ class WorkerEngine {
   static std::size_t kind_of(const Request& request);  // pulls: 1
   void enqueue(std::uint64_t tag, Request& request);
   void dequeue(std::uint64_t tag, Request& request);
-  void enqueue_all(const SliceId& slice);
+  void enqueue_all(const Known& slice);
   bool has_to_wait(std::uint64_t tag, const Request& request) const;
   void send_queued(std::size_t kind, TimePoint now);
   void send_from(const std::vector<Queue*>& queues, std::size_t kind, const std::string& server,
@@ -254,12 +269,12 @@ class WorkerEngine {
   std::optional<TimePoint> pushed_;  // when a push was under way last; none: since the last tick
   std::uint64_t next_tag_ = 1;
   Requests requests_;
-  std::map<SliceId, std::vector<std::uint64_t>> lines_;     // the tags of each slice, in order
+  std::set<std::uint64_t> sent_;      // those in this state
+  std::deque<std::uint64_t> pushes_;  // by tag; those in front may be over: see first_push()
+  std::unordered_map<SliceId, Known, SliceHash> slices_;
   std::vector<std::array<Queue, 2>> queues_;                // by the server of the slice, then kind
-  std::map<std::string, std::array<std::size_t, 2>> busy_;  // in state sent, by server
+  std::map<std::string, std::array<std::size_t, 2>> busy_;  // costs in state sent, by server
   std::map<std::string, TimePoint> transfers_;              // by server: the last transfer()
-  std::map<SliceId, std::uint32_t> homes_;
-  std::map<SliceId, std::size_t> sizes_;
   std::map<Key, ValueSpec> keys_;
   TimePoint beaten_ = TimePoint::min();
   std::uint64_t told_past_ = 0;  // the past epoch in the last beat

@@ -11,20 +11,39 @@ void WorkerEngine::begin_step() {
   step_ = {snapshot_, epochs_.installed().number};
 }
 
-std::uint32_t WorkerEngine::past_snapshot() const {
-  std::uint32_t number = step_ ? step_->snapshot : snapshot_;
-  for (const auto& [tag, request] : requests_) {
-    const Push* push = std::get_if<Push>(&request.content);
-    if (push != nullptr) number = std::min(number, push->snapshot);
+void WorkerEngine::reach_barrier() {
+  ++barriers_;
+  if (options_.own_steps) step_.reset();
+  tell_barrier(true);
+}
+
+void WorkerEngine::tell_barrier(bool waits) {
+  for (const ServerEntry& server : epochs_.installed().servers) {
+    outgoing_.push_back({server.id.name, 0, Barrier{epochs_.installed().number, barriers_, waits}});
   }
-  return number;
+}
+
+const Push* WorkerEngine::first_push() {
+  for (; !pushes_.empty(); pushes_.pop_front()) {
+    const auto found = requests_.find(pushes_.front());
+    if (found != requests_.end()) return std::get_if<Push>(&found->second.content);
+  }
+  return nullptr;
+}
+
+std::uint32_t WorkerEngine::past_snapshot() {
+  const std::uint32_t number = step_ ? step_->snapshot : snapshot_;
+  const Push* first = first_push();
+  return first == nullptr ? number : std::min(number, first->snapshot);
 }
 
 // What has been sent has arrived before the beat that says so, or is sent again because the
 // connection was lost. It need not be acknowledged: a server that has it knows in which round it
 // is.
-std::uint64_t WorkerEngine::past_epoch() const {
+std::uint64_t WorkerEngine::past_epoch() {
   std::uint64_t number = step_ ? step_->epoch : epochs_.installed().number;
+  const Push* first = first_push();
+  if (first == nullptr || first->begun_in >= number) return number;
   for (const auto& [tag, request] : requests_) {
     const Push* push = std::get_if<Push>(&request.content);
     if (push != nullptr && request.state == State::queued)
@@ -36,10 +55,7 @@ std::uint64_t WorkerEngine::past_epoch() const {
 // A program that only pulls, evaluates or waits keeps neither snapshots nor other workers waiting.
 void WorkerEngine::end_step_after_pause(TimePoint now) {
   if (!options_.own_steps || !step_) return;
-  const bool under_way = std::ranges::any_of(requests_, [](const auto& each) {
-    return std::holds_alternative<Push>(each.second.content);
-  });
-  if (under_way || !pushed_) {
+  if (first_push() != nullptr || !pushed_) {
     pushed_ = now;
   } else if (now - *pushed_ >= options_.step_pause) {
     step_.reset();

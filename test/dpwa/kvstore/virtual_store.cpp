@@ -126,6 +126,7 @@ void VirtualStore::start_worker(std::size_t at, std::uint64_t incarnation) {
   options.beat = ms(100);
   options.resend = ms(300);
   options.window = 2;
+  options.short_in_one = 1;
   worker.engine =
       std::make_unique<WorkerEngine>(options, MemberId{name, incarnation}, server_names_);
   worker.engine->join();

@@ -125,7 +125,7 @@ TEST_CASE("a pull that was asked for before the INIT of its key leaves after tha
 TEST_CASE("one server that answers for two sends by priority, whichever of them has the slice") {
   WorkerOptions options;
   options.replicas = true;
-  options.window = 1;
+  options.window = options.short_in_one = 1;
   WorkerEngine worker(options, w1, {"s1", "s2"});
   Epoch epoch;
   epoch.number = epoch.run = 5;
@@ -141,6 +141,40 @@ TEST_CASE("one server that answers for two sends by priority, whichever of them 
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].to == "s1");
   CHECK(std::get<Push>(sent[0].message).slice.key == Key(of_s2));
+}
+
+TEST_CASE("short requests share places of the window, long ones take one each") {
+  WorkerOptions options;
+  options.window = 2;
+  options.short_in_one = 4;
+  WorkerEngine worker(options, w1, {"s1"});
+  Epoch epoch;
+  epoch.number = epoch.run = 5;
+  epoch.servers = {{{"s1", 7}, ServerState::up}};
+  epoch.workers = {{w1, 0}};
+  worker.receive({"s1", 7}, 0, EpochNews{epoch}, start);
+  worker.take(start);
+  const ValueSpec more_than_short{DType::float32, {short_slice_bytes / 4 + 1}};
+  std::size_t leave = 0;
+  SUBCASE("short") {
+    for (int key = 0; key < 20; ++key) worker.init(Key(key), pair_of_floats, {});
+    leave = 8;
+  }
+  SUBCASE("long") {
+    for (int key = 0; key < 20; ++key) worker.init(Key(key), more_than_short, {});
+    leave = 2;
+  }
+  SUBCASE("long ones after short ones") {
+    for (int key = 0; key < 5; ++key) worker.init(Key(key), pair_of_floats, {});
+    for (int key = 5; key < 20; ++key) worker.init(Key(key), more_than_short, {});
+    leave = 6;
+  }
+  const auto sent = worker.take(start);
+  REQUIRE(sent.size() == leave);
+  // An answer makes the room of its request.
+  const SliceId first = std::get<Init>(sent[0].message).slice;
+  worker.receive({"s1", 7}, sent[0].tag, answer_to(first, AnswerKind::created), start);
+  CHECK(worker.take(start).size() <= 1);
 }
 
 }  // namespace
