@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -74,7 +75,13 @@ class Operations {
     Kind kind = Kind::init;
     kvstore::SliceId slice;
     std::uint64_t clock = 0;
-    auto operator<=>(const Part&) const = default;
+    bool operator==(const Part&) const = default;
+  };
+  struct PartHash {
+    std::size_t operator()(const Part& part) const {
+      return kvstore::SliceHash()(part.slice) * 31 + part.clock * 4 +
+             static_cast<std::size_t>(part.kind);
+    }
   };
   struct Call {
     std::uint32_t missing = 0;  // slices without an answer, or whose memory is held
@@ -100,9 +107,9 @@ class Operations {
   void finish(const Part& part, Result result);
   void count_down(Ticket ticket);
 
-  std::map<Ticket, Call> under_way_;
-  std::map<Part, std::vector<Ticket>> parts_;  // in the order of the calls
-  std::map<std::uint64_t, Ticket> barriers_;   // by count
+  std::unordered_map<Ticket, Call> under_way_;
+  std::unordered_map<Part, std::vector<Ticket>, PartHash> parts_;  // tickets in the order of calls
+  std::map<std::uint64_t, Ticket> barriers_;                       // by count
   std::vector<Held> held_;
   std::vector<std::pair<Ticket, Outcome>> done_;
 };

@@ -17,6 +17,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/kv_frame.h"
+#include "dpwa/net/read_ahead.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/memory_file.h"
 #include "dpwa/snapshot/reused_memory.h"
@@ -32,22 +33,10 @@ namespace {
 
 constexpr std::uint32_t hello_id = 1;
 
-bool is_request(const kvstore::Message& message) {
-  return std::holds_alternative<kvstore::Init>(message) ||
-         std::holds_alternative<kvstore::Push>(message) ||
-         std::holds_alternative<kvstore::Pull>(message) ||
-         std::holds_alternative<kvstore::StateMessage>(message);
-}
-
 // The size of the values that a push carries, wherever they are.
 std::size_t pushed_bytes(const kvstore::Message& message) {
   const auto* push = std::get_if<kvstore::Push>(&message);
   return push == nullptr ? 0 : push->content().size();
-}
-
-bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std::uint64_t step) {
-  const auto* push = std::get_if<kvstore::Push>(&message);
-  return push != nullptr && push->step <= step && push->slice == slice;
 }
 
 }  // namespace
@@ -81,25 +70,18 @@ void ServerLink::stop() {
 
 void ServerLink::send(std::uint64_t tag, kvstore::Message message) {
   thread_.check();
-  if (is_request(message)) {
-    const auto same = std::ranges::find(requests_, tag, &Waiting::tag);
-    if (same != requests_.end()) {
-      same->message = std::move(message);
-    } else {
-      requests_.push_back({tag, std::move(message)});
-    }
-  } else if (connected_) {
-    first_.push_back({tag, std::move(message)});
-  }
+  if (connected_ || WaitingMessages::is_request(message)) waiting_.add(tag, std::move(message));
   more_.cancel();
 }
 
 void ServerLink::drop(const kvstore::SliceId& slice, std::uint64_t step) {
-  std::erase_if(requests_, [&](const Waiting& each) { return is_push(each.message, slice, step); });
+  waiting_.drop_pushes(slice, step);
 }
 
 bool ServerLink::writes(const kvstore::SliceId& slice, std::uint64_t step) const {
-  return under_way_ && is_push(under_way_->message, slice, step);
+  return std::ranges::any_of(under_way_, [&](const WaitingMessages::Item& each) {
+    return WaitingMessages::is_push(each.message, slice, step);
+  });
 }
 
 void ServerLink::reconnect_as(LocalProcess& local) {
@@ -109,7 +91,7 @@ void ServerLink::reconnect_as(LocalProcess& local) {
 }
 
 void ServerLink::break_off(TimePoint since) {
-  if (under_way_ && began_ < since) stream_->close();
+  if (!under_way_.empty() && began_ < since) stream_->close();
 }
 
 void ServerLink::look() {
@@ -180,7 +162,7 @@ asio::awaitable<void> ServerLink::run() {
       co_await read(*stream, std::move(server));
       connected_ = false;
       close_door();
-      first_.clear();
+      waiting_.drop_others();
       stream->close();
       more_.cancel();
       while (writing_) {
@@ -213,9 +195,10 @@ asio::awaitable<void> ServerLink::read(net::Stream& stream, kvstore::MemberId se
     return landing_;
   };
   turned_away_.clear();
+  net::ReadAhead ahead(stream);
   while (!stopped_) {
     landing_ = {};
-    auto frame = co_await net::read_frame(stream, bounds, target);
+    auto frame = co_await net::read_frame(ahead, bounds, target);
     reading_values_ = false;
     if (!frame) {
       if (!turned_away_.empty()) {
@@ -348,37 +331,41 @@ asio::awaitable<void> ServerLink::write(std::shared_ptr<net::Stream> stream) {
     over_.cancel();
   });
   while (connected_ && stream->is_open()) {
-    auto& queue = first_.empty() ? requests_ : first_;
-    if (queue.empty()) {
+    if (waiting_.empty()) {
       more_.expires_at(TimePoint::max());
       co_await more_.async_wait(net::as_result);
       continue;
     }
-    under_way_ = std::move(queue.front());
-    queue.pop_front();
-    const bool whole = co_await write_one(*stream);
-    under_way_.reset();
+    const bool whole = co_await write_some(*stream);
+    under_way_.clear();
     events_.written();
     if (!whole) stream->close();
   }
 }
 
-asio::awaitable<bool> ServerLink::write_one(net::Stream& stream) {
-  began_ = SteadyClock::now();
-  const std::optional<kvstore::Message> other = mapped(under_way_->message);
-  const wire::KvFrame frame = wire::encode(other ? *other : under_way_->message,
-                                           static_cast<std::uint32_t>(under_way_->tag));
-  std::vector<std::byte> read;
-  std::vector<asio::const_buffer> buffers;
+// What waits, as far as it leaves together.
+void ServerLink::fill(wire::KvFrames& frames) {
   if (read_ > told_) {
     told_ = read_;
-    read = wire::encode_kv_read(read_);
-    buffers.push_back(asio::buffer(read));
+    frames.add(wire::encode_kv_read(read_));
   }
-  buffers.push_back(asio::buffer(frame.head));
-  for (const auto& part : frame.payload) buffers.push_back(asio::buffer(part.data(), part.size()));
+  while (!waiting_.empty()) {
+    const WaitingMessages::Item& next = waiting_.next();
+    const std::optional<kvstore::Message> other = mapped(next.message);
+    const kvstore::Message& message = other ? *other : next.message;
+    if (!under_way_.empty() && !frames.has_room_for(message)) return;
+    frames.add(message, static_cast<std::uint32_t>(next.tag));
+    under_way_.push_back(waiting_.take());
+  }
+}
+
+asio::awaitable<bool> ServerLink::write_some(net::Stream& stream) {
+  began_ = SteadyClock::now();
+  frames_.clear();
+  fill(frames_);
+  const std::vector<asio::const_buffer> buffers = net::buffers_of(frames_);
   const std::span<const asio::const_buffer> all(buffers);
-  const std::size_t bytes = asio::buffer_size(all);
+  const std::size_t bytes = frames_.bytes();
   const Duration time = kvstore::time_to_write(kvstore::write_time_of_worker, bytes);
   const net::Deadline end(stream.get_executor(), began_ + time, [&] {
     turned_away_ = "it has not taken " + std::to_string(bytes) + " bytes within " +
@@ -386,8 +373,9 @@ asio::awaitable<bool> ServerLink::write_one(net::Stream& stream) {
     failed({net::Failure::Kind::timed_out, turned_away_});
     stream.close();
   });
-  // Before the write, because the answer may be handled before its end is.
-  const std::size_t values = pushed_bytes(under_way_->message);
+  // Before the write, because the answers may be handled before its end is.
+  std::size_t values = 0;
+  for (const auto& each : under_way_) values += pushed_bytes(each.message);
   traffic_.sent += values;
   const auto broken = co_await stream.write_all(all);
   if (broken) traffic_.sent -= values;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/kvclient/waiting_messages.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_process.h"
@@ -22,6 +23,7 @@
 #include "dpwa/net/start_grace.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/snapshot/aligned_buffer.h"
+#include "dpwa/wire/kv_messages.h"
 
 namespace dpwa::kvclient {
 
@@ -72,7 +74,7 @@ class ServerLink {
   void send(std::uint64_t tag, kvstore::Message message);
   // Pushes of this slice up to this step are no longer sent.
   void drop(const kvstore::SliceId& slice, std::uint64_t step);
-  void drop_requests() { requests_.clear(); }
+  void drop_requests() { waiting_.drop_requests(); }
   // Whether the system is reading the memory of such a push.
   bool writes(const kvstore::SliceId& slice, std::uint64_t step) const;
   // Ends the connection, and dials again as this process.
@@ -91,7 +93,7 @@ class ServerLink {
   bool uses_memory() const { return exchange_ != nullptr; }
   // A message is half way, in either direction.
   bool in_transfer() const {
-    return reading_values_ || under_way_.has_value() || progress_.outgoing > usual_outgoing;
+    return reading_values_ || !under_way_.empty() || progress_.outgoing > usual_outgoing;
   }
   const std::string& name() const { return server_.name; }
   const ValueTraffic& traffic() const { return traffic_; }
@@ -104,14 +106,11 @@ class ServerLink {
  private:
   // Of beats and the like, whose way is short.
   static constexpr std::size_t usual_outgoing = std::size_t{16} << 10;
-  struct Waiting {
-    std::uint64_t tag = 0;
-    kvstore::Message message;
-  };
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> read(net::Stream& stream, kvstore::MemberId server);
   boost::asio::awaitable<void> write(std::shared_ptr<net::Stream> stream);
-  boost::asio::awaitable<bool> write_one(net::Stream& stream);
+  boost::asio::awaitable<bool> write_some(net::Stream& stream);
+  void fill(wire::KvFrames& frames);
   void open_door(const std::string& offer);
   void close_door();
   // The fault in the length of the values of this answer; empty: none. `landed`: they have been
@@ -130,10 +129,10 @@ class ServerLink {
   const std::string congestion_control_;
   const bool same_host_;
   LinkEvents& events_;
-  std::deque<Waiting> first_;     // beats, votes, epochs
-  std::deque<Waiting> requests_;  // of slices
-  std::optional<Waiting> under_way_;
-  TimePoint began_{};  // to write it
+  WaitingMessages waiting_;
+  std::deque<WaitingMessages::Item> under_way_;  // what is being written
+  wire::KvFrames frames_;                        // of under_way_
+  TimePoint began_{};                            // to write it
   std::shared_ptr<net::Stream> stream_;
   std::vector<AlignedBuffer> memories_;                  // the shared ones
   std::shared_ptr<same_host::MemoryExchange> exchange_;  // null: no server of this host

@@ -77,10 +77,23 @@ void StoreClient::share(const AlignedBuffer& memory) {
 }
 
 void StoreClient::post(std::function<void()> work) {
-  asio::post(io_, [this, work = std::move(work)] {
-    work();
-    pump();
-  });
+  {
+    const MutexLock lock(calls_mutex_);
+    calls_.push_back(std::move(work));
+    if (calls_.size() > 1) return;
+  }
+  asio::post(io_, [this] { make_calls(); });
+}
+
+void StoreClient::make_calls() {
+  io_thread_.check();
+  std::vector<std::function<void()>> calls;
+  {
+    const MutexLock lock(calls_mutex_);
+    calls = std::exchange(calls_, {});
+  }
+  for (const auto& call : calls) call();
+  pump();
 }
 
 void StoreClient::join() {
@@ -299,7 +312,9 @@ std::optional<Outcome> StoreClient::wait(Ticket ticket, TimePoint until) {
   MutexLock lock(mutex_);
   auto found = done_.find(ticket);
   while (found == done_.end() && over_.empty()) {
+    awaited_ = ticket;
     const bool in_time = changed_.wait_until(lock, until);
+    awaited_.reset();
     found = done_.find(ticket);
     if (!in_time) break;
   }

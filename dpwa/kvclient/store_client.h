@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "dpwa/base/threads.h"
@@ -180,6 +181,8 @@ class StoreClient : private LinkEvents {
   static std::vector<std::span<std::byte>> cut(const kvstore::Key& key, const Held& held,
                                                std::span<std::byte> into);
   void post(std::function<void()> work);
+  void make_calls();
+  void pump_soon();
   void ask_to_join();
   void pump();
   void handle_events();
@@ -219,14 +222,21 @@ class StoreClient : private LinkEvents {
   boost::asio::steady_timer ticks_;
   bool out_ = false;  // left out, without a join() since
   bool stopped_ = false;
+  bool pumps_soon_ = false;
   std::uint64_t told_epoch_ = 0;
   std::set<std::string> told_refusals_;
   kvstore::WorkerChanges changes_;
 
+  // Calls that the I/O thread has not made yet: it is woken for the first of them only.
+  Mutex calls_mutex_;
+  std::vector<std::function<void()>> calls_ DPWA_GUARDED_BY(calls_mutex_);
+
   mutable Mutex mutex_;
   std::uint64_t incarnation_ DPWA_GUARDED_BY(mutex_);
   Condition changed_;
-  std::map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
+  std::unordered_map<Ticket, Outcome> done_ DPWA_GUARDED_BY(mutex_);
+  // The training thread waits for it: outcomes of others do not wake it.
+  std::optional<Ticket> awaited_ DPWA_GUARDED_BY(mutex_);
   std::optional<std::uint64_t> first_step_ DPWA_GUARDED_BY(mutex_);
   bool left_out_again_ DPWA_GUARDED_BY(mutex_) = false;  // since the last join()
   bool takes_part_ DPWA_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,6 @@
 // The part of StoreClient that runs on its I/O thread.
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <type_traits>
 #include <utility>
@@ -11,6 +12,7 @@
 
 namespace dpwa::kvclient {
 
+namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
@@ -26,7 +28,18 @@ void StoreClient::arrived(const kvstore::MemberId& from, std::uint64_t tag,
   io_thread_.check();
   if (stopped_) return;
   engine_.receive(from, tag, std::move(message), SteadyClock::now());
-  pump();
+  // At once: a call that is over has no target for values any more.
+  handle_events();
+  pump_soon();
+}
+
+// Once for all messages that have come with one read.
+void StoreClient::pump_soon() {
+  if (std::exchange(pumps_soon_, true)) return;
+  asio::post(io_, [this] {
+    pumps_soon_ = false;
+    pump();
+  });
 }
 
 bool StoreClient::is_read(const kvstore::SliceId& slice, std::uint64_t step) const {
@@ -186,7 +199,7 @@ void StoreClient::pump() {
     traffic_.sent += link->traffic().sent;
     traffic_.received += link->traffic().received;
   }
-  changed_.notify_all();
+  if (!awaited_ || done_.contains(*awaited_) || !over_.empty()) changed_.notify_all();
 }
 
 void StoreClient::tell_epoch() {
