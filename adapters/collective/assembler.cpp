@@ -4,11 +4,10 @@
 #include <chrono>
 #include <exception>
 #include <new>
-#include <stop_token>
 #include <utility>
 
+#include "adapters/collective/attempt.h"
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/base/thread_failure.h"
@@ -24,9 +23,8 @@ using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr auto first_pause = 3ms;
+constexpr auto shortest_pause = 3ms;
 constexpr auto longest_pause = 100ms;
-constexpr auto pause_of_an_attempt = 3ms;
 constexpr auto between_looks_during_an_attempt = 50ms;
 constexpr auto between_looks_for_newcomers = 500ms;
 constexpr auto between_words_on_a_stranger = 60s;
@@ -41,55 +39,6 @@ std::string names_of(const Config& config, const GroupMembers& membership) {
 }
 
 }  // namespace
-
-// One attempt to form a group, on a thread that is never waited for.
-struct Assembler::Attempt {
-  NextGroup next;
-  bool newcomer = false;
-  std::stop_source stop;
-  Mutex mutex;
-  std::uint16_t store_port DPWA_GUARDED_BY(mutex) = 0;
-  bool done DPWA_GUARDED_BY(mutex) = false;
-  std::unique_ptr<ProcessGroup> group DPWA_GUARDED_BY(mutex);  // null: it failed
-  std::string problem DPWA_GUARDED_BY(mutex);
-
-  void run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
-           const std::string& host_address);
-};
-
-void Assembler::Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
-                             const std::string& host_address) {
-  std::unique_ptr<ProcessGroup> result;
-  std::string why;
-  std::optional<Rendezvous> store;
-  try {
-    if (engine->has_members()) {
-      store = Rendezvous::none();
-      const MutexLock lock(mutex);
-      store_port = 1;  // any number: nothing connects to it
-    } else if (next.step == NextGroup::Step::host) {
-      store = Rendezvous::listen(options.own_address, options.form_timeout);
-      const MutexLock lock(mutex);
-      store_port = store->port();
-    } else {
-      store = Rendezvous::connect(host_address, next.port, options.form_timeout);
-    }
-    result = ProcessGroup::form(engine, *store, options, stop.get_token());
-  } catch (const CollectiveError& error) {
-    why = error.reason();
-  } catch (const std::exception& error) {
-    why = error.what();
-  }
-  const bool formed = result != nullptr;
-  {
-    const MutexLock lock(mutex);
-    group = std::move(result);
-    problem = why;
-    done = true;
-  }
-  // The others may still read the store.
-  if (store && formed && !engine->has_members()) store->leave(options.size - 1, 5s);
-}
 
 Assembler::Assembler(const Config& config, LocalProcess& local, NoticeBoard& board,
                      Patience& patience)
@@ -206,13 +155,11 @@ void Assembler::work() {
   name_thread("dpwa-groups");
   MutexLock lock(mutex_);
   Task last = Task::rest;
-  Duration pause = first_pause;
   while (!ends_) {
     const Task task = formed_ ? Task::rest : task_;
     const bool admits = admits_;
-    if (task != last) pause = first_pause;
-    last = task;
     lock.unlock();
+    if (std::exchange(last, task) != task) lookout_.expect_news();
     try {
       drop_untaken();
       if (task == Task::rest) {
@@ -226,11 +173,13 @@ void Assembler::work() {
     } catch (const std::exception& error) {  // such as no file descriptors for now
       tell_of_failure(error.what());
     }
+    const TimePoint now = SteadyClock::now();
+    TimePoint wakes = now + between_looks_for_newcomers;
+    if (task != Task::rest)
+      wakes =
+          std::clamp<TimePoint>(lookout_.next_turn(), now + shortest_pause, now + longest_pause);
+    if (attempt_) wakes = now + shortest_pause;
     lock.lock();
-    Duration wait = task == Task::rest ? Duration(between_looks_for_newcomers) : pause;
-    pause = std::min<Duration>(pause * 3 / 2, longest_pause);
-    if (attempt_) wait = pause = pause_of_an_attempt;
-    const auto wakes = SteadyClock::now() + wait;
     while (!ends_ && (formed_ ? Task::rest : task_) == task && changed_.wait_until(lock, wakes)) {
     }
   }
@@ -249,6 +198,7 @@ void Assembler::look_for_newcomers() {
   const auto& members = notes.formed.members;
   const bool first = !members.empty() && members.front().place == config_.self_index();
   if (notes.seeks || !first || members.size() == config_.nodes.size()) return;
+  lookout_.expect_news();
   const auto sights = lookout_.look();
   tell_of_strangers(sights);
   const bool wait = has_newcomers(sights, config_.self_index());
@@ -275,9 +225,14 @@ void Assembler::look_for_group(Task task, bool admits) {
   const TimePoint now = SteadyClock::now();
   if (attempt_ && now - looked_ < between_looks_during_an_attempt) return;
   looked_ = now;
-  const auto sights = lookout_.look();
   const std::size_t self = config_.self_index();
-  const NextGroup next = next_group(sights, self, admits, failed_);
+  auto sights = lookout_.look();
+  NextGroup next = next_group(sights, self, admits, failed_);
+  if (is_new(next)) {  // what it votes for must not depend on sights of a while ago
+    lookout_.expect_news();
+    sights = lookout_.look();
+    next = next_group(sights, self, admits, failed_);
+  }
   {
     const MutexLock lock(mutex_);
     if (task_ != task) return;
@@ -293,6 +248,12 @@ void Assembler::look_for_group(Task task, bool admits) {
   if (next.step == NextGroup::Step::wait && attempt_ && !attempt_is_idle(sights)) return;
   act(next, newcomer);
   harvest();
+}
+
+bool Assembler::is_new(const NextGroup& next) const {
+  if (next.step == NextGroup::Step::wait) return false;
+  if (next.step == NextGroup::Step::minority) return minority() != next.why;
+  return !attempt_ || attempt_->next.group != next.group;
 }
 
 // Whether the group that this node is about to join has no host any more.
@@ -342,6 +303,7 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
     attempt->run(engine, options, host);
   });
   attempt_ = std::move(attempt);
+  lookout_.expect_news();
 }
 
 void Assembler::drop_attempt() {
@@ -352,6 +314,7 @@ void Assembler::drop_attempt() {
           names_of(config_, attempt_->next.group));
   failed_ = std::max(failed_, attempt_->next.group.epoch);
   attempt_.reset();
+  lookout_.expect_news();
   board_.change([](GroupNotes& notes) { notes.store_port = 0; });
 }
 
@@ -370,6 +333,7 @@ void Assembler::harvest() {
     problem = attempt_->problem;
   }
   const auto attempt = std::exchange(attempt_, nullptr);
+  lookout_.expect_news();
   const GroupMembers membership = attempt->next.group;
   if (!group) {
     failed_ = std::max(failed_, membership.epoch);

@@ -18,6 +18,8 @@
 
 namespace dpwa::collective {
 
+struct Attempt;
+
 // Brings this node into its next group while the trainer continues, on a thread of its own: reads
 // the status of the other nodes, carries out the decision of next_group(), and keeps the new group
 // until the trainer takes it. Called by the trainer's thread.
@@ -59,7 +61,6 @@ class Assembler {
 
  private:
   enum class Task { rest, seek, admit };
-  struct Attempt;
 
   void work();
   void tell_of_failure(const std::string& what);
@@ -70,6 +71,7 @@ class Assembler {
   void act(const NextGroup& next, bool newcomer);
   void begin(const NextGroup& next, bool newcomer);
   void drop_attempt();
+  bool is_new(const NextGroup& next) const;
   bool attempt_is_idle(const std::vector<Sight>& sights) const;
   void harvest();
 

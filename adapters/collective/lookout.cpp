@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "adapters/collective/gathering.h"
+#include "dpwa/rules/flow_control.h"
 
 namespace dpwa::collective {
 namespace {
@@ -12,6 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_questions_to_the_lost = 1000ms;
+constexpr auto between_questions_to_the_silent = 100ms;  // until they are given up
+constexpr Backoff backoff_of_questions{3ms, 1000ms, 0.25};
 
 std::string text_in(const nlohmann::json& document, const char* key) {
   const auto found = document.find(key);
@@ -23,22 +28,61 @@ std::uint64_t incarnation_in(const nlohmann::json& document) {
   return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
+// Whether it may change the decision on the next group.
+bool is_news(const Sight& before, const Sight& now) {
+  const auto facts = [](const Sight& sight) {
+    const GroupNotes& notes = sight.notes;
+    return std::tie(sight.reach, sight.given_up, sight.finished, sight.incarnation, sight.differs,
+                    notes.formed, notes.seeks, notes.apart, notes.left, notes.vote,
+                    notes.store_port, notes.lost);
+  };
+  return facts(before) != facts(now);
+}
+
 }  // namespace
 
 Lookout::Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board,
                  Patience& patience)
-    : config_(config), local_(local), board_(board), patience_(patience) {
+    : Lookout(
+          config, local, board, patience,
+          [&](const std::vector<std::size_t>& places) {
+            return ask_for_status(config, local, places, patience.of_a_look());
+          },
+          std::chrono::steady_clock::now) {}
+
+Lookout::Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board,
+                 Patience& patience, Ask ask, TimeSource now)
+    : config_(config),
+      local_(local),
+      board_(board),
+      patience_(patience),
+      ask_(std::move(ask)),
+      now_(std::move(now)),
+      random_(derive_seed(local.incarnation, {config.self_index()})) {
   nodes_.resize(config.nodes.size());
   for (std::size_t place = 0; place < nodes_.size(); ++place)
     nodes_[place].sight.name = config.nodes[place].name;
 }
 
-bool Lookout::to_ask(std::size_t place, TimePoint now) const {
-  if (place == config_.self_index()) return false;
+TimePoint Lookout::turn_of(std::size_t place) const {
+  if (place == config_.self_index()) return TimePoint::max();
   const Memory& memory = nodes_[place];
   const auto lost = board_.read().lost;
   const bool given_up = memory.sight.given_up || std::ranges::find(lost, place) != lost.end();
-  return !given_up || now - memory.asked >= between_questions_to_the_lost;
+  return given_up ? memory.asked + between_questions_to_the_lost : memory.turn;
+}
+
+TimePoint Lookout::next_turn() const {
+  TimePoint next = TimePoint::max();
+  for (std::size_t place = 0; place < nodes_.size(); ++place) next = std::min(next, turn_of(place));
+  return next;
+}
+
+void Lookout::expect_news() {
+  for (Memory& memory : nodes_) {
+    memory.without_news = 0;
+    memory.turn = {};
+  }
 }
 
 void Lookout::see(Memory& memory, const StatusAnswer& answer, TimePoint now) {
@@ -66,19 +110,28 @@ void Lookout::see(Memory& memory, const StatusAnswer& answer, TimePoint now) {
 }
 
 std::vector<Sight> Lookout::look() {
-  const TimePoint begun = std::chrono::steady_clock::now();
+  const TimePoint begun = now_();
   std::vector<std::size_t> asked;
   for (std::size_t place = 0; place < nodes_.size(); ++place) {
-    if (to_ask(place, begun)) asked.push_back(place);
+    if (turn_of(place) <= begun) asked.push_back(place);
   }
-  const auto answers = ask_for_status(config_, local_, asked, patience_.of_a_look());
-  const TimePoint now = std::chrono::steady_clock::now();
+  const auto answers = ask_(asked);
+  const TimePoint now = now_();
   bool all_answered = !asked.empty();
+  bool news = false;
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    see(nodes_[asked[i]], answers[i], now);
-    all_answered = all_answered && nodes_[asked[i]].sight.reach == Sight::Reach::answers;
+    Memory& memory = nodes_[asked[i]];
+    const Sight before = memory.sight;
+    see(memory, answers[i], now);
+    all_answered = all_answered && memory.sight.reach == Sight::Reach::answers;
+    news = news || is_news(before, memory.sight);
+    const bool silent = memory.sight.reach == Sight::Reach::silent;
+    const Duration pause = backoff_of_questions.delay(++memory.without_news, random_);
+    memory.turn =
+        now + (silent ? std::min<Duration>(pause, between_questions_to_the_silent) : pause);
   }
   if (all_answered) patience_.answered(now - begun);
+  if (news) expect_news();
   Sight& self = nodes_[config_.self_index()].sight;
   self.reach = Sight::Reach::answers;
   self.incarnation = local_.incarnation;

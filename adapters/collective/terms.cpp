@@ -91,6 +91,8 @@ std::string stranger_in(const std::vector<Sight>& sights, std::size_t self) {
     if (sight.reach != Sight::Reach::answers || sight.finished || sight.notes.left) continue;
     const std::string who = "'" + sight.name + "' ";
     const bool trains = sight.notes.formed.epoch > 0;
+    // It has formed the group that is about to form here, and which compares the settings.
+    if (trains && sight.notes.formed == own.vote) return "";
     if (trains && sight.differs.empty()) return "";  // a group that takes this node in
     std::string differs = difference_of_files(sight.notes.terms, own.terms);
     if (trains) differs = sight.differs;

@@ -231,6 +231,9 @@ TEST_CASE("a node that can never be in the first group is named, and others are 
   // But into a group that trains nobody comes with it.
   sights[1].notes.formed.epoch = 1;
   CHECK(stranger_in(sights, 0) == "'b' differs: --seed: 2 there, 1 here");
+  sights[0].notes.vote = sights[1].notes.formed;  // which has formed there a moment ago
+  CHECK(stranger_in(sights, 0).empty());
+  sights[0].notes.vote = {};
   // Unless others train in one that takes this node in: then that one is the stranger.
   sights.push_back(sights[0]);
   sights[2].name = "c";
