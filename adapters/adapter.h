@@ -17,8 +17,7 @@ namespace dpwa {
 // same memory, with the same dtype and shape. Values may change, also by a copy into the tensors,
 // and what was trained may be frozen for a while; what was frozen stays frozen. Otherwise step(),
 // its halves, average_gradients() and finish() throw a std::logic_error that names the tensor. A
-// loss or an optimizer need not outlive the call that takes it; backend collective, where nodes may
-// come, has an exception (step()). docs/ADAPTER.md has examples.
+// loss or an optimizer need not outlive the call that takes it. docs/ADAPTER.md has examples.
 //
 //   adapter->start();
 //   for (batch : batches) {
@@ -90,8 +89,7 @@ class Adapter {
   // training loss, a scalar tensor (undefined: unknown). Reading it never synchronises the GPU of
   // the model.
   // After finish() or leave() this is the optimizer's step alone. The next step may be made by
-  // another optimizer. Under collective with on_lost_rank: shrink or gossip the last one has to
-  // live until finish() or leave(), because a node that comes meanwhile takes over its state.
+  // another optimizer.
   virtual StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) = 0;
 
   // Call it after each step in a loop that may be stopped. Returns whether the loop ends now.

@@ -208,8 +208,7 @@ void CollectiveAdapter::take(const collective::StepTally& tally) {
 StepReport CollectiveAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
   const bool ran = is_running();
   update_send(loss);
-  optimizer_ = &optimizer;
-  if (phase_ == Phase::running && !apart_ && !taken_over_) compare();
+  if (phase_ == Phase::running && !apart_ && !taken_over_) compare(&optimizer);
   // The new state includes this step. A node that was told to stop meanwhile ends before it.
   const bool ended = ran && phase_ == Phase::left;
   if (!taken_over_ && !ended) optimizer.step();

@@ -66,9 +66,14 @@ class CollectiveAdapter : public Adapter {
   void form_first_group(TimePoint until);
   void tell_wait();
   void enter(collective::Assembler::Formed formed);
-  void compare();  // in the first step of each group: the optimizers of all
-  void compare_optimizers();
-  bool compare_words(const collective::Signature& words);
+  // In the first step of each group: the optimizers of all. None: this node makes no step.
+  void compare(torch::optim::Optimizer* optimizer);
+  void compare_optimizers(torch::optim::Optimizer* optimizer);
+  struct Comparison {
+    std::optional<int> owner;  // the rank whose optimizer counts; none: nobody has one
+    bool fits = true;          // that of this node is like it
+  };
+  Comparison compare_words(const collective::Signature* own);
   void make_reducer();
   // After the end of a group: moves into the next one. False: there is none, because this node
   // trains apart from now on, or was told to stop and has left.
@@ -103,12 +108,12 @@ class CollectiveAdapter : public Adapter {
   std::uint64_t averaged_bytes_ = 0;  // of gradients, since the start
   double samples_ = 1;
   bool accumulating_ = false;
-  bool has_state_ = false;                        // that of a group, or of what came after it
-  bool apart_ = false;                            // trains by gossip averaging
-  std::string warned_;                            // of a minority
-  torch::optim::Optimizer* optimizer_ = nullptr;  // of the last step
-  std::optional<int> optimizer_from_;  // at the next step: the rank that others take it from
+  bool has_state_ = false;             // that of a group, or of what came after it
+  bool apart_ = false;                 // trains by gossip averaging
+  std::string warned_;                 // of a minority
+  bool hands_over_optimizer_ = false;  // at the next step some take over its state
   bool awaits_optimizer_ = false;      // this node is one of these: its state is not whole
+  std::vector<bool> behind_;           // by rank: takes over the state of the source
   bool fresh_ = false;                 // the first group of a run
   TimePoint told_wait_{};
 

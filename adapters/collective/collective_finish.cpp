@@ -50,7 +50,7 @@ void CollectiveAdapter::run_out() {
       }
       if (tally.joined < cohort_->group().size()) {
         tally_ = tally;
-        compare();  // with those that still step
+        compare(nullptr);  // those that still step compare theirs
         between_steps();
         continue;
       }

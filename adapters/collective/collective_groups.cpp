@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -107,12 +106,12 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
     collective::Operations(group).broadcast({"the state of the program", shared_state_},
                                             plan.source);
   // In the next step of all members, because the program sets learning rates before a step.
-  optimizer_from_.reset();
   // At the start of a run also for checkpoints with the same clock: their nodes may have trained
   // apart.
   const bool resumed = plan.fresh && plan.clock > 0;
-  if (plan.any_behind() || resumed) optimizer_from_ = plan.source;
+  hands_over_optimizer_ = plan.any_behind() || resumed;
   awaits_optimizer_ = behind || (resumed && group.rank() != plan.source);
+  behind_ = plan.behind;
   compared_ = false;
   fresh_ = plan.fresh;
   if (gossip_) {
@@ -153,11 +152,11 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
           ", at " + at_clock(clock_));
 }
 
-void CollectiveAdapter::compare() {
+void CollectiveAdapter::compare(torch::optim::Optimizer* optimizer) {
   if (std::exchange(compared_, true)) return;
   cohort_->watch().begin_wait("comparing optimizers");
   try {
-    compare_optimizers();
+    compare_optimizers(optimizer);
   } catch (const CollectiveError& error) {
     // At the start all end with the same error, and a node may still be reading it.
     if (fresh_ && !may_go_on(error)) cohort_->group().leave(collective::leave_limit);
@@ -170,50 +169,49 @@ void CollectiveAdapter::compare() {
     }
   }
   awaits_optimizer_ = false;
-  optimizer_from_.reset();
+  hands_over_optimizer_ = false;
   cohort_->watch().end_wait();
 }
 
 // Classes and options first, then the states, which those that are behind have taken over by then.
-void CollectiveAdapter::compare_optimizers() {
+void CollectiveAdapter::compare_optimizers(torch::optim::Optimizer* optimizer) {
   collective::Signature words;
-  if (optimizer_) words = collective::optimizer_words(*optimizer_);
-  const bool fits = compare_words(words);
-  if (optimizer_from_) {
-    const auto state = collective::broadcast_state(optimizer_, cohort_->group(), *optimizer_from_);
-    if (awaits_optimizer_ && optimizer_ && fits) collective::load_state(*optimizer_, state);
+  if (optimizer) words = collective::optimizer_words(*optimizer);
+  const auto [owner, fits] = compare_words(optimizer ? &words : nullptr);
+  if (hands_over_optimizer_ && owner) {
+    const auto state = collective::broadcast_state(optimizer, cohort_->group(), *owner);
+    const bool takes = awaits_optimizer_ && optimizer && fits && cohort_->group().rank() != *owner;
+    if (takes) collective::load_state(*optimizer, state);
   }
-  if (optimizer_) words.entries.push_back({"state", collective::state_words(*optimizer_)});
-  compare_words(words);
+  if (optimizer) words.entries.push_back({"state", collective::state_words(*optimizer)});
+  compare_words(optimizer ? &words : nullptr);
 }
 
 // A new node with a different optimizer ends; the others notice it in the next exchange. At the
-// start of a run all nodes end. A node without a step so far has no optimizer to compare. Returns
-// whether this node has what the source has.
-bool CollectiveAdapter::compare_words(const collective::Signature& words) {
+// start of a run all nodes end. `own`: of the optimizer that makes the step; null on a node that
+// has run out of data or steps in halves.
+CollectiveAdapter::Comparison CollectiveAdapter::compare_words(const collective::Signature* own) {
   constexpr std::int64_t none = 0;
   collective::ProcessGroup& group = cohort_->group();
-  const auto own =
-      optimizer_ ? static_cast<std::int64_t>(collective::hash_of(words.text()) | 1U) : none;
+  const auto hash = own ? static_cast<std::int64_t>(collective::hash_of(own->text()) | 1U) : none;
   collective::Signature question;
   question.operation = "compare optimizers";
-  const auto hashes = collective::agree(group, question, own);
-  const std::int64_t wanted = hashes[static_cast<std::size_t>(source_)];
-  const bool fits = own == none || wanted == none || own == wanted;
-  std::vector<std::int64_t> said;
-  std::ranges::copy_if(hashes, std::back_inserter(said),
-                       [](std::int64_t hash) { return hash != none; });
-  const bool same =
-      std::ranges::all_of(said, [&](std::int64_t hash) { return hash == said.front(); });
-  if (same) return fits;
+  const auto hashes = collective::agree(group, question, hash);
+  Comparison result;
+  result.owner = collective::owner_of_optimizer(hashes, source_, behind_);
+  const std::int64_t wanted = result.owner ? hashes[static_cast<std::size_t>(*result.owner)] : none;
+  result.fits = hash == none || hash == wanted;
+  const bool same = std::ranges::all_of(
+      hashes, [&](std::int64_t other) { return other == none || other == wanted; });
+  if (same) return result;
   try {
-    collective::agree(group, words);
+    collective::agree(group, own ? *own : collective::Signature{});
   } catch (const CollectiveError& error) {
-    if (fresh_ || !fits || may_go_on(error)) throw;
+    if (fresh_ || !result.fits || may_go_on(error)) throw;
     log(LogLevel::warn, "collective",
         "a node has another optimizer, and leaves: " + error.reason());
   }
-  return fits;
+  return result;
 }
 
 void CollectiveAdapter::make_reducer() {

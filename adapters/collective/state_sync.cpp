@@ -65,6 +65,18 @@ MemberState unpacked(std::int64_t number) {
   return {number / 4, static_cast<Standing>(number % 4)};
 }
 
+std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizers, int source,
+                                      const std::vector<bool>& behind) {
+  if (optimizers[static_cast<std::size_t>(source)] != 0) return source;
+  std::optional<int> first;
+  for (std::size_t rank = 0; rank < optimizers.size(); ++rank) {
+    if (optimizers[rank] == 0) continue;
+    if (!behind[rank]) return static_cast<int>(rank);
+    if (!first) first = static_cast<int>(rank);
+  }
+  return first;
+}
+
 void sync_model(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat) {
   const at::NoGradGuard no_grad;
   if (plan.averages()) average_regions(group, plan, flat);
@@ -79,18 +91,15 @@ std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGro
   std::string text;
   auto bytes = at::empty({1}, at::kLong);
   if (group.rank() == root) {
-    if (own != nullptr) {
-      std::ostringstream out;
-      torch::serialize::OutputArchive archive;
-      own->save(archive);
-      archive.save_to(out);
-      text = out.str();
-    }
+    std::ostringstream out;
+    torch::serialize::OutputArchive archive;
+    own->save(archive);
+    archive.save_to(out);
+    text = out.str();
     *bytes.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(text.size());
   }
   Operations(group).broadcast({"the size of the optimizer's state", bytes}, root);
   const std::int64_t size = *bytes.const_data_ptr<std::int64_t>();
-  if (size == 0) return {};
   auto content = at::empty({size}, at::kByte);
   if (group.rank() == root) std::memcpy(content.mutable_data_ptr(), text.data(), text.size());
   Operations(group).broadcast({"the state of the optimizer", content}, root);
@@ -98,7 +107,6 @@ std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGro
 }
 
 void load_state(torch::optim::Optimizer& optimizer, const std::string& state) {
-  if (state.empty()) return;
   optimizer.state().clear();  // loading adds to what is there
   std::istringstream in(state);
   torch::serialize::InputArchive archive;

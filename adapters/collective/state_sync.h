@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,16 +46,21 @@ SyncPlan plan_sync(const std::vector<MemberState>& members);
 std::int64_t packed(const MemberState& state);
 MemberState unpacked(std::int64_t number);
 
+// The rank whose optimizer the others compare with and those that are behind take over: that of the
+// source, unless it has none any more, because it has run out of data. Then the first one of a
+// member that is not behind, else the first one. `optimizers`: by rank; 0: it has none. Pure.
+std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizers, int source,
+                                      const std::vector<bool>& behind);
+
 // Brings the model of all members to the state of the plan. Throws CollectiveError.
 void sync_model(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat);
 
 // The options and the state, such as moments, of the optimizer of rank `root`, on all members.
-// `own`: the optimizer of this member, read only at the root; null there: the state is empty.
+// `own`: the optimizer of this member, read only at the root, where it may not be null.
 // Throws CollectiveError.
 std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGroup& group,
                             int root);
-// Loads the state into an optimizer of the same class over the same parameters; an empty state
-// changes nothing.
+// Loads the state into an optimizer of the same class over the same parameters.
 void load_state(torch::optim::Optimizer& optimizer, const std::string& state);
 
 }  // namespace dpwa::collective

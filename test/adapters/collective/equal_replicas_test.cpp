@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "adapters/collective/state_sync.h"
 #include "adapters/collective/step_message.h"
 #include "test/adapters/collective/training_nodes.h"
+#include "test/support/log_file.h"
 
 // What keeps the models of a group equal, and what ends a run whose models are not.
 namespace dpwa {
@@ -102,6 +104,85 @@ TEST_CASE("a newcomer takes over the optimizer's state though its first group co
     ++common;
   }
   CHECK(common >= 10);
+}
+
+namespace {
+
+// The optimizer of a node, whose memory stays after its end: says whether it is used then.
+struct Ending : torch::optim::SGD {
+  explicit Ending(const Net& model)
+      : SGD(model.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9)) {}
+  void save(torch::serialize::OutputArchive& archive) const override {
+    used_after_end = used_after_end || ended;
+    SGD::save(archive);
+  }
+  bool ended = false;
+  mutable bool used_after_end = false;
+};
+
+}  // namespace
+
+// Rank 2 leaves and comes back; rank 0, whose state it takes over, then has no more data.
+TEST_CASE("an optimizer may end before finish() though a node comes meanwhile") {
+  const LogFile log;
+  const Data data = data_of(32);
+  auto models = models_of<Net>(3, 5);
+  Net returned(6);
+  std::atomic<bool> finished = false;
+  std::optional<bool> used_after_end;
+  std::map<double, Tensor> of_second;  // weights by clock
+  std::map<double, Tensor> of_newcomer;
+  run(
+      3,
+      [&](int rank, const Config& config) {
+        Net& model = *models[static_cast<std::size_t>(rank)];
+        Ending optimizer(model);
+        auto adapter = make_adapter(config, model);
+        adapter->start();
+        if (rank == 2) {
+          make_steps(*adapter, 0, model, optimizer, data, 3);
+          adapter.reset();
+          Ending fresh(returned);
+          adapter = make_adapter(config, returned);
+          adapter->start();
+          while (!finished) {
+            make_steps(*adapter, 0, returned, fresh, data, 1);
+            of_newcomer[adapter->resume_state().clock] = flat(returned);
+          }
+          adapter->finish();
+          return;
+        }
+        // A line of the end of the step: the next one would be the first with the newcomer.
+        const std::string entered = "rank " + std::to_string(rank) + " of 3";
+        for (int after = 0; after < (rank == 0 ? 1 : 20);) {
+          make_steps(*adapter, 0, model, optimizer, data, 1);
+          if (rank == 1) of_second[adapter->resume_state().clock] = flat(model);
+          if (log.count(entered) == 2) ++after;
+        }
+        if (rank == 1) finished = true;
+        optimizer.ended = true;
+        adapter->finish();
+        if (rank == 0) used_after_end = optimizer.used_after_end;
+      },
+      [](Config& config) { config.collective.on_lost_rank = OnLostRank::shrink; });
+  CHECK(used_after_end == false);
+  int common = 0;
+  for (const auto& [clock, weights] : of_newcomer) {
+    if (!of_second.contains(clock)) continue;
+    CAPTURE(clock);
+    CHECK(torch::equal(weights, of_second[clock]));
+    ++common;
+  }
+  CHECK(common >= 10);
+}
+
+TEST_CASE("the optimizer that others take over is that of the source, or of one that still steps") {
+  using collective::owner_of_optimizer;
+  using Optimizers = std::vector<std::int64_t>;
+  CHECK(owner_of_optimizer(Optimizers{7, 8, 9}, 1, {false, false, true}) == 1);
+  CHECK(owner_of_optimizer(Optimizers{0, 7, 8}, 0, {false, true, false}) == 2);
+  CHECK(owner_of_optimizer(Optimizers{0, 7, 8}, 0, {false, true, true}) == 1);
+  CHECK(owner_of_optimizer(Optimizers{0, 0}, 0, {false, true}) == std::nullopt);
 }
 
 TEST_CASE("weights that differ on one node end all nodes, after 100 steps at most") {
