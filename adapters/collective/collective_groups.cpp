@@ -90,7 +90,7 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   cohort_->watch().begin_wait("comparing models");
   collective::Signature signature;
   signature.operation = "train a model";
-  for (const auto& [name, value] : terms_) signature.entries.push_back({name, value});
+  for (const auto& [name, value] : terms_) signature.entries.push_back({name, value, true});
   for (auto& tensor : collective::tensors_of(model_))
     signature.entries.push_back(std::move(tensor));
   std::vector<collective::MemberState> members;

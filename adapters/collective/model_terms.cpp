@@ -144,7 +144,8 @@ Signature optimizer_words(const torch::optim::Optimizer& optimizer) {
     signature.entries.push_back({"parameter group " + std::to_string(signature.entries.size() + 1),
                                  "learning rate " + number(group.options().get_lr()) + ", " +
                                      std::to_string(group.params().size()) + " parameters" +
-                                     hyper_parameters(group.options())});
+                                     hyper_parameters(group.options()),
+                                 true});
   }
   return signature;
 }

@@ -1,6 +1,7 @@
 #include "adapters/collective/engine/signature.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace dpwa::collective {
@@ -8,6 +9,7 @@ namespace dpwa::collective {
 namespace {
 
 constexpr const char* problem_mark = "! ";
+constexpr std::string_view setting_mark = "= ";
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -54,7 +56,10 @@ std::string shown_rank(std::size_t rank, const std::vector<std::string>& names) 
 
 std::string Signature::text() const {
   std::string text = one_line(operation) + '\n';
-  for (const auto& entry : entries) text += '\'' + one_line(entry.name) + "' " + entry.form + '\n';
+  for (const auto& entry : entries) {
+    if (entry.setting) text += setting_mark;
+    text += '\'' + one_line(entry.name) + "' " + entry.form + '\n';
+  }
   if (!problem.empty()) text += problem_mark + one_line(problem) + '\n';
   return text;
 }
@@ -86,7 +91,12 @@ std::optional<std::string> disagreement(const std::vector<std::string>& texts,
     for (const auto& of_rank : lines) values.push_back(k < of_rank.size() ? of_rank[k] : "");
     const bool differ = std::any_of(values.begin(), values.end(),
                                     [&](const auto& value) { return value != values.front(); });
-    if (differ) return "the ranks do not make the same call: " + by_rank(values, names);
+    if (!differ) continue;
+    const bool setting = std::ranges::all_of(
+        values, [](const std::string& value) { return value.starts_with(setting_mark); });
+    if (!setting) return "the ranks do not make the same call: " + by_rank(values, names);
+    for (std::string& value : values) value.erase(0, setting_mark.size());
+    return "the ranks differ in a setting: " + by_rank(values, names);
   }
   return std::nullopt;
 }

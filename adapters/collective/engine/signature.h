@@ -11,8 +11,9 @@ namespace dpwa::collective {
 // options, then one entry per tensor. Pure.
 struct Signature {
   struct Entry {
-    std::string name;  // of the tensor
-    std::string form;  // element type and shape, such as "float32 [3, 4]"; "*": may differ
+    std::string name;      // of the tensor
+    std::string form;      // element type and shape, such as "float32 [3, 4]"; "*": may differ
+    bool setting = false;  // not a tensor but a setting, whose value `form` is
   };
   std::string operation;  // such as "allreduce average"
   std::vector<Entry> entries;

@@ -77,6 +77,8 @@ TEST_CASE(
     for (const std::string& error : errors) {
       CAPTURE(error);
       CHECK(error.find(one.expected) != std::string::npos);
+      CHECK((error.find("the ranks differ in a setting: rank 0 ('w1'): '") != std::string::npos) ==
+            (what != "class"));
       CHECK(error.find('\n') == std::string::npos);
     }
   }
