@@ -32,15 +32,10 @@ void WaitLog::look(TimePoint began, const std::string& what, TimePoint now) {
 }
 
 void WaitLog::look_at_start(TimePoint began, TimePoint until, TimePoint now) {
-  using std::chrono::seconds;
   if (!lines_.due(began, now)) return;
-  std::string text = "waiting for the servers to take this worker in, for " +
-                     std::to_string((now - began) / seconds(1)) + " s so far";
-  if (until != TimePoint::max()) {
-    const auto most = std::chrono::ceil<seconds>(until - began).count();
-    text += " and " + std::to_string(most) + " s at most";
-  }
-  log(LogLevel::info, "kvstore", text + "; " + reason());
+  log(LogLevel::info, "kvstore",
+      "waiting for the servers to admit this worker, for " + words_for_wait(began, until, now) +
+          "; " + reason());
 }
 
 void WaitLog::look_at_end(TimePoint began, TimePoint now) {

@@ -51,10 +51,8 @@ class Waiting {
   void look(const What& what) {
     const auto now = SteadyClock::now();
     if (!lines_.due(began_, now)) return;
-    using std::chrono::seconds;
     log(LogLevel::info, "launch",
-        "waiting for " + what() + ", for " + std::to_string((now - began_) / seconds(1)) +
-            " s so far and " + std::to_string(patience_ / seconds(1)) + " s at most");
+        "waiting for " + what() + ", for " + words_for_wait(began_, began_ + patience_, now));
   }
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "dpwa/base/time.h"
 
@@ -25,5 +26,16 @@ class WaitLines {
  private:
   TimePoint told_ = TimePoint::min();
 };
+
+// "12 s so far and 60 s at most", of a wait that began then. `until`: its end; TimePoint::max():
+// some day.
+inline std::string words_for_wait(TimePoint began, TimePoint until, TimePoint now) {
+  using std::chrono::seconds;
+  std::string words = std::to_string((now - began) / seconds(1)) + " s so far";
+  if (until != TimePoint::max())
+    words +=
+        " and " + std::to_string(std::chrono::ceil<seconds>(until - began).count()) + " s at most";
+  return words;
+}
 
 }  // namespace dpwa

@@ -53,7 +53,7 @@ TEST_CASE("kvstore dist: a worker that starts before its servers says soon whom 
     }
     CHECK(test::eventually(
         [&] {
-          return log.has("waiting for the servers to take this worker in, for ") &&
+          return log.has("waiting for the servers to admit this worker, for ") &&
                  log.has(" s so far and 60 s at most; ");
         },
         patience));

@@ -27,3 +27,9 @@ TEST_CASE("each wait counts from its own beginning") {
   CHECK_FALSE(lines.due(next, next + 19s, 10s, 10s));
   CHECK(lines.due(next, next + 20s, 10s, 10s));
 }
+
+TEST_CASE("the words for a wait state its time so far and, where it has one, its end") {
+  const TimePoint began = TimePoint{} + 1h;
+  CHECK(words_for_wait(began, TimePoint::max(), began + 2999ms) == "2 s so far");
+  CHECK(words_for_wait(began, began + 59500ms, began + 12s) == "12 s so far and 60 s at most");
+}
