@@ -93,6 +93,7 @@ void KvstoreAdapter::start() {
   const stop_signal::Deferral deferral;
   session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation,
                                                       node_->local().security);
+  session_->note_waits_in(node_->local().notes);
   phase_ = Phase::running;
   try {
     step_ = session_->join();

@@ -18,12 +18,22 @@ std::string WaitLog::problems() const {
   return config::joined(client_.problems());
 }
 
+std::string WaitLog::others() const {
+  std::vector<std::string> others = client_.workers();
+  std::erase(others, self_);
+  return config::joined(others);
+}
+
+std::string WaitLog::whom() const {
+  const std::string names = others();
+  return names.empty() || !problems().empty() ? "the servers" : names;
+}
+
 std::string WaitLog::reason() const {
   std::string reason = problems();
   if (!reason.empty()) return reason;
-  std::vector<std::string> others = client_.workers();
-  std::erase(others, self_);
-  return "workers that take part: " + (others.empty() ? "no other" : config::joined(others));
+  const std::string names = others();
+  return "workers that take part: " + (names.empty() ? "no other" : names);
 }
 
 void WaitLog::look(TimePoint began, const std::string& what, TimePoint now) {

@@ -27,9 +27,12 @@ class WaitLog {
   void look_at_end(TimePoint began, TimePoint now);
   // What is known of the servers that do not answer, for a line; empty: all do.
   std::string problems() const;
+  // Whom this worker waits for, in few words: "the servers" or, when all answer, the other workers.
+  std::string whom() const;
 
  private:
   std::string reason() const;
+  std::string others() const;
 
   const kvclient::StoreClient& client_;
   const std::string self_;

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/store_settings.h"
 #include "dpwa/kvclient/client_options.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -17,6 +20,8 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
+constexpr const char* waits_for = "waits_for";  // in the status of the node
+constexpr auto before_a_note = std::chrono::seconds(1);
 // The time after SIGTERM for an answer that is on its way, so that its step is completed.
 constexpr auto grace = std::chrono::seconds(1);
 constexpr auto leave_limit = std::chrono::milliseconds(500);
@@ -124,8 +129,16 @@ void WorkerSession::finish() {
 std::optional<kvclient::Outcome> WorkerSession::wait(kvclient::Ticket ticket,
                                                      const std::string& what) {
   const TimePoint began = Steady::now();
+  bool noted = false;
+  const OnExit over([&] {
+    if (noted) notes_->set(waits_for, "null");
+  });
   while (true) {
     if (auto outcome = client_.wait(ticket, Steady::now() + look_every)) return outcome;
+    if (notes_ != nullptr && Steady::now() - began >= before_a_note) {
+      notes_->set(waits_for, nlohmann::json(wait_log_.whom()).dump());
+      noted = true;
+    }
     look();
     if (look_up(began, what)) return std::nullopt;
   }

@@ -13,6 +13,10 @@
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
 
+namespace dpwa {
+class StatusNotes;
+}
+
 namespace dpwa::kvstore {
 
 // The membership of one training process among the workers of the store, and its waits for the
@@ -38,6 +42,9 @@ class WorkerSession {
   // died.
   void leave();
 
+  // From now on the notes say whom a wait() is for that is not over after a second. They outlive
+  // this.
+  void note_waits_in(StatusNotes& notes) { notes_ = &notes; }
   // The outcome of a call; `what` is for the log. None when the process was told to stop.
   std::optional<kvclient::Outcome> wait(kvclient::Ticket ticket, const std::string& what);
   // Called in each wait() that is not over soon, some times a second; it may wait itself.
@@ -84,6 +91,7 @@ class WorkerSession {
   std::optional<TimePoint> stopping_;
   std::optional<TimePoint> answered_;  // a server, the last time; set by give_up_without_servers()
   std::function<void()> on_look_;
+  StatusNotes* notes_ = nullptr;
   bool looking_ = false;
   bool finished_ = false;
 };

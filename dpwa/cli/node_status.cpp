@@ -112,6 +112,8 @@ std::string notes(const NodeStatus& node) {
     note(count_in(*store, "late"), "late");
     note(count_in(*store, "not_finite"), "not finite");
   }
+  if (const std::string whom = field_text(document, "waits_for"); whom != "-")
+    text += (text.empty() ? "waits for " : ", waits for ") + whom;
   const auto collective = document.find("collective");
   const bool waits =
       collective != document.end() && collective->is_object() && collective->contains("waits") &&

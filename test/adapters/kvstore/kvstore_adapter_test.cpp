@@ -8,6 +8,7 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/kvstore/worker_session.h"
+#include "dpwa/net/status_query.h"
 #include "test/adapters/kvstore/store_nodes.h"
 #include "test/support/eventually.h"
 
@@ -115,6 +117,33 @@ TEST_CASE("dist_sync ends where one process with the global batch does") {
       check_all_near(nodes_of_store(back_end, data, kind), expected);
     }
   }
+}
+
+TEST_CASE("while a step waits for another worker, the status names that worker") {
+  const Data data = data_of(160);
+  const auto models = models_of<Net>(2, 5);
+  run_nodes(store(2, 1, {}), [&](Participant& node) {
+    Net& net = *models[node.index];
+    const auto optimizer = make(optimizers().front().second, net);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    node.wait_for_all();
+    const auto noted = [&]() -> std::string {
+      const NodeEntry& first = node.config.nodes.front();
+      const auto answers = query_status(
+          node.config.cluster, {{first.name, {first.host}, first.port}}, std::chrono::seconds(1));
+      const auto document = nlohmann::json::parse(answers.front().json, nullptr, false);
+      return document.is_object() ? document.value("waits_for", nlohmann::json()).dump() : "";
+    };
+    const std::string self = nlohmann::json(node.config.self).dump();
+    if (node.index == 1) CHECK(eventually([&] { return noted() == self; }));
+    const Tensor loss = loss_of(net, data, 0, worker_rows);
+    loss.backward();
+    adapter->step(*optimizer, loss);
+    if (node.index == 0) CHECK(noted() == "null");
+    node.wait_for_all();
+    adapter->finish();
+  });
 }
 
 TEST_CASE("clipped gradients of dist_sync are those of the global batch") {

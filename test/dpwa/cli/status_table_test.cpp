@@ -124,6 +124,8 @@ TEST_CASE("workers of the parameter server are shown with their steps and bytes,
           "bytes_sent": 7700000000, "late": 3, "not_finite": 2}})"),
       node("worker-5", R"({"state": "training", "backend": "kvstore",
           "kvstore": {"finishing": true}})"),
+      node("worker-6", R"({"state": "training", "backend": "kvstore", "waits_for": "w2, w3",
+          "kvstore": {"rank": 0}})"),
       // As it begins, and one that says nothing that fits.
       node("worker-2", R"({"state": "joining", "backend": "kvstore"})"),
       node("worker-3", R"({"state": "joining", "backend": "kvstore", "kvstore": [7]})"),
@@ -134,7 +136,8 @@ TEST_CASE("workers of the parameter server are shown with their steps and bytes,
   CAPTURE(table);
   for (const char* shown :
        {"1234567  12.3456  0 of 3  averaged   12345.7  123457  7700\n    3 late, 2 not finite\n",
-        "done, waits for others", "worker-4  no answer in time; address h:1\n", "worker-3"})
+        "done, waits for others", "waits for w2, w3\n",
+        "worker-4  no answer in time; address h:1\n", "worker-3"})
     CHECK(table.find(shown) != std::string::npos);
   for (const char* absent : {"pulls ok", "memory", "member"})
     CHECK(table.find(absent) == std::string::npos);
