@@ -65,7 +65,7 @@ void WorkerEngine::init(const Key& key, const ValueSpec& spec, std::span<const s
     if (!values.empty()) {
       const auto bytes =
           values.subspan(cuts[index].elements.from * size, cuts[index].elements.count * size);
-      part.values.assign(bytes.begin(), bytes.end());
+      part.values = dpwa::copy_of(bytes);
     }
     Known& slice = slices_[part.slice];
     slice.home = cuts[index].server;
@@ -195,6 +195,11 @@ void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& 
   change(tag, request, State::sent);
   request.sent = now;
   std::visit([&](auto& content) { content.epoch = epochs_.installed().number; }, request.content);
+  if (const auto* init = std::get_if<Init>(&request.content)) {
+    Init copy{init->epoch, init->slice, init->spec, dpwa::copy_of(init->values)};
+    outgoing_.push_back({server, tag, std::move(copy)});
+    return;
+  }
   outgoing_.push_back(
       {server, tag,
        std::visit([](const auto& content) -> Message { return content; }, request.content)});
