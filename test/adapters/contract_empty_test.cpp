@@ -32,8 +32,8 @@ struct NetWithNothing : Net {
   torch::Tensor unused;
 };
 
-struct Parameters : torch::nn::Module {
-  explicit Parameters(std::size_t count, at::Device device) {
+struct EmptyParameters : torch::nn::Module {
+  explicit EmptyParameters(std::size_t count, at::Device device) {
     for (std::size_t i = 0; i < count; ++i) {
       register_parameter("p" + std::to_string(i),
                          torch::zeros({0}, torch::TensorOptions().device(device)));
@@ -71,7 +71,7 @@ TEST_CASE("a model with tensors that have no elements trains like any other") {
 TEST_CASE("a model whose parameters have no elements starts, steps and ends") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
     run_nodes(back_end, [&](Participant& node) {
-      Parameters model(2, device);
+      EmptyParameters model(2, device);
       torch::optim::SGD optimizer(model.parameters(), 0.1);
       const auto adapter = make_adapter(node.config, model);
       adapter->start();
@@ -91,7 +91,7 @@ TEST_CASE("a model whose parameters have no elements starts, steps and ends") {
 TEST_CASE("a model without parameters is refused in one line") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
     run_nodes(back_end, [&](Participant& node) {
-      Parameters model(0, device);
+      EmptyParameters model(0, device);
       CHECK_THROWS_WITH(make_adapter(node.config, model), "the model has no parameters to share");
     });
   });

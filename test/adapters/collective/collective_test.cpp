@@ -32,8 +32,8 @@ void with_nodes(std::size_t nodes, const std::function<void(Collective&)>& body)
   });
 }
 
-struct Net : torch::nn::Module {
-  explicit Net(std::uint64_t seed) {
+struct UnequalNet : torch::nn::Module {
+  explicit UnequalNet(std::uint64_t seed) {
     torch::manual_seed(static_cast<std::int64_t>(seed));
     hidden = register_module("hidden", torch::nn::Linear(4, 8));
     norm = register_module("norm", torch::nn::BatchNorm1d(8));
@@ -105,13 +105,14 @@ TEST_CASE("a process set is a group of its own, and null on the others") {
 }
 
 TEST_CASE("an optimizer around another one trains all ranks as one, joining where data ends") {
-  std::vector<std::shared_ptr<Net>> models;
-  for (std::uint64_t seed = 0; seed < 3; ++seed) models.push_back(std::make_shared<Net>(seed));
+  std::vector<std::shared_ptr<UnequalNet>> models;
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    models.push_back(std::make_shared<UnequalNet>(seed));
   torch::manual_seed(9);
   const Tensor x = torch::randn({48, 4});
   const Tensor y = torch::randint(2, {48});
   with_nodes(3, [&](Collective& all) {
-    Net& model = *models[static_cast<std::size_t>(all.rank())];
+    UnequalNet& model = *models[static_cast<std::size_t>(all.rank())];
     torch::optim::Adam adam(model.parameters(), torch::optim::AdamOptions(0.01 + all.rank()));
     all.broadcast_parameters(model, 1);
     all.broadcast_optimizer_state(adam, 0);

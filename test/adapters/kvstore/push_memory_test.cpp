@@ -21,7 +21,7 @@
 namespace dpwa {
 namespace {
 
-constexpr std::int64_t large = 300'000;  // elements
+constexpr std::int64_t large_elements = 300'000;
 
 std::uintptr_t address(const at::Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
@@ -32,9 +32,9 @@ TEST_CASE("kvstore: memory for pushes is used again once nobody has it, and grow
   const Config config = cluster.config_of("w1");
   kvclient::StoreClient client(kvclient::client_options(config, make_security(config)));
   kvstore::PushMemory memory(client);
-  const kvstore::ValueSpec spec{DType::float32, {2, large / 2}};
+  const kvstore::ValueSpec spec{DType::float32, {2, large_elements / 2}};
   memory.add("large", spec);
-  memory.add("half", {DType::float16, {large}});
+  memory.add("half", {DType::float16, {large_elements}});
   memory.add("small", {DType::float32, {10}});
   CHECK_FALSE(memory.take("large").defined());  // no server has answered
   client.join();
@@ -44,7 +44,7 @@ TEST_CASE("kvstore: memory for pushes is used again once nobody has it, and grow
   CHECK_FALSE(memory.take("small").defined());
   CHECK_FALSE(memory.take("unknown").defined());
   std::optional<at::Tensor> first = memory.take("large");
-  CHECK(first->sizes() == at::IntArrayRef({2, large / 2}));
+  CHECK(first->sizes() == at::IntArrayRef({2, large_elements / 2}));
   CHECK((first->scalar_type() == at::kFloat));
   const at::Tensor half = memory.take("half");
   CHECK((half.scalar_type() == at::kHalf));
@@ -73,11 +73,11 @@ void check_sums(bool same_host, at::ScalarType type) {
     auto sgd = kvstore::default_options(kvstore::OptimizerKind::sgd);
     sgd.learning_rate = 1;
     store.set_optimizer(sgd);
-    auto out = torch::zeros({large}, options);
+    auto out = torch::zeros({large_elements}, options);
     store.init("w", out);
     for (int step = 0; step < steps; ++step) {
       std::vector<at::Tensor> devices(2);
-      for (at::Tensor& each : devices) each = torch::full({large}, -1.0 - index, options);
+      for (at::Tensor& each : devices) each = torch::full({large_elements}, -1.0 - index, options);
       if (step % 2 == 0) devices.pop_back();
       store.push("w", devices);
       for (at::Tensor& each : devices) each.fill_(100);
