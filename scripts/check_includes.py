@@ -75,7 +75,7 @@ class Layer:
 
 def parse(text: str) -> list[Include]:
     found = []
-    # A line that goes on in the next one counts where it ends.
+    # A line that continues in the next one counts where it ends.
     def joined(lines: re.Match[str]) -> str:
         return "\n" * lines[0].count("\n") + lines[0].replace("\\\n", "")
 

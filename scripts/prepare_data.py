@@ -167,7 +167,7 @@ def main() -> int:
         print(f"failed: {options.data}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("failed: interrupted; the next call goes on from what has come", file=sys.stderr)
+        print("failed: interrupted; the next call continues from what has come", file=sys.stderr)
         return 130
     print(f"ok {options.data}: {train} images to train and {test} to test are in {target}", file=sys.stderr)
     return 0

@@ -3,7 +3,7 @@
 
 usage: watch.py RUN_FOLDER --nodes w1,w2,... --pid PID
 
-A table that is redrawn on a terminal; elsewhere every two seconds lines of the nodes that have gone on. Ends when
+A table that is redrawn on a terminal; elsewhere every two seconds lines of the nodes that have advanced. Ends when
 process PID does.
 """
 
@@ -98,7 +98,7 @@ def plain_line(view: NodeView) -> str:
 
 
 class PlainLines:
-    """The lines to print of each look: of the nodes that have gone on since they were shown last."""
+    """The lines to print of each look: of the nodes that have advanced since they were shown last."""
 
     def __init__(self) -> None:
         self._shown: dict[str, str] = {}

@@ -145,7 +145,7 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   for (int rank = 0; rank < group.size(); ++rank)
     names += (rank == 0 ? "" : ", ") + cohort_->name_of(rank);
   if (const std::string missing = cohort_->missed(); !missing.empty())
-    log(LogLevel::warn, "collective", "the group goes on without " + missing);
+    log(LogLevel::warn, "collective", "the group continues without " + missing);
   log(LogLevel::info, "collective",
       "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
           names + "), group " + std::to_string(group.epoch()) + ", engine " + group.engine() +
@@ -267,7 +267,7 @@ bool CollectiveAdapter::regroup(bool between_steps) {
 
 void CollectiveAdapter::go_apart(const std::string& why) {
   log(LogLevel::warn, "collective",
-      (why.empty() ? "a node is lost" : why) + ": training goes on by gossip averaging from " +
+      (why.empty() ? "a node is lost" : why) + ": training continues by gossip averaging from " +
           at_clock(clock_));
   warned_ = cohort_->assembler().minority();
   apart_ = true;
@@ -283,7 +283,7 @@ void CollectiveAdapter::come_together() {
   if (!minority.empty() && config_.collective.minority == Minority::stop)
     end(minority + after_a_minority);
   if (minority != warned_ && !minority.empty()) {
-    log(LogLevel::warn, "collective", minority + ": training goes on by gossip averaging");
+    log(LogLevel::warn, "collective", minority + ": training continues by gossip averaging");
     warned_ = minority;
   }
   auto formed = assembler.take(Duration::zero(), [] { return false; });

@@ -76,7 +76,7 @@ bool DistStore::join_until(TimePoint until) {
   while (!client_->wait_joined(std::min<TimePoint>(until, SteadyClock::now() + between_looks))) {
     const auto refusal = client_->refusal();
     if (refusal && refusal->is_for_good(config_.kvstore.lost_after))
-      throw KVStoreError("worker " + config_.self + " is not taken in: " + refusal->problem);
+      throw KVStoreError("worker " + config_.self + " is not admitted: " + refusal->problem);
     if (SteadyClock::now() >= until) return false;
     wait_log_->look_at_start(began, until, SteadyClock::now());
   }

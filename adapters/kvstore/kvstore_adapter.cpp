@@ -193,7 +193,7 @@ void KvstoreAdapter::compare(const kvstore::RunOfOthers& run) const {
     }
     throw std::runtime_error(words +
                              "; accepted: the same on all nodes, and as before where the servers "
-                             "go on from a snapshot");
+                             "continue from a snapshot");
   }
   if (const auto other = other_model(record_, run))
     throw std::runtime_error("node '" + config_.self + "' has " + *other +

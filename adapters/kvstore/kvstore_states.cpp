@@ -112,7 +112,7 @@ void KvstoreAdapter::look_for_newcomers() {
     give_weights(report);
   } catch (const std::runtime_error& refused) {
     log(LogLevel::warn, "kvstore",
-        std::string("cannot give its weights to a worker that has come: ") + refused.what());
+        std::string("cannot give its weights to a joining worker: ") + refused.what());
     write_note({HandoverNote::Kind::refused, step_, self().incarnation}, report);
   }
 }
@@ -141,7 +141,7 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
   if (report.complete())
     log(LogLevel::info, "kvstore",
         "gave the weights of step " + std::to_string(step_) +
-            " and the optimizer's state to a worker that has come");
+            " and the optimizer's state to a joining worker");
 }
 
 // What the note names; false: it was written anew meanwhile, or not all has come.
@@ -195,7 +195,7 @@ ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
       case HandoverMove::Kind::keep:
         log(LogLevel::warn, "kvstore",
             "no other worker has the weights of step " + std::to_string(newcomer.next_step) +
-                ": goes on with its own, of step " + std::to_string(step_));
+                ": continues with its own, of step " + std::to_string(step_));
         step_ = newcomer.next_step;
         return report;
       case HandoverMove::Kind::nobody:

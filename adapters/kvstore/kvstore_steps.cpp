@@ -188,14 +188,14 @@ void KvstoreAdapter::rejoin() {
   // The program may be about to call its optimizer.
   if (!by_servers() && by_halves_) {
     leave();
-    throw std::runtime_error("node '" + config_.self + "' was left out, because " +
-                             session_->client().why_left_out() +
-                             ", and cannot go on with kvstore.update 'worker' and update_send(); "
-                             "accepted: step()");
+    throw std::runtime_error(
+        "node '" + config_.self + "' was left out, because " + session_->client().why_left_out() +
+        ", and cannot continue with kvstore.update 'worker' and update_send(); "
+        "accepted: step()");
   }
   log(LogLevel::warn, "kvstore",
       "left out, because " + session_->client().why_left_out() +
-          ": takes the current weights and goes on");
+          ": takes the current weights and continues");
   ExchangeReport pulled;
   try {
     do {
@@ -294,7 +294,7 @@ void KvstoreAdapter::update_send(const torch::Tensor&) {
   if (!given_.empty()) {
     leave();
     throw std::runtime_error("node '" + config_.self +
-                             "' has come to a run with kvstore.update 'worker', where "
+                             "' has joined a run with kvstore.update 'worker', where "
                              "update_send() cannot give the optimizer its state; accepted: step()");
   }
   if (merged() && !averaged_) exchange_gradients();

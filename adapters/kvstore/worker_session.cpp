@@ -54,7 +54,7 @@ WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation,
 void WorkerSession::check_refusal() const {
   const auto refusal = client_.refusal();
   if (refusal && refusal->is_for_good(lost_after_))
-    throw std::runtime_error("node '" + self_ + "' is not taken in: " + refusal->problem);
+    throw std::runtime_error("node '" + self_ + "' is not admitted: " + refusal->problem);
 }
 
 void WorkerSession::give_up_without_servers() {

@@ -313,7 +313,7 @@ def milliseconds(rounds: list[dict[str, Any]], key: str) -> str:
 def row(system: str, rounds: list[dict[str, Any]], step_ms: float) -> list[str]:
     ended = [seconds for one in rounds for seconds in one["ended_after_s"]]
     survivors = sum(one["survivors"] for one in rounds)
-    words = f"{sum(one['went_on'] for one in rounds)} of {survivors} went on"
+    words = f"{sum(one['went_on'] for one in rounds)} of {survivors} continued"
     if ended:
         codes = sorted({code for one in rounds for code in one["codes"]})
         words += f", {len(ended)} ended after {min(ended):.1f} to {max(ended):.1f} s ({', '.join(map(str, codes))})"

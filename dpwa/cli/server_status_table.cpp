@@ -36,7 +36,7 @@ std::string names_in(const Json& document, const char* key) {
 // What the server waits for, and may wait for in vain.
 std::string vain_wait_of(const Json& document) {
   if (const std::string names = names_in(document, "lost"); !names.empty())
-    return "cannot go on, because the values of " + names + " are lost";
+    return "cannot continue, because the values of " + names + " are lost";
   if (const std::string names = names_in(document, "missing"); !names.empty())
     return "waits for " + names;
   const std::string names = names_in(document, "undecided");

@@ -95,7 +95,7 @@ KeySection collective_keys() {
         if (config.collective.engine == CollectiveEngine::mpi &&
             config.collective.on_lost_rank != OnLostRank::stop)
           section.need("on_lost_rank", "stop")
-              .fail("engine mpi cannot go on without a rank; accepted: stop, or engine gloo");
+              .fail("engine mpi cannot continue without a rank; accepted: stop, or engine gloo");
       }};
 }
 

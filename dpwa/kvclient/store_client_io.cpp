@@ -90,8 +90,8 @@ void StoreClient::run_over(const kvstore::WorkerEngine::RunOver& event) {
   const MutexLock lock(mutex_);
   first_step_.reset();
   workers_.clear();
-  over_ =
-      "worker '" + options_.self.name + "' cannot go on: " + kvstore::words_for_lost(event.servers);
+  over_ = "worker '" + options_.self.name +
+          "' cannot continue: " + kvstore::words_for_lost(event.servers);
 }
 
 void StoreClient::renumbered(std::uint64_t incarnation) {
@@ -111,7 +111,7 @@ void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
   const bool same = refusal_ && refusal_->reason == reason && refusal_->problem == problem;
   // Other reasons end the process, which says so.
   if (reason == Refusal::Reason::name_taken && told_refusals_.insert(problem).second)
-    log(LogLevel::warn, "kvstore", "not taken in yet: " + problem);
+    log(LogLevel::warn, "kvstore", "not admitted yet: " + problem);
   refusal_ = Refusal{reason, std::move(problem), same ? refusal_->first : now, now};
 }
 

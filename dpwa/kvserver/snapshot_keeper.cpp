@@ -223,7 +223,7 @@ void SnapshotKeeper::write(std::uint32_t number) {
         return;
       }
       ++status_.failures;
-      warn(*problem + "; training goes on, and earlier snapshots are kept");
+      warn(*problem + "; training continues, and earlier snapshots are kept");
     };
   });
 }

@@ -239,7 +239,7 @@ void StoreRun::note_waiting(TimePoint now) {
 void StoreRun::note_changes() {
   if (engine_.ended().number != 0 && !std::exchange(told_of_ended_run_, true)) {
     log(LogLevel::warn, "kvserver",
-        "this server was started again and has lost the values of its workers' run: they go on "
+        "this server was started again and has lost the values of its workers' run: they continue "
         "from "
         "the newest snapshot if all servers were started again and have one, and end otherwise");
   }
@@ -249,10 +249,10 @@ void StoreRun::note_changes() {
   for (const std::string& line : words_.look(engine_.epoch(), has_left))
     log(LogLevel::info, "kvserver", line);
   if (const auto names = engine_.started_again(); !names.empty() && !std::exchange(told_, true))
-    log(LogLevel::error, "kvserver", "the run cannot go on: " + kvstore::words_for_lost(names));
+    log(LogLevel::error, "kvserver", "the run cannot continue: " + kvstore::words_for_lost(names));
   if (const auto names = engine_.take_replaced(); !names.empty())
     log(LogLevel::warn, "kvserver",
-        "goes on with the votes of the new processes of " + config::joined(names) +
+        "continues with the votes of the new processes of " + config::joined(names) +
             ": updates that only the former ones had are lost");
   const kvstore::ShardCounts& counts = engine_.shard().counts();
   if (counts.not_finite > counted_.not_finite) {

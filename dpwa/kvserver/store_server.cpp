@@ -103,12 +103,12 @@ class StoreServer::Thread {
   bool begin_again() {
     const auto known = current()->outdated_by();
     log(LogLevel::warn, "kvserver",
-        known
-            ? "the other processes know a later start of this server, which does not answer: the "
-              "clock of this machine was set back, or is behind; begins again under a later "
-              "number, empty"
-            : "the other servers went on without this one because it was silent: it begins again, "
-              "empty");
+        known ? "the other processes know a later start of this server, which does not answer: the "
+                "clock of this machine was set back, or is behind; begins again under a later "
+                "number, empty"
+              : "the other servers continued without this one because it was silent: it begins "
+                "again, "
+                "empty");
     {
       const MutexLock lock(mutex_);
       run_.reset();  // closes the port

@@ -129,7 +129,7 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
   auto problem = difference({self().name, options_.settings}, {from.name, beat.settings});
   if (!problem) return true;
   if (std::exchange(refused_[from.name], from.incarnation) != from.incarnation) {
-    complaints_.push_back("'" + from.name + "' is not taken in: " + *problem);
+    complaints_.push_back("'" + from.name + "' is not admitted: " + *problem);
   }
   if (!epoch().server(from.name)) {
     Answer answer;
@@ -148,7 +148,7 @@ std::optional<Answer> ServerEngine::refusal(const MemberId& worker, TimePoint no
   answer.kind = AnswerKind::name_taken;
   const auto lost = watch_.started_again(epoch());
   if (!lost.empty() && !epoch().has(worker)) {
-    answer.problem = "the run cannot go on: " + words_for_lost(lost);
+    answer.problem = "the run cannot continue: " + words_for_lost(lost);
   } else if (watch_.is_taken(worker, now)) {
     answer.problem = "another process takes part as worker '" + worker.name + "'";
   } else {

@@ -114,11 +114,11 @@ def fetch_all(url: str, part: Path, size: int, say: Say) -> None:
 def download(url: str, target: Path, archive: Archive, say: Say) -> None:
     """Makes `target` the file at `url`, whole and of the right checksum, or leaves it as it is.
 
-    What has come so far is kept in NAME.part beside it, and the next call goes on from there.
+    What has come so far is kept in NAME.part beside it, and the next call continues from there.
     """
     part = target.with_name(archive.name + ".part")
     begun_before = part.exists()
-    say(f"{'going on with' if begun_before else 'downloading'} {url} ({archive.size / 1e6:.1f} MB)")
+    say(f"{'continuing with' if begun_before else 'downloading'} {url} ({archive.size / 1e6:.1f} MB)")
     fetch_all(url, part, archive.size, say)
     found = sha256_of(part)
     if found != archive.sha256 and begun_before:

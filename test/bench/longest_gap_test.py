@@ -52,11 +52,11 @@ class Rows(unittest.TestCase):
     def test_the_worst_round_counts_in_steps(self) -> None:
         rounds = [round_of(), round_of(gap_s=0.05, back_s=2.0, gap_at_return_s=0.2)]
         row = longest_gap.row("x", rounds, step_ms=20)
-        self.assertEqual(row, ["x", "12 of 12 went on", "30 (worst 30) ms", "75 (worst 100) ms", "5.0", "200 ms", "2000 ms"])
+        self.assertEqual(row, ["x", "12 of 12 continued", "30 (worst 30) ms", "75 (worst 100) ms", "5.0", "200 ms", "2000 ms"])
 
     def test_survivors_that_end_have_no_gap(self) -> None:
         row = longest_gap.row("x", [round_of(went_on=0, gap_s=None, ended_after_s=[0.5, 2.0], codes=[1])], step_ms=20)
-        self.assertEqual(row[1:5], ["0 of 6 went on, 2 ended after 0.5 to 2.0 s (1)", "30 ms", "-", "-"])
+        self.assertEqual(row[1:5], ["0 of 6 continued, 2 ended after 0.5 to 2.0 s (1)", "30 ms", "-", "-"])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Attacker:
         self.fingerprint = wire.vector_fingerprint(elements)
         self.lineage, self.clock, self.version = 1, 1.0, 0
         self.values = b""  # the last snapshot seen of an honest node
-        self.stale: tuple[float, bytes] | None = None  # what replay goes on to serve
+        self.stale: tuple[float, bytes] | None = None  # what replay keeps serving
         self.answered = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()

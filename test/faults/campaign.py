@@ -42,7 +42,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", "--seeds", dest="seeds", type=seeds_of, default=[1], metavar="N|A..B",
                         help="one seed, a range such as 1..20, or several: 1,5,9 (default 1)")
     parser.add_argument("--nodes", type=int, choices=range(3, 33), default=4, metavar="N", help="3 to 32 (default 4)")
-    parser.add_argument("--seconds", type=float, default=20, help="how long faults go on, in each run (default 20)")
+    parser.add_argument("--seconds", type=float, default=20, help="how long faults continue, in each run (default 20)")
     parser.add_argument("--build", type=Path, default=REPOSITORY / "build" / "release",
                         help="a build folder; that of a sanitizer makes any report of it a crash")
     parser.add_argument("--encoding", choices=("fp32", "fp16", "bf16", "int8"), help="default: by the seed")

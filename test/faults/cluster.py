@@ -109,7 +109,7 @@ class Node:
         for line in whole.split(b"\n"):
             if not line:
                 continue
-            # After a kill in the middle of a line the next process goes on behind it.
+            # After a kill in the middle of a line the next process continues behind it.
             start = line.rfind(b'{"', 1) if not line.startswith(b"{") else 0
             try:
                 entry = json.loads(line[max(0, start):])

@@ -24,7 +24,7 @@ OBSERVER = "observer"
 
 
 class Failed(Exception):
-    """The run could not go on; what it says is a violation."""
+    """The run could not continue; what it says is a violation."""
 
 
 @dataclass

@@ -122,7 +122,7 @@ TEST_CASE("a server and a worker of two each that are killed: all go on once bot
   CHECK(test::eventually(waits, test::run_patience));
   store.start_server("s1");
   store.check_end({"w1", "w2"});
-  CHECK(store.log("s2").find("goes on with the votes of the new processes of ") !=
+  CHECK(store.log("s2").find("continues with the votes of the new processes of ") !=
         std::string::npos);
 }
 

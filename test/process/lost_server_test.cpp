@@ -83,7 +83,7 @@ TEST_CASE("without a snapshot the workers end with one line, and can be started 
       const std::string log = trainers.log(name);
       INFO(trainers.logs());
       CHECK(log.find("worker '" + name +
-                     "' cannot go on: server 's1' was started again, and its "
+                     "' cannot continue: server 's1' was started again, and its "
                      "values and the state of the optimizer are lost") != std::string::npos);
     }
   }

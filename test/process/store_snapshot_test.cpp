@@ -160,7 +160,7 @@ TEST_CASE("a disk that takes no snapshot is named once, and training and old sna
     const auto status = servers.status("s2");
     return status.is_object() && status["snapshot"]["failures"] >= 3U;
   }));
-  const auto line = "was not written: File too large; training goes on, and earlier snapshots";
+  const auto line = "was not written: File too large; training continues, and earlier snapshots";
   CHECK(servers.count("s2", line) == 1);
   CHECK(holds_in_time([&] { return servers.snapshots("s2", ".tmp").empty(); }));  // between tries
   CHECK_FALSE(servers.snapshots("s2").empty());

@@ -89,7 +89,7 @@ class Piped(Scripts):
     def test_one_node_of_a_run_is_started_again_by_its_file(self) -> None:
         done = self.pipe("--only", "w1")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--only takes the cluster file of the run that goes on", done.stderr)
+        self.assertIn("--only takes the cluster file of the run to continue", done.stderr)
 
 
 class Detached(Scripts):

@@ -49,7 +49,7 @@ TEST_CASE("what does not fit is one line that names it") {
     });
     CHECK(problem ==
           "node 'w2' has --seed 2, and the run 1; accepted: the same on all nodes, and as before "
-          "where the servers go on from a snapshot");
+          "where the servers continue from a snapshot");
   }
   SUBCASE("another setting that is no number") {
     const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {

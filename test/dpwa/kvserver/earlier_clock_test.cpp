@@ -152,7 +152,8 @@ TEST_CASE("a worker that comes to a run whose values are lost is told so, and wh
   CHECK_THROWS_AS(former->wait_end(patience()), std::runtime_error);
   former.reset();
   auto next = client_of(config, wall_clock_us());
-  CHECK(is_refused(*next, "the run cannot go on: server 's1' was started again, and its values"));
+  CHECK(
+      is_refused(*next, "the run cannot continue: server 's1' was started again, and its values"));
   servers.all[1].reset();
   servers.start(0);
   servers.start(1);

@@ -150,7 +150,7 @@ TEST_CASE("a second process of a name is refused, and the worker keeps its conne
     }
     CHECK(second->refusal()->problem == "another process takes part as worker 'w1'");
   }
-  CHECK(log.count("not taken in yet: another process takes part as worker 'w1'") == 3);
+  CHECK(log.count("not admitted yet: another process takes part as worker 'w1'") == 3);
   CHECK(log.count("connection was closed") == 0);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Three nodes, shrink, minority: gossip: do two groups of one node each go on at once, for good?
+"""Three nodes, shrink, minority: gossip: do two groups of one node each continue at once, for good?
 
 w1 is killed and w3 frozen; w2 is alone; w1 comes back; w2 is killed; w3 wakes. Exit code 1: the fault was seen.
 """
@@ -21,7 +21,7 @@ def run(build: Path, _seed: int) -> bool:
         nodes.freeze("w3")
         nodes.kill("w1")
         await_that("w2 alone, in a group of its own or by gossip",
-                   lambda: nodes.group("w2")[0] == 1 or "goes on by gossip" in nodes.text("w2"))
+                   lambda: nodes.group("w2")[0] == 1 or "continues by gossip" in nodes.text("w2"))
         nodes.report("w2")
         nodes.start("w1")
         await_that("w1 in a group with w2", lambda: nodes.group("w1")[0] == 2, 15)
