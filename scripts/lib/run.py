@@ -166,7 +166,7 @@ def what_to_start(script: str, binaries: str, runs: str, states: str, words: Wor
     cluster, text = words.cluster, None
     if is_inherited(cluster) or Path(cluster).is_fifo():
         if words.only:
-            accepted = "the cluster file of the run that goes on, such as runs/latest/cluster.yaml, not a pipe"
+            accepted = "the cluster file of the run to continue, such as runs/latest/cluster.yaml, not a pipe"
             raise UsageError(f"--only takes {accepted}")
         text = read_pipe(cluster)
     elif not os.path.isfile(cluster):
