@@ -11,16 +11,30 @@
 #include <utility>
 
 namespace dpwa {
+namespace {
+
+// What gets the new content. rename() would turn a link, a device or a pipe into a file.
+std::filesystem::path replaced_by(std::filesystem::path file) {
+  std::error_code missing;
+  const auto type = status(file, missing).type();
+  using std::filesystem::file_type;
+  if (type == file_type::regular && is_symlink(file)) return canonical(file);
+  if (missing || type == file_type::regular || type == file_type::directory) return file;
+  throw std::system_error(ENOTSUP, std::generic_category(),
+                          file.string() + " is not a regular file");
+}
+
+}  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path file)
-    : file_(std::move(file)), temporary_(file_.string() + ".XXXXXX") {
+    : file_(replaced_by(std::move(file))), temporary_(file_.string() + ".XXXXXX") {
   descriptor_ = FileDescriptor(::mkostemp(temporary_.data(), O_CLOEXEC));
   if (!descriptor_.valid()) fail(errno);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path file, const std::filesystem::path& temporary,
                        ::mode_t mode)
-    : file_(std::move(file)), temporary_(temporary.string()) {
+    : file_(replaced_by(std::move(file))), temporary_(temporary.string()) {
   // A file in the way would keep its own permissions, and may be a link to elsewhere.
   if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) fail(errno);
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

@@ -15,7 +15,8 @@ namespace dpwa {
 
 // Writes a file that appears under its name in one step: until commit() all is in a temporary file
 // beside it. After a failure or a crash the file has its old content or the new one, never a part.
-// A temporary file that is not committed is removed. Throws std::system_error that names the file.
+// A temporary file that is not committed is removed. A link to a file stays, and the file is
+// replaced; a device or a pipe is refused. Throws std::system_error that names the file.
 // Owned by one thread.
 class AtomicFile {
  public:

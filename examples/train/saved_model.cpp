@@ -79,7 +79,10 @@ ModelFiles::ModelFiles(const TrainOptions& options, const Config& config)
     throw UsageError("--save: '" + file.string() + "' cannot be written: " + why +
                      "; accepted: a file in a folder that can");
   };
-  if (std::error_code error; std::filesystem::is_directory(file, error)) refuse("it is a folder");
+  std::error_code missing;
+  const auto status = std::filesystem::status(file, missing);
+  if (is_directory(status)) refuse("it is a folder");
+  if (exists(status) && !is_regular_file(status)) refuse("it is not a regular file");
   try {
     std::filesystem::create_directories(folder_of(file));
     const AtomicFile probe(file);

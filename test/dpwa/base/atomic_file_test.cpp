@@ -55,6 +55,31 @@ TEST_CASE("a file that is written atomically keeps its old content until it is c
   CHECK(names_in(directory) == std::set<std::string>{"file"});
 }
 
+TEST_CASE("a file that is written through a link is replaced where it is, and the link stays") {
+  const test::TemporaryDirectory directory;
+  fs::create_directory(directory / "elsewhere");
+  test::write_text(directory / "elsewhere/file", "old");
+  fs::create_symlink("elsewhere/file", directory / "link");
+  AtomicFile file(directory / "link");
+  file.write("new");
+  file.commit();
+  CHECK(fs::is_symlink(directory / "link"));
+  CHECK(test::read_text(directory / "elsewhere/file") == "new");
+}
+
+TEST_CASE("what is no file, such as a pipe, stays what it is") {
+  const test::TemporaryDirectory directory;
+  const fs::path pipe = directory / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink("pipe", directory / "link");
+  CHECK(error_of([&] { AtomicFile file(pipe); }) == std::errc::not_supported);
+  CHECK(error_of([&] { AtomicFile file(directory / "link"); }) == std::errc::not_supported);
+  CHECK(error_of([&] { AtomicFile file(pipe, directory / "tmp", 0600); }) ==
+        std::errc::not_supported);
+  CHECK(fs::is_fifo(pipe));
+  CHECK(names_in(directory) == std::set<std::string>{"link", "pipe"});
+}
+
 TEST_CASE("a file that is not committed stays as it is, and nothing is left beside it") {
   const test::TemporaryDirectory directory;
   test::write_text(directory / "file", "old");
