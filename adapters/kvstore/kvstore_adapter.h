@@ -173,6 +173,7 @@ class KvstoreAdapter : public Adapter {
   kvclient::ValueTraffic moved_;
   std::uint64_t late_ = 0;
   std::uint64_t not_finite_ = 0;
+  std::uint64_t buffers_not_finite_ = 0;  // steps
   bool warned_of_change_ = false;
   bool finishing_ = false;  // waits for the others and the final weights
   TimePoint told_{};

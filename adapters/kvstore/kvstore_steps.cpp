@@ -175,6 +175,11 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
   }
   if (exchanged.left_out) return rejoin();
   if (exchanged.late) report_.outcome = Outcome::late;
+  if (exchanged.buffers_not_finite && buffers_not_finite_++ % 100 == 0) {
+    log(LogLevel::warn, "kvstore",
+        "buffers of this node's model are not finite: their changes did not count, in " +
+            std::to_string(buffers_not_finite_) + " steps so far");
+  }
   if (exchanged.not_finite) {
     report_.outcome = Outcome::rejected;
     report_.refused = 1;

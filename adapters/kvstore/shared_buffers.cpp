@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, ValueSpec>> SharedBuffers::keys() const {
 void SharedBuffers::add_to(StepExchange& exchange) {
   for (Group& group : groups_) {
     group.value = flattened(group.members);
-    group.key = exchange.add(name_of_key(group), group.value, /*compresses=*/false);
+    group.key = exchange.add_buffers(name_of_key(group), group.value);
   }
 }
 

@@ -53,6 +53,7 @@ void ExchangeReport::add(const ExchangeReport& other) {
   left_out |= other.left_out;
   late |= other.late;
   not_finite |= other.not_finite;
+  buffers_not_finite |= other.buffers_not_finite;
   waited += other.waited;
 }
 
@@ -65,6 +66,12 @@ std::size_t StepExchange::add(const std::string& name, const at::Tensor& value, 
   entry.compresses = compresses && session_.compresses();
   entry.init = session_.client().init(name, spec, const_bytes_of(host), compresses);
   return entries_.size() - 1;
+}
+
+std::size_t StepExchange::add_buffers(const std::string& name, const at::Tensor& value) {
+  const std::size_t index = add(name, value, /*compresses=*/false);
+  entries_[index].buffers = true;
+  return index;
 }
 
 void StepExchange::wait_created() {
@@ -161,7 +168,8 @@ bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& r
   if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
   report.left_out |= outcome->left_out;
   report.late |= outcome->kind == AnswerKind::late;
-  report.not_finite |= outcome->kind == AnswerKind::not_finite;
+  (entry.buffers ? report.buffers_not_finite : report.not_finite) |=
+      outcome->kind == AnswerKind::not_finite;
   if (outcome->left_out || out == nullptr || !whole(outcome->values)) return false;
   write(outcome->values, *out);
   entry.version = outcome->version;

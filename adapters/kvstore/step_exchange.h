@@ -21,7 +21,8 @@ struct ExchangeReport {
   bool stopped = false;     // told to stop while it waited; not all values have arrived
   bool left_out = false;    // the others went on without this worker; not all values have arrived
   bool late = false;        // a push came after its round was closed, and was dropped
-  bool not_finite = false;  // a push was refused
+  bool not_finite = false;  // a push of a gradient was refused
+  bool buffers_not_finite = false;
   Duration waited{};
 
   bool complete() const { return !stopped && !left_out; }
@@ -43,6 +44,7 @@ class StepExchange {
   // Inits the key: the value of the first worker counts, and only the first init of a key.
   // `compresses`: see StoreClient::init. Returns its index.
   std::size_t add(const std::string& name, const at::Tensor& value, bool compresses);
+  std::size_t add_buffers(const std::string& name, const at::Tensor& value);
   // All inits are done. Throws std::runtime_error as WorkerSession::wait_created. From then on
   // gradients are copied to memory that the servers of this host read, if there are any: one copy
   // in the cache instead of a way over TCP.
@@ -81,6 +83,7 @@ class StepExchange {
     at::Tensor lent;
     std::size_t bytes = 0;
     bool compresses = false;
+    bool buffers = false;
     std::span<std::byte> staged;  // of staging_; empty: the gradient is sent from where it is
   };
   void stage();

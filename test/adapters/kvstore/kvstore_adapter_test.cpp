@@ -208,6 +208,29 @@ TEST_CASE("a push that is not finite does not count, is reported, and the others
   });
 }
 
+TEST_CASE("gradients count when a buffer is not finite") {
+  struct Broken : Net {
+    Broken() : Net(5) {
+      register_buffer("unset", torch::full({3}, std::numeric_limits<float>::quiet_NaN()));
+    }
+  };
+  const Data data = data_of(160);
+  run_nodes(store(2, 1, {}), [&](Participant& node) {
+    Broken net;
+    const auto before = flat(net);
+    const auto optimizer = make(optimizers()[0].second, net);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    const Tensor loss = loss_of(net, data, 0, worker_rows);
+    loss.backward();
+    const StepReport report = adapter->step(*optimizer, loss);
+    CHECK(report.outcome == Outcome::averaged);
+    CHECK(report.refused == 0);
+    CHECK(!torch::equal(flat(net), before));
+    adapter->finish();
+  });
+}
+
 TEST_CASE("BatchNorm statistics are the mean over the workers") {
   struct Normed : torch::nn::Module {
     torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(6));
