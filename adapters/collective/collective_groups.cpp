@@ -1,5 +1,7 @@
 // CollectiveAdapter: how it enters groups, compares what must be equal in them, and trains without
 // one.
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
