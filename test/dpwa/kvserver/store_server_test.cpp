@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "dpwa/base/resolve_host.h"
@@ -112,6 +113,7 @@ TEST_CASE("processes that start before a server are no reason for a warning yet"
 TEST_CASE("a large key lies on two servers, with a replica of each part on the other") {
   Config config = test::store_config(2);
   config.kvstore.replicas = 1;
+  config.kvstore.lost_after = std::chrono::seconds(20);  // the thread sanitizer takes its time
   const Servers servers(config);
   test::StoreWorker worker(config, "w1");
   REQUIRE(worker.joined());
