@@ -8,8 +8,8 @@
 #include "test/support/eventually.h"
 #include "test/support/store_double.h"
 
-// In which order the adapter sends: gradients while backward() produces them, the last layer's
-// first, and requests for values in the order in which forward() needs them.
+// In which order the adapter sends: gradients while backward() produces them, and requests for
+// values in the order in which forward() needs them.
 namespace dpwa {
 
 using namespace test;
@@ -31,8 +31,7 @@ std::vector<std::string> keys_of(const StoreDouble& server, const std::string& k
 
 }  // namespace
 
-TEST_CASE(
-    "gradients leave in backward, the last layer's first, and values are asked for in order") {
+TEST_CASE("gradients leave in backward, and values are asked for in the order of forward") {
   const Data data = data_of(64);
   struct Case {
     KvstoreUpdate update;
@@ -52,7 +51,7 @@ TEST_CASE(
       config.kvstore.servers = {entry};
       config.kvstore.update = update;
     });
-    run_nodes(back_end, [&, told = told](Participant& node) {
+    run_nodes(back_end, [&, told = told, update = update](Participant& node) {
       Net net(5);
       const auto optimizer = make(optimizers()[0].second, net);
       const auto adapter = make_adapter(node.config, net);
@@ -65,17 +64,26 @@ TEST_CASE(
       if (told) adapter->set_optimizer(*optimizer);
 
       const std::size_t before = server.asked().size();
+      bool left_in_backward = false;
+      const auto hook = net.first->weight.register_hook([&](const Tensor&) {
+        left_in_backward = eventually([&] { return keys_of(server, "push ", before).size() >= 2; },
+                                      std::chrono::seconds(20));
+      });
       loss_of(net, data, 0, worker_rows).backward();
+      CHECK(left_in_backward);
+      net.first->weight.remove_hook(hook);
       constexpr std::size_t used = 4;  // of the parameters of this net; two are not
       CHECK(eventually([&] { return keys_of(server, "push ", before).size() == used; },
                        std::chrono::seconds(20)));
       const auto pushes = keys_of(server, "push ", before);
+      const std::string kind = update == KvstoreUpdate::worker ? "'(gradient) " : "'";
+      CHECK(pushes.back() == kind + "first.weight'");
       const std::size_t pushed = server.asked().size();
       adapter->step(*optimizer, {});
       auto pulls = keys_of(server, "pull ", pushed);
       std::erase_if(pulls, [&](const auto& key) { return std::ranges::count(pushes, key) == 0; });
-      std::ranges::reverse(pulls);
-      CHECK(pulls == pushes);
+      CHECK(pulls == std::vector<std::string>{kind + "first.weight'", kind + "first.bias'",
+                                              kind + "second.weight'", kind + "second.bias'"});
       adapter->finish();
     });
   }
