@@ -18,8 +18,6 @@ using wire::MessageType;
 
 namespace {
 
-constexpr const char* not_shared = "a push names memory that was not shared";
-
 kvstore::MemberId member_of(const Responder& responder) {
   return {responder.requester().peer, responder.requester().incarnation};
 }
@@ -54,16 +52,6 @@ std::optional<kvstore::Message> StoreHandler::decode(net::Frame& request, Respon
   return std::nullopt;
 }
 
-bool StoreHandler::receive(Responder& responder, std::uint64_t tag, kvstore::Message message) {
-  const kvstore::MemberId from = member_of(responder);
-  if (find_memory(from, message)) {
-    receive_(from, tag, std::move(message));
-    return true;
-  }
-  responder.protocol_error(not_shared);
-  return false;
-}
-
 std::optional<bool> StoreHandler::take_at_once(net::Frame& request, Responder& responder) {
   thread_.check();
   if (request.header.type == MessageType::kv_read) return take_read(request, responder);
@@ -71,7 +59,9 @@ std::optional<bool> StoreHandler::take_at_once(net::Frame& request, Responder& r
   auto message = decode(request, responder);
   if (!message) return false;
   arrivals_.try_emplace(&responder, Arrivals{&responder});
-  return receive(responder, request.header.request_id, *std::move(message));
+  if (!find_memory(responder, *message)) return false;
+  receive_(member_of(responder), request.header.request_id, *std::move(message));
+  return true;
 }
 
 asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
@@ -89,10 +79,7 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
     co_await turn_away(responder, *std::move(refused));
     co_return false;
   }
-  if (!find_memory(from, *message)) {
-    responder.protocol_error(not_shared);
-    co_return false;
-  }
+  if (!find_memory(responder, *message)) co_return false;
   close_older(requester);
   const auto begun = std::make_shared<Connection>(responder);
   connections_[&responder] = begun;
@@ -193,11 +180,15 @@ void StoreHandler::connection_closed(const Responder& responder) {
   connection->wake.cancel();
 }
 
-bool StoreHandler::find_memory(const kvstore::MemberId& worker, kvstore::Message& message) const {
+bool StoreHandler::find_memory(Responder& responder, kvstore::Message& message) const {
   auto* push = std::get_if<kvstore::Push>(&message);
   if (push == nullptr || !push->place) return true;
-  const auto borrowed = door_ != nullptr ? door_->borrow(worker, *push->place) : std::nullopt;
-  if (!borrowed) return false;
+  const auto borrowed =
+      door_ != nullptr ? door_->borrow(member_of(responder), *push->place) : std::nullopt;
+  if (!borrowed) {
+    responder.protocol_error("a push names memory that was not shared");
+    return false;
+  }
   push->lent = borrowed->bytes;
   push->loan = borrowed->loan;
   push->place.reset();

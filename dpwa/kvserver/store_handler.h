@@ -69,9 +69,8 @@ class StoreHandler : public RequestHandler {
   // Of these, none and false: the connection has to end.
   static std::optional<kvstore::Message> decode(net::Frame& request, Responder& responder);
   bool take_read(const net::Frame& request, Responder& responder);
-  bool receive(Responder& responder, std::uint64_t tag, kvstore::Message message);
-  // False when the worker names memory that it has not shared.
-  bool find_memory(const kvstore::MemberId& worker, kvstore::Message& message) const;
+  // False when the worker names memory that it has not shared: the connection has to end.
+  bool find_memory(Responder& responder, kvstore::Message& message) const;
   void lend(Connection& connection, kvstore::Message& message) const;
   std::optional<kvstore::Answer> refusal(const kvstore::MemberId& worker) const;
   static boost::asio::awaitable<void> turn_away(Responder& responder, kvstore::Answer answer);

@@ -240,8 +240,8 @@ void StoreRun::note_changes() {
   if (engine_.ended().number != 0 && !std::exchange(told_of_ended_run_, true)) {
     log(LogLevel::warn, "kvserver",
         "this server was started again and has lost the values of its workers' run: they continue "
-        "from "
-        "the newest snapshot if all servers were started again and have one, and end otherwise");
+        "from the newest snapshot if all servers were started again and have one, and end "
+        "otherwise");
   }
   const auto has_left = [this](const kvstore::MemberId& worker) {
     return engine_.has_left(worker);

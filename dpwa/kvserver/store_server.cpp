@@ -107,8 +107,7 @@ class StoreServer::Thread {
                 "clock of this machine was set back, or is behind; begins again under a later "
                 "number, empty"
               : "the other servers continued without this one because it was silent: it begins "
-                "again, "
-                "empty");
+                "again, empty");
     {
       const MutexLock lock(mutex_);
       run_.reset();  // closes the port

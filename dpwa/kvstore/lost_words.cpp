@@ -10,8 +10,7 @@ std::string words_for_lost(const std::vector<std::string>& servers) {
          (one ? " was started again, and its" : " were started again, and their") +
          " values and the state of the optimizer are lost; end all processes and start all of them "
          "again: they continue from the last snapshot (kvstore.snapshots) or, without one, from "
-         "the "
-         "weights of the first worker";
+         "the weights of the first worker";
 }
 
 }  // namespace dpwa::kvstore
