@@ -48,6 +48,20 @@ std::vector<std::string> ends_of(int at,
   return ends;
 }
 
+using WeightsByClock = std::map<double, Tensor>;
+
+void check_equal_at_common_clocks(const WeightsByClock& of_one, const WeightsByClock& of_other) {
+  int common = 0;
+  for (const auto& [clock, weights] : of_one) {
+    const auto other = of_other.find(clock);
+    if (other == of_other.end()) continue;
+    CAPTURE(clock);
+    CHECK(torch::equal(weights, other->second));
+    ++common;
+  }
+  CHECK(common >= 10);
+}
+
 }  // namespace
 
 // A newcomer (rank 2) has formed a group with the others when one of these (rank 1) is lost before
@@ -59,8 +73,8 @@ TEST_CASE("a newcomer takes over the optimizer's state though its first group co
   std::atomic<bool> gone = false;
   std::atomic<bool> entered = false;
   std::atomic<bool> finished = false;
-  std::map<double, Tensor> of_first;  // weights by clock
-  std::map<double, Tensor> of_newcomer;
+  WeightsByClock of_first;
+  WeightsByClock of_newcomer;
   run(
       3,
       [&](int rank, const Config& config) {
@@ -96,14 +110,7 @@ TEST_CASE("a newcomer takes over the optimizer's state though its first group co
         adapter->finish();
       },
       [](Config& config) { config.collective.on_lost_rank = OnLostRank::shrink; });
-  int common = 0;
-  for (const auto& [clock, weights] : of_newcomer) {
-    if (!of_first.contains(clock)) continue;
-    CAPTURE(clock);
-    CHECK(torch::equal(weights, of_first[clock]));
-    ++common;
-  }
-  CHECK(common >= 10);
+  check_equal_at_common_clocks(of_newcomer, of_first);
 }
 
 namespace {
@@ -130,8 +137,8 @@ TEST_CASE("an optimizer may end before finish() though a node comes meanwhile") 
   Net returned(6);
   std::atomic<bool> finished = false;
   std::optional<bool> used_after_end;
-  std::map<double, Tensor> of_second;  // weights by clock
-  std::map<double, Tensor> of_newcomer;
+  WeightsByClock of_second;
+  WeightsByClock of_newcomer;
   run(
       3,
       [&](int rank, const Config& config) {
@@ -166,14 +173,7 @@ TEST_CASE("an optimizer may end before finish() though a node comes meanwhile") 
       },
       [](Config& config) { config.collective.on_lost_rank = OnLostRank::shrink; });
   CHECK(used_after_end == false);
-  int common = 0;
-  for (const auto& [clock, weights] : of_newcomer) {
-    if (!of_second.contains(clock)) continue;
-    CAPTURE(clock);
-    CHECK(torch::equal(weights, of_second[clock]));
-    ++common;
-  }
-  CHECK(common >= 10);
+  check_equal_at_common_clocks(of_newcomer, of_second);
 }
 
 TEST_CASE("the optimizer that others take over is that of the source, or of one that still steps") {

@@ -48,6 +48,12 @@ PeerAnswer ready_at(double clock, std::uint64_t lineage = 7) {
   return answer;
 }
 
+PeerAnswer unreachable() {
+  PeerAnswer answer = ready_at(0);
+  answer.failure = PeerFailure::unreachable;
+  return answer;
+}
+
 struct Starting {
   StartUp start;
   Random random{1};
@@ -178,8 +184,7 @@ TEST_CASE(
     options.rule.start_wait = 4s;
     Starting node(options);
     node.open();
-    PeerAnswer silent = ready_at(0);
-    silent.failure = PeerFailure::unreachable;
+    const PeerAnswer silent = unreachable();
     PeerAnswer refusing = silent;
     refusing.failure = PeerFailure::rejected;
     refusing.refuses_name = true;
@@ -234,9 +239,7 @@ TEST_CASE("among more than 64 nodes looks are rarer, and from 256 on the node wa
     Starting node(second_of(nodes));
     node.open();
     CHECK(node.start.take_lines().size() == (nodes >= 256 ? 1 : 0));
-    PeerAnswer absent = ready_at(0);
-    absent.failure = PeerFailure::unreachable;
-    node.start.greeted(std::vector<PeerAnswer>(nodes - 1, absent), begun);
+    node.start.greeted(std::vector<PeerAnswer>(nodes - 1, unreachable()), begun);
     const auto wait = node.expect<StartUp::Wait>().time;
     const auto nominal = 25ms * (1 + (nodes - 1) / 64);
     CHECK(wait >= nominal * 3 / 4);
@@ -251,8 +254,7 @@ TEST_CASE("looks become rarer, down to one a second, until one brings news") {
   node.open();
   PeerAnswer joining = ready_at(0, 0);
   joining.joining = true;
-  PeerAnswer absent = ready_at(0);
-  absent.failure = PeerFailure::unreachable;
+  const PeerAnswer absent = unreachable();
   const auto pause_after = [&](const std::vector<PeerAnswer>& answers) {
     node.start.greeted(answers, begun);
     const auto pause = node.expect<StartUp::Wait>().time;
@@ -270,8 +272,7 @@ TEST_CASE("however rare the looks are, one is made when a node may bring its wei
   options.rule.start_wait = 8s;
   Starting node(options);
   node.open();
-  PeerAnswer absent = ready_at(0);
-  absent.failure = PeerFailure::unreachable;
+  const PeerAnswer absent = unreachable();
   TimePoint now = begun;
   for (bool brought = false; !brought;) {
     REQUIRE(now <= begun + 4s);
