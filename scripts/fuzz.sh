@@ -118,7 +118,7 @@ for target in "${targets[@]}"; do
   statistic() { sed -n "s/^stat::$1: *//p" "$folder/$target.log" | tail -n 1; }
   result=ok
   if ((code[$target] != 0)); then
-    result="FAILED: $(fit "$(grep -m 1 -E 'ERROR|SUMMARY|panic|what\(\)' "$folder/$target.log")" 90)"
+    result="FAILED: $(fit "$(grep -m 1 -E 'Assertion|ERROR|SUMMARY|panic|what\(\)' "$folder/$target.log")" 90)"
     failed+=("$target")
   fi
   printf '%-15s %14s %10s  %s\n' "$target" "$(statistic number_of_executed_units)" \

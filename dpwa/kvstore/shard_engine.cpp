@@ -248,6 +248,9 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
   if (!std::isfinite(message.weight) || message.weight < 0) {
     return refused(AnswerKind::wrong_spec, "the weight is not a number from 0 on");
   }
+  if (message.step == std::numeric_limits<std::uint64_t>::max()) {
+    return refused(AnswerKind::wrong_spec, "no step follows step " + std::to_string(message.step));
+  }
   if (message.optimizer.empty()) {
     if (!rules_.merged) {
       return refused(AnswerKind::no_optimizer, "an update at each push needs an optimizer");

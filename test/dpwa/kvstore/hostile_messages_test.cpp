@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/kvstore/worker_engine.h"
@@ -216,6 +217,39 @@ TEST_CASE("any slice of a value is found without cutting the value into slices")
   REQUIRE(last);
   CHECK(last->server == 1);
   CHECK(last->elements.end() == std::uint64_t{1} << 46);
+}
+
+TEST_CASE("a push of the last number, which no step follows, is refused") {
+  ServerEngineOptions options;
+  SUBCASE("with merged pushes") {
+    options.shard = rules_of(KvstoreType::dist_sync);
+  }
+  SUBCASE("with an update at each push") {
+    options.shard = rules_of(KvstoreType::dist_async);
+  }
+  ServerEngine engine(options, {"s1", 7}, {"s1"}, start);
+  Epoch epoch;
+  epoch.number = epoch.run = 5;
+  epoch.servers = {{{"s1", 7}, ServerState::up}};
+  epoch.workers = {{w1, 0}};
+  engine.receive(w1, 0, EpochNews{epoch}, start);
+  engine.receive(w1, 1, Init{5, {1, 0}, pair_of_floats, Bytes(8)}, start);
+  engine.take();
+  const auto answer_to = [&](std::uint64_t step) {
+    Push push;
+    push.epoch = 5;
+    push.slice = {1, 0};
+    push.step = step;
+    push.values = Bytes(8);
+    const OptionsBytes optimizer = encode(default_options(OptimizerKind::sgd));
+    push.optimizer = {optimizer.begin(), optimizer.end()};
+    engine.receive(w1, 2, std::move(push), start);
+    return answers(engine).back().kind;
+  };
+  constexpr auto last = std::numeric_limits<std::uint64_t>::max();
+  CHECK(answer_to(last) == AnswerKind::wrong_spec);
+  CHECK(answer_to(0) != AnswerKind::wrong_spec);
+  CHECK(answer_to(last) == AnswerKind::wrong_spec);
 }
 
 TEST_CASE("a worker that names ever more keys is refused, and the others are not") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <boost/asio/error.hpp>
+
 using namespace dpwa;
 using net::StartGrace;
 
