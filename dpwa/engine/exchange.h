@@ -22,9 +22,8 @@ namespace dpwa {
 struct Exchange {
   // The bound on the distance to the own parameters that holds.
   enum class Distance {
-    none,          // any distance that is a number
-    usual,         // the usual distance among peers while training
-    final_average  // the wider bound of the final average
+    none,  // any distance that is a number
+    usual  // the usual distance among peers while training
   };
 
   // What becomes of the parameters that arrive.
@@ -39,6 +38,7 @@ struct Exchange {
   bool whole_model = false;        // frozen parameters too, and without a codec
   bool for_final_average = false;  // the peer is told that this node has finished training
   bool fresh_only = false;         // a peer that lags or stands still is passed over
+  bool news_only = false;          // a version that was taken is not sent again
   Use use = Use::apart;
   bool marks_taken = true;  // the version counts as taken from then on
   Distance distance = Distance::usual;
@@ -48,13 +48,17 @@ struct Exchange {
 };
 
 // Gossip averaging: a pull from a random peer, blended by an interpolation factor.
-inline constexpr Exchange pull_and_blend{.fresh_only = true, .use = Exchange::Use::blend};
+inline constexpr Exchange pull_and_blend{
+    .fresh_only = true, .news_only = true, .use = Exchange::Use::blend};
 // Everything of one peer, however stale.
 inline constexpr Exchange take_over{
     .whole_model = true, .use = Exchange::Use::replace, .distance = Exchange::Distance::none};
-// Everything of one peer that has finished as well.
-inline constexpr Exchange fold_into_average{
-    .whole_model = true, .for_final_average = true, .distance = Exchange::Distance::final_average};
+// Everything of one peer that has finished as well. To read it, for the last time, and to tell it
+// that what has been read is enough.
+inline constexpr Exchange read_final{.whole_model = true, .distance = Exchange::Distance::none};
+inline constexpr Exchange take_final{
+    .whole_model = true, .for_final_average = true, .distance = Exchange::Distance::none};
+inline constexpr Exchange confirm_final{.for_final_average = true, .news_only = true};
 // Only for the distance: the same version may be pulled again afterwards.
 inline constexpr Exchange compare_only{.marks_taken = false};
 

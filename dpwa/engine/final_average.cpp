@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
+#include <cstdio>
+#include <limits>
 #include <utility>
 
 namespace dpwa {
@@ -58,6 +59,10 @@ std::optional<FinalAverage::Action> FinalAverage::act(TimePoint now,
       return fold_next(now);
     case Phase::pulling:
       return pull_;
+    case Phase::sketching:
+      return Sketch{order_[at_].own};
+    case Phase::confirming:
+      return confirm_next();
     case Phase::replacing:
       return Replace{measures_};
     case Phase::serving: {
@@ -158,12 +163,18 @@ void FinalAverage::all_waited_for(TimePoint now) {
   phase_ = Phase::buffer;
 }
 
-// Collects the nodes that have finished, and the place of this node among them.
+// Collects the nodes that have finished, this one among them.
 void FinalAverage::begin_order() {
-  std::ranges::copy_if(others_, std::back_inserter(order_), &Other::final);
-  std::ranges::sort(order_, {}, &Other::name);
-  self_ = static_cast<std::size_t>(
-      std::ranges::lower_bound(order_, options_.name, {}, &Other::name) - order_.begin());
+  Entry self;
+  self.node.name = options_.name;
+  self.node.of_file = !options_.joins;
+  self.own = true;
+  self.distance = std::numeric_limits<double>::quiet_NaN();
+  order_.push_back(self);
+  for (const Other& other : others_) {
+    if (other.final) order_.push_back({.node = other});
+  }
+  std::ranges::sort(order_, {}, [](const Entry& entry) { return entry.node.name; });
 }
 
 // A buffer may be missing for a while: readers hold buffers until the deadline that they stated.
@@ -184,14 +195,28 @@ void FinalAverage::took_buffer(bool done, TimePoint now) {
 // Folds in order. Each pull may take at most half of the remaining time, so that nodes that hang
 // leave time for others.
 std::optional<FinalAverage::Action> FinalAverage::fold_next(TimePoint now) {
-  if (std::exchange(landed_, false)) return Fold{false, ++count_};
-  if (at_ == self_ && !std::exchange(own_folded_, true)) return Fold{true, ++count_};
   if (at_ == order_.size()) {
-    phase_ = Phase::scratch;
+    if (options_.leaves_out && !again_) {
+      choose();
+    } else if (count_ > 0) {
+      phase_ = Phase::scratch;
+    } else {
+      report_on({}, known_, ": no model could be read again");
+      phase_ = Phase::serving;
+    }
     return std::nullopt;
   }
-  const Other& other = order_[at_];
-  if (!other.of_file && silent_joiners_ >= most_silent_joiners) {
+  const Entry& entry = order_[at_];
+  if (entry.out || (again_ && !entry.sketch)) {
+    ++at_;
+    return std::nullopt;
+  }
+  if (entry.own && options_.leaves_out && !entry.sketch) {
+    phase_ = Phase::sketching;
+    return std::nullopt;
+  }
+  if (landed_ || entry.own) return fold();
+  if (!entry.node.of_file && silent_joiners_ >= most_silent_joiners) {
     ++at_;
     return std::nullopt;
   }
@@ -200,32 +225,108 @@ std::optional<FinalAverage::Action> FinalAverage::fold_next(TimePoint now) {
     end_pull(false);
     return std::nullopt;
   }
-  pull_ = {other.peer, std::min(left, std::max(options_.timeout, left / 2))};
+  pull_ = {entry.node.peer, std::min(left, std::max(options_.timeout, left / 2)),
+           again_ || !options_.leaves_out};
   pull_until_ = now + pull_.timeout;
   phase_ = Phase::pulling;
   return std::nullopt;
 }
 
-void FinalAverage::pulled(const std::optional<Progress>& landed, bool busy, TimePoint now) {
+FinalAverage::Action FinalAverage::fold() {
+  const bool own = order_[at_].own;
+  landed_ = false;
+  ++at_;
+  return Fold{own, ++count_};
+}
+
+void FinalAverage::pulled(const std::optional<Progress>& landed, bool busy, double distance,
+                          TimePoint now) {
   if (busy && now < pull_until_) {  // others have as much to ask
     pause_ = pause;
     return;
   }
+  order_[at_].read = landed.has_value();
+  order_[at_].distance = distance;
   end_pull(landed && landed->final && landed->lineage == options_.lineage);
 }
 
 void FinalAverage::end_pull(bool usable) {
-  if (!usable && !order_[at_].of_file) ++silent_joiners_;
-  landed_ = usable;
-  ++at_;
   phase_ = Phase::folding;
+  landed_ = usable;
+  if (usable && options_.leaves_out) phase_ = Phase::sketching;
+  if (usable) return;
+  if (!order_[at_].node.of_file) ++silent_joiners_;
+  ++at_;
+}
+
+// One that sends other parameters when it is asked again is left out.
+void FinalAverage::sketched(const ModelSketch& sketch) {
+  Entry& entry = order_[at_];
+  phase_ = Phase::folding;
+  if (!again_) {
+    entry.sketch = sketch;
+  } else if (entry.sketch != sketch) {
+    entry.out = true;
+    landed_ = false;
+  }
+}
+
+void FinalAverage::choose() {
+  std::vector<FinalModel> models;
+  std::vector<std::size_t> read;  // their places in the order
+  std::size_t own = 0;
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const Entry& entry = order_[i];
+    if (!entry.sketch) continue;
+    if (entry.own) own = models.size();
+    models.push_back({*entry.sketch, entry.node.of_file, entry.distance});
+    read.push_back(i);
+  }
+  const FinalChoice choice = choose_final_models(models, own);
+  for (std::size_t i = 0; i < read.size(); ++i)
+    order_[read[i]].out = choice.left_out[i].has_value();
+  again_ = true;
+  at_ = 0;
+  if (!choice.all()) {
+    count_ = 0;
+    tell_left_out(choice, read);
+  }
+  all_in_ = choice.all();
+  phase_ = Phase::confirming;
+}
+
+void FinalAverage::tell_left_out(const FinalChoice& choice, const std::vector<std::size_t>& read) {
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    if (!choice.left_out[i]) continue;
+    char distances[96];
+    std::snprintf(distances, sizeof distances, "its distance is %.3g, where the bound is %.3g",
+                  *choice.left_out[i], choice.bound);
+    const Entry& entry = order_[read[i]];
+    lines_.push_back({true, "the final average leaves out the model of " +
+                                (entry.own ? "this node" : "'" + entry.node.name + "'") + ": " +
+                                distances});
+  }
+}
+
+// Tells the nodes whose models are not read again.
+std::optional<FinalAverage::Action> FinalAverage::confirm_next() {
+  while (at_ < order_.size()) {
+    const Entry& entry = order_[at_++];
+    if (entry.read && (all_in_ || entry.out || !entry.sketch))
+      return Confirm{entry.node.peer, options_.timeout};
+  }
+  at_ = 0;
+  phase_ = all_in_ ? Phase::scratch : Phase::folding;
+  return std::nullopt;
 }
 
 void FinalAverage::replaced(double distance_to_average) {
   FinishReport report;
   report.participants = count_;
   report.distance_to_average = distance_to_average;
-  report.averaged = count_ > 1;
+  const bool own_is_out =
+      std::ranges::any_of(order_, [](const Entry& entry) { return entry.own && entry.out; });
+  report.averaged = count_ > 1 || own_is_out;
   report_on(report, known_, "");
   phase_ = Phase::serving;
 }

@@ -98,7 +98,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     // Not the table's incarnation: any caller may raise that.
     const SeenBlocks& taken = seen(*peer);
     ask.known_incarnation = taken.incarnation();
-    if (spec_.exchange.blends())
+    if (spec_.exchange.news_only)
       ask.known_version = taken.known_version(ask.known_incarnation, block());
   }
   if (ledger_ && declined_rounds_ < most_declined_rounds) ask.taken = ledger_->stated_to(*peer);
@@ -165,7 +165,7 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
     return std::nullopt;
   }
   distance_ = std::sqrt(stats.squared_distance);
-  if (exchange.replaces() && std::isinf(distance_)) {
+  if (exchange.distance == Exchange::Distance::none && std::isinf(distance_)) {
     fail(answer, PeerFailure::unusable, words_for(distance_, 0));
     return std::nullopt;
   }
@@ -181,9 +181,7 @@ void PullEngine::judge_distance(Answer& answer) {
   const PeerId peer = *round_.current();
   if (answer.incarnation != seen(peer).incarnation()) firewall_.restarted(peer);
   const double clock_gap = answer.progress.clock - compared_.clock;
-  verdict_ = spec_.exchange.distance == Exchange::Distance::final_average
-                 ? firewall_.judge_final(distance_)
-                 : firewall_.judge(peer, block(), distance_, clock_gap);
+  verdict_ = firewall_.judge(peer, block(), distance_, clock_gap);
   if (verdict_.unproven && spec_.exchange.blends()) {
     fail(answer, PeerFailure::unproven,
          "is the first peer heard, so its distance cannot be judged yet");

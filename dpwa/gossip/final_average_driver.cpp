@@ -22,6 +22,7 @@
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/node/node.h"
+#include "dpwa/snapshot/sketch.h"
 
 namespace dpwa {
 namespace {
@@ -72,22 +73,33 @@ class FinalAverageDriver {
     return {};
   }
   Over operator()(const FinalAverage::Pull& pull) {
-    const auto arrival = side_.pull(round_with(pull.peer, fold_into_average, pull.timeout));
+    const Exchange& exchange = pull.last ? take_final : read_final;
+    const auto arrival = side_.pull(round_with(pull.peer, exchange, pull.timeout));
     const bool landed = arrival && arrival->outcome == Outcome::mixed;
+    const double distance = landed ? std::sqrt(arrival->stats.squared_distance) : 0;
     average_.pulled(landed ? std::optional(arrival->progress) : std::nullopt,
-                    arrival && arrival->outcome == Outcome::busy, SteadyClock::now());
+                    arrival && arrival->outcome == Outcome::busy, distance, SteadyClock::now());
+    return {};
+  }
+  Over operator()(const FinalAverage::Confirm& confirm) {
+    // Nothing is lost when it fails: the peer does not wait for a node that is gone.
+    side_.pull(round_with(confirm.peer, confirm_final, confirm.timeout));
+    return {};
+  }
+  Over operator()(const FinalAverage::Sketch& sketch) {
+    average_.sketched(sketch_of(side_.parameters.manifest(), model(sketch.own)));
     return {};
   }
   Over operator()(const FinalAverage::Fold& fold) {
     const Manifest& manifest = side_.parameters.manifest();
-    const auto model = fold.own ? own_->bytes() : side_.node.client().landing().bytes();
+    const auto folded = model(fold.own);
     if (fold.count == 1) {
-      std::ranges::copy(model, buffers_[0].bytes().begin());
+      std::ranges::copy(folded, buffers_[0].bytes().begin());
       return {};
     }
-    blend_regions(manifest, {0, manifest.exchange_bytes()}, buffers_[0].bytes(), model,
+    blend_regions(manifest, {0, manifest.exchange_bytes()}, buffers_[0].bytes(), folded,
                   LandingMode::values, 1.0 / static_cast<double>(fold.count));
-    take_larger_counters(manifest, buffers_[0].bytes(), model);
+    take_larger_counters(manifest, buffers_[0].bytes(), folded);
     return {};
   }
   Over operator()(const FinalAverage::Replace& replace) {
@@ -109,6 +121,11 @@ class FinalAverageDriver {
   Over operator()(const FinalAverage::Done& done) { return done.report; }
 
  private:
+  // The own model, else the one that was pulled last.
+  std::span<const std::byte> model(bool own) {
+    return own ? own_->bytes() : side_.node.client().landing().bytes();
+  }
+
   TrainerSide& side_;
   FinalAverage& average_;
   std::shared_ptr<const Snapshot> own_;
@@ -123,6 +140,10 @@ FinishReport run_final_average(TrainerSide& side) {
   static_cast<NodePlace&>(options) = place_of(config);
   options.min_nodes = config.gossip.min_nodes;
   options.averages = config.gossip.final_average;
+  const DistancePolicy policy = config.gossip.firewall.distance;
+  // Models that never met have no usual distance.
+  options.leaves_out = config.gossip.pull_probability > 0 &&
+                       (policy == DistancePolicy::clip || policy == DistancePolicy::refuse);
   options.timeout = config.gossip.timeout;
   options.finish_wait = config.gossip.finish_wait;
   options.lineage = side.state.lineage();

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "dpwa/kvstore/compression.h"
-#include "dpwa/kvstore/portions.h"
+#include "interpolation/kernels/portions.h"
 #include "interpolation/kernels/updates.h"
 
 namespace dpwa::kvstore {
@@ -50,7 +50,8 @@ float threshold_of(const Contribution& one) {
 }
 
 // Reads the values from element `from` on, as fp32. Returns false when they are not finite.
-bool decode(const Contribution& one, std::size_t from, std::size_t count, FloatPortion& values) {
+bool decode(const Contribution& one, std::size_t from, std::size_t count,
+            kernels::FloatPortion& values) {
   if (one.type == Compression::fp16) {
     values.widen(DType::float16, one.bytes.data() + 2 * from, count);
     return true;
@@ -71,8 +72,8 @@ bool decode(const Contribution& one, std::size_t from, std::size_t count, FloatP
 bool add_portion(DType dtype, std::span<std::byte> sum, std::span<const Contribution> contributions,
                  std::size_t from, bool onto) {
   const std::size_t count = sum.size() / size_of(computed_in(dtype));
-  FloatPortion floats;
-  std::array<double, portion_elements> doubles;
+  kernels::FloatPortion floats;
+  std::array<double, kernels::portion_elements> doubles;
   bool finite = true;
   for (const Contribution& one : contributions) {
     const double weight = one.weight;
@@ -105,7 +106,7 @@ bool add_up(DType dtype, std::span<std::byte> sum, std::span<const Contribution>
                           [](const Contribution& one) { return one.type == Compression::none; }))
     return add_plain(dtype, sum, contributions, onto);
   bool finite = true;
-  for_each_portion(elements, [&](std::size_t from, std::size_t count) {
+  kernels::for_each_portion(elements, [&](std::size_t from, std::size_t count) {
     finite =
         add_portion(dtype, sum.subspan(from * size, count * size), contributions, from, onto) &&
         finite;

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "dpwa/kvstore/portions.h"
 #include "interpolation/kernels/encoding.h"
+#include "interpolation/kernels/portions.h"
 #include "interpolation/kernels/updates.h"
 
 namespace dpwa::kvstore {
@@ -32,16 +32,17 @@ struct Measure {
 // The measure of the gradient as fp32.
 Measure measure(DType dtype, std::span<const std::byte> gradient) {
   Measure total;
-  FloatPortion floats, zeros;
-  for_each_portion(gradient.size() / size_of(dtype), [&](std::size_t from, std::size_t count) {
-    const auto values = floats.widen(dtype, gradient.data() + from * size_of(dtype), count);
-    // The target of the copy is its source: only the statistics are wanted.
-    std::array<std::byte, sizeof(FloatPortion)> copy;
-    const kernels::PassStats stats = kernels::land_copy(
-        DType::float32, std::span(copy).first(values.size()), values, zeros.bytes(count));
-    total.squares += stats.squared_distance;
-    total.finite = total.finite && stats.finite;
-  });
+  kernels::FloatPortion floats, zeros;
+  kernels::for_each_portion(
+      gradient.size() / size_of(dtype), [&](std::size_t from, std::size_t count) {
+        const auto values = floats.widen(dtype, gradient.data() + from * size_of(dtype), count);
+        // The target of the copy is its source: only the statistics are wanted.
+        std::array<std::byte, sizeof(kernels::FloatPortion)> copy;
+        const kernels::PassStats stats = kernels::land_copy(
+            DType::float32, std::span(copy).first(values.size()), values, zeros.bytes(count));
+        total.squares += stats.squared_distance;
+        total.finite = total.finite && stats.finite;
+      });
   return total;
 }
 
@@ -125,14 +126,14 @@ bool Compressor::refuse(std::span<std::byte> out) const {
 
 bool Compressor::compress_fp16(std::span<const std::byte> gradient, std::span<std::byte> out) {
   bool finite = true;
-  FloatPortion floats;
-  for_each_portion(elements_, [&](std::size_t from, std::size_t count) {
+  kernels::FloatPortion floats;
+  kernels::for_each_portion(elements_, [&](std::size_t from, std::size_t count) {
     const auto values = floats.widen(dtype_, gradient.data() + from * size_of(dtype_), count);
     const auto residual = std::as_writable_bytes(std::span(residual_).subspan(from, count));
     const std::span<std::byte> sent = out.subspan(2 * from, 2 * count);
-    finite = add_part(DType::float32, residual, values, 1) && finite;
+    finite = kernels::add_part(DType::float32, residual, values, 1) && finite;
     kernels::encode(DType::float32, Codec::fp16, sent, residual);
-    add_part(DType::float16, residual, sent, -1);
+    kernels::add_part(DType::float16, residual, sent, -1);
   });
   return finite;
 }
@@ -150,8 +151,8 @@ bool Compressor::compress_two_bit(std::span<const std::byte> gradient, double sq
   store_threshold(out, threshold);
   const std::span<std::byte> codes = out.subspan(sizeof threshold);
   bool finite = true;
-  FloatPortion floats;
-  for_each_portion(elements_, [&](std::size_t from, std::size_t count) {
+  kernels::FloatPortion floats;
+  kernels::for_each_portion(elements_, [&](std::size_t from, std::size_t count) {
     const auto values = floats.widen(dtype_, gradient.data() + from * size_of(dtype_), count);
     const auto residual = std::as_writable_bytes(std::span(residual_).subspan(from, count));
     const std::span<std::byte> words =
@@ -161,7 +162,7 @@ bool Compressor::compress_two_bit(std::span<const std::byte> gradient, double sq
       finite = kernels::sum(DType::float32, residual, {}, {}, /*onto=*/true) && finite;
     } else {
       std::ranges::fill(words, std::byte{});
-      finite = add_part(DType::float32, residual, values, 1) && finite;
+      finite = kernels::add_part(DType::float32, residual, values, 1) && finite;
     }
   });
   return finite;

@@ -60,8 +60,11 @@ std::variant<PullGrant, PullRefusal> examine_pull(const wire::Pull& pull, const 
   if (state == wire::NodeState::joining && !begins_with_them)
     return PullRefusal{MessageType::not_ready, {}};
   if (local.dormant.load() && !pull.full) return PullRefusal{MessageType::not_ready, {}};
-  if (pull.known_version != 0 && pull.known_version == snapshot->progress().version)
-    return PullRefusal{MessageType::not_modified, {}};
+  if (pull.known_version != 0 && pull.known_version == snapshot->progress().version) {
+    PullRefusal refusal{MessageType::not_modified, {}};
+    if (pull.for_final_average) refusal.has_final = snapshot->progress();
+    return refusal;
+  }
   // A caller that keeps the ledger knows this answer.
   if (pull.taken && now > local.fresh_until.load()) return PullRefusal{MessageType::not_fresh, {}};
   if (busy) return PullRefusal{MessageType::busy, {}};

@@ -33,6 +33,8 @@ struct PullGrant {
 struct PullRefusal {
   wire::MessageType type = wire::MessageType::error;  // or one of those without a grant
   std::string reason;                                 // of ERROR
+  // The caller has this snapshot, which need not be final, and asks for its final average.
+  std::optional<Progress> has_final{};
 };
 
 // The answer to a PULL, however the parameters travel. `busy`: as many replies as allowed are under

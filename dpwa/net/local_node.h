@@ -42,8 +42,9 @@ struct LocalNode : LocalProcess {
            (keeps_ledger ? wire::ledger_capability : 0);
   }
   Progress progress() const override { return store.progress(); }
-  // Rx thread: `peer` has received a snapshot of this progress, as asked for by `pull`. Not for
-  // callers that borrow the name of a node of the file from elsewhere.
+  // Rx thread: `peer` has received a snapshot of this progress, as asked for by `pull`, or has said
+  // that it has the final one. Not for callers that borrow the name of a node of the file from
+  // elsewhere.
   void note_served(const std::string& peer, const Progress& progress, const wire::Pull& pull) {
     if (when_served) when_served();
     if (!pull.for_final_average) {

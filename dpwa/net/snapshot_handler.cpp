@@ -61,6 +61,8 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
   const bool busy = !readers_.may_begin(requester.account, asked);
   const auto verdict = examine_pull(pull, local_, busy, asked);
   if (const auto* refusal = std::get_if<PullRefusal>(&verdict)) {
+    if (refusal->has_final && !requester.peer.empty() && !borrows_name(requester, *local_.members))
+      local_.note_served(requester.peer, *refusal->has_final, pull);
     auto frame = encode(*refusal, request_id);
     co_return co_await responder.send(std::move(frame));
   }

@@ -5,15 +5,6 @@
 #include <limits>
 
 namespace dpwa {
-namespace {
-
-// The distance, as a multiple of the bound, from which a peer is left out of the final average. A
-// peer that finishes later has trained alone after the others stopped, so it is farther away than
-// honest nodes ever are while they train.
-constexpr double final_bounds = 15;
-
-}  // namespace
-
 Firewall::Firewall(const FirewallOptions& options, std::size_t peers)
     : options_(options), peers_(peers), quarantine_(options) {}
 
@@ -90,25 +81,6 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance, do
     verdict.refused = true;
   }
   return verdict;
-}
-
-DistanceVerdict Firewall::judge_final(double distance) {
-  DistanceVerdict verdict;
-  const auto refuse = [&] {
-    verdict.beyond = verdict.refused = verdict.reported = true;
-    ++counters_.refused;
-    return verdict;
-  };
-  if (std::isinf(distance)) return refuse();
-  if (!acts() || bounds_.empty()) return verdict;
-  double squares = 0;
-  for (const DistanceBound& block : bounds_) {
-    const auto bound = block.get();
-    if (!bound) return verdict;
-    squares += *bound * *bound;
-  }
-  verdict.bound = final_bounds * std::sqrt(squares);
-  return distance > verdict.bound ? refuse() : verdict;
 }
 
 void Firewall::replaced() {

@@ -31,8 +31,7 @@ struct DistanceVerdict {
 class Firewall {
  public:
   // A distance of this many times the bound is gross. Honest nodes hardly ever reach it, so it
-  // counts as an offence. It also leaves a peer out of the final average, for which all nodes
-  // should have the same participants.
+  // counts as an offence.
   static constexpr double gross_bounds = DistanceBound::first_multiple;
   // Gross distances in a row, of a peer that does not come nearer, that are worth a line.
   static constexpr unsigned reported_after = 3;
@@ -57,8 +56,6 @@ class Firewall {
   // refused under every policy: a blend might overflow. `clock_gap`: in steps, of the peer's
   // snapshot and the own one.
   DistanceVerdict judge(PeerId peer, unsigned block, double distance, double clock_gap = 0);
-  // Judges the distance of the whole model, for the final average; never clipped.
-  DistanceVerdict judge_final(double distance);
   // The own parameters were replaced: earlier distances mean nothing now.
   void replaced();
 

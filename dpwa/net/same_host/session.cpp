@@ -130,6 +130,7 @@ asio::awaitable<bool> Session::answer(net::Frame request) {
   const bool busy = !host_.readers.may_begin(caller(), asked);
   auto admission = examine_pull(*pull, local_, busy, asked);
   if (const auto* refusal = std::get_if<PullRefusal>(&admission)) {
+    if (refusal->has_final) local_.note_served(peer_, *refusal->has_final, *pull);
     auto frame = encode(*refusal, request_id);
     co_return co_await send(std::move(frame));
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -26,6 +27,8 @@ struct Peer {
   bool hangs = false;   // and never answers one
   bool of_file = true;
   std::uint64_t lineage = 7;
+  double value = 1;                 // of every number of its model
+  std::optional<double> then = {};  // when it is read again
 };
 
 // One node at its end among others that are told here, on a virtual clock.
@@ -56,7 +59,10 @@ class Ending {
   TimePoint buffers_free = begun;  // from when on
   std::set<std::string> served{"w1", "w2", "w3", "w4", "x", "y"};
   std::vector<std::string> lines;
-  std::string folded;  // names, in order
+  double value = 1;       // of every number of the own model
+  std::string folded;     // names, in order; since the average was begun anew
+  std::string told;       // peers that were asked for the last time
+  std::string confirmed;  // peers that were told that nothing more is needed
   std::size_t pulls = 0;
   Duration hung{};
   std::size_t greetings = 0;
@@ -74,7 +80,14 @@ class Ending {
       average.took_buffer(now >= buffers_free, now);
     } else if (const auto* pull = std::get_if<FinalAverage::Pull>(&action)) {
       answer_pull(average, *pull);
+    } else if (const auto* confirm = std::get_if<FinalAverage::Confirm>(&action)) {
+      confirmed += peers_[confirm->peer].name + ' ';
+    } else if (const auto* sketch = std::get_if<FinalAverage::Sketch>(&action)) {
+      ModelSketch all;
+      all.sums.fill(sketch->own ? value : last_value_);
+      average.sketched(all);
     } else if (const auto* fold = std::get_if<FinalAverage::Fold>(&action)) {
+      if (fold->count == 1) folded.clear();
       folded += (fold->own ? options.name : last_) + ' ';
     } else if (const auto* replace = std::get_if<FinalAverage::Replace>(&action)) {
       average.replaced(replace->measures ? 3 : -1);
@@ -92,9 +105,14 @@ class Ending {
     Progress progress;
     progress.final = true;
     progress.lineage = peer.lineage;
+    const bool again = read_.contains(peer.name);
     last_ = peer.name;
+    last_value_ = again ? peer.then.value_or(peer.value) : peer.value;
     const bool lands = !peer.hangs && !peer.busy;
-    average.pulled(lands ? std::optional(progress) : std::nullopt, peer.busy, now);
+    if (lands) read_.insert(peer.name);
+    if (pull.last) told += peer.name + ' ';
+    average.pulled(lands ? std::optional(progress) : std::nullopt, peer.busy,
+                   8 * std::abs(last_value_ - value), now);
   }
   std::vector<PeerAnswer> answers() const {
     std::vector<PeerAnswer> result;
@@ -113,6 +131,8 @@ class Ending {
 
   std::vector<Peer> peers_;
   std::string last_;
+  double last_value_ = 0;
+  std::set<std::string> read_;
 };
 
 }  // namespace
@@ -258,4 +278,67 @@ TEST_CASE("a node that has become alone just before its end says so without a ti
   node.alone_since = begun - 100ms;
   node.run();
   CHECK(node.lines == std::vector<std::string>{"ends alone: no peer answers"});
+}
+
+TEST_CASE("each model is read once, and its node told that this was enough") {
+  Ending node({{"w2"}, {"w3"}});
+  CHECK(node.run().averaged);
+  CHECK(node.pulls == 2);
+  CHECK(node.told.empty());
+  CHECK(node.confirmed == "w2 w3 ");
+}
+
+TEST_CASE("where no distance acts, each model is asked for the last time at once") {
+  Ending node({{"w2"}, {.name = "w3", .value = 1e6}});
+  node.options.leaves_out = false;
+  CHECK(node.run().participants == 3);
+  CHECK(node.pulls == 2);
+  CHECK(node.told == "w2 w3 ");
+  CHECK(node.confirmed.empty());
+}
+
+TEST_CASE("every node leaves the same model out of the final average, also that node itself") {
+  const double values[] = {1, 1.001, 1.002, 2};
+  for (std::size_t self = 0; self < 4; ++self) {
+    CAPTURE(self);
+    std::vector<Peer> peers;
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (i != self) peers.push_back({.name = "w" + std::to_string(i + 1), .value = values[i]});
+    }
+    Ending node(peers, self);
+    node.value = values[self];
+    const FinishReport report = node.run();
+    CHECK(node.folded == "w1 w2 w3 ");
+    CHECK(report.averaged);
+    CHECK(report.participants == 3);
+    REQUIRE(node.lines.size() == 2);
+    const std::string whose = self == 3 ? "this node" : "'w4'";
+    CHECK(node.lines[0] == "the final average leaves out the model of " + whose +
+                               ": its distance is 7.99, where the bound is 0.4");
+    CHECK(node.lines[1] == "final average over 3 of 4 nodes");
+  }
+}
+
+TEST_CASE("nodes whose models are left out, or of another lineage, are not asked again") {
+  Ending node({{"w2"}, {.name = "w3", .value = 9}, {.name = "w4", .lineage = 3}});
+  node.value = 1.001;
+  node.run();
+  CHECK(node.folded == "w1 w2 ");
+  CHECK(node.confirmed == "w3 w4 ");
+  CHECK(node.told == "w2 ");
+}
+
+TEST_CASE("a node that sends another model when it is asked again is left out") {
+  Ending node({{"w2"}, {.name = "w3", .value = 9}, {.name = "w4", .value = 1.002, .then = 1.003}});
+  node.value = 1.001;
+  CHECK(node.run().participants == 2);
+  CHECK(node.folded == "w1 w2 ");
+}
+
+TEST_CASE("two models of which one is several times as large as the other are not averaged") {
+  Ending node({{.name = "w2", .value = 5}});
+  const FinishReport report = node.run();
+  CHECK_FALSE(report.averaged);
+  CHECK(node.folded == "w1 ");
+  CHECK(node.lines.back() == "final average over 1 of 2 nodes");
 }

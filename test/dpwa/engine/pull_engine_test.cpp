@@ -168,7 +168,7 @@ TEST_CASE("an exchange that only compares takes nothing, and a full one may brin
   CHECK(driver.round(of_peer(0, compare_only), progress(7)) == Outcome::mixed);
   CHECK(driver.round(of_peer(0, take_over), progress(7)) == Outcome::mixed);
   CHECK(driver.arrival.full);
-  CHECK(driver.round(of_peer(0, fold_into_average), progress(7)) == Outcome::mixed);
+  CHECK(driver.round(of_peer(0, take_final), progress(7)) == Outcome::mixed);
 }
 
 TEST_CASE("a caller in a peer's name does not make a version of it be taken twice") {
@@ -252,7 +252,7 @@ TEST_CASE("parameters of another lineage are not blended and are told of, but ma
 
 TEST_CASE("parameters that no number can tell the distance of are never taken") {
   constexpr double infinite = std::numeric_limits<double>::infinity();
-  for (const Exchange& exchange : {pull_and_blend, take_over, fold_into_average, compare_only}) {
+  for (const Exchange& exchange : {pull_and_blend, take_over, take_final, compare_only}) {
     Driver driver;
     driver.engine.begin(of_peer(0, exchange));
     REQUIRE(driver.ask());

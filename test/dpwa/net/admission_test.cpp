@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <list>
+#include <set>
+#include <string>
 
 #include "dpwa/net/admission.h"
 #include "test/dpwa/net/conversation.h"
@@ -109,6 +111,30 @@ wire::Pull pull() {
 }
 
 }  // namespace
+
+TEST_CASE("a caller that says that it has the final snapshot is noted") {
+  ServedNode node;
+  Progress progress;
+  progress.version = 3;
+  progress.final = true;
+  node.local().store.publish(*node.local().store.begin(), progress);
+  node.local().state = wire::NodeState::finished;
+  RawSocket peer(node.port());
+  REQUIRE(test::introduce(peer));
+  wire::Pull known = pull();
+  known.known_version = 3;
+  const auto answer = [&] {
+    REQUIRE(peer.send(wire::encode(known, 2)));
+    const auto frame = peer.read_frame();
+    REQUIRE(frame);
+    return frame->header.type;
+  };
+  CHECK(answer() == wire::MessageType::not_modified);
+  CHECK(node.local().served.take_final().empty());
+  known.for_final_average = true;
+  CHECK(answer() == wire::MessageType::not_modified);
+  CHECK(node.local().served.take_final() == std::set<std::string>{"w2"});
+}
 
 TEST_CASE("connections above the limit are closed at once, those below it go on") {
   ServerOptions options;

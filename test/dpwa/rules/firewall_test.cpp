@@ -86,9 +86,8 @@ TEST_CASE("a distance that is too large for a number is refused under every poli
     for (const bool late : {false, true}) {
       Firewall firewall = late ? settled(policy) : Firewall(with(policy), peers);
       CHECK(firewall.judge(0, 0, infinity).refused);
-      CHECK(firewall.judge_final(infinity).refused);
       CHECK(firewall.counters().clipped == 0);
-      CHECK(firewall.counters().refused == 2);
+      CHECK(firewall.counters().refused == 1);
     }
   }
 }
@@ -165,28 +164,6 @@ TEST_CASE("every block has distances of its own") {
   CHECK(firewall.judge(0, 3, 1000).refused);
   CHECK_FALSE(firewall.judge(0, 5, 1000).refused);
   CHECK(firewall.judge(0, 5, 3000).refused);
-}
-
-TEST_CASE("the final average leaves out what is several bounds away, and clips nothing") {
-  for (const auto policy : {DistancePolicy::clip, DistancePolicy::refuse}) {
-    Firewall firewall = settled(policy);
-    CHECK_FALSE(firewall.judge_final(29.9).refused);
-    CHECK(firewall.judge_final(29.9).scale == 1);
-    CHECK(firewall.judge_final(30.1).refused);
-  }
-  for (const auto policy : {DistancePolicy::off, DistancePolicy::warn})
-    CHECK_FALSE(settled(policy).judge_final(1e9).refused);
-  CHECK_FALSE(Firewall(with(DistancePolicy::refuse), peers).judge_final(1e9).refused);
-}
-
-TEST_CASE("the bound of the final average is put together from those of the blocks") {
-  Firewall firewall = settled(DistancePolicy::refuse, 1);
-  CHECK_FALSE(firewall.judge_final(1e9).refused);  // block 0 has none yet
-  for (int round = 0; round < 8; ++round) {
-    for (PeerId peer = 0; peer < peers; ++peer) firewall.judge(peer, 0, 1);
-  }
-  CHECK_FALSE(firewall.judge_final(42.4).refused);  // 15 * sqrt(2^2 + 2^2)
-  CHECK(firewall.judge_final(42.5).refused);
 }
 
 TEST_CASE("one peer that is refused again and again is quarantined") {

@@ -9,7 +9,7 @@
 #include "interpolation/kernels/dtype.h"
 #include "interpolation/kernels/updates.h"
 
-namespace dpwa::kvstore {
+namespace dpwa::kernels {
 
 // The number of elements that passes of several steps take at a time, so that the result of a step
 // is in the first-level cache for the next one. A multiple of 16, so that portions end with a word
@@ -50,7 +50,7 @@ class FloatPortion {
       }
     } else {
       const double weight = 1;
-      kernels::sum(dtype, bytes(count), {&from, 1}, {&weight, 1});
+      sum(dtype, bytes(count), {&from, 1}, {&weight, 1});
     }
     return bytes(count);
   }
@@ -59,4 +59,4 @@ class FloatPortion {
   std::array<float, portion_elements> values_{};
 };
 
-}  // namespace dpwa::kvstore
+}  // namespace dpwa::kernels
