@@ -210,6 +210,14 @@ class Invariants(unittest.TestCase):
         self.assertTrue(invariants.growth("w1", "descriptors", [10, 300, 12], 10, 256, 16))
         self.assertTrue(invariants.growth("w1", "descriptors", [10, 200, 100], 10, 256, 16))
 
+    def test_different_ends(self) -> None:
+        def end(checksum: int, participants: int = 3) -> list[dict[str, object]]:
+            return [{"step": 1}, {"finished": True, "checksum": checksum, "participants": participants}]
+
+        same = {"w1": end(7), "w2": end(7), "w3": end(8, 1), "w4": [{"step": 1}], "w5": []}
+        self.assertEqual(invariants.different_ends(same), [])
+        self.assertTrue(invariants.different_ends({"w1": end(7), "w2": end(8)}))
+
     def test_silence(self) -> None:
         self.assertEqual(invariants.silent("w1", 1, 2), [])
         self.assertTrue(invariants.silent("w1", 3, 2))

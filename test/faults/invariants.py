@@ -199,5 +199,15 @@ def growth(name: str, what: str, values: Sequence[float], settled: float, bound:
     return found
 
 
+def different_ends(lines_of: dict[str, Sequence[Line]]) -> list[str]:
+    """Nodes that averaged end with one model. `lines_of`: all lines of each node, by its name."""
+    ends = {name: lines[-1] for name, lines in lines_of.items() if lines and lines[-1].get("finished")}
+    averaged = {name: end for name, end in ends.items() if end["participants"] > 1}
+    if len({end["checksum"] for end in averaged.values()}) <= 1:
+        return []
+    words = ", ".join(f"{name} that of {end['participants']}" for name, end in averaged.items())
+    return [f"the nodes end with different averages: {words}"]
+
+
 def silent(name: str, longest: int, most: int) -> list[str]:
     return [f"{name}: left {longest} status requests in a row without an answer"] if longest > most else []

@@ -38,6 +38,7 @@ def judge(settings: Settings, seen: Observed) -> Verdict:
     verdict = Verdict()
     for node in seen.nodes:
         _judge_node(settings, seen, node, verdict)
+    verdict.violations += invariants.different_ends({node.name: node.lines for node in seen.nodes})
     if seen.failure:
         verdict.violations.insert(0, seen.failure)
     elif not settings.netns or seen.healed_ms:
