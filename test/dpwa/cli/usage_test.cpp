@@ -139,10 +139,24 @@ TEST_CASE("an unknown subcommand suggests the nearest one") {
 
 namespace {
 
-// What bash offers at the end of this command line. The programs beside dpwa are stand-ins that
-// only print a help text.
+// A shell function in the place of dpwa, which prints its help.
+std::string stand_in() {
+  std::string text = "dpwa() { case $* in\n";
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {}, {"status"}, {"init"}, {"keygen"}, {"completion"}, {"config"}, {"config", "check"}}) {
+    std::string words;
+    auto arguments = command;
+    arguments.push_back("--help");
+    for (const std::string& word : arguments) words += (words.empty() ? "" : " ") + word;
+    text += "'" + words + "') cat <<'END'\n" + run_cli(arguments).out + "END\n;;\n";
+  }
+  return text + "esac; }\n";
+}
+
+// What bash offers at the end of this command line. The programs are stand-ins that only print a
+// help text.
 std::string offered(const std::string& command, const std::string& words) {
-  const ScratchFile script(run_cli({"completion", "bash"}).out + R"(
+  const ScratchFile script(run_cli({"completion", "bash"}).out + stand_in() + R"(
 dpwa-train() { cat <<'END'
 One training node.
 Usage: dpwa-train [OPTIONS]
