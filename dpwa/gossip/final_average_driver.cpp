@@ -57,6 +57,7 @@ class FinalAverageDriver {
   Over operator()(const FinalAverage::Publish&) {
     const bool done = side_.publish_now(true);
     if (done) side_.node.local().state = wire::NodeState::finished;
+    if (done) side_.report_unless_finite();
     average_.published(done, SteadyClock::now());
     return {};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -107,7 +108,7 @@ GossipState Gossip::resume_state() const {
 }
 
 TrainerSide Gossip::side() {
-  return {config_, parameters_, blocks_, random_, state_, *node_, *passes_, now_};
+  return {config_, parameters_, blocks_, random_, state_, *node_, *passes_, now_, said_not_finite_};
 }
 
 void Gossip::start_after(Duration waited) {
@@ -236,6 +237,9 @@ std::optional<Arrival> Gossip::await_arrival(Duration& waited) {
 }
 
 void Gossip::absorb(const Arrival& arrival, const std::function<double()>& loss) {
+  // The own model is the first suspect when no peer's can be compared with it.
+  if (arrival.refused > 0 || std::isnan(arrival.stats.squared_distance))
+    side().report_unless_finite();
   const auto others = state_.needs_surroundings(arrival) ? surroundings() : Surroundings{};
   const TimePoint now = now_();
   const Absorbed what = state_.absorb(arrival, others, now);
@@ -245,6 +249,7 @@ void Gossip::absorb(const Arrival& arrival, const std::function<double()>& loss)
   } else if (what == Absorbed::adopt) {
     parameters_.assign(node_->client().landing().bytes());
     state_.take_over(arrival, now);
+    said_not_finite_ = false;
   }
   log_state();
 }

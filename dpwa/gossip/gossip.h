@@ -90,6 +90,7 @@ class Gossip : public GossipSession {
   std::optional<ModelPasses> passes_;  // from start() on
   std::uint64_t incarnation_ = 0;
   bool resumed_ = false;
+  bool said_not_finite_ = false;
   bool pull_wanted_ = false;  // begin a pull once the publish is complete
   LogLimiter log_limiter_;
   std::map<std::string, GivenWeights, std::less<>> given_;  // Surroundings::given

@@ -59,7 +59,9 @@ class StartDriver {
   }
   bool operator()(const StartUp::Publish& publish) {
     side_.state.replace(publish.clock, publish.lineage);
-    start_.published(side_.publish_now(false));
+    const bool done = side_.publish_now(false);
+    if (done) side_.report_unless_finite();
+    start_.published(done);
     return false;
   }
   bool operator()(const StartUp::Pull& pull) {
@@ -72,6 +74,7 @@ class StartDriver {
       result = TakeOver::taken;
       side_.parameters.assign(side_.node.client().landing().bytes());
       side_.state.replace(progress.clock, progress.lineage);
+      side_.said_not_finite = false;
       log(LogLevel::info, "gossip",
           "took over the weights of '" + arrival->peer_name + "' at clock " +
               std::to_string(progress.clock));

@@ -9,6 +9,7 @@
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/node/node.h"
+#include "dpwa/snapshot/finite.h"
 
 namespace dpwa {
 
@@ -54,6 +55,18 @@ bool TrainerSide::publish_now(bool final) {
   Progress now = progress();
   now.final = final;
   return passes.publish_now(now, std::chrono::steady_clock::now() + config.gossip.timeout * 2);
+}
+
+void TrainerSide::report_unless_finite() {
+  const auto snapshot = node.local().store.latest();
+  if (said_not_finite || snapshot == nullptr) return;
+  const ByteRange all{0, parameters.manifest().total_bytes()};
+  const TensorSpec* tensor = first_not_finite(parameters.manifest(), snapshot->bytes(), all);
+  if (tensor == nullptr) return;
+  said_not_finite = true;
+  log(LogLevel::warn, "gossip",
+      "the model of this node is not finite: tensor '" + tensor->name +
+          "' has a NaN or an infinity; other nodes refuse its parameters");
 }
 
 std::vector<PeerAnswer> TrainerSide::greet() {

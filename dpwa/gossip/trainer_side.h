@@ -35,9 +35,12 @@ struct TrainerSide {
   Node& node;
   ModelPasses& passes;
   const TimeSource& now;  // the clock of `state`
+  bool& said_not_finite;  // report_unless_finite() has warned since the weights were replaced
 
-  Progress progress() const;        // of now, without version and loss
-  bool publish_now(bool final);     // waits for the copy and for a free buffer
+  Progress progress() const;     // of now, without version and loss
+  bool publish_now(bool final);  // waits for the copy and for a free buffer
+  // Warns, once, that the latest snapshot has a tensor that is not finite, with its name.
+  void report_unless_finite();
   std::vector<PeerAnswer> greet();  // all peers
   // A whole round outside of the steps; none: it could not begin, or did not end in time.
   std::optional<Arrival> pull(const RoundSpec& round);

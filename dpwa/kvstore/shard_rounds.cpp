@@ -1,33 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstring>
 
 #include "dpwa/kvstore/shard_engine.h"
+#include "dpwa/snapshot/finite.h"
 
 namespace dpwa::kvstore {
-namespace {
-
-// Whether no element has the largest exponent.
-template <class Bits>
-bool is_finite_as(std::span<const std::byte> values, Bits exponent) {
-  Bits found = 0;
-  for (std::size_t at = 0; at + sizeof(Bits) <= values.size(); at += sizeof(Bits)) {
-    Bits bits;
-    std::memcpy(&bits, values.data() + at, sizeof bits);
-    found |= (bits & exponent) == exponent ? Bits{1} : Bits{0};
-  }
-  return found == 0;
-}
-
-// For values of fp32 and fp64.
-bool is_finite(DType dtype, std::span<const std::byte> values) {
-  return dtype == DType::float64 ? is_finite_as<std::uint64_t>(values, 0x7ff0'0000'0000'0000U)
-                                 : is_finite_as<std::uint32_t>(values, 0x7f80'0000U);
-}
-
-}  // namespace
-
 ShardRules rules_of(KvstoreType type, std::uint64_t staleness, bool replicas) {
   ShardRules rules;
   rules.replicas = replicas;

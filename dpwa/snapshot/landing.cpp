@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "dpwa/snapshot/encoded_chunk.h"
+#include "dpwa/snapshot/finite.h"
 #include "interpolation/kernels/encoding.h"
 
 namespace dpwa {
@@ -47,6 +49,14 @@ void Landing::begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteR
   range_ = range;
   own_ = std::move(own);
   stats_ = {};
+}
+
+kernels::PassStats Landing::comparison() const {
+  kernels::PassStats stats = stats_;
+  if (!stats.finite || !std::isinf(stats.squared_distance)) return stats;
+  if (first_not_finite(manifest_, own_->bytes(), range_) != nullptr)
+    stats.squared_distance = std::numeric_limits<double>::quiet_NaN();
+  return stats;
 }
 
 bool Landing::may_overflow(double scale) const {

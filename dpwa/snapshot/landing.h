@@ -37,6 +37,9 @@ class Landing {
   void consume(std::uint64_t offset, std::span<const std::byte> peer);
   // The same for the payload of a chunk that travels with `codec`; see encoded_chunk.h.
   void consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload);
+  // What comparing gave. A distance from own values that are not finite means nothing: it is NaN.
+  // Call it before release(). Reads the own values only when the distance is infinite.
+  kernels::PassStats comparison() const;
   // Whether a blend of what has landed, with a factor of at most `scale`, might give a value that
   // its dtype cannot hold, when squared_distance is finite. Only float16 has so small a range: in
   // the other dtypes no such difference leads from a finite value past the largest one. Call it

@@ -26,10 +26,14 @@ LogFile::~LogFile() {
   std::filesystem::remove(file_, ignored);
 }
 
-std::size_t LogFile::count(const std::string& text) const {
+std::string LogFile::text() const {
   std::ostringstream read;
   read << std::ifstream(file_).rdbuf();
-  const std::string log = read.str();
+  return read.str();
+}
+
+std::size_t LogFile::count(const std::string& text) const {
+  const std::string log = this->text();
   std::size_t count = 0;
   for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + text.size()))
     ++count;

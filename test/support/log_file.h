@@ -14,6 +14,7 @@ class LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
+  std::string text() const;                          // all lines so far
   std::size_t count(const std::string& text) const;  // how often it has been said
   bool has(const std::string& text) const { return count(text) > 0; }
 
