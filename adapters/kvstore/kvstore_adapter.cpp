@@ -215,8 +215,9 @@ void KvstoreAdapter::make_weights() {
 }
 
 void KvstoreAdapter::make_gradients() {
-  gradients_ =
-      std::make_unique<kvstore::StepExchange>(*session_, kvstore::StepExchange::Values::by_pull);
+  gradients_ = std::make_unique<kvstore::StepExchange>(
+      *session_, kvstore::StepExchange::Values::by_pull,
+      by_servers() ? "average_gradients() or update_send()" : "");
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     gradients_->add("(gradient) " + parameters_[trained_[i]].first,
                     at::zeros_like(trained_parameters_[i]), /*compresses=*/true);

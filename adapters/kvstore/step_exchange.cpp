@@ -77,7 +77,7 @@ std::size_t StepExchange::add_buffers(const std::string& name, const at::Tensor&
 void StepExchange::wait_created() {
   for (Entry& entry : entries_) {
     if (const auto init = std::exchange(entry.init, std::nullopt))
-      session_.wait_created(*init, entry.name);
+      session_.wait_created(*init, entry.name, call_);
   }
   stage();
 }
@@ -157,10 +157,16 @@ bool StepExchange::untouched() const {
                              [](const Entry& entry) { return entry.version <= version_of_init; });
 }
 
+std::string StepExchange::words_for(const Entry& entry) const {
+  const bool in_steps = call_.empty() && values_ == Values::by_pull;
+  const std::string words = words_for_key(entry.name, call_);
+  return in_steps ? words + " (all workers have to push it in each step)" : words;
+}
+
 // Returns whether the value has come.
 bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report,
                         const at::Tensor* out) {
-  const auto outcome = session_.wait(ticket, "key '" + entry.name + "'");
+  const auto outcome = session_.wait(ticket, words_for(entry));
   if (!outcome) {
     report.stopped = true;
     return false;

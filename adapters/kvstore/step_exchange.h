@@ -39,7 +39,10 @@ class StepExchange {
     by_pull,    // by a pull after all pushes; they hold what the type of the store promises
     with_push,  // the answer to each push has the value, which saves a message: dist_async
   };
-  StepExchange(WorkerSession& session, Values values) : session_(session), values_(values) {}
+  // `call`: what all workers have to call in each step, for the lines of one that waits for them;
+  // empty: they make steps.
+  StepExchange(WorkerSession& session, Values values, std::string call = {})
+      : session_(session), values_(values), call_(std::move(call)) {}
 
   // Inits the key: the value of the first worker counts, and only the first init of a key.
   // `compresses`: see StoreClient::init. Returns its index.
@@ -88,10 +91,12 @@ class StepExchange {
   };
   void stage();
   int priority(std::size_t index) const { return -static_cast<int>(index); }
+  std::string words_for(const Entry& entry) const;  // of a wait for its value
   bool take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report, const at::Tensor* out);
 
   WorkerSession& session_;
   const Values values_;
+  const std::string call_;
   std::vector<Entry> entries_;
   AlignedBuffer staging_;
 };

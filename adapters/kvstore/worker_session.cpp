@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "dpwa/base/on_exit.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/store_settings.h"
 #include "dpwa/kvclient/client_options.h"
@@ -39,6 +38,11 @@ std::string milliseconds(Duration time) {
 }
 
 }  // namespace
+
+std::string words_for_key(const std::string& key, const std::string& call) {
+  const std::string words = "key '" + key + "'";
+  return call.empty() ? words : words + " (all workers have to call " + call + " in each step)";
+}
 
 WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation,
                              std::shared_ptr<Security> security)
@@ -126,19 +130,33 @@ void WorkerSession::finish() {
   client_.finish();
 }
 
+class WorkerSession::Note {
+ public:
+  explicit Note(WorkerSession& session) : session_(session) {}
+  ~Note() {
+    if (made_) session_.notes_->set(waits_for, "null");
+  }
+  Note(const Note&) = delete;
+  Note& operator=(const Note&) = delete;
+
+  void look(TimePoint began) {
+    if (session_.notes_ == nullptr || Steady::now() - began < before_a_note) return;
+    session_.notes_->set(waits_for, nlohmann::json(session_.wait_log_.whom()).dump());
+    made_ = true;
+  }
+
+ private:
+  WorkerSession& session_;
+  bool made_ = false;
+};
+
 std::optional<kvclient::Outcome> WorkerSession::wait(kvclient::Ticket ticket,
                                                      const std::string& what) {
   const TimePoint began = Steady::now();
-  bool noted = false;
-  const OnExit over([&] {
-    if (noted) notes_->set(waits_for, "null");
-  });
+  Note note(*this);
   while (true) {
     if (auto outcome = client_.wait(ticket, Steady::now() + look_every)) return outcome;
-    if (notes_ != nullptr && Steady::now() - began >= before_a_note) {
-      notes_->set(waits_for, nlohmann::json(wait_log_.whom()).dump());
-      noted = true;
-    }
+    note.look(began);
     look();
     if (look_up(began, what)) return std::nullopt;
   }
@@ -161,8 +179,11 @@ bool WorkerSession::pause(TimePoint began, const std::string& what) {
   return !look_up(began, what);
 }
 
-void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key) {
+void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key,
+                                 const std::string& call) {
+  const std::string what = words_for_key(key, call);
   const TimePoint began = Steady::now();
+  Note note(*this);
   TimePoint until = began + start_wait_;
   while (true) {
     if (const auto outcome = client_.wait(ticket, Steady::now() + look_every)) {
@@ -176,13 +197,15 @@ void WorkerSession::wait_created(kvclient::Ticket ticket, const std::string& key
       join();
       until = Steady::now() + start_wait_;
     }
-    const bool stopped = look_up(began, "key '" + key + "'");
+    note.look(began);
+    const bool stopped = look_up(began, what);
     if (!stopped && Steady::now() < until) continue;
-    throw std::runtime_error("key '" + key + "' of node '" + self_ + "' was not made: " +
-                             (stopped ? "told to stop"
-                                      : "the first worker has not sent it within " +
-                                            milliseconds(start_wait_) +
-                                            "; all workers need the same model"));
+    throw std::runtime_error(
+        "key '" + key + "' of node '" + self_ + "' was not made: " +
+        (stopped ? "told to stop"
+                 : "the first worker has not sent it within " + milliseconds(start_wait_) +
+                       "; all workers " +
+                       (call.empty() ? "need the same model" : "have to call " + call)));
   }
 }
 

@@ -19,6 +19,10 @@ class StatusNotes;
 
 namespace dpwa::kvstore {
 
+// The key that a wait is for, and the call by which all workers have to push it; empty: they make
+// steps.
+std::string words_for_key(const std::string& key, const std::string& call);
+
 // The membership of one training process among the workers of the store, and its waits for the
 // servers. A wait ends with an answer or when the process is told to stop; it is logged from time
 // to time, with what is known of the reason. Used by the training thread.
@@ -54,8 +58,8 @@ class WorkerSession {
   bool pause(TimePoint began, const std::string& what);
   // Waits for an init. Throws std::runtime_error that names the key when a server refuses it, or
   // nobody has made it within kvstore.start_wait_ms. Joins again when this worker is left out
-  // meanwhile.
-  void wait_created(kvclient::Ticket ticket, const std::string& key);
+  // meanwhile. `call`: what the first worker has to call before; empty: start().
+  void wait_created(kvclient::Ticket ticket, const std::string& key, const std::string& call = {});
   // At the end: from now on every wait also ends, as if the process was told to stop, when no
   // server has answered for kvstore.start_wait_ms.
   void give_up_without_servers();
@@ -78,6 +82,7 @@ class WorkerSession {
   // Throws std::runtime_error when servers refuse this worker for good.
   void check_refusal() const;
   void look();
+  class Note;  // in the status: whom a wait is for that is not over after a second
 
   const std::string self_;
   const Duration start_wait_;

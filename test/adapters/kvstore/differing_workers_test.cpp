@@ -10,6 +10,7 @@
 
 #include "adapters/adapter.h"
 #include "test/adapters/kvstore/store_nodes.h"
+#include "test/support/eventually.h"
 #include "test/support/log_file.h"
 
 // Workers of the parameter server whose programs or models differ, and those that find nobody.
@@ -151,6 +152,38 @@ TEST_CASE("what does not fit is one line that names it") {
     CHECK(problem.starts_with(begin));
     CHECK(std::atoi(problem.substr(std::min(problem.size(), begin.size())).c_str()) >= 2000);
     CHECK(problem.find("server 's1': ") != std::string::npos);
+  }
+}
+
+TEST_CASE("a worker that alone calls average_gradients() says what the others have to call") {
+  const Data data = data_of(160);
+  for (const std::size_t alone : {0, 1}) {  // the first one makes the keys
+    CAPTURE(alone);
+    const test::LogFile log;
+    const auto tune = [](Config& config) { config.kvstore.start_wait = std::chrono::seconds(60); };
+    run_nodes(store(2, 1, tune), [&](Participant& node) {
+      Net net(5);
+      const auto optimizer = make(optimizers()[0].second, net);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->start();
+      loss_of(net, data, 0, worker_rows).backward();
+      node.wait_for_all();
+      if (node.index != alone) {
+        const std::string other = "w" + std::to_string(alone == 0 ? 2 : 1);
+        CHECK(eventually(
+            [&] {
+              return log.has(
+                  "' (all workers have to call average_gradients() or update_send() in "
+                  "each step); workers that take part: " +
+                  other);
+            },
+            std::chrono::seconds(60)));
+      }
+      adapter->average_gradients();
+      adapter->step(*optimizer, {});
+      node.wait_for_all();
+      adapter->finish();
+    });
   }
 }
 
