@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <boost/locale/encoding_utf.hpp>
+#include <boost/locale/utf.hpp>
 #include <cerrno>
 #include <cstddef>
 #include <sstream>
@@ -23,6 +24,8 @@
 
 namespace dpwa::config {
 namespace {
+
+namespace utf = boost::locale::utf;
 
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
@@ -188,7 +191,7 @@ void check_text(const std::string& text, const Locations& locations) {
 }
 
 // Without its byte order mark, which text in UTF-16 needs.
-std::string in_utf8(std::string text) {
+std::string in_utf8(std::string text, const Locations& locations) {
   const bool little = text.starts_with("\xff\xfe");
   if (!little && !text.starts_with("\xfe\xff")) {
     if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
@@ -200,21 +203,41 @@ std::string in_utf8(std::string text) {
     const auto high = static_cast<unsigned char>(text[little ? i + 1 : i]);
     units += static_cast<char16_t>(high << 8 | low);
   }
-  return boost::locale::conv::utf_to_utf<char>(units);
+  try {
+    if (text.size() % 2 != 0) throw boost::locale::conv::conversion_error();
+    return boost::locale::conv::utf_to_utf<char>(units, boost::locale::conv::stop);
+  } catch (const boost::locale::conv::conversion_error&) {
+    locations.fail("", "is not valid UTF-16, as which it begins; accepted: text in UTF-8");
+  }
 }
 
-// YAML ends a line at a lone carriage return,
-// yaml-cpp does not, and would take the next key for a part of a comment.
+bool is_control(utf::code_point c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0);
+}
+
+// A terminal obeys control characters. YAML ends a line at a lone carriage return, yaml-cpp does
+// not, and would take the next key for a part of a comment.
 void refuse_controls(const std::string& text, const Locations& locations) {
   int line = 1;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte == '\n') ++line;
-    const bool ends_line = byte == '\r' && i + 1 < text.size() && text[i + 1] == '\n';
-    if (byte >= 0x20 || byte == '\t' || byte == '\n' || ends_line) continue;
-    const std::string what =
-        byte == 0 ? "a zero byte" : "the control character " + one_line(text.substr(i, 1));
-    locations.fail_at(line, "", what + "; accepted: text in UTF-8");
+  int column = 0;
+  for (auto position = text.begin(); position != text.end();) {
+    const auto start = position;
+    const utf::code_point c = utf::utf_traits<char>::decode(position, text.end());
+    const bool valid = c != utf::illegal && c != utf::incomplete;
+    ++column;
+    if (c == '\n') {
+      ++line;
+      column = 0;
+    }
+    const bool ends_line = c == '\r' && position != text.end() && *position == '\n';
+    if (valid && (!is_control(c) || c == '\t' || c == '\n' || ends_line)) continue;
+    const std::string shown = one_line(std::string(start, valid ? position : start + 1));
+    const std::string what = !valid   ? "the byte " + shown + ", which is not UTF-8"
+                             : c == 0 ? "a zero byte"
+                                      : "the control character " + shown;
+    locations.fail_at(line, "",
+                      "column " + std::to_string(column) + ": " + what +
+                          "; accepted: text in UTF-8 without control characters");
   }
 }
 
@@ -277,7 +300,7 @@ YAML::Node parse_document(std::string text, const Locations& locations) {
   if (text.size() > max_file_bytes) {
     locations.fail("", "is too large for a cluster file; accepted: at most 4 MiB");
   }
-  text = in_utf8(std::move(text));
+  text = in_utf8(std::move(text), locations);
   refuse_controls(text, locations);
   // A value missing at the very end is then told from an explicit null by its line (field.h).
   if (!text.ends_with('\n')) text += '\n';

@@ -20,6 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr PipePatience brief{milliseconds(20), milliseconds(20)};
 constexpr PipePatience long_enough{milliseconds(60'000), milliseconds(60'000)};
+const std::string accepted_text = "; accepted: text in UTF-8 without control characters";
 constexpr const char* text = "nodes: [{name: w1, port: 24000}]\n";
 
 // A pipe by name, in the place of a cluster file.
@@ -232,8 +233,8 @@ TEST_CASE("a list that holds itself is refused like any other value of a wrong k
 
 TEST_CASE("a zero byte in a cluster file is refused with its line") {
   CHECK(test::error_of("a: 1\n" + std::string(1, '\0') + "b: 2\n") ==
-        "2: a zero byte; accepted: text in UTF-8");
-  CHECK(test::error_of(std::string("a: 1") + '\0') == "1: a zero byte; accepted: text in UTF-8");
+        "2: column 1: a zero byte" + accepted_text);
+  CHECK(test::error_of(std::string("a: 1") + '\0') == "1: column 5: a zero byte" + accepted_text);
   const std::string utf16(
       "\xff\xfe"
       "a\0\n\0",
@@ -252,11 +253,46 @@ TEST_CASE("a cluster file in UTF-16 is read like one in UTF-8") {
   CHECK(test::error_of(plain).starts_with("2: YAML syntax: a quote that is not closed"));
 }
 
-TEST_CASE("a control character that could end a text or a line is refused with its line") {
-  CHECK(test::error_of("a: 1\n# b\rc: 2\n") ==
-        "2: the control character \\x0d; accepted: text in UTF-8");
-  CHECK(test::error_of("a: 1\nb: \x04") ==
-        "2: the control character \\x04; accepted: text in UTF-8");
+TEST_CASE("text in UTF-16 that is cut or has half a pair is refused") {
+  const std::string mark = "\xff\xfe";
+  const std::string half_pair("\x00\xd8", 2);
+  for (const std::string& text : {mark + "a", mark + half_pair + half_pair}) {
+    CHECK(test::error_of(text) ==
+          " is not valid UTF-16, as which it begins; accepted: text in UTF-8");
+  }
+}
+
+TEST_CASE("a control character is refused with its line and column") {
+  const std::pair<std::string, std::string> cases[] = {
+      {"a: 1\n# b\rc: 2\n", "2: column 4: the control character \\x0d"},
+      {"a: 1\nb: \x04", "2: column 4: the control character \\x04"},
+      {"# \u00e9\u20ac\x7f\n", "1: column 5: the control character \\x7f"},
+      {"a: 1\r\n\u0080", "2: column 1: the control character \\xc2\\x80"},
+      {"a: \"\u009b31m\"\n", "1: column 5: the control character \\xc2\\x9b"},
+      {"a: 1\n# \u009f\n", "2: column 3: the control character \\xc2\\x9f"},
+  };
+  for (const auto& [text, expected] : cases) {
+    CAPTURE(text);
+    CHECK(test::error_of(text) == expected + accepted_text);
+  }
+  CHECK(test::error_of("nodes: [{name: w1, port: 24000}]\t# \u00a0\u26a0\ufe0f\U0001f600\r\n")
+            .empty());
+}
+
+TEST_CASE("bytes that are not UTF-8 are refused with their line and column") {
+  const std::pair<std::string, std::string> cases[] = {
+      {"a: 1\n# caf\xe9\n", "2: column 6: the byte \\xe9"},      // Latin-1
+      {"# \u20ac\xff\n", "1: column 4: the byte \\xff"},         //
+      {"a: \xe2\x82\n", "1: column 4: the byte \\xe2"},          // cut
+      {"a: 1\n\xf0\x9f\x98", "2: column 1: the byte \\xf0"},     // at the end
+      {"a: \xc0\xaf\n", "1: column 4: the byte \\xc0"},          // too long
+      {"a: \xed\xa0\x80\n", "1: column 4: the byte \\xed"},      // half a pair of UTF-16
+      {"a: \xf4\x90\x80\x80\n", "1: column 4: the byte \\xf4"},  // beyond Unicode
+  };
+  for (const auto& [text, expected] : cases) {
+    CAPTURE(expected);
+    CHECK(test::error_of(text) == expected + ", which is not UTF-8" + accepted_text);
+  }
 }
 
 }  // namespace dpwa::config
