@@ -12,6 +12,7 @@
 #include <boost/locale/utf.hpp>
 #include <cerrno>
 #include <cstddef>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/config/text.h"
 
 namespace dpwa::config {
 namespace {
@@ -68,39 +70,57 @@ bool closes_quote(std::string_view line) {
   return false;
 }
 
-// The fault of a scalar that begins `rest` of a text, with its anchor and tag if it has any. Null:
-// it ends on its line.
-const char* fault_of_scalar(std::string_view rest, std::string_view value) {
+// The rest of the first line of `rest`, which begins with a value, without anchor and tag.
+std::string_view line_of_value(std::string_view rest) {
   std::string_view line = rest.substr(0, rest.find('\n'));
   while (line.starts_with('&') || line.starts_with('!')) {
     line.remove_prefix(std::min(line.find_first_of(" \t"), line.size()));
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   }
+  return line;
+}
+
+// The fault of a scalar that begins `rest` of a text. Null: it ends on its line.
+const char* fault_of_scalar(std::string_view rest, std::string_view value) {
+  const std::string_view line = line_of_value(rest);
   if (line.starts_with('"') || line.starts_with('\'')) {
     return closes_quote(line) ? nullptr : open_quote;
   }
   return line.starts_with(value) ? nullptr : several_lines;  // a plain scalar is taken as it is
 }
 
-// Counts the documents and checks the scalars of a text. YAML lets a scalar go on for lines: a
-// quote that is not closed, or a line that is indented too far, would silently take the keys that
-// follow for a part of a value.
+// The tags that say of a value what it is without them.
+bool is_known(const std::string& tag) {
+  constexpr std::string_view yaml = "tag:yaml.org,2002:";
+  constexpr std::string_view types[] = {"str", "int", "float", "bool", "seq", "map"};
+  if (tag.empty() || tag == "?" || tag == "!") return true;
+  return tag.starts_with(yaml) &&
+         std::ranges::find(types, std::string_view(tag).substr(yaml.size())) != std::end(types);
+}
+
+// Counts the documents, checks the scalars and tags of a text, and places its nulls. YAML lets a
+// scalar go on for lines: a quote that is not closed, or a line that is indented too far, would
+// silently take the keys that follow for a part of a value.
 class TextCheck : public YAML::EventHandler {
  public:
-  TextCheck(std::string_view text, const Locations& locations)
-      : text_(text), locations_(locations) {}
+  TextCheck(std::string_view text, Locations& locations) : text_(text), locations_(locations) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1)
       locations_.fail_at(mark.line + 1, "", "a second YAML document; accepted: one");
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    const std::string_view line = line_of_value(rest_at(mark));
+    for (const std::string_view word : {"null", "Null", "NULL", "~"}) {
+      if (line.starts_with(word)) locations_.place_null(mark.pos, std::string(word));
+    }
+  }
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                 const std::string& value) override {
-    const auto from = std::min(static_cast<std::size_t>(mark.pos), text_.size());
-    const char* const fault = fault_of_scalar(text_.substr(from), value);
+    check_tag(mark, tag);
+    const char* const fault = fault_of_scalar(rest_at(mark), value);
     if (fault == open_quote) fail(mark.line + 1, fault);
     if (fault == several_lines && first_long_ == 0) first_long_ = mark.line + 1;
   }
@@ -108,20 +128,31 @@ class TextCheck : public YAML::EventHandler {
   void check_lengths() const {
     if (first_long_ != 0) fail(first_long_, several_lines);
   }
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    check_tag(mark, tag);
+  }
   void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    check_tag(mark, tag);
+  }
   void OnMapEnd() override {}
 
  private:
-  [[noreturn]] void fail(int line, const char* fault) const {
-    locations_.fail_at(line, "", std::string("YAML syntax: ") + fault);
+  [[noreturn]] void fail(int line, const std::string& fault) const {
+    locations_.fail_at(line, "", "YAML syntax: " + fault);
+  }
+  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (!is_known(tag))
+      fail(mark.line + 1, "the unknown tag " + shown(tag) + "; accepted: values without a tag");
+  }
+  std::string_view rest_at(const YAML::Mark& mark) const {
+    return text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size()));
   }
 
   const std::string_view text_;  // without a byte order mark, so that marks are places in it
-  const Locations& locations_;
+  Locations& locations_;
   int documents_ = 0;
   int first_long_ = 0;  // the line of the first value of several lines; 0: there is none
 };
@@ -182,7 +213,7 @@ std::string words_for(const YAML::Exception& exception, std::string_view text) {
 
 // YAML::LoadAll is no alternative: for a document that begins with ',' it never ends and takes all
 // memory.
-void check_text(const std::string& text, const Locations& locations) {
+void check_text(const std::string& text, Locations& locations) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   TextCheck check(text, locations);
@@ -291,18 +322,18 @@ std::string read_cluster_text(const std::filesystem::path& file, const Locations
   return text;
 }
 
-YAML::Node read_document(const std::filesystem::path& file, const Locations& locations,
+YAML::Node read_document(const std::filesystem::path& file, Locations& locations,
                          const PipePatience& patience) {
   return parse_document(read_cluster_text(file, locations, patience), locations);
 }
 
-YAML::Node parse_document(std::string text, const Locations& locations) {
+YAML::Node parse_document(std::string text, Locations& locations) {
   if (text.size() > max_file_bytes) {
     locations.fail("", "is too large for a cluster file; accepted: at most 4 MiB");
   }
   text = in_utf8(std::move(text), locations);
   refuse_controls(text, locations);
-  // A value missing at the very end is then told from an explicit null by its line (field.h).
+  // A value missing at the very end is then told from a written null by its line (field.h).
   if (!text.ends_with('\n')) text += '\n';
   YAML::Node document;
   try {

@@ -31,10 +31,10 @@ std::string read_cluster_text(const std::filesystem::path& file, const Locations
                               const PipePatience& patience = {});
 
 // Reads and parses the file: one YAML document of at most max_file_bytes. Throws ConfigError, with
-// the line when the fault is in the YAML.
-YAML::Node read_document(const std::filesystem::path& file, const Locations& locations,
+// the line when the fault is in the YAML. Places the nulls that are written out.
+YAML::Node read_document(const std::filesystem::path& file, Locations& locations,
                          const PipePatience& patience = {});
 // The same for a text.
-YAML::Node parse_document(std::string text, const Locations& locations);
+YAML::Node parse_document(std::string text, Locations& locations);
 
 }  // namespace dpwa::config

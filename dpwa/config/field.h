@@ -26,8 +26,11 @@ class Field {
   int line() const { return line_; }  // from 1; 0 = none
   const YAML::Node& node() const { return node_; }
   bool is_scalar() const { return node_.IsScalar(); }
-  // `null` or `~` written out, as opposed to no value at all.
-  bool is_explicit_null() const { return node_.IsNull() && node_.Mark().line + 1 == line_; }
+  // `null`, `Null`, `NULL` or `~`, as it is written out; empty: another value, or none at all.
+  std::string written_null() const {
+    const bool here = node_.IsNull() && node_.Mark().line + 1 == line_;
+    return here ? locations_->null_at(node_.Mark().pos) : "";
+  }
   Locations& locations() const { return *locations_; }
 
   // Text of a scalar as written, without its quotes.

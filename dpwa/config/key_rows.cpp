@@ -172,8 +172,8 @@ Format<std::string> cluster_name() {
 Format<Backend> backend() {
   Format<Backend> format = choice(backend_words);
   format.read = [](const Field& field) {
-    if (field.is_explicit_null()) return Backend::null;
-    const std::string name = field.text(available_backends());
+    const std::string null = field.written_null();
+    const std::string name = null.empty() ? field.text(available_backends()) : null;
     for (const Word<Backend>& word : backend_words) {
       if (name == word.name) return word.value;
     }

@@ -13,6 +13,12 @@ class Locations {
   explicit Locations(std::string file) : file_(std::move(file)) {}
 
   const std::string& file() const { return file_; }
+  // The null that is written out at this place of the file; empty: a value is missing there.
+  std::string null_at(int position) const {
+    const auto found = nulls_.find(position);
+    return found == nulls_.end() ? "" : found->second;
+  }
+  void place_null(int position, const std::string& written) { nulls_[position] = written; }
   void place(const std::string& key, int line) { origins_[key] = {line, ""}; }
   // The value of `key` came from the environment instead of the file.
   void place_in_environment(const std::string& key, const std::string& variable) {
@@ -31,6 +37,7 @@ class Locations {
   };
   std::string file_;
   std::map<std::string, Origin> origins_;
+  std::map<int, std::string> nulls_;
 };
 
 }  // namespace dpwa::config

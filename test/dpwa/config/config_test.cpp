@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string>
 
+#include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "test/dpwa/config/scratch_file.h"
 
@@ -124,12 +126,31 @@ TEST_CASE("the original's name of the pull probability works inside gossip") {
   CHECK(config.gossip.blend == BlendMode::delta);
 }
 
-TEST_CASE("the null back end may be written with and without quotes") {
-  for (const char* text : {"null", "\"null\"", "~"}) {
-    CAPTURE(text);
-    const ScratchFile file("nodes: [{name: a, port: 1}]\nbackend: " + std::string(text));
-    CHECK(load_cluster(file.path()).backend == Backend::null);
+TEST_CASE("the null back end is written 'null', in quotes or not") {
+  const std::string nodes = "nodes: [{name: w1, port: 24000}]\n";
+  for (const char* null :
+       {"null", "\"null\"", "'null'", "&mark null", "!!str null", "null # none"}) {
+    CAPTURE(null);
+    for (const char* end : {"\n", ""}) {
+      const ScratchFile file(nodes + "backend: " + null + end);
+      CHECK(load_cluster(file.path()).backend == Backend::null);
+    }
   }
+  CHECK(error_of("{nodes: [{name: w1, port: 24000}], backend: null}").empty());
+  for (const char* other : {"~", "Null", "NULL"}) {
+    CAPTURE(other);
+    const std::string refusal = "backend: '" + std::string(other) + "' is unknown,";
+    const std::string accepted = " accepted: " + available_backends();
+    for (const std::string before : {"", "&mark "}) {
+      const std::string error = error_of(nodes + "backend: " + before + other + "\n");
+      CHECK(error.starts_with("2: " + refusal));
+      CHECK(error.ends_with(accepted));
+    }
+    CHECK(error_of("{nodes: [{name: w1, port: 24000}], backend: " + std::string(other) + "}")
+              .starts_with("1: " + refusal));
+  }
+  CHECK(error_of(nodes + "backend:\ncluster: a\n") ==
+        "2: backend: no value; accepted: " + available_backends());
 }
 
 TEST_CASE("the own node is found by its name") {

@@ -213,6 +213,26 @@ TEST_CASE("quotes, marks and tags that end on their line load") {
   }
 }
 
+TEST_CASE("an unknown tag is refused with its line") {
+  const std::string nodes = "nodes: [{name: w1, port: 24000}]\n";
+  const std::pair<std::string, std::string> cases[] = {
+      {"gossip: {min_nodes: !foo 1}\n", "!foo"},
+      {"cluster: !foo a\n", "!foo"},
+      {"cluster: !!binary YQ==\n", "tag:yaml.org,2002:binary"},
+      {"backend: !!null\n", "tag:yaml.org,2002:null"},
+      {"gossip: !map {min_nodes: 1}\n", "!map"},
+      {"!key cluster: a\n", "!key"},
+      {"log: {file: &mark !<other> a}\n", "other"},
+  };
+  for (const auto& [text, tag] : cases) {
+    CAPTURE(text);
+    CHECK(test::error_of(nodes + text) ==
+          "2: YAML syntax: the unknown tag '" + tag + "'; accepted: values without a tag");
+  }
+  CHECK(test::error_of("nodes: !foo [{name: w1, port: 24000}]\n").starts_with("1: YAML syntax: "));
+  CHECK(test::error_of(nodes + "gossip: !!map {min_nodes: !!int 1, seed: ! 3}\n").empty());
+}
+
 TEST_CASE("what is nested too deeply is refused in one line") {
   for (const char* part : {"[", "{", "- ", "? ", "{a: ", "[{", ": "}) {
     std::string text;
