@@ -34,6 +34,7 @@ Manifest nothing_to_serve() {
 
 Collective::Collective(const Config& config) {
   require_plaintext_allowed(config);
+  require_one_family(config);
   collective::require_engine(config);
   Node::Options options;
   options.incarnation = wall_clock_us();

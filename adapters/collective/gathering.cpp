@@ -1,6 +1,5 @@
 #include "adapters/collective/gathering.h"
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "adapters/collective/assembler.h"
@@ -31,39 +30,12 @@ std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProces
   return query_status(config.cluster, nodes, timeout, local.security.get());
 }
 
-namespace {
-
-// Gloo listens on the own address alone, and connects to those of the others from it.
-void require_one_family(const Config& config) {
-  const auto address_of = [](const NodeEntry& node) {
-    return node.addresses.empty() ? node.host : node.addresses.front();
-  };
-  const auto is_v6 = [](const std::string& address) {
-    return address.find(':') != std::string::npos;
-  };
-  const auto words_for = [&](const NodeEntry& node) {
-    return "'" + node.name + "' has " + address_of(node);
-  };
-  const auto other = std::ranges::find_if(config.nodes, [&](const NodeEntry& node) {
-    return is_v6(address_of(node)) != is_v6(address_of(config.nodes.front()));
-  });
-  if (other == config.nodes.end()) return;
-  fail_at_key(config, "nodes",
-              words_for(config.nodes.front()) + ", " + words_for(*other) +
-                  "; backend collective cannot connect IPv4 with IPv6; accepted: addresses of one "
-                  "family for all nodes");
-}
-
-}  // namespace
-
 void require_engine(const Config& config) {
   try {
     make_engine(engine_kind(config.collective.engine));
   } catch (const CollectiveError& error) {
     fail_at_key(config, "collective.engine", error.engine() + ": " + error.reason());
   }
-  // The processes of mpirun find each other by themselves.
-  if (config.collective.engine != CollectiveEngine::mpi) require_one_family(config);
 }
 
 std::string not_together(const std::string& problem) {

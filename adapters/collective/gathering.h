@@ -30,8 +30,7 @@ std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProces
 
 EngineKind engine_kind(CollectiveEngine engine);
 
-// Throws ConfigError for an engine that this build lacks, or that this process cannot use, and for
-// nodes of which some have an IPv4 address and some an IPv6 address.
+// Throws ConfigError for an engine that this build lacks, or that this process cannot use.
 void require_engine(const Config& config);
 
 }  // namespace dpwa::collective

@@ -110,6 +110,7 @@ void require_backend(const Config& config) {
   if (config.backend != Backend::collective) return;
   require_engine(config);
   require_plaintext_allowed(config);
+  require_one_family(config);
   require_no_daemon(config);
 }
 
@@ -136,6 +137,29 @@ void require_plaintext_allowed(const Config& config) {
               "the gradients of backend collective travel unencrypted, which security.mode " +
                   config.security.mode +
                   " does not allow beyond this machine; accepted: plaintext: true");
+}
+
+// Gloo listens on the own address alone, and connects to those of the others from it. The processes
+// of mpirun find each other by themselves.
+void require_one_family(const Config& config) {
+  if (config.collective.engine == CollectiveEngine::mpi) return;
+  const auto address_of = [](const NodeEntry& node) {
+    return node.addresses.empty() ? node.host : node.addresses.front();
+  };
+  const auto is_v6 = [](const std::string& address) {
+    return address.find(':') != std::string::npos;
+  };
+  const auto words_for = [&](const NodeEntry& node) {
+    return "'" + node.name + "' has " + address_of(node);
+  };
+  const auto other = std::ranges::find_if(config.nodes, [&](const NodeEntry& node) {
+    return is_v6(address_of(node)) != is_v6(address_of(config.nodes.front()));
+  });
+  if (other == config.nodes.end()) return;
+  fail_at_key(config, "nodes[" + std::to_string(other - config.nodes.begin()) + "].host",
+              words_for(config.nodes.front()) + ", " + words_for(*other) +
+                  "; backend collective cannot connect IPv4 with IPv6; accepted: addresses of one "
+                  "family for all nodes");
 }
 
 }  // namespace dpwa

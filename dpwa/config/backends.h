@@ -32,5 +32,7 @@ void require_servers(const Config& config);
 
 // Throws ConfigError when gradients would travel unencrypted although the file asks for encryption.
 void require_plaintext_allowed(const Config& config);
+// Throws ConfigError when some nodes have an IPv4 address and some an IPv6 address.
+void require_one_family(const Config& config);
 
 }  // namespace dpwa

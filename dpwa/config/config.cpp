@@ -48,6 +48,7 @@ Config read_config(const YAML::Node& document, Locations& locations) {
   if (const Field* nodes = root.find("nodes")) {
     read_nodes(*nodes, config.nodes);
     config.lines["nodes"] = nodes->line();
+    for (const Field& node : nodes->list("a list")) config.lines[node.key()] = node.line();
   }
   config.original_form_by = original_form_by(document.IsSequence(), root);
   const bool original = !config.original_form_by.empty();

@@ -306,6 +306,21 @@ TEST_CASE("a value that was read is refused at the line of its key, or of the se
   CHECK(line("log.file") == "configuration: log.file: wrong; accepted: right");
 }
 
+TEST_CASE("nodes of IPv4 and IPv6 are refused as one collective, at the line of the first other") {
+  if (!backend_info(Backend::collective).absent.empty()) return;
+  const std::string nodes =
+      "nodes:\n"
+      "  - {name: w1, host: 127.0.0.1, port: 24000}\n"
+      "  - {name: w2, host: 127.0.0.1, port: 24001}\n"
+      "  - {name: w3, host: \"::1\", port: 24002}\n";
+  CHECK_THROWS_WITH_AS(
+      require_backend(parse_cluster(nodes + "backend: collective\n", "c.yaml")),
+      "c.yaml:4: nodes[2].host: 'w1' has 127.0.0.1, 'w3' has ::1; backend collective cannot "
+      "connect IPv4 with IPv6; accepted: addresses of one family for all nodes",
+      ConfigError);
+  CHECK_NOTHROW(require_backend(parse_cluster(nodes + "backend: gossip\n", "c.yaml")));
+}
+
 TEST_CASE("a back end that the build lacks is refused with the reason and those that it has") {
   CHECK(available_backends().ends_with("null"));
   for (const BackendInfo& info : backends()) {
