@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "dpwa/base/atomic_file.h"
@@ -122,6 +123,8 @@ unsigned first_port(const InitOptions& options, unsigned count) {
 struct Plan {
   ClusterTemplate wanted;
   unsigned last_port = 0;
+  std::vector<std::string> beyond;       // the hosts that are not loopback
+  std::vector<std::string> unreachable;  // loopback, where other nodes are on another machine
 };
 
 Plan plan(const InitOptions& options) {
@@ -147,8 +150,13 @@ Plan plan(const InitOptions& options) {
   const unsigned per_host = nodes_per_host + (wanted.servers + count - 1) / count;
   wanted.port = static_cast<std::uint16_t>(first_port(options, per_host));
   wanted.server_port = static_cast<std::uint16_t>(wanted.port + nodes_per_host);
-  const bool beyond = std::ranges::any_of(
-      hosts, [](const NodeEntry& host) { return !config::is_loopback(host.addresses.front()); });
+  Plan planned;
+  std::vector<std::string> on_loopback;
+  for (const NodeEntry& host : hosts) {
+    auto& kind = config::is_loopback(host.addresses.front()) ? on_loopback : planned.beyond;
+    kind.push_back(host.host);
+  }
+  const bool beyond = !planned.beyond.empty();
   wanted.psk = options.security == "psk" || (options.security.empty() && beyond);
   wanted.insecure = beyond && !wanted.psk;
   wanted.plaintext = options.plaintext;
@@ -164,9 +172,14 @@ Plan plan(const InitOptions& options) {
   }
   // The processors of another machine are unknown here.
   const LocalMachine machine;
-  if (std::ranges::all_of(hosts, [&](const NodeEntry& host) { return machine.hosts(host); }))
+  if (std::ranges::all_of(hosts, [&](const NodeEntry& host) { return machine.hosts(host); })) {
     wanted.processors = usable_processors();
-  return {wanted, wanted.port + per_host - 1};
+  } else if (beyond) {
+    planned.unreachable = on_loopback;
+  }
+  planned.last_port = wanted.port + per_host - 1;
+  planned.wanted = std::move(wanted);
+  return planned;
 }
 
 void explain_ports(const Plan& planned, CommandContext& context) {
@@ -213,12 +226,17 @@ void init(const InitOptions& options, CommandContext& context) {
                 << (folder / "cluster.key").string()
                 << "; every machine has a copy beside its copy of the cluster file\n";
   }
+  const auto subject = [](const std::vector<std::string>& hosts) {
+    return "warning: " + config::joined(hosts) + (hosts.size() == 1 ? " is" : " are");
+  };
   if (wanted.insecure) {
-    context.err
-        << "warning: " << config::joined(wanted.hosts)
-        << (wanted.hosts.size() == 1 ? " is" : " are")
-        << " not loopback, so the file says security: {mode: insecure}; use it on a private "
-           "network only\n";
+    context.err << subject(planned.beyond)
+                << " not loopback, so the file says security: {mode: insecure}; use it on a "
+                   "private network only\n";
+  }
+  if (!planned.unreachable.empty()) {
+    context.err << subject(planned.unreachable)
+                << " loopback: nodes on other machines do not reach the nodes there\n";
   }
 }
 

@@ -171,6 +171,25 @@ TEST_CASE("init --security insecure for a host beyond loopback states the mode a
   CHECK(load_cluster(ipv6.path()).nodes[0].host == "::1");
 }
 
+TEST_CASE("init with hosts of both kinds warns of each kind by its hosts") {
+  const std::vector<std::string> mixed{"init", "--hosts", "127.0.0.1,203.0.113.7,::1", "-o", "-"};
+  const std::string loopback =
+      "warning: 127.0.0.1, ::1 are loopback: nodes on other machines do not reach the nodes "
+      "there\n";
+  const CliResult by_default = run_cli(mixed);
+  CHECK(load_cluster(ScratchFile(by_default.out).path()).security.mode == "psk");
+  CHECK(by_default.err.find("insecure") == std::string::npos);
+  CHECK(by_default.err.ends_with(loopback));
+
+  std::vector<std::string> insecure = mixed;
+  insecure.insert(insecure.end(), {"--security", "insecure"});
+  CHECK(run_cli(insecure).err ==
+        "warning: 203.0.113.7 is not loopback, so the file says security: {mode: insecure}; use it "
+        "on a private network only\n" +
+            loopback);
+  CHECK(run_cli({"init", "--hosts", "127.0.0.1,::1", "-o", "-"}).err.empty());
+}
+
 TEST_CASE("init beyond loopback, or with --security psk, writes psk and says where the key goes") {
   const ScratchFile scratch("");
   const auto folder = scratch.path().parent_path();
