@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "dpwa/config/config.h"
 #include "dpwa/config/node_threads.h"
@@ -14,6 +16,34 @@ namespace dpwa::train {
 namespace {
 
 constexpr std::string_view of_node = "{node}";  // in --save
+
+ModelPaths paths_of(const std::filesystem::path& file, const Config& config,
+                    const std::string& node) {
+  const auto named = [&node](const std::filesystem::path& path) {
+    return std::filesystem::path(boost::algorithm::replace_all_copy(path.string(), of_node, node));
+  };
+  if (config.backend == Backend::null) return {{}, named(file)};
+  const std::string own = file.stem().string() + ".own" + file.extension().string();
+  return {named(file), named(file.parent_path() / own)};
+}
+
+// Nodes 'w1' and 'w1.own' have one file between them in {node}.safetensors.
+void require_own_files(const TrainOptions& options, const Config& config) {
+  std::map<std::filesystem::path, std::string> writers;
+  for (const NodeEntry& node : config.nodes) {
+    const ModelPaths paths = paths_of(options.save, config, node.name);
+    for (const std::filesystem::path& path : {paths.averaged, paths.own}) {
+      if (path.empty()) continue;
+      const auto [found, first] = writers.try_emplace(path.lexically_normal(), node.name);
+      if (first || found->second == node.name) continue;
+      throw UsageError("--save: '" + options.save.string() + "' would make '" +
+                       found->first.string() + "' a file of '" + found->second + "' and of '" +
+                       node.name +
+                       "'; accepted: a name of its own for each node, such as "
+                       "{node}/model.safetensors");
+    }
+  }
+}
 
 }  // namespace
 
@@ -62,11 +92,12 @@ void check_company(const TrainOptions& options, const Config& config) {
     throw UsageError("--min-nodes: " + unreachable_count(config, options.min_nodes) +
                      "; accepted: at most " + std::to_string(config.nodes.size()) +
                      ", or join: open");
-  if (!options.save.empty() && config.nodes.size() > 1 &&
-      options.save.string().find(of_node) == std::string::npos)
+  if (options.save.empty()) return;
+  if (config.nodes.size() > 1 && options.save.string().find(of_node) == std::string::npos)
     throw UsageError("--save: '" + options.save.string() + "' would be one file of all " +
                      std::to_string(config.nodes.size()) +
                      " nodes; accepted: a name with {node}, such as {node}.safetensors");
+  require_own_files(options, config);
 }
 
 void require_data_directory(const TrainOptions& options) {
@@ -217,14 +248,7 @@ std::uint64_t node_stream(const TrainOptions& options, const Config& config,
 }
 
 ModelPaths model_paths(const TrainOptions& options, const Config& config) {
-  const auto of_this_node = [&config](const std::filesystem::path& path) {
-    return std::filesystem::path(
-        boost::algorithm::replace_all_copy(path.string(), of_node, config.self));
-  };
-  const std::filesystem::path& file = options.save;
-  if (config.backend == Backend::null) return {{}, of_this_node(file)};
-  const std::string own = file.stem().string() + ".own" + file.extension().string();
-  return {of_this_node(file), of_this_node(file.parent_path() / own)};
+  return paths_of(options.save, config, config.self);
 }
 
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors) {

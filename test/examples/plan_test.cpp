@@ -322,6 +322,27 @@ TEST_CASE("--save of several nodes without {node} in its name is refused") {
   CHECK_NOTHROW(check_company(options, config));
 }
 
+TEST_CASE("--save that would make one file of two nodes is refused") {
+  Config config = cluster_of_four();
+  config.nodes[1].name = "a.own";
+  TrainOptions options;
+  options.save = "{node}.safetensors";
+  CHECK_THROWS_WITH_AS(check_company(options, config),
+                       "--save: '{node}.safetensors' would make 'a.own.safetensors' a file of 'a' "
+                       "and of 'a.own'; accepted: a name of its own for each node, such as "
+                       "{node}/model.safetensors",
+                       UsageError);
+  options.save = "out/{node}/../m.safetensors";
+  CHECK_THROWS_AS(check_company(options, config), UsageError);
+  for (const char* good : {"{node}/model.safetensors", "m.{node}", "{node}.m.safetensors"}) {
+    options.save = good;
+    CHECK_NOTHROW(check_company(options, config));
+  }
+  options.save = "{node}.safetensors";
+  config.backend = Backend::null;  // without an average there is one file of each
+  CHECK_NOTHROW(check_company(options, config));
+}
+
 TEST_CASE("one compute thread per core of the node unless told otherwise") {
   TrainOptions options;
   Config config = cluster_of_four();
