@@ -120,6 +120,7 @@ RunIdentity identify(const TrainOptions& options, const Config& config, const Da
   identity.seed = options.seed;
   identity.nodes = options.shard ? options.shard->of : config.nodes.size();
   identity.rank = options.shard ? options.shard->index : config.self_index();
+  identity.by_place = !options.shard && !config.self_added;
   identity.train_size = train.size();
   identity.shares_data = shares_data(options, config);
   return identity;
@@ -241,10 +242,9 @@ std::optional<std::string> nothing_left(const TrainOptions& options, const RunId
 
 std::uint64_t node_stream(const TrainOptions& options, const Config& config,
                           const RunIdentity& identity, SeedRole role) {
-  const bool by_place = !options.shard && !config.self_added;
   const SeedStreams streams(options.seed);
-  return by_place ? streams.of_rank(role, identity.rank)
-                  : streams.of_pair(role, identity.rank, hash_of(config.self));
+  return identity.by_place ? streams.of_rank(role, identity.rank)
+                           : streams.of_pair(role, identity.rank, hash_of(config.self));
 }
 
 ModelPaths model_paths(const TrainOptions& options, const Config& config) {

@@ -11,7 +11,7 @@ namespace dpwa::train {
 using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunIdentity, node, data, split, model, optimizer, lr, schedule,
-                                   batch_size, seed, nodes, rank, train_size)
+                                   batch_size, seed, nodes, rank, train_size, by_place)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunPosition, step, samples, train_seconds)
 
 namespace {
@@ -25,6 +25,13 @@ void require_counts(const json& example, const json& given) {
       throw std::runtime_error(key + " is not a count");
     }
   }
+}
+
+std::string part_of(const RunIdentity& run) {
+  const std::string number = std::to_string(run.rank + 1);
+  const std::string count = std::to_string(run.nodes);
+  return run.by_place ? "place " + number + " of " + count + " in the cluster file"
+                      : "--shard " + number + '/' + count + " (or a node of --join)";
 }
 
 }  // namespace
@@ -85,8 +92,10 @@ void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here) {
   same("--batch-size", checkpoint.batch_size, here.batch_size);
   same("--seed", checkpoint.seed, here.seed);
   if (here.shares_data) return;
-  same("cluster nodes", checkpoint.nodes, here.nodes);
-  same("place in the cluster file", checkpoint.rank, here.rank);
+  const std::string there = part_of(checkpoint);
+  if (const std::string own = part_of(here); there != own)
+    throw UsageError("--resume: the checkpoint is of " + there + ", this run of " + own +
+                     "; accepted: the same, as samples and their order follow from it");
 }
 
 RunPosition carried_over(const RunState& checkpoint, const RunIdentity& here) {

@@ -19,9 +19,12 @@ struct RunIdentity {
   std::string schedule;
   std::uint64_t batch_size = 0;
   std::uint64_t seed = 0;
-  std::uint64_t nodes = 1;       // in the cluster file
-  std::uint64_t rank = 0;        // of this node in it
+  std::uint64_t nodes = 1;       // in the cluster file, or the N of --shard K/N
+  std::uint64_t rank = 0;        // of this node in it, or K - 1
   std::uint64_t train_size = 0;  // samples of the whole training set
+  // The node has its place in the file; false: a shard by --shard or --join, in an order of its
+  // own.
+  bool by_place = true;
   // All nodes take their samples from one order, so a run can continue with other nodes. Not stored
   // in a checkpoint, whose position shows it.
   bool shares_data = false;
@@ -53,7 +56,7 @@ std::string to_json(const RunState& state);
 RunState run_state_from_json(const std::string& text);  // throws std::exception when it is not one
 
 // Throws UsageError that names the first option in which the checkpoint and this run differ. With
-// shared data, the number of nodes and the place of this one may differ.
+// shared data, the number of nodes and the place or shard of this one may differ.
 void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here);
 
 // The position of a checkpoint in this run, also when only one of the two shares the data: as many

@@ -218,6 +218,8 @@ TEST_CASE("a chosen shard takes the place of the one by the cluster file") {
   const auto identity = identify(options, cluster_of_four(), of_size(100));
   CHECK(identity.rank == 1);
   CHECK(identity.nodes == 8);
+  CHECK_FALSE(identity.by_place);
+  CHECK(identify({}, cluster_of_four(), of_size(100)).by_place);
   options.epochs = 1;
   CHECK(run_length(options, identity).samples == 13);
 }
