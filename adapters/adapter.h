@@ -17,7 +17,9 @@ namespace dpwa {
 // same memory, with the same dtype and shape. Values may change, also by a copy into the tensors,
 // and what was trained may be frozen for a while; what was frozen stays frozen. Otherwise step(),
 // its halves, average_gradients() and finish() throw a std::logic_error that names the tensor. A
-// loss or an optimizer need not outlive the call that takes it. docs/ADAPTER.md has examples.
+// loss or an optimizer need not outlive the call that takes it. A call at the wrong time is a
+// std::logic_error too, the same for all back ends. docs/ADAPTER.md lists such calls, and has
+// examples.
 //
 //   adapter->start();
 //   for (batch : batches) {
@@ -36,8 +38,7 @@ class Adapter {
 
   // Joins the network and brings the model to common weights. Returns when it holds them, after a
   // wait that the configuration bounds. Throws when the node cannot listen, is refused by the
-  // others, or too few other nodes are there. Call it once, before the first step; anything else
-  // may be a std::logic_error.
+  // others, or too few other nodes are there. Call it once, before the methods of a step.
   virtual void start() = 0;
 
   // For programs that clip or read gradients between backward() and step(): completes the averaging

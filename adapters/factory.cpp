@@ -5,6 +5,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backend.h"
+#include "adapters/common/call_order.h"
 #include "adapters/common/module_tensors.h"
 
 namespace dpwa {
@@ -21,10 +22,7 @@ void refuse_frozen(const torch::nn::Module& model) {
                               "for those that are to be trained before make_adapter()");
 }
 
-}  // namespace
-
-std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model) {
-  refuse_frozen(model);
+std::unique_ptr<Adapter> make_back_end(const Config& config, torch::nn::Module& model) {
   switch (config.backend) {
     case Backend::gossip:
       return make_gossip(config, model);
@@ -36,6 +34,13 @@ std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& m
       break;
   }
   return make_null(config, model);
+}
+
+}  // namespace
+
+std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model) {
+  refuse_frozen(model);
+  return with_call_order(make_back_end(config, model));
 }
 
 }  // namespace dpwa

@@ -84,7 +84,6 @@ Node& CollectiveAdapter::node() {
 }
 
 void CollectiveAdapter::start() {
-  if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");
   flat_.check();
   const TimePoint until = SteadyClock::now() + config_.collective.start_wait;
   if (gossip_) {
@@ -109,14 +108,12 @@ void CollectiveAdapter::start() {
 }
 
 void CollectiveAdapter::share(const torch::Tensor& state) {
-  if (phase_ != Phase::made) throw std::logic_error("share() belongs before start()");
   if (!state.is_cpu() || !state.is_contiguous())
     throw std::invalid_argument("share(): needs a contiguous tensor in host memory");
   shared_state_ = state;
 }
 
 void CollectiveAdapter::require_same(const std::string& what, const std::string& value) {
-  if (phase_ != Phase::made) throw std::logic_error("require_same() belongs before start()");
   terms_.emplace_back(what, value);
 }
 
@@ -141,7 +138,7 @@ Accumulation CollectiveAdapter::accumulate() {
 }
 
 void CollectiveAdapter::average_gradients() {
-  if (!is_running() || apart_ || exchanged_) return;
+  if (!is_running() || apart_) return;
   flat_.check();
   end_exchange();
 }
@@ -313,11 +310,6 @@ void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
     const double value = loss.item<double>();
     if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
   }
-}
-
-bool CollectiveAdapter::is_running() const {
-  if (phase_ == Phase::made) throw std::logic_error("call start() before the first step");
-  return phase_ == Phase::running;
 }
 
 ResumeState CollectiveAdapter::resume_state() const {

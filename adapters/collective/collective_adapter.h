@@ -54,8 +54,8 @@ class CollectiveAdapter : public Adapter {
   using CollectiveError = collective::CollectiveError;
 
   // A step.
-  bool is_running() const;  // throws std::logic_error before start()
-  void end_exchange();      // the step's gradients are the mean, or of this node alone when apart
+  bool is_running() const { return phase_ == Phase::running; }
+  void end_exchange();  // the step's gradients are the mean, or of this node alone when apart
   void take(const collective::StepTally& tally);
   void require_equal_weights(const collective::StepTally& tally);
   void between_steps();  // the exchange of all members after a step that they made together

@@ -54,13 +54,11 @@ void GossipAdapter::make_session() {
 }
 
 void GossipAdapter::require_same(const std::string& what, const std::string& value) {
-  if (phase_ != Phase::made) throw std::logic_error("require_same() belongs before start()");
   const auto [setting, is_new] = settings_.emplace(what, value);
   if (!is_new) setting->second += ", " + value;
 }
 
 void GossipAdapter::mark_model(const std::string& what, const std::string& value) {
-  if (phase_ != Phase::made) throw std::logic_error("mark_model() belongs before start()");
   flat_.mark({what, value});
   marked_ = true;
 }
@@ -78,7 +76,6 @@ Gossip& GossipAdapter::gossip() {
 }
 
 void GossipAdapter::start() {
-  if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");
   flat_.check();
   for (const auto& [what, value] : settings_) flat_.mark(setting_mark(what, value));
   if (marked_ || !settings_.empty()) {  // nothing has used the session yet
@@ -134,11 +131,6 @@ FinishReport GossipAdapter::finish() {
 void GossipAdapter::leave() {
   gossip_->leave();
   if (phase_ == Phase::running) phase_ = Phase::left;
-}
-
-bool GossipAdapter::is_running() const {
-  if (phase_ == Phase::made) throw std::logic_error("call start() before the first step");
-  return phase_ == Phase::running;
 }
 
 ResumeState GossipAdapter::resume_state() const {

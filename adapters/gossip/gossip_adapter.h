@@ -41,7 +41,7 @@ class GossipAdapter : public Adapter {
 
   AlignedBuffer allocate(std::size_t bytes);  // of host memory for the parameters
   void make_session();                        // over the parameters, with their marks
-  bool is_running() const;                    // throws std::logic_error before start()
+  bool is_running() const { return phase_ == Phase::running; }
 
   const Config config_;
   std::shared_ptr<MemoryFile> shared_;  // null: the network side is in this process

@@ -54,13 +54,7 @@ KvstoreAdapter::~KvstoreAdapter() {
   leave();
 }
 
-bool KvstoreAdapter::is_running() const {
-  if (phase_ == Phase::made) throw std::logic_error("call start() before the first step");
-  return phase_ == Phase::running;
-}
-
 void KvstoreAdapter::require_same(const std::string& what, const std::string& value) {
-  if (phase_ != Phase::made) throw std::logic_error("require_same() belongs before start()");
   kvstore::SharedSettings& settings = record_.settings;
   const auto same = std::ranges::find(
       settings, what, [](const auto& setting) -> const auto& { return setting.first; });
@@ -78,7 +72,6 @@ void KvstoreAdapter::require_same(const std::string& what, const std::string& va
 }
 
 void KvstoreAdapter::start() {
-  if (phase_ != Phase::made) throw std::logic_error("start() was called twice on one adapter");
   flat_.check();
   Node::Options options;
   options.incarnation = wall_clock_us();

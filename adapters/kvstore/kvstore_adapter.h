@@ -69,7 +69,7 @@ class KvstoreAdapter : public Adapter {
   enum class Phase { made, running, left };
 
   // The beginning (kvstore_adapter.cpp).
-  bool is_running() const;  // throws std::logic_error before start()
+  bool is_running() const { return phase_ == Phase::running; }
   kvstore::MemberId self() const { return {config_.self, session_->client().incarnation()}; }
   bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }

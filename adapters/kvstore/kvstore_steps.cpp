@@ -230,7 +230,7 @@ void KvstoreAdapter::hold_back() {
 }
 
 void KvstoreAdapter::average_gradients() {
-  if (!is_running() || averaged_) return;
+  if (!is_running()) return;
   flat_.check();
   hold_back();
   if (merged()) exchange_gradients();
@@ -251,7 +251,6 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
     step_here(optimizer);
     return end_step(loss);
   }
-  if (in_halves_) throw std::logic_error("step() between update_send() and update_wait()");
   OptimizerTerms now = terms_of(optimizer, trained_parameters_);
   if (sent_ && *terms_ != now && !std::exchange(warned_of_change_, true)) {
     log(LogLevel::warn, "kvstore",

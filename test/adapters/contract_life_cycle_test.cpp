@@ -3,6 +3,8 @@
 #include <cmath>
 #include <functional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "adapters/adapter.h"
 #include "test/adapters/contract.h"
@@ -25,14 +27,22 @@ using test::Net;
 using test::Participant;
 using test::run_nodes;
 
-// True when `body` throws std::logic_error, false when it does nothing of the kind.
-bool is_logic_error(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const std::logic_error&) {
-    return true;
+// A call at a wrong time, and how its error begins.
+struct WrongCall {
+  const char* words;
+  std::function<void(Adapter&)> make;
+};
+
+void check_refused(Adapter& adapter, const std::vector<WrongCall>& calls) {
+  for (const WrongCall& call : calls) {
+    std::string words = "no std::logic_error";
+    try {
+      call.make(adapter);
+    } catch (const std::logic_error& error) {
+      words = error.what();
+    }
+    CHECK(words == call.words);
   }
-  return false;
 }
 
 }  // namespace
@@ -154,21 +164,59 @@ TEST_CASE("a checkpoint's state comes back") {
   });
 }
 
-TEST_CASE("starting twice, or stepping before the start, is a clear error or does no harm") {
+TEST_CASE("a call at a wrong time is one error for all back ends, and changes nothing") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
     run_nodes(back_end, [&](Participant& node) {
       Net model(node.index, device);
       const auto optimizer = momentum_sgd(model);
       Circle circle(node.index, device);
       const auto adapter = make_adapter(node.config, model);
-      const auto step = [&] { adapter->step(*optimizer, backward(*optimizer, model, circle)); };
-      const bool refuses = is_logic_error(step);
-      CHECK(is_logic_error([&] { adapter->update_wait(torch::Tensor()); }) == refuses);
+      const torch::Tensor none;
+      const auto step = [&](Adapter& a) { a.step(*optimizer, none); };
+      const auto send = [&](Adapter& a) { a.update_send(none); };
+      const auto wait = [&](Adapter& a) { a.update_wait(none); };
+      const auto average = [](Adapter& a) { a.average_gradients(); };
+
+      check_refused(
+          *adapter,
+          {{"step() before start()", step},
+           {"update_send() before start()", send},
+           {"update_wait() before start()", wait},
+           {"average_gradients() before start()", average},
+           {"accumulate() before start()", [](Adapter& a) { (void)a.accumulate(); }},
+           {"set_batch_size() before start()", [](Adapter& a) { a.set_batch_size(1); }},
+           {"set_optimizer() before start()", [&](Adapter& a) { a.set_optimizer(*optimizer); }}});
       adapter->start();
       node.wait_for_all();
-      CHECK(is_logic_error([&] { adapter->start(); }) == refuses);
-      step();
+      const std::vector<WrongCall> outside = {
+          {"start() was called twice on one adapter", [](Adapter& a) { a.start(); }},
+          {"share() belongs before start()", [](Adapter& a) { a.share(torch::zeros({1})); }},
+          {"require_same() belongs before start()", [](Adapter& a) { a.require_same("a", "b"); }},
+          {"mark_model() belongs before start()", [](Adapter& a) { a.mark_model("a", "b"); }},
+          {"restore() belongs before start()", [](Adapter& a) { a.restore({}); }},
+          {"update_wait() without update_send() before it", wait}};
+      check_refused(*adapter, outside);
+
+      backward(*optimizer, model, circle);
+      adapter->average_gradients();
+      check_refused(*adapter, {{"average_gradients() was called twice in one step", average}});
+      adapter->update_send(none);
+      check_refused(*adapter,
+                    {{"update_send() was called twice in one step", send},
+                     {"step() between update_send() and update_wait()", step},
+                     {"average_gradients() between update_send() and update_wait()", average}});
+      optimizer->step();
+      adapter->update_wait(none);
+      check_refused(*adapter, outside);
+
+      adapter->step(*optimizer, backward(*optimizer, model, circle));
+      check_refused(*adapter, outside);
+      node.wait_for_all();
       CHECK(adapter->finish().participants == back_end.nodes);
+      for (const auto& call : {average, average}) CHECK_NOTHROW(call(*adapter));
+      CHECK_NOTHROW(wait(*adapter));
+      check_refused(*adapter,
+                    {{"start() after finish() or leave()", [](Adapter& a) { a.start(); }}});
     });
   });
 }
