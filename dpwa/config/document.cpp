@@ -242,10 +242,6 @@ std::string in_utf8(std::string text, const Locations& locations) {
   }
 }
 
-bool is_control(utf::code_point c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0);
-}
-
 // A terminal obeys control characters. YAML ends a line at a lone carriage return, yaml-cpp does
 // not, and would take the next key for a part of a comment.
 void refuse_controls(const std::string& text, const Locations& locations) {

@@ -63,6 +63,12 @@ std::string Field::text(const std::string& accepted) const {
   return node_.Scalar();
 }
 
+std::string Field::path(const std::string& accepted) const {
+  std::string path = text(accepted);
+  if (has_control(path)) fail_type("a path without control characters", accepted);
+  return path;
+}
+
 std::string Field::name() const {
   const std::string accepted =
       "1 to 64 letters, digits, '.', '_' or '-', not starting with '.' or '-'";

@@ -35,6 +35,8 @@ class Field {
 
   // Text of a scalar as written, without its quotes.
   std::string text(const std::string& accepted = "text") const;
+  // The same of a file: without control characters, which an escape may give ("\x7f"), but tabs.
+  std::string path(const std::string& accepted) const;
   // A name: letters, digits, '.', '_' and '-', not starting with '.', at most 64 bytes. Node and
   // cluster names become file names and travel in messages.
   std::string name() const;

@@ -67,9 +67,8 @@ std::string read_congestion_control(const Field& field) {
 
 std::string read_secret_path(const Field& field) {
   const std::string accepted = "the path of a file; {name} in it stands for the node's name";
-  const std::string written = field.text(accepted);
-  if (written.empty() || written.find('\0') != std::string::npos)
-    field.fail_type("a path", accepted);
+  const std::string written = field.path(accepted);
+  if (written.empty()) field.fail_type("a path", accepted);
   const std::filesystem::path file(field.locations().file());
   return (std::filesystem::absolute(file).parent_path() / written).lexically_normal().string();
 }
@@ -210,7 +209,7 @@ Format<std::string> secret_path() {
 
 Format<std::string> log_path() {
   return {
-      .read = [](const Field& field) { return field.text("a path, or \"\" for stderr"); },
+      .read = [](const Field& field) { return field.path("a path, or \"\" for stderr"); },
       .print = [](const std::string& value) { return value; },
       .show =
           [](const std::string& value) { return value.empty() ? std::string(empty_text) : value; },

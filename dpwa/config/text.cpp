@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/locale/utf.hpp>
 #include <cctype>
 #include <cmath>
 #include <cstddef>
@@ -91,6 +92,14 @@ std::string shown(std::string_view value) {
   std::string text(1, '\'');
   text += one_line(value.substr(0, size));
   return text += size < value.size() ? "...'" : "'";
+}
+
+bool has_control(std::string_view utf8) {
+  for (auto position = utf8.begin(); position != utf8.end();) {
+    const auto c = boost::locale::utf::utf_traits<char>::decode(position, utf8.end());
+    if (is_control(c) && c != '\t') return true;
+  }
+  return false;
 }
 
 std::string joined(const std::vector<std::string>& words) {

@@ -13,6 +13,12 @@ namespace dpwa::config {
 // A value for an error line: in single quotes, as one_line() writes it, cut after 60 bytes.
 std::string shown(std::string_view value);
 
+// Whether a character is one that a terminal obeys: U+0000 to U+001F, U+007F to U+009F.
+constexpr bool is_control(std::uint32_t code_point) {
+  return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
+}
+bool has_control(std::string_view utf8);  // other than a tab
+
 // "a, b, c"
 std::string joined(const std::vector<std::string>& words);
 

@@ -77,7 +77,6 @@ TEST_CASE("gradients leave in backward, and values are asked for in the order of
                        std::chrono::seconds(20)));
       const auto pushes = keys_of(server, "push ", before);
       const std::string kind = update == KvstoreUpdate::worker ? "'(gradient) " : "'";
-      CHECK(pushes.back() == kind + "first.weight'");
       const std::size_t pushed = server.asked().size();
       adapter->step(*optimizer, {});
       auto pulls = keys_of(server, "pull ", pushed);

@@ -85,6 +85,9 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
        "2: transport.congestion_control: 'a b' is not a congestion control; accepted: auto, or a "
        "name of the "
        "kernel such as cubic, reno, bbr"},
+      {"log: {file: \"a\\x7f\"}\n",
+       "2: log.file: 'a\\x7f' is not a path without control characters; accepted: a path, or \"\" "
+       "for stderr"},
       {"cluster: a/b\n",
        "2: cluster: 'a/b' is not a name; accepted: 1 to 64 letters, digits, '.', '_' or '-', not "
        "starting "
