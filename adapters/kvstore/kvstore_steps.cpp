@@ -81,7 +81,8 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 // Called by the autograd engine: the gradient of a parameter is complete.
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
-  if (by_servers() && (!terms_ || terms_->of(index) == nullptr)) return;
+  // New servers get the optimizer's state before the first push, in step().
+  if (by_servers() && (places_restored_ || !terms_ || terms_->of(index) == nullptr)) return;
   const bool again = by_servers() ? weights_->has_pushed(trained_[index])
                                   : gradients_->has_pushed(index) || averaged_;
   if (again) {
