@@ -53,7 +53,6 @@ int parse_and_run(int argc, char** argv, std::ostream& out, std::ostream& err) {
   list_programs_with_torch(app);
   add_kvstore_command(app, context);
   add_choice_command(app, context);
-  add_compare_command(app, context);
   add_worker_command(app, context);
   cli::add_version(app, "dpwa-bench " + std::string(version()));
   try {

@@ -12,7 +12,7 @@ class Option;
 namespace dpwa::bench {
 
 // The program `dpwa-bench`: parses the arguments, runs the subcommand, and returns the exit code: 0
-// done, 1 failed while running (compare: something got worse), 2 wrong usage. Results go to `out`,
+// done, 1 failed while running, 2 wrong usage. Results go to `out`,
 // human text to `err`. No exception escapes.
 int run(int argc, char** argv, std::ostream& out, std::ostream& err);
 
@@ -31,7 +31,6 @@ void add_memory_command(CLI::App& parent, CommandContext& context);
 void add_raw_command(CLI::App& parent, CommandContext& context);
 void add_pull_command(CLI::App& parent, CommandContext& context);
 void add_kvstore_command(CLI::App& parent, CommandContext& context);
-void add_compare_command(CLI::App& parent, CommandContext& context);
 void add_worker_command(CLI::App& parent, CommandContext& context);  // hidden
 
 // Options that take a size ("100MB", "64MiB") or a count ("10M"), above zero.

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lib.bench_results import GB, KB, MB, Document, size_text, time_text
+from lib.bench_statistics import NoiseWatch, spread_of
 
 ROOT = Path(__file__).resolve().parent.parent
-NOISY = {"spread": 0.15, "other_load": 0.10, "steal": 0.02}  # shares beyond which it is said
 LONGEST = 300  # seconds for one measurement
 LONGEST_COLLECTIVE = 900  # with several attempts until the machine is quiet
 SECONDS = {"quick": 1, "default": 3, "full": 5}  # of the windows of one measurement, by mode
@@ -187,47 +187,10 @@ class Plan:
         return [*plan, choice] + [self.step(*one) for one in steps] + self.collectives() + self.stores()
 
 
-@dataclass
-class Load:
-    """Processor seconds so far: of the machine, and of measurements that have ended."""
-
-    busy: float
-    steal: float
-    total: float
-    own: float
-
-    @classmethod
-    def now(cls) -> Load:
-        # user nice system idle iowait irq softirq steal; guest times are part of user
-        first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
-        ticks = [int(text) / os.sysconf("SC_CLK_TCK") for text in first.split()[1:9]]
-        children = os.times()
-        busy = sum(ticks) - ticks[3] - ticks[4] - ticks[7]
-        return cls(busy, ticks[7], sum(ticks), children.children_user + children.children_system)
-
-
-def noise_of_peer(peer: Document, before: Load, after: Load) -> Document:
-    """As dpwa-bench judges its own measurements."""
-    total = max(after.total - before.total, 1e-9)
-    rates = peer["windows"]["gb_per_s"]
-    shares = {
-        "spread": (rates["max"] - rates["min"]) / rates["median"],
-        "other_load": max(0.0, after.busy - before.busy - (after.own - before.own)) / total,
-        "steal": (after.steal - before.steal) / total,
-    }
-    words = {
-        "spread": "the windows differ by {}",
-        "other_load": "other work took {} of the processors",
-        "steal": "the host took {} of the processors",
-    }
-    reasons = [words[key].format(f"{100 * share:.0f} %") for key, share in shares.items() if share > NOISY[key]]
-    return {"noisy": bool(reasons), **shares, "reasons": reasons}
-
-
 def run(one: Measurement) -> tuple[Document | None, str]:
     """The document, or why there is none."""
     environment = {**os.environ, **one.environment}
-    before = Load.now()
+    watch = NoiseWatch()
     try:
         done = subprocess.run(
             one.command, capture_output=True, text=True, timeout=one.longest, env=environment, check=False
@@ -242,7 +205,7 @@ def run(one: Measurement) -> tuple[Document | None, str]:
     except ValueError:
         return None, "its output is no JSON document"
     if document["kind"] == "peer":
-        document["noise"] = noise_of_peer(document, before, Load.now())
+        document["noise"] = watch.judge(spread_of(document["windows"]["gb_per_s"]))
     if "LD_PRELOAD" in one.environment:
         document["congestion_control"] = "reno"
     return document, ""

@@ -69,7 +69,7 @@ StepPeers::StepPeers(const TensorSizes& tensors, std::size_t peers, const NodeSe
                 {"tensors", tensors}, {"blend", false},          {"peer", nullptr}};
     jobs.push_back({std::move(job), /*pulls=*/false});
   }
-  group_ = std::make_unique<Group>(program_folder() / "dpwa-bench", jobs);
+  group_ = std::make_unique<Group>(program_folder() / "dpwa-measure", jobs);
 }
 
 std::vector<std::vector<StepTimes>> run_steps(

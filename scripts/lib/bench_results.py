@@ -19,9 +19,15 @@ def size_text(size: int) -> str:
 
 
 def time_text(microseconds: float) -> str:
+    if microseconds >= 1e6:
+        return f"{microseconds / 1e6:.3g} s"
     if microseconds >= 1000:
         return f"{microseconds / 1000:.3g} ms"
     return f"{microseconds:.3g} µs"
+
+
+def rate_text(gb_per_s: float) -> str:
+    return f"{1000 * gb_per_s:.2f} MB/s" if gb_per_s < 0.1 else f"{gb_per_s:.2f} GB/s"
 
 
 def nodes_text(nodes: int, pulling_nodes: int) -> str:

@@ -51,8 +51,7 @@ TEST_CASE("version and help of the benchmark are results with exit code 0") {
                                              {"raw", "--help"},
                                              {"choice", "--help"},
                                              {"kvstore", "--help"},
-                                             {"memory", "--help"},
-                                             {"compare", "--help"}}) {
+                                             {"memory", "--help"}}) {
     const Result result = run_bench(arguments);
     CHECK(result.exit_code == 0);
     CHECK(result.out.find("Usage:") != std::string::npos);
@@ -82,8 +81,7 @@ TEST_CASE("wrong usage of the benchmark is one line and exit code 2") {
                                              {"raw", "--mode", "sideways"},
                                              {"pull", "--instruction-set", "avx9000"},
                                              {"raw", "--seconds", "-1"},
-                                             {"memory", "--threads", "0"},
-                                             {"compare", "/nowhere", "/no"}}) {
+                                             {"memory", "--threads", "0"}}) {
     const Result result = run_bench(arguments);
     CAPTURE(result.err);
     CHECK(result.exit_code == 2);

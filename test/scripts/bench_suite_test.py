@@ -1,4 +1,4 @@
-"""bench_suite.py: what is measured by mode, what happens to a measurement that is refused, noise of peers."""
+"""bench_suite.py: what is measured by mode, what happens to a measurement that is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unittest import mock
 
 import scripts_path  # noqa: F401  (before the modules of scripts/)
 import bench_suite
-from bench_suite import Load, Measurement, Plan
+from bench_suite import Measurement, Plan
 from lib.bench_results import GB, MB
 
 # In place of dpwa-bench: refuses what is encrypted, else answers with a document.
@@ -139,22 +139,6 @@ class Runs(unittest.TestCase):
         self.assertEqual(written["plan"], "quick")
         self.assertEqual([one["reason"] for one in written["skipped"]], ["dpwa-bench: no psk here"])
         self.assertEqual(len(written["results"]), len(Plan("b", "quick").measurements()) - 1)
-
-
-class Noise(unittest.TestCase):
-    PEER = {"windows": {"gb_per_s": {"min": 1.9, "median": 2.0, "max": 2.1}}}
-
-    def judge(self, busy: float, own: float, steal: float, peer: dict[str, Any] = PEER) -> dict[str, Any]:
-        return bench_suite.noise_of_peer(peer, Load(10, 0, 100, 5), Load(10 + busy, steal, 120, 5 + own))
-
-    def test_the_load_of_a_peer_itself_is_no_noise(self) -> None:
-        self.assertFalse(self.judge(busy=18, own=17, steal=0.1)["noisy"])
-
-    def test_other_load_steal_and_spread_are_named(self) -> None:
-        wide = {"windows": {"gb_per_s": {"min": 1.0, "median": 2.0, "max": 2.1}}}
-        noise = self.judge(busy=18, own=10, steal=1, peer=wide)
-        load = ["other work took 40 % of the processors", "the host took 5 % of the processors"]
-        self.assertEqual(noise["reasons"], ["the windows differ by 55 %", *load])
 
 
 if __name__ == "__main__":

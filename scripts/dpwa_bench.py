@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""dpwa-bench: measures dpwa side by side with the limits of the machine. Standard library only, Python 3.9: an
+installed dpwa has no more. `dpwa-bench SUBCOMMAND --help` says what each takes.
+
+Exit code: 0 done, 1 failed while running (compare: something got worse), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+from lib.bench_options import Failure, Parser, WrongUsage
+from lib.output import checked
+
+# What each does is HELP of its module, which imports no more than it needs.
+COMMANDS = {"compare": "lib.bench_compare"}
+NATIVE = ("memory", "raw", "pull", "kvstore", "choice", "worker")  # of dpwa-measure
+WITH_TORCH = ("step", "collective")  # programs of their own
+MEASURERS = Path(sys.argv[0]).parent
+NAME = "dpwa-bench"
+
+
+def top_help() -> str:
+    lines = ["Measures dpwa side by side with the limits of the machine.", f"Usage: {NAME} SUBCOMMAND [OPTIONS]", ""]
+    lines += ["Options:", "  -h,--help                   Print this help message and exit",
+              "  --version                   Print the version and exit", "", "Subcommands:"]  # fmt: skip
+    for command, module in COMMANDS.items():
+        first, *more = textwrap.wrap(importlib.import_module(module).HELP, 50)
+        lines += [f"  {command:<28}{first}", *(" " * 30 + line for line in more)]
+    lines += [f"  {command:<28}See {NAME} {command} --help" for command in (*NATIVE[:-1], *WITH_TORCH)]
+    return "\n".join(lines)
+
+
+def run(words: list[str]) -> int:
+    command = words[0] if words else ""
+    if command in ("-h", "--help"):
+        print(top_help())
+        return 0
+    if command in (*NATIVE, *WITH_TORCH, "--version"):
+        program = MEASURERS / (f"dpwa-bench-{command}" if command in WITH_TORCH else "dpwa-measure")
+        if not program.exists():
+            raise WrongUsage(f"{command} needs LibTorch, and this build has none (there is no {program})")
+        os.execv(program, [str(program), *(words[1:] if command in WITH_TORCH else words)])
+    if command not in COMMANDS:
+        raise WrongUsage(f"unknown subcommand '{command}' (see {NAME} --help)")
+    module = importlib.import_module(COMMANDS[command])
+    parser = Parser(f"{NAME} {command}", module.HELP)
+    module.add_options(parser)
+    return module.run(parser.parse(words[1:]))
+
+
+def main() -> int:
+    try:
+        return run(sys.argv[1:])
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    except (Failure, WrongUsage) as error:
+        print(f"{NAME}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2 if isinstance(error, WrongUsage) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(checked(main))
