@@ -1,9 +1,14 @@
-#include <iostream>
-
-#include "bench/commands.h"
-#include "dpwa/base/standard_output.h"
+// dpwa-measure: what dpwa-bench measures with where LibTorch is not needed.
+#include "bench/measurers.h"
+#include "bench/serve.h"
 
 int main(int argc, char** argv) {
-  dpwa::hold_standard_descriptors();
-  return dpwa::bench::run(argc, argv, std::cout, std::cerr);
+  return dpwa::bench::serve(argc, argv,
+                            {{"memory", dpwa::bench::make_memory_passes},
+                             {"choice", dpwa::bench::make_peer_choice},
+                             {"pull", dpwa::bench::make_pull_node},
+                             {"raw", dpwa::bench::make_raw_node},
+                             {"store_worker", dpwa::bench::make_store_worker},
+                             {"store_server", dpwa::bench::make_store_server},
+                             {"node", dpwa::bench::make_node_process}});
 }

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-
-#include "interpolation/kernels/dtype.h"
 
 namespace dpwa::bench {
 
@@ -25,10 +21,5 @@ std::string time_text(double microseconds);
 std::string number_text(double value, int decimals);
 // Where `gb_per_s` is small, in MB/s.
 std::string rate_text(double gb_per_s);
-
-// Overwrites the bytes with floating-point values like those of weights: of either sign, with
-// magnitudes from 1/16 to 1/8, so that none is slow to compute with. Another seed gives other
-// values. Bytes at the end that hold no whole element become zero.
-void fill_with_values(std::span<std::byte> bytes, std::uint64_t seed, DType dtype = DType::float32);
 
 }  // namespace dpwa::bench

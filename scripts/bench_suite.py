@@ -65,11 +65,6 @@ class Plan:
         title = f"pull {size_text(size)}, {nodes} nodes{' both pulling' if both else ''} {' '.join(options)}"
         return Measurement(title.replace("--", "").strip(), command)
 
-    def raw(self, size: int, nodes: int, *options: str) -> Measurement:
-        who = ["--pairs", "1"] if nodes == 2 else ["--all-pull", str(nodes)]
-        command = [self.bench, "raw", "--bytes", str(size), *who, "--seconds", self.seconds, "--json", *options]
-        return Measurement(f"raw {size_text(size)}, {nodes} nodes {' '.join(options).replace('--', '')}", command)
-
     def step(self, parameters: str, tensors: int) -> Measurement:
         command = [self.bench, "step", "--parameters", parameters, "--tensors", str(tensors)]
         if (parameters, tensors) == ("100k", 100):
@@ -176,7 +171,6 @@ class Plan:
     def measurements(self) -> list[Measurement]:
         plan = [Measurement("memory", [self.bench, "memory", "--bytes", "100MB", "--json"])]
         plan += [self.pull(200, 2, "--ping-pong"), self.pull(10 * KB, 2, "--ping-pong")]
-        plan.append(self.raw(100 * MB, 2, "--mode", "landing"))
         plan += self.pulls()
         steps = [("100k", 2), ("100k", 100), ("10M", 2), ("10M", 100)]
         if self.mode == "quick":

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 from lib.bench_options import Failure, Parser, WrongUsage
+from lib.bench_processes import program
 from lib.output import checked
 
 # What each does is HELP of its module, which imports no more than it needs.
-COMMANDS = {"compare": "lib.bench_compare"}
-NATIVE = ("memory", "raw", "pull", "kvstore", "choice", "worker")  # of dpwa-measure
+COMMANDS = {name: f"lib.bench_{name}" for name in ("memory", "pull", "kvstore", "choice", "compare")}
 WITH_TORCH = ("step", "collective")  # programs of their own
-MEASURERS = Path(sys.argv[0]).parent
 NAME = "dpwa-bench"
 
 
@@ -31,7 +30,7 @@ def top_help() -> str:
     for command, module in COMMANDS.items():
         first, *more = textwrap.wrap(importlib.import_module(module).HELP, 50)
         lines += [f"  {command:<28}{first}", *(" " * 30 + line for line in more)]
-    lines += [f"  {command:<28}See {NAME} {command} --help" for command in (*NATIVE[:-1], *WITH_TORCH)]
+    lines += [f"  {command:<28}See {NAME} {command} --help" for command in WITH_TORCH]
     return "\n".join(lines)
 
 
@@ -40,11 +39,12 @@ def run(words: list[str]) -> int:
     if command in ("-h", "--help"):
         print(top_help())
         return 0
-    if command in (*NATIVE, *WITH_TORCH, "--version"):
-        program = MEASURERS / (f"dpwa-bench-{command}" if command in WITH_TORCH else "dpwa-measure")
-        if not program.exists():
-            raise WrongUsage(f"{command} needs LibTorch, and this build has none (there is no {program})")
-        os.execv(program, [str(program), *(words[1:] if command in WITH_TORCH else words)])
+    if command == "--version" or words[1:2] == ["--version"]:
+        print(NAME, subprocess.check_output([program("dpwa-measure"), "--version"], text=True).strip())
+        return 0
+    if command in WITH_TORCH:
+        tool = program(f"dpwa-bench-{command}")
+        os.execv(tool, [str(tool), *words[1:]])
     if command not in COMMANDS:
         raise WrongUsage(f"unknown subcommand '{command}' (see {NAME} --help)")
     module = importlib.import_module(COMMANDS[command])
@@ -58,7 +58,7 @@ def main() -> int:
         return run(sys.argv[1:])
     except SystemExit as end:  # --help
         return int(end.code or 0)
-    except (Failure, WrongUsage) as error:
+    except Failure as error:
         print(f"{NAME}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2 if isinstance(error, WrongUsage) else 1
 

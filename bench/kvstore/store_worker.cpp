@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/quantity.h"
-#include "bench/worker/worker.h"
+#include "bench/exchange.h"
+#include "bench/measurers.h"
+#include "bench/values.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/kvclient/client_options.h"
@@ -19,7 +20,6 @@
 namespace dpwa::bench {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
 constexpr auto store_patience = std::chrono::seconds(60);
 
 kvstore::Bytes optimizer_of(const std::string& name) {
@@ -40,7 +40,7 @@ std::size_t bytes_of(const Json& job) {
 // parameters. One gradient comes back with the answer to its push; of several, the last is pushed
 // first and the first value is asked for first, as adapters/kvstore does it.
 // Job: {"config": FILE, "name", "elements": [N, ...], "optimizer"}
-class StoreWorker : public Worker {
+class StoreWorker : public Exchanger {
  public:
   explicit StoreWorker(const Json& job)
       : config_(load_config(job.at("config").get<std::string>(), job.at("name"))),
@@ -106,11 +106,10 @@ class StoreWorker : public Worker {
         if (!part && !apart) throw std::runtime_error("a value did not come");
       }
     }
-    const auto end = SteadyClock::now();
+    window.latency_ns.push_back(nanoseconds_since(begun));
     ++window.pulls;
     // What was pushed as it travels, and what came back.
     window.bytes += client_.traffic().sent - pushed + parameters_.bytes().size();
-    window.latency_us.push_back(std::chrono::duration<double, std::micro>(end - begun).count());
   }
 
   struct Value {
@@ -129,7 +128,7 @@ class StoreWorker : public Worker {
 };
 
 // Job: {"config": FILE, "name"}
-class StoreServerNode : public Worker {
+class StoreServerNode : public Server {
  public:
   explicit StoreServerNode(const Json& job)
       : config_(load_server_config(job.at("config").get<std::string>(), job.at("name"))),
@@ -139,19 +138,17 @@ class StoreServerNode : public Worker {
   }
 
  private:
-  void pull_once(Window&) override { throw std::logic_error("a server does not pull"); }
-
   const Config config_;
   kvserver::StoreServer server_;
 };
 
 }  // namespace
 
-std::unique_ptr<Worker> make_store_worker(const Json& job) {
+std::unique_ptr<Measurer> make_store_worker(const Json& job) {
   return std::make_unique<StoreWorker>(job);
 }
 
-std::unique_ptr<Worker> make_store_server(const Json& job) {
+std::unique_ptr<Measurer> make_store_server(const Json& job) {
   return std::make_unique<StoreServerNode>(job);
 }
 

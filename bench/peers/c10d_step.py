@@ -4,7 +4,7 @@
 usage: c10d_step.py < COMMANDS
 
 For comparison with a step of backend kvstore whose servers run the optimizer. The rank is told what to do, and answers,
-as bench/kvstore/store_peers.h says: a job, then commands, one JSON document a line, until the input ends.
+as scripts/lib/bench_step_peers.py says: a job, then commands, one JSON document a line, until the input ends.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 //   c++ -std=c++17 -O3 -march=native -I . -I PREFIX/include -o ps_lite_push_pull
 //       bench/peers/ps_lite_push_pull.cpp PREFIX/lib/libps.a -lzmq -lprotobuf-lite -lpthread
 //   ps_lite_push_pull PORT WORKERS SERVERS BYTES < COMMANDS
-// It starts scheduler, servers and workers as processes, and speaks as bench/kvstore/store_peers.h
+// It starts scheduler, servers and workers as processes, and speaks as scripts/lib/bench_step_peers.py
 // says. A server keeps what the last push brought, and answers with it without a copy.
 #include <ps/ps.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 #include <latch>
 
 #include "bench/memory/plain_blend.h"
-#include "bench/quantity.h"
+#include "bench/values.h"
 
 namespace dpwa::bench {
 namespace {

@@ -1,11 +1,11 @@
 #include <atomic>
 #include <exception>
 #include <iostream>
-#include <stdexcept>
 #include <string>
 #include <thread>
 
-#include "bench/worker/worker.h"
+#include "bench/exchange.h"
+#include "bench/measurers.h"
 #include "dpwa/attach/node_service.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/open_log.h"
@@ -15,7 +15,7 @@ namespace {
 
 // The network side of a node whose trainer is another process, as `dpwa node` runs it. It pulls
 // when that trainer asks. Job: {"config": FILE, "name": NODE}
-class NodeProcess : public Worker {
+class NodeProcess : public Server {
  public:
   explicit NodeProcess(const Json& job)
       : config_(load_config(job.at("config").get<std::string>(), job.at("name"))),
@@ -38,10 +38,6 @@ class NodeProcess : public Worker {
     }
   }
 
-  void pull_once(Window&) override {
-    throw std::logic_error("a node process pulls for its trainer only");
-  }
-
   const Config config_;
   std::atomic<bool> stop_ = false;
   attach::NodeService service_;
@@ -50,7 +46,7 @@ class NodeProcess : public Worker {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_node_process(const Json& job) {
+std::unique_ptr<Measurer> make_node_process(const Json& job) {
   return std::make_unique<NodeProcess>(job);
 }
 

@@ -17,7 +17,7 @@ class Failure(Exception):
     """A measurement that could not be made: exit code 1."""
 
 
-class WrongUsage(Exception):
+class WrongUsage(Failure):
     """Exit code 2."""
 
 
@@ -97,6 +97,9 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         return f"{textwrap.fill(self.about, 80)}\n{super().format_help().replace('usage:', 'Usage:', 1)}"
+
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="")  # argparse itself ignores what cannot be written
 
     def error(self, message: str) -> NoReturn:
         raise WrongUsage(f"{message} (see {self.prog} --help)")

@@ -88,6 +88,30 @@ class Documents(unittest.TestCase):
         self.check_figures(data)
         self.assertEqual((data["checksum"], data["settings"]["chunk_bytes"]), ("off", 4096))
 
+    def test_pull_with_a_key_of_the_run(self) -> None:
+        data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--security", "psk")
+        self.check_figures(data)
+        self.assertEqual(data["security"], "psk")
+
+    def test_settings_that_the_nodes_refuse_are_wrong_usage_without_the_file(self) -> None:
+        for option, value, word in (
+            ("--encoding", "fp7", "transport.encoding: 'fp7'"),
+            ("--security", "rot13", "security.mode: 'rot13'"),
+            ("--chunk-bytes", "5000", "transport.chunk_bytes: '5000'"),
+            ("--instruction-set", "avx9000", "'avx9000'"),
+        ):
+            done = bench("pull", option, value, code=2)
+            self.assertEqual(done.stdout, "")
+            last = done.stderr.splitlines()[-1]
+            self.assertTrue(last.startswith("dpwa-bench: ") and word in last and "cluster.yaml" not in last, last)
+
+    def test_what_does_not_fit_into_memory_is_said_before_it_starts(self) -> None:
+        self.assertIn("of memory", bench("pull", "--bytes", "4000000GB", code=1).stderr)
+
+    def test_the_version(self) -> None:
+        self.assertRegex(bench("--version").stdout, r"^dpwa-bench [0-9.]+\n$")
+        self.assertEqual(bench("pull", "--version").stdout, bench("--version").stdout)
+
     def test_pull_beside_sockets_that_check(self) -> None:
         data = document("pull", "--bytes", "1MB", "--seconds", "0.2", "--with-raw", "--with-checked-raw")
         self.assertEqual(data["raw"].keys(), data["checked_raw"].keys())
@@ -97,13 +121,6 @@ class Documents(unittest.TestCase):
         done = bench("pull", "--bytes", "10KB", "--seconds", "0.1", "--with-checked-raw")
         self.assertIn("that check and land new versions", done.stdout)
 
-    def test_raw(self) -> None:
-        for mode in (["--mode", "in_place"], ["--mode", "landing"], ["--mode", "checked"], ["--ping-pong"]):
-            with self.subTest(mode):
-                data = document("raw", "--bytes", "1MB", "--seconds", "0.1", *mode)
-                self.check_figures(data)
-                self.assertEqual((data["kind"], data["mode"]), ("raw", mode[-1].strip("-").replace("-", "_")))
-
     def test_the_latency_beside_bare_sockets(self) -> None:
         data = document("pull", "--bytes", "200", "--seconds", "0.2", "--ping-pong", "--with-raw")
         self.assertTrue(data["ping_pong"])
@@ -112,15 +129,14 @@ class Documents(unittest.TestCase):
             self.assertGreater(side["trainer_latency_us"]["median"], side["latency_us"]["median"])
 
     def test_a_lesser_instruction_set(self) -> None:
-        for command in ("pull", "raw"):
-            data = document(command, "--bytes", "10KB", "--seconds", "0.1", "--instruction-set", "baseline")
-            self.assertEqual(data["settings"]["instruction_set"], "baseline")
+        data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--instruction-set", "baseline")
+        self.assertEqual(data["settings"]["instruction_set"], "baseline")
 
     def test_a_size_that_ends_within_a_chunk_and_a_page(self) -> None:
-        for command in ("pull", "raw"):
-            data = document(command, "--bytes", "1234567", "--seconds", "0.1", "--all-pull", "2")
-            self.assertEqual(data["bytes"], 1234564)
-            self.check_figures(data)
+        data = document("pull", "--bytes", "1234567", "--seconds", "0.1", "--all-pull", "2", "--with-raw")
+        self.assertEqual(data["bytes"], 1234564)
+        self.check_figures(data)
+        self.check_figures(data["raw"])
 
     def test_memory(self) -> None:
         data = document("memory", "--bytes", "1MB", "--threads", "2")

@@ -64,7 +64,30 @@ class CommandLine(unittest.TestCase):
         self.assertIn("did you mean '--threshold'?", self.bench("compare", "a", "b", "--treshold", "1")[2])
 
 
-WRONG = [["compare"], ["compare", "/nowhere", "/no"], ["compare", "a", "b", "--threshold", "x"]]
+WRONG = [
+    [],
+    ["fly"],
+    ["compare"],
+    ["compare", "/nowhere", "/no"],
+    ["compare", "a", "b", "--threshold", "x"],
+    ["pull", "--bytes", "3x"],
+    ["pull", "--pairs", "0"],
+    ["pull", "--all-pull", "1"],
+    ["pull", "--pairs", "1", "--all-pull", "2"],
+    ["pull", "--ping-pong", "--with-checked-raw"],
+    ["pull", "--transport", "pigeon"],
+    ["pull", "--checksum", "maybe"],
+    ["pull", "--seconds", "-1"],
+    ["kvstore", "--workers", "0"],
+    ["kvstore", "--type", "dist_async"],
+    ["kvstore", "--replicas", "1"],
+    ["kvstore", "--bytes", "100", "--keys", "200"],
+    ["kvstore", "--torch-python", "python3"],
+    ["kvstore", "--ps-lite", "/nowhere"],
+    ["memory", "--threads", "0"],
+    ["choice", "--nodes", "1"],
+    ["choice", "--nodes", "many"],
+]
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "bench/exchange.h"
+#include "bench/measurers.h"
 #include "bench/pull/raw_socket.h"
-#include "bench/quantity.h"
-#include "bench/worker/worker.h"
+#include "bench/values.h"
 #include "dpwa/base/checksum.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/threads.h"
@@ -24,34 +25,30 @@
 namespace dpwa::bench {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
 constexpr std::size_t staging_bytes = raw_chunk_bytes;
 constexpr std::size_t part_bytes = 8 << 10;  // of a checked chunk, while it is in the cache
 constexpr std::size_t element_bytes = sizeof(float);
 constexpr std::size_t line_bytes = 64;
 
-enum class Mode { in_place, landing, checked, ping_pong };
+// in_place: blend while it arrives: the limit. checked: land as dpwa does, of a new version each
+// time, with checksums as dpwa has them. ping_pong: receive only, in a thread of its own, as dpwa
+// does.
+enum class Mode { in_place, checked, ping_pong };
 
 Mode mode_of(const std::string& text) {
   if (text == "in_place") return Mode::in_place;
-  if (text == "landing") return Mode::landing;
   if (text == "checked") return Mode::checked;
   if (text == "ping_pong") return Mode::ping_pong;
   throw std::invalid_argument("unknown mode " + text);
 }
 
-// Filled before a server offers it.
-AlignedBuffer filled_buffer(std::size_t bytes, std::size_t seed) {
-  AlignedBuffer buffer(bytes);
-  fill_with_values(buffer.bytes(), seed);
-  return buffer;
-}
-
 // One buffer, or three of equal values: a sender that publishes a new version for every pull.
 std::vector<AlignedBuffer> served_buffers(Mode mode, std::size_t bytes, std::size_t seed) {
   std::vector<AlignedBuffer> buffers;
-  for (int i = 0; i < (mode == Mode::checked ? 3 : 1); ++i)
-    buffers.push_back(filled_buffer(bytes, seed));
+  for (int i = 0; i < (mode == Mode::checked ? 3 : 1); ++i) {
+    buffers.emplace_back(bytes);
+    fill_with_values(buffers.back().bytes(), seed);
+  }
   return buffers;
 }
 
@@ -119,7 +116,7 @@ class HelpingThread {
 // The same pull by bare sockets: receive up to 512 KiB into one staging buffer, make use of it
 // while it is hot in cache, and again. Job: {"mode", "bytes", "index", "ports", "peer": index or
 // null, "pulls": bool}
-class RawNode : public Worker {
+class RawNode : public Exchanger {
  public:
   explicit RawNode(const Json& job)
       : mode_(mode_of(job.at("mode"))),
@@ -133,7 +130,7 @@ class RawNode : public Worker {
     if (!job.at("peer").is_null()) only_ = job.at("peer").get<std::size_t>();
     peers_.resize(ports_.size());
     if (mode_ == Mode::ping_pong && !target_.bytes().empty())
-      network_.emplace([this] { took_us_ = timed_pull(); });
+      network_.emplace([this] { took_ns_ = timed_pull(); });
   }
 
  private:
@@ -141,23 +138,19 @@ class RawNode : public Worker {
     if (network_) {
       const auto from = SteadyClock::now();
       network_->run_once();
-      window.trainer_latency_us.push_back(microseconds_since(from));
-      window.latency_us.push_back(took_us_);
+      window.trainer_latency_ns.push_back(nanoseconds_since(from));
+      window.latency_ns.push_back(took_ns_);
     } else {
-      window.latency_us.push_back(timed_pull());
+      window.latency_ns.push_back(timed_pull());
     }
     ++window.pulls;
     window.bytes += target_.bytes().size();
   }
 
-  double timed_pull() {
+  std::int64_t timed_pull() {
     const auto from = SteadyClock::now();
     pull_from(choose_peer());
-    return microseconds_since(from);
-  }
-
-  static double microseconds_since(SteadyClock::time_point from) {
-    return std::chrono::duration<double, std::micro>(SteadyClock::now() - from).count();
+    return nanoseconds_since(from);
   }
 
   const RawSocket& choose_peer() {
@@ -183,7 +176,9 @@ class RawNode : public Worker {
       const std::size_t have = rest + count;
       const bool last = at + have == target_.bytes().size();
       const std::size_t usable = last ? have : have - have % element_bytes;
-      if (whole) use(at, staging.first(usable));
+      if (whole && mode_ == Mode::in_place)
+        kernels::lerp(DType::float32, target_.bytes().subspan(at, usable), staging.first(usable),
+                      0.5);
       at += usable;
       rest = have - usable;
       std::memmove(staging.data(), staging.data() + usable, rest);
@@ -220,17 +215,6 @@ class RawNode : public Worker {
     }
   }
 
-  void use(std::size_t at, std::span<const std::byte> received) {
-    if (mode_ == Mode::ping_pong) return;
-    const auto target = target_.bytes().subspan(at, received.size());
-    if (mode_ == Mode::in_place) {
-      kernels::lerp(DType::float32, target, received, 0.5);
-    } else {
-      const auto own = std::as_const(served_.front()).bytes().subspan(at, received.size());
-      kernels::land_difference(DType::float32, target, received, own, kernels::Stores::streaming);
-    }
-  }
-
   static constexpr std::size_t any = ~std::size_t{0};
 
   const Mode mode_;
@@ -247,13 +231,13 @@ class RawNode : public Worker {
   AlignedBuffer staging_;
   std::vector<RawSocket> peers_;
   RawServer server_;
-  double took_us_ = 0;
+  std::int64_t took_ns_ = 0;
   std::optional<HelpingThread> network_;  // with ping_pong
 };
 
 }  // namespace
 
-std::unique_ptr<Worker> make_raw_worker(const Json& job) {
+std::unique_ptr<Measurer> make_raw_node(const Json& job) {
   return std::make_unique<RawNode>(job);
 }
 

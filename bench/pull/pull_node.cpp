@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "bench/quantity.h"
-#include "bench/worker/worker.h"
+#include "bench/exchange.h"
+#include "bench/measurers.h"
+#include "bench/values.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/host_parameters.h"
@@ -16,12 +17,6 @@
 
 namespace dpwa::bench {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
-
-double microseconds(Duration time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
 
 // Job: {"config": FILE, "name": NODE, "tensors": [[name, elements], ...], "blend": bool,
 // "peer": PeerId or null}
@@ -90,9 +85,9 @@ Progress Publisher::next_progress() {
 }
 
 // A node as training has it, whose trainer does nothing but publish, pull and blend.
-class PullWorker : public Worker {
+class PullNode : public Exchanger {
  public:
-  explicit PullWorker(const Json& job)
+  explicit PullNode(const Json& job)
       : config_(load_config(job.at("config").get<std::string>(), job.at("name"))),
         peer_(peer_of(job)),
         blends_(job.at("blend")),
@@ -108,7 +103,9 @@ class PullWorker : public Worker {
     node_.start();
     node_.local().state = wire::NodeState::ready;
   }
-  ~PullWorker() override { node_.stop(); }  // the Rx thread uses the publisher
+  ~PullNode() override { node_.stop(); }  // the Rx thread uses the publisher
+
+  Json facts() const override { return {{"chunk_bytes", config_.transport.chunk_bytes}}; }
 
  private:
   void pull_once(Window& window) override {
@@ -119,7 +116,7 @@ class PullWorker : public Worker {
     const auto begun = SteadyClock::now();
     if (!node_.client().begin(spec)) throw std::runtime_error("a pull could not be begun");
     const auto arrival = node_.client().take(spec.timeout * 2);
-    const auto landed = SteadyClock::now();
+    const auto landed = nanoseconds_since(begun);
     if (!arrival) throw std::runtime_error("a pull did not end");
     if (arrival->outcome != Outcome::mixed) {
       const std::string outcome(to_string(arrival->outcome));
@@ -132,8 +129,8 @@ class PullWorker : public Worker {
     if (blends_) parameters_.blend(node_.client().landing(), 0.5);
     ++window.pulls;
     window.bytes += node_.client().landing().range().length;  // whatever travelled for it
-    window.latency_us.push_back(microseconds(arrival->took));
-    window.trainer_latency_us.push_back(microseconds(landed - begun));
+    window.latency_ns.push_back(std::chrono::nanoseconds(arrival->took).count());
+    window.trainer_latency_ns.push_back(landed);
   }
 
   Node::Options options() {
@@ -154,8 +151,8 @@ class PullWorker : public Worker {
 
 }  // namespace
 
-std::unique_ptr<Worker> make_pull_worker(const Json& job) {
-  return std::make_unique<PullWorker>(job);
+std::unique_ptr<Measurer> make_pull_node(const Json& job) {
+  return std::make_unique<PullNode>(job);
 }
 
 }  // namespace dpwa::bench

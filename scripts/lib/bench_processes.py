@@ -1,0 +1,250 @@
+"""The processes of a benchmark, which speak JSON documents over their standard input and output, one a line: see
+bench/serve.h. Those of a group are measured together, window by window, and idle in between."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lib.bench_options import Failure, WrongUsage
+from lib.bench_results import size_text
+from lib.bench_statistics import median
+
+Json = dict[str, Any]
+PATIENCE = 300  # seconds for an answer
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def program(name: str) -> Path:
+    """A measuring program: beside the command dpwa-bench, or in the build of this checkout."""
+    beside = Path(sys.argv[0]).absolute().parent / name
+    path = beside if beside.exists() else ROOT / "build/release/bin" / name
+    if not path.exists():
+        raise WrongUsage(f"this build has no {beside}; what needs LibTorch is not built without it")
+    return path
+
+
+class Process:
+    """A child that answers. Its errors go where ours go; it is killed at the end."""
+
+    def __init__(self, command: Iterable[Any], job: Json | None = None) -> None:
+        words = [str(word) for word in command]
+        try:
+            self.child = subprocess.Popen(words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        except OSError as error:
+            raise Failure(f"{words[0]}: {error.strerror}") from None
+        self.buffered = b""
+        if job is not None:
+            self.send(job)
+
+    def send(self, document: Json) -> None:
+        left = json.dumps(document).encode() + b"\n"
+        try:
+            while left:
+                left = left[self.child.stdin.write(left) :]
+        except OSError:
+            pass  # it has ended: what it said is still to be read
+
+    def receive(self) -> Json:
+        pieces = [self.buffered]
+        while b"\n" not in pieces[-1]:
+            ready, _, _ = select.select([self.child.stdout], [], [], PATIENCE)
+            if not ready:
+                raise Failure("a benchmark process does not answer")
+            pieces.append(os.read(self.child.stdout.fileno(), 1 << 20))
+            if not pieces[-1]:
+                raise Failure("a benchmark process has ended")
+        line, _, self.buffered = b"".join(pieces).partition(b"\n")
+        document = json.loads(line)
+        if "error" in document:
+            raise (WrongUsage if document.get("usage") else Failure)(document["error"])
+        return document
+
+    def ask(self, document: Json) -> Json:
+        self.send(document)
+        return self.receive()
+
+    def await_end(self) -> None:
+        """Until it has ended by itself, so that it leaves its group in order."""
+        with contextlib.suppress(OSError):
+            self.child.stdin.close()
+        while os.read(self.child.stdout.fileno(), 1 << 16):
+            pass
+        self.child.wait(PATIENCE)
+
+    def close(self) -> None:
+        self.child.kill()
+        self.child.wait()
+        for end in (self.child.stdin, self.child.stdout):
+            with contextlib.suppress(OSError):
+                end.close()
+
+
+@contextlib.contextmanager
+def closing(*things: Any) -> Iterator[None]:
+    """Closes all of them at the end, the last started last: workers end before their servers."""
+    try:
+        yield
+    finally:
+        for one in things:
+            one.close()
+
+
+@dataclass
+class Window:
+    """What all nodes of a group together did in one window."""
+
+    pulls: int = 0
+    bytes: int = 0
+    gb_per_s: float = 0.0  # sum over the nodes that pull
+    cpu_s: float = 0.0  # of all nodes
+    tcp_bytes: float = 0.0  # received over TCP, framing included
+    latency_us: float = 0.0  # median over the nodes' medians
+    failed: dict[str, int] = field(default_factory=dict)
+    latencies_us: list[float] = field(default_factory=list)
+    trainer_latencies_us: list[float] = field(default_factory=list)
+
+    @property
+    def cpu_s_per_gb(self) -> float:
+        return 0.0 if self.bytes == 0 else self.cpu_s / (self.bytes / 1e9)
+
+    @classmethod
+    def of(cls, answers: list[Json], cpu_s: float, tcp_bytes: float) -> Window:
+        window = cls(cpu_s=cpu_s, tcp_bytes=tcp_bytes)
+        medians = []
+        for node in answers:
+            latencies = [ns / 1000 for ns in node["latency_ns"]]
+            window.pulls += node["pulls"]
+            window.bytes += node["bytes"]
+            window.gb_per_s += node["bytes"] / node["ns"]
+            window.latencies_us += latencies
+            window.trainer_latencies_us += [ns / 1000 for ns in node["trainer_latency_ns"]]
+            medians.append(median(latencies))
+            for outcome, times in node["failed"].items():
+                window.failed[outcome] = window.failed.get(outcome, 0) + times
+        window.latency_us = median(medians)
+        return window
+
+
+class Group:
+    """`jobs`: of each node, and whether it pulls; otherwise it serves only."""
+
+    def __init__(self, jobs: list[tuple[Json, bool]], instruction_set: str | None = None) -> None:
+        more = {"instruction_set": instruction_set} if instruction_set else {}
+        self.pulls = [pulls for _, pulls in jobs]
+        self.nodes: list[Process] = []
+        try:
+            for job, _ in jobs:
+                self.nodes.append(Process([program("dpwa-measure")], {**job, **more}))
+            self.facts = [node.receive() for node in self.nodes]
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.close()
+
+    def ask(self, command: Json, pullers_only: bool = False) -> list[Json]:
+        chosen = [node for node, pulls in zip(self.nodes, self.pulls) if pulls or not pullers_only]
+        for node in chosen:
+            node.send(command)
+        return [node.receive() for node in chosen]
+
+    def cpu_s(self) -> float:
+        """Of all nodes, so far."""
+        return sum(one["cpu_s"] for one in self.ask({"do": "mark"}))
+
+    def run(self, **how: float) -> Window:
+        """For `seconds`, or `count` pulls by each node."""
+        before = self.ask({"do": "mark"})
+        answers = self.ask({"do": "pull", **how}, pullers_only=True)
+        after = self.ask({"do": "mark"})
+        used = [sum(one[key] for one in after) - sum(one[key] for one in before) for key in ("cpu_s", "tcp_bytes")]
+        return Window.of(answers, *used)
+
+    def memory(self) -> list[Json]:
+        """Of each node: {peak_kib, peers_kib, huge_kib, congestion_control}."""
+        answers = self.ask({"do": "memory"})
+        return [
+            {
+                **mapped_memory(one["smaps"], node.child.pid),
+                "peak_kib": sum(int(kib) for kib in re.findall(r"^VmHWM:\s*([0-9]+)", one["status"], re.MULTILINE)),
+                "congestion_control": one["congestion_control"],
+            }
+            for node, one in zip(self.nodes, answers)
+        ]
+
+
+SNAPSHOT = "/memfd:dpwa-snapshot-"  # dpwa/snapshot/memory_file.h; then the owner's id
+
+
+def mapped_memory(smaps: str, pid: int) -> dict[str, int]:
+    """Of the text of /proc/PID/smaps, in KiB. peers: resident pages of snapshots that belong to other processes. huge:
+    of the process's own memory, on huge pages."""
+    found = {"peers_kib": 0, "huge_kib": 0}
+    of_peer = False
+    for line in smaps.splitlines():
+        if re.match("[0-9a-f]+-[0-9a-f]+ ", line):
+            owner = re.search(f"{SNAPSHOT}([0-9]+)", line)
+            of_peer = owner is not None and int(owner[1]) != pid
+        elif of_peer and line.startswith("Rss:"):
+            found["peers_kib"] += int(line.split()[1])
+        elif not of_peer and line.startswith(("AnonHugePages:", "ShmemPmdMapped:")):
+            found["huge_kib"] += int(line.split()[1])
+    return found
+
+
+def value_in(file: str, key: str) -> str:
+    """The value behind "KEY<spaces>: " in a file of such lines."""
+    with contextlib.suppress(OSError):
+        for line in Path(file).read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
+    return ""
+
+
+def first_line(file: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(file).read_text(encoding="utf-8").partition("\n")[0]
+    return ""
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def machine_settings(facts: Json) -> Json:
+    """What of the machine affects figures. `facts`: of one of the processes. Unknown values are empty."""
+    pages = re.search(r"\[(.*)\]", first_line("/sys/kernel/mm/transparent_hugepage/enabled"))
+    names = os.uname()
+    return {
+        "version": facts["version"],
+        "instruction_set": facts["instruction_set"],
+        "transparent_huge_pages": pages[1] if pages else "",
+        "cores": cores(),
+        "cpu": value_in("/proc/cpuinfo", "model name"),
+        "kernel": f"{names.sysname} {names.release}",
+        "system_congestion_control": first_line("/proc/sys/net/ipv4/tcp_congestion_control"),
+    }
+
+
+def require_memory(needed: float) -> None:
+    available = 1024 * int((value_in("/proc/meminfo", "MemAvailable") or "0").split()[0])
+    if 0 < available < needed:
+        raise Failure(f"this takes {size_text(int(needed))} of memory, and {size_text(available)} are available")
+
+
+def say(text: str) -> None:
+    """How far it is, for people."""
+    print(text, file=sys.stderr, flush=True)
