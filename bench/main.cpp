@@ -9,6 +9,5 @@ int main(int argc, char** argv) {
                              {"pull", dpwa::bench::make_pull_node},
                              {"raw", dpwa::bench::make_raw_node},
                              {"store_worker", dpwa::bench::make_store_worker},
-                             {"store_server", dpwa::bench::make_store_server},
-                             {"node", dpwa::bench::make_node_process}});
+                             {"store_server", dpwa::bench::make_store_server}});
 }

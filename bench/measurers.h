@@ -13,6 +13,5 @@ std::unique_ptr<Measurer> make_pull_node(const Json& job);
 std::unique_ptr<Measurer> make_raw_node(const Json& job);
 std::unique_ptr<Measurer> make_store_worker(const Json& job);  // a "pull" is a push and a pull
 std::unique_ptr<Measurer> make_store_server(const Json& job);
-std::unique_ptr<Measurer> make_node_process(const Json& job);  // for a trainer that attaches to it
 
 }  // namespace dpwa::bench

@@ -1,19 +1,21 @@
 #include "bench/serve.h"
 
-#include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <cstddef>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <stdexcept>
+#include <system_error>
 
-#include "bench/open_sockets.h"
-#include "bench/system_call.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/standard_output.h"
 #include "dpwa/base/version.h"
@@ -23,19 +25,28 @@
 namespace dpwa::bench {
 namespace {
 
-// Lets this process, with all threads that it starts from now on, run on one of the cores that it
-// may use: the `index`th, counted round and round.
-void pin_to_core(std::size_t index) {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  if (::sched_getaffinity(0, sizeof usable, &usable) != 0) fail("cannot tell the usable cores");
-  std::size_t left = index % static_cast<std::size_t>(CPU_COUNT(&usable));
-  std::size_t core = 0;
-  while (!CPU_ISSET(core, &usable) || left-- > 0) ++core;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  if (::sched_setaffinity(0, sizeof one, &one) != 0) fail("cannot keep to one core");
+// TCP_ESTABLISHED of <netinet/tcp.h>, which does not go together with <linux/tcp.h>; that one alone
+// has the byte counters.
+constexpr std::uint8_t established = 1;
+
+// The kernel's data on the open TCP connections of this process, since each was opened.
+Json open_sockets() {
+  std::uint64_t bytes_received = 0;
+  std::set<std::string> congestion_controls;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int descriptor = std::stoi(entry.path().filename().string());
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
+    if (info.tcpi_state != established) continue;
+    bytes_received += info.tcpi_bytes_received;  // 0 where the kernel does not count
+    std::array<char, 32> name{};
+    size = name.size() - 1;
+    if (::getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) == 0)
+      congestion_controls.insert(name.data());
+  }
+  return {{"tcp_bytes", bytes_received}, {"congestion_control", congestion_controls}};
 }
 
 std::string text_of(const char* file) {
@@ -44,7 +55,6 @@ std::string text_of(const char* file) {
 }
 
 std::unique_ptr<Measurer> make(const Json& job, const Kinds& kinds) {
-  if (job.contains("core")) pin_to_core(job.at("core"));
   if (job.contains("instruction_set"))
     kernels::use_instruction_set(job.at("instruction_set").get<std::string>());
   const auto kind = kinds.find(job.at("kind"));
@@ -54,12 +64,13 @@ std::unique_ptr<Measurer> make(const Json& job, const Kinds& kinds) {
 
 Json answer(Measurer& measurer, const Json& command) {
   const auto& what = command.at("do");
-  if (what == "mark")
-    return {{"cpu_s", processor_seconds()}, {"tcp_bytes", open_sockets().bytes_received}};
+  if (what == "mark") {
+    Json marks = open_sockets();
+    marks["cpu_s"] = processor_seconds();
+    return marks;
+  }
   if (what == "memory")
-    return {{"smaps", text_of("/proc/self/smaps")},
-            {"status", text_of("/proc/self/status")},
-            {"congestion_control", open_sockets().congestion_controls}};
+    return {{"smaps", text_of("/proc/self/smaps")}, {"status", text_of("/proc/self/status")}};
   return measurer.answer(command);
 }
 
@@ -77,7 +88,6 @@ int refuse(const std::exception& error, bool usage) {
 
 int serve(int argc, char** argv, const Kinds& kinds) {
   hold_standard_descriptors();
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string line;
   try {
     if (argc > 1 && argv[1] == std::string("--version")) {

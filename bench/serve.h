@@ -29,12 +29,10 @@ using Kinds = std::map<std::string, std::function<std::unique_ptr<Measurer>(cons
 
 // The body of every measuring program: takes a job and then commands from standard input, one JSON
 // document a line, and answers each with a line on standard output, until the input ends. A job may
-// be the argument instead, for a process of mpirun. Returns the exit code. The process ends with
-// the one that started it.
-//   -> {"kind", "core", "instruction_set", ...}  <- {"ready": true, "version", ..., and facts()}
-//      core: keep to the `core`th usable one; both may be missing
-//   -> {"do": "mark"}    <- {"cpu_s", "tcp_bytes"}: processor time and bytes received, so far
-//   -> {"do": "memory"}  <- {"smaps", "status"}: texts of /proc, {"congestion_control"}: in use
+// be the argument instead, for a process of mpirun. Returns the exit code.
+//   -> {"kind", "instruction_set" or not, ...}  <- {"ready": true, "version", ..., and facts()}
+//   -> {"do": "mark"}    <- {"tcp_bytes", "cpu_s"}: received and used so far, "congestion_control"
+//   -> {"do": "memory"}  <- {"smaps", "status"}: texts of /proc
 //   -> any other         <- answer()
 // A failure is answered with {"error": text, "usage": whether the job is not accepted}.
 int serve(int argc, char** argv, const Kinds& kinds);

@@ -8,7 +8,6 @@ Exit code: 0 done, 1 failed while running (compare: something got worse), 2 wron
 from __future__ import annotations
 
 import importlib
-import os
 import subprocess
 import sys
 import textwrap
@@ -18,8 +17,8 @@ from lib.bench_processes import program
 from lib.output import checked
 
 # What each does is HELP of its module, which imports no more than it needs.
-COMMANDS = {name: f"lib.bench_{name}" for name in ("memory", "pull", "kvstore", "choice", "compare")}
-WITH_TORCH = ("step", "collective")  # programs of their own
+COMMANDS = {name: f"lib.bench_{name}" for name in
+            ("memory", "pull", "step", "collective", "kvstore", "choice", "compare")}  # fmt: skip
 NAME = "dpwa-bench"
 
 
@@ -30,7 +29,6 @@ def top_help() -> str:
     for command, module in COMMANDS.items():
         first, *more = textwrap.wrap(importlib.import_module(module).HELP, 50)
         lines += [f"  {command:<28}{first}", *(" " * 30 + line for line in more)]
-    lines += [f"  {command:<28}See {NAME} {command} --help" for command in WITH_TORCH]
     return "\n".join(lines)
 
 
@@ -42,9 +40,6 @@ def run(words: list[str]) -> int:
     if command == "--version" or words[1:2] == ["--version"]:
         print(NAME, subprocess.check_output([program("dpwa-measure"), "--version"], text=True).strip())
         return 0
-    if command in WITH_TORCH:
-        tool = program(f"dpwa-bench-{command}")
-        os.execv(tool, [str(tool), *words[1:]])
     if command not in COMMANDS:
         raise WrongUsage(f"unknown subcommand '{command}' (see {NAME} --help)")
     module = importlib.import_module(COMMANDS[command])

@@ -1,23 +1,15 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/types.h>
+#include <torch/nn/modules/container/sequential.h>
 
-#include <cstdint>
-#include <memory>
 #include <string>
 
 namespace dpwa::bench {
 
-class Classifier : public torch::nn::Module {
- public:
-  virtual torch::Tensor forward(const torch::Tensor& input) = 0;
-};
-
 // mlp: 784 - 1072 - 1072 - 10, 2.0 million parameters. resnet18: ResNet-18 with the 3 x 3 stem used
 // for CIFAR, 11.2 million. Weights of the default generator. bench/peers/ddp_step.py builds the
 // same modules in the same order, so that equal seeds give equal weights.
-std::shared_ptr<Classifier> make_classifier(const std::string& model);
+torch::nn::Sequential make_classifier(const std::string& model);
 
 // One batch of random inputs and labels of 10 classes, from the default generator.
 struct Batch {

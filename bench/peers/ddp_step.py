@@ -3,8 +3,9 @@
 
 usage: ddp_step.py < COMMANDS
 
-The node is told what to do, and answers, as the nodes of `dpwa-bench collective` (bench/collective/workers.h): a
-job, then commands, one JSON document a line, until the input ends. The same models, weights and data by the same seed.
+The node is told what to do, and answers, as the nodes of `dpwa-bench collective` (StepNode in
+bench/collective/measure_collective.cpp): a job, then commands, one JSON document a line, until the input ends. The same
+models, weights and data by the same seed.
 """
 
 from __future__ import annotations
@@ -99,10 +100,10 @@ class Node:
             group["lr"] = LEARNING_RATE if communicate else 0.0
         loss, times = self.step(communicate), []  # the first brings the nodes together
         for _ in range(command["count"]):
-            began = time.perf_counter()
+            began = time.perf_counter_ns()
             loss = self.step(communicate)
-            times.append(1e6 * (time.perf_counter() - began))
-        return {"times_us": times, "cpu_s": processor_seconds(), "loss": loss.item()}
+            times.append(time.perf_counter_ns() - began)
+        return {"times_ns": times, "cpu_s": processor_seconds(), "loss": loss.item()}
 
 
 if __name__ == "__main__":

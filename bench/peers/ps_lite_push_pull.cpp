@@ -4,8 +4,9 @@
 //   c++ -std=c++17 -O3 -march=native -I . -I PREFIX/include -o ps_lite_push_pull
 //       bench/peers/ps_lite_push_pull.cpp PREFIX/lib/libps.a -lzmq -lprotobuf-lite -lpthread
 //   ps_lite_push_pull PORT WORKERS SERVERS BYTES < COMMANDS
-// It starts scheduler, servers and workers as processes, and speaks as scripts/lib/bench_step_peers.py
-// says. A server keeps what the last push brought, and answers with it without a copy.
+// It starts scheduler, servers and workers as processes, and speaks as
+// scripts/lib/bench_step_peers.py says. A server keeps what the last push brought, and answers with
+// it without a copy.
 #include <ps/ps.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -101,8 +102,8 @@ int run_worker(Shared& shared, std::size_t place, std::size_t bytes, FILE* in, F
       for (unsigned long i = 0; i < count; ++i) {
         const auto from = Clock::now();
         value.exchange(worker);
-        const std::chrono::duration<double, std::micro> took = Clock::now() - from;
-        std::fprintf(out, "%.3f\n", took.count());
+        const std::chrono::nanoseconds took = Clock::now() - from;
+        std::fprintf(out, "%lld\n", static_cast<long long>(took.count()));
       }
       shared.cpu_s[place] = processor_seconds();
       std::fprintf(out, "end\n");
@@ -155,7 +156,7 @@ void serve_commands(const Shared& shared, std::size_t processes, const std::vect
     }
     double used = 0;
     for (std::size_t i = 0; i < processes; ++i) used += shared.cpu_s[i];
-    std::printf("{\"times_us\": [%s], \"cpu_s\": %f}\n", times.c_str(), used);
+    std::printf("{\"times_ns\": [%s], \"cpu_s\": %f}\n", times.c_str(), used);
     std::fflush(stdout);
   }
 }

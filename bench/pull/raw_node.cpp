@@ -2,7 +2,6 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <exception>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -25,41 +24,19 @@
 namespace dpwa::bench {
 namespace {
 
-constexpr std::size_t staging_bytes = raw_chunk_bytes;
 constexpr std::size_t part_bytes = 8 << 10;  // of a checked chunk, while it is in the cache
 constexpr std::size_t element_bytes = sizeof(float);
 constexpr std::size_t line_bytes = 64;
 
-// in_place: blend while it arrives: the limit. checked: land as dpwa does, of a new version each
-// time, with checksums as dpwa has them. ping_pong: receive only, in a thread of its own, as dpwa
-// does.
-enum class Mode { in_place, checked, ping_pong };
-
-Mode mode_of(const std::string& text) {
-  if (text == "in_place") return Mode::in_place;
-  if (text == "checked") return Mode::checked;
-  if (text == "ping_pong") return Mode::ping_pong;
-  throw std::invalid_argument("unknown mode " + text);
-}
-
-// One buffer, or three of equal values: a sender that publishes a new version for every pull.
-std::vector<AlignedBuffer> served_buffers(Mode mode, std::size_t bytes, std::size_t seed) {
+// Of equal values.
+std::vector<AlignedBuffer> filled_buffers(std::size_t count, std::size_t bytes, std::size_t seed) {
   std::vector<AlignedBuffer> buffers;
-  for (int i = 0; i < (mode == Mode::checked ? 3 : 1); ++i) {
-    buffers.emplace_back(bytes);
-    fill_with_values(buffers.back().bytes(), seed);
-  }
+  while (buffers.size() < count) fill_with_values(buffers.emplace_back(bytes).bytes(), seed);
   return buffers;
 }
 
-std::vector<std::span<const std::byte>> spans_of(const std::vector<AlignedBuffer>& buffers) {
-  std::vector<std::span<const std::byte>> spans;
-  for (const AlignedBuffer& buffer : buffers) spans.push_back(buffer.bytes());
-  return spans;
-}
-
 // A thread that does one piece of work at a time for another one, which sleeps meanwhile: as the
-// network thread of a node does for the trainer.
+// network thread of a node does for the trainer. Work that throws ends the process.
 class HelpingThread {
  public:
   explicit HelpingThread(std::function<void()> work)
@@ -71,37 +48,28 @@ class HelpingThread {
 
   void run_once() {
     set(State::asked);
-    MutexLock lock(mutex_);
-    while (state_ != State::idle) changed_.wait(lock);
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    wait_while(State::asked);
   }
 
  private:
   enum class State { idle, asked, ended };
 
-  void set(State state, std::exception_ptr failure = nullptr) {
+  void set(State state) {
     {
       const MutexLock lock(mutex_);
       state_ = state;
-      failure_ = std::move(failure);
     }
     changed_.notify_all();
   }
-
+  State wait_while(State state) {
+    MutexLock lock(mutex_);
+    while (state_ == state) changed_.wait(lock);
+    return state_;
+  }
   void run() {
-    while (true) {
-      {
-        MutexLock lock(mutex_);
-        while (state_ == State::idle) changed_.wait(lock);
-        if (state_ == State::ended) return;
-      }
-      std::exception_ptr failure;
-      try {
-        work_();
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      set(State::idle, std::move(failure));
+    while (wait_while(State::idle) != State::ended) {
+      work_();
+      set(State::idle);
     }
   }
 
@@ -109,27 +77,29 @@ class HelpingThread {
   Mutex mutex_;
   Condition changed_;
   State state_ DPWA_GUARDED_BY(mutex_) = State::idle;
-  std::exception_ptr failure_ DPWA_GUARDED_BY(mutex_);  // of the work that has ended
   std::thread thread_;
 };
 
 // The same pull by bare sockets: receive up to 512 KiB into one staging buffer, make use of it
-// while it is hot in cache, and again. Job: {"mode", "bytes", "index", "ports", "peer": index or
-// null, "pulls": bool}
+// while it is hot in cache, and again.
+// Job: {"mode", "bytes", "index", "ports", "peer": index or null, "pulls": bool}. Modes: in_place,
+// blend while it arrives: the limit; checked, land as dpwa does, of a new version each time, with
+// checksums as dpwa has them; ping_pong, receive only, in a thread of its own, as dpwa does.
 class RawNode : public Exchanger {
  public:
   explicit RawNode(const Json& job)
-      : mode_(mode_of(job.at("mode"))),
+      : checked_(job.at("mode") == "checked"),
+        ping_pong_(job.at("mode") == "ping_pong"),
         index_(job.at("index")),
         ports_(job.at("ports").get<std::vector<std::uint16_t>>()),
         random_(index_ + 1),
-        served_(served_buffers(mode_, job.at("bytes").get<std::size_t>(), index_ + 1)),
+        served_(filled_buffers(checked_ ? 3 : 1, job.at("bytes"), index_ + 1)),
         target_(job.at("pulls") ? served_.front().bytes().size() : 0),
-        staging_(job.at("pulls") ? staging_bytes : 0),
-        server_(ports_.at(index_), spans_of(served_), mode_ == Mode::checked) {
+        staging_(job.at("pulls") ? raw_chunk_bytes : 0),
+        server_(ports_.at(index_), served_, checked_) {
     if (!job.at("peer").is_null()) only_ = job.at("peer").get<std::size_t>();
     peers_.resize(ports_.size());
-    if (mode_ == Mode::ping_pong && !target_.bytes().empty())
+    if (ping_pong_ && !target_.bytes().empty())
       network_.emplace([this] { took_ns_ = timed_pull(); });
   }
 
@@ -166,7 +136,7 @@ class RawNode : public Exchanger {
   void pull_from(const RawSocket& peer) {
     const std::array<std::byte, raw_request_bytes> request{};
     bool whole = peer.send_all(request);
-    if (mode_ == Mode::checked) return take_checked(peer);
+    if (checked_) return take_checked(peer);
     const auto staging = staging_.bytes();
     std::size_t rest = 0;  // bytes of an element that is not complete, at the start of the staging
     for (std::size_t at = 0; whole && at < target_.bytes().size();) {
@@ -176,7 +146,7 @@ class RawNode : public Exchanger {
       const std::size_t have = rest + count;
       const bool last = at + have == target_.bytes().size();
       const std::size_t usable = last ? have : have - have % element_bytes;
-      if (whole && mode_ == Mode::in_place)
+      if (whole && !ping_pong_)
         kernels::lerp(DType::float32, target_.bytes().subspan(at, usable), staging.first(usable),
                       0.5);
       at += usable;
@@ -217,7 +187,8 @@ class RawNode : public Exchanger {
 
   static constexpr std::size_t any = ~std::size_t{0};
 
-  const Mode mode_;
+  const bool checked_;
+  const bool ping_pong_;
   const std::size_t index_;
   const std::vector<std::uint16_t> ports_;
   std::size_t only_ = any;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <list>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -100,14 +101,6 @@ bool RawSocket::send_all(std::span<const std::byte> bytes, int flags) const {
   return true;
 }
 
-bool RawSocket::send_all(std::span<const std::byte> bytes) const {
-  return send_all(bytes, 0);
-}
-
-bool RawSocket::send_before_more(std::span<const std::byte> bytes) const {
-  return send_all(bytes, MSG_MORE);
-}
-
 std::size_t RawSocket::receive_some(std::span<std::byte> bytes) const {
   ssize_t count = 0;
   do {
@@ -125,9 +118,8 @@ bool RawSocket::receive_all(std::span<std::byte> bytes) const {
   return true;
 }
 
-RawServer::RawServer(std::uint16_t port, std::vector<std::span<const std::byte>> answers,
-                     bool checked)
-    : answers_(std::move(answers)),
+RawServer::RawServer(std::uint16_t port, const std::vector<AlignedBuffer>& answers, bool checked)
+    : answers_(answers),
       checked_(checked),
       listener_(RawSocket::listen_on(port)),
       accepting_([this] { accept_connections(); }) {}
@@ -135,25 +127,22 @@ RawServer::RawServer(std::uint16_t port, std::vector<std::span<const std::byte>>
 RawServer::~RawServer() {
   listener_.shut_down();
   accepting_.join();
-  const MutexLock lock(mutex_);  // no thread of a connection takes it
-  for (const auto& connection : connections_) connection->shut_down();
-  for (std::thread& thread : threads_) thread.join();
 }
 
 void RawServer::accept_connections() {
-  while (true) {
-    const auto connection = std::make_shared<const RawSocket>(listener_.accept());
-    if (!connection->valid()) return;
-    const MutexLock lock(mutex_);
-    connections_.push_back(connection);
-    threads_.emplace_back([this, connection] { serve(*connection); });
-  }
+  // Kept to the end, so that no descriptor of theirs becomes another's.
+  std::list<RawSocket> connections;
+  std::vector<std::thread> threads;
+  while (connections.emplace_back(listener_.accept()).valid())
+    threads.emplace_back([this, &connection = connections.back()] { serve(connection); });
+  for (const RawSocket& connection : connections) connection.shut_down();
+  for (std::thread& thread : threads) thread.join();
 }
 
 void RawServer::serve(const RawSocket& connection) {
   std::array<std::byte, raw_request_bytes> request;
   while (connection.receive_all(request)) {
-    const auto answer = answers_[next_++ % answers_.size()];
+    const auto answer = answers_[next_++ % answers_.size()].bytes();
     const bool sent = checked_ ? send_checked(connection, answer) : connection.send_all(answer);
     if (!sent) return;
   }
@@ -163,7 +152,7 @@ bool RawServer::send_checked(const RawSocket& connection, std::span<const std::b
   while (!answer.empty()) {
     const auto chunk = answer.first(std::min(answer.size(), raw_chunk_bytes));
     const std::uint32_t checksum = crc32c(chunk);
-    if (!connection.send_before_more(std::as_bytes(std::span(&checksum, 1)))) return false;
+    if (!connection.send_all(std::as_bytes(std::span(&checksum, 1)), MSG_MORE)) return false;
     if (!connection.send_all(chunk)) return false;
     answer = answer.subspan(chunk.size());
   }

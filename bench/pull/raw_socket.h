@@ -3,13 +3,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "dpwa/base/threads.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::bench {
 
@@ -34,15 +33,12 @@ class RawSocket {
   bool valid() const { return descriptor_ >= 0; }
   void shut_down() const;  // every call in progress returns
 
-  // False when the connection has ended.
-  bool send_all(std::span<const std::byte> bytes) const;
-  bool send_before_more(std::span<const std::byte> bytes) const;  // leaves with what follows
+  // False when the connection has ended. MSG_MORE in `flags`: it leaves with what follows.
+  bool send_all(std::span<const std::byte> bytes, int flags = 0) const;
   bool receive_all(std::span<std::byte> bytes) const;
   std::size_t receive_some(std::span<std::byte> bytes) const;  // 0 = ended
 
  private:
-  bool send_all(std::span<const std::byte> bytes, int flags) const;
-
   int descriptor_ = -1;
 };
 
@@ -57,7 +53,7 @@ class RawServer {
  public:
   // With the bytes of `answers`, in turn, which outlive the server. `checked`: in chunks with a
   // checksum that is computed for each answer.
-  RawServer(std::uint16_t port, std::vector<std::span<const std::byte>> answers, bool checked);
+  RawServer(std::uint16_t port, const std::vector<AlignedBuffer>& answers, bool checked);
   ~RawServer();
 
  private:
@@ -65,14 +61,10 @@ class RawServer {
   void serve(const RawSocket& connection);
   bool send_checked(const RawSocket& connection, std::span<const std::byte> answer) const;
 
-  const std::vector<std::span<const std::byte>> answers_;
+  const std::vector<AlignedBuffer>& answers_;
   const bool checked_;
   std::atomic<std::size_t> next_ = 0;
   const RawSocket listener_;
-  Mutex mutex_;
-  std::vector<std::thread> threads_ DPWA_GUARDED_BY(mutex_);
-  // Kept to the end, so that no descriptor of theirs becomes another's.
-  std::vector<std::shared_ptr<const RawSocket>> connections_ DPWA_GUARDED_BY(mutex_);
   std::thread accepting_;
 };
 

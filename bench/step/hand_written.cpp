@@ -3,30 +3,73 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <chrono>
 #include <cstring>
 #include <latch>
+#include <memory>
 
 #include "bench/memory/plain_blend.h"
+#include "bench/serve.h"
 #include "bench/values.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::bench {
 namespace {
 
 constexpr float factor = 0.01F;
 
-}  // namespace
-
-// The calling thread and a pool of the others.
-class HandWritten::Threads {
+class HandWritten {
  public:
-  explicit Threads(int count) : count_(static_cast<std::size_t>(count)), pool_(count_) {}
-  ~Threads() { pool_.join(); }
+  HandWritten(std::size_t bytes, std::size_t threads)
+      : threads_(threads),
+        pool_(threads),
+        parameters_(bytes),
+        difference_(bytes),
+        snapshots_{AlignedBuffer(bytes), AlignedBuffer(bytes), AlignedBuffer(bytes)} {
+    fill_with_values(parameters_.bytes(), 1);
+    fill_with_values(difference_.bytes(), 2);
+  }
+  ~HandWritten() { pool_.join(); }
 
+  std::array<std::int64_t, 3> run() {
+    const auto copied = timed([this] { copy(); });
+    const auto separate = timed([this] {
+      copy();
+      in_slices([this](std::size_t at, std::size_t count) {
+        plain_delta(parameters_.bytes().subspan(at, count), difference_.bytes().subspan(at, count),
+                    factor);
+      });
+    });
+    const auto fused = timed([this] {
+      const auto snapshot = next_snapshot();
+      in_slices([&](std::size_t at, std::size_t count) {
+        plain_delta_and_copy(parameters_.bytes().subspan(at, count),
+                             difference_.bytes().subspan(at, count), factor,
+                             snapshot.subspan(at, count));
+      });
+    });
+    return {copied, separate, fused};
+  }
+
+ private:
   template <class Work>
-  void run(const Work& work) {
-    std::latch others(static_cast<std::ptrdiff_t>(count_) - 1);
-    for (std::size_t i = 1; i < count_; ++i) {
+  static std::int64_t timed(const Work& work) {
+    const auto begun = SteadyClock::now();
+    work();
+    return nanoseconds_since(begun);
+  }
+
+  // In the calling thread and the others of the pool.
+  template <class Slice>
+  void in_slices(const Slice& slice) {
+    const std::size_t bytes = parameters_.bytes().size();
+    const std::size_t unit = (bytes / threads_ + 4095) / 4096 * 4096;
+    const auto work = [&](std::size_t index) {
+      const std::size_t from = std::min(index * unit, bytes);
+      const bool last = index + 1 == threads_;
+      slice(from, last ? bytes - from : std::min(unit, bytes - from));
+    };
+    std::latch others(static_cast<std::ptrdiff_t>(threads_) - 1);
+    for (std::size_t i = 1; i < threads_; ++i) {
       boost::asio::post(pool_, [&work, &others, i] {
         work(i);
         others.count_down();
@@ -35,75 +78,29 @@ class HandWritten::Threads {
     work(0);
     others.wait();
   }
-  std::size_t count() const { return count_; }
 
- private:
-  const std::size_t count_;
+  std::span<std::byte> next_snapshot() { return snapshots_[next_++ % 3].bytes(); }
+
+  void copy() {
+    const auto snapshot = next_snapshot();
+    in_slices([&](std::size_t at, std::size_t count) {
+      std::memcpy(snapshot.data() + at, parameters_.bytes().data() + at, count);
+    });
+  }
+
+  const std::size_t threads_;
   boost::asio::thread_pool pool_;
+  AlignedBuffer parameters_;
+  AlignedBuffer difference_;
+  AlignedBuffer snapshots_[3];
+  std::size_t next_ = 0;
 };
 
-HandWritten::HandWritten(std::size_t bytes, int threads)
-    : bytes_(bytes),
-      threads_(std::make_unique<Threads>(threads)),
-      parameters_(bytes),
-      difference_(bytes),
-      snapshots_{AlignedBuffer(bytes), AlignedBuffer(bytes), AlignedBuffer(bytes)} {
-  fill_with_values(parameters_.bytes(), 1);
-  fill_with_values(difference_.bytes(), 2);
-}
+}  // namespace
 
-HandWritten::~HandWritten() = default;
-
-double HandWritten::timed(const std::function<void()>& work) const {
-  const auto begun = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begun)
-      .count();
-}
-
-void HandWritten::in_slices(const Slice& slice) const {
-  const std::size_t unit = (bytes_ / threads_->count() + 4095) / 4096 * 4096;
-  threads_->run([&](std::size_t index) {
-    const std::size_t from = std::min(index * unit, bytes_);
-    const bool last = index + 1 == threads_->count();
-    slice(from, last ? bytes_ - from : std::min(unit, bytes_ - from));
-  });
-}
-
-AlignedBuffer& HandWritten::next_snapshot() {
-  return snapshots_[next_++ % 3];
-}
-
-void HandWritten::copy_slices() {
-  AlignedBuffer& snapshot = next_snapshot();
-  in_slices([&](std::size_t at, std::size_t count) {
-    std::memcpy(snapshot.bytes().data() + at, parameters_.bytes().data() + at, count);
-  });
-}
-
-double HandWritten::copy() {
-  return timed([this] { copy_slices(); });
-}
-
-double HandWritten::copy_and_blend() {
-  return timed([this] {
-    copy_slices();
-    in_slices([this](std::size_t at, std::size_t count) {
-      plain_delta(parameters_.bytes().subspan(at, count), difference_.bytes().subspan(at, count),
-                  factor);
-    });
-  });
-}
-
-double HandWritten::blend_and_copy() {
-  return timed([this] {
-    AlignedBuffer& snapshot = next_snapshot();
-    in_slices([&](std::size_t at, std::size_t count) {
-      plain_delta_and_copy(parameters_.bytes().subspan(at, count),
-                           difference_.bytes().subspan(at, count), factor,
-                           snapshot.bytes().subspan(at, count));
-    });
-  });
+std::function<std::array<std::int64_t, 3>()> hand_written_passes(std::size_t bytes, int threads) {
+  const auto passes = std::make_shared<HandWritten>(bytes, static_cast<std::size_t>(threads));
+  return [passes] { return passes->run(); };
 }
 
 }  // namespace dpwa::bench

@@ -144,7 +144,7 @@ def measure_in_turn(store: Series, raw: list[Series], peers: list[StepPeer], sec
 
 
 def document_of(options: argparse.Namespace, store: Series, raw: list[Series], peers: list[StepPeer]) -> Json:
-    """A "pull" of it is a push and the pull of the value after it; gb_per_s and cpu_s_per_gb count the bytes of both."""
+    """A "pull" of it is a push and the pull of the value after it; GB/s and CPU s/GB count the bytes of both."""
     found: Json = {"kind": "kvstore", **{key: getattr(options, key) for key in IDENTITY}}
     # Known by the same settings as documents that have neither.
     found |= {"keys": options.keys} if options.keys != 1 else {}

@@ -4,10 +4,12 @@ bench/serve.h. Those of a group are measured together, window by window, and idl
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -33,13 +35,26 @@ def program(name: str) -> Path:
     return path
 
 
-class Process:
-    """A child that answers. Its errors go where ours go; it is killed at the end."""
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 
-    def __init__(self, command: Iterable[Any], job: Json | None = None) -> None:
+
+class Process:
+    """A child that answers. Its errors go where ours go; it is killed at the end, and the kernel kills it when this
+    process ends, however it ends. `core`: it keeps to one of the usable cores, counted round and round."""
+
+    def __init__(self, command: Iterable[Any], job: Json | None = None, core: int | None = None) -> None:
         words = [str(word) for word in command]
+        usable = sorted(os.sched_getaffinity(0))
+
+        def begin() -> None:
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if core is not None:
+                os.sched_setaffinity(0, {usable[core % len(usable)]})
+
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         try:
-            self.child = subprocess.Popen(words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.child = subprocess.Popen(words, bufsize=0, preexec_fn=begin, **pipes)
         except OSError as error:
             raise Failure(f"{words[0]}: {error.strerror}") from None
         self.buffered = b""
@@ -72,6 +87,11 @@ class Process:
     def ask(self, document: Json) -> Json:
         self.send(document)
         return self.receive()
+
+    def cpu_s(self) -> float:
+        """So far, of a process that does not answer, from /proc/PID/stat."""
+        fields = Path(f"/proc/{self.child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def await_end(self) -> None:
         """Until it has ended by itself, so that it leaves its group in order."""
@@ -144,7 +164,7 @@ class Group:
         self.nodes: list[Process] = []
         try:
             for job, _ in jobs:
-                self.nodes.append(Process([program("dpwa-measure")], {**job, **more}))
+                self.nodes.append(Process([program("dpwa-measure")], {**job, **more}, job.get("core")))
             self.facts = [node.receive() for node in self.nodes]
         except BaseException:
             self.close()
@@ -174,7 +194,7 @@ class Group:
 
     def memory(self) -> list[Json]:
         """Of each node: {peak_kib, peers_kib, huge_kib, congestion_control}."""
-        answers = self.ask({"do": "memory"})
+        answers = [{**one, **mark} for one, mark in zip(self.ask({"do": "memory"}), self.ask({"do": "mark"}))]
         return [
             {
                 **mapped_memory(one["smaps"], node.child.pid),

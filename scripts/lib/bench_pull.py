@@ -95,7 +95,8 @@ def transport_in_force(tcp_bytes: float, parameter_bytes: float) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--bytes", type=size, default=10**8, metavar="SIZE", help="Size of the float32 parameters (100MB)")
+    parser.add_argument("--bytes", type=size, default=10**8, metavar="SIZE",
+                        help="Size of the float32 parameters (100MB)")  # fmt: skip
     parser.add_argument("--pairs", type=within(int, 1, 32), help="Pairs of nodes, one of which pulls (1)")
     parser.add_argument("--all-pull", type=within(int, 2, 64), help="Instead: nodes that all pull from each other")
     parser.add_argument("--instruction-set", metavar="avx512|avx2|baseline",
@@ -111,7 +112,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with-raw", action="store_true",
                         help="Also the same by bare sockets, window by window in turn, and the ratio")  # fmt: skip
     parser.add_argument("--with-checked-raw", action="store_true",
-                        help="Likewise bare sockets that land a new version each time, with checksums: the nearer limit")  # fmt: skip
+                        help="Likewise bare sockets that land new versions, with checksums: the nearer limit")  # fmt: skip
     parser.add_argument("--ping-pong", action="store_true",
                         help="For the latency of small sizes: each node on a core of its own, and bare sockets with as "
                         "many threads as dpwa")  # fmt: skip
@@ -187,8 +188,8 @@ def run(options: argparse.Namespace) -> int:
     require_memory(ours + sum(raw_memory(topology, mode) for mode in modes.values()))
     title = title_of(options, topology)
     say(title)
-    settings = NodeSettings(**{key: getattr(options, key) for key in
-                               ("transport", "encoding", "security", "key_file", "checksum", "chunk_bytes")})  # fmt: skip
+    of_file = ("transport", "encoding", "security", "key_file", "checksum", "chunk_bytes")
+    settings = NodeSettings(**{key: getattr(options, key) for key in of_file})
     small: list[Json] = []
     with node_file(settings, free_ports(topology.nodes)) as file, contextlib.ExitStack() as stack:
         of_nodes = (file, options.blend, options.instruction_set)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,10 +46,6 @@ def ratios(ones: list[float], others: list[float]) -> dict[str, float]:
 
 def spread_of(range_: dict[str, float]) -> float:
     return 0.0 if range_["median"] == 0 else (range_["max"] - range_["min"]) / range_["median"]
-
-
-def mean(values: list[float]) -> float:
-    return statistics.fmean(values) if values else 0.0
 
 
 @dataclass

@@ -2,7 +2,7 @@
 same work. They speak lines of JSON:
 
   -> a job                            <- {"ready": true, ...}
-  -> {"do": "steps", "count", ...}    <- {"times_us": [...], "cpu_s"}, so far and of the process
+  -> {"do": "steps", "count", ...}    <- {"times_ns": [...], "cpu_s"}, so far and of the process
 
 One step more than asked for comes first, untimed: it brings the processes together.
 """
@@ -45,7 +45,7 @@ class StepGroup:
 
     def times(self, do: str, count: int, **more: Any) -> list[float]:
         """Microseconds, of all processes."""
-        return [one for answer in self.ask({"do": do, "count": count, **more}) for one in answer["times_us"]]
+        return [ns / 1000 for answer in self.ask({"do": do, "count": count, **more}) for ns in answer["times_ns"]]
 
     def cpu_s(self) -> float:
         return sum(self.cpu)

@@ -258,7 +258,7 @@ class Documents(unittest.TestCase):
             peer = Path(folder, "peer")
             peer.write_text(
                 "#!/bin/sh\nread job\necho '{\"ready\": true, \"name\": \"a peer\"}'\n"
-                "while read command; do echo '{\"times_us\": [1000000.0], \"cpu_s\": 1.0}'; done\n",
+                "while read command; do echo '{\"times_ns\": [1000000000], \"cpu_s\": 1.0}'; done\n",
                 encoding="utf-8",
             )
             peer.chmod(0o755)

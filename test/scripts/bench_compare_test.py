@@ -68,7 +68,8 @@ class Compare(unittest.TestCase):
         def steps(model: str, step_us: float) -> dict[str, Any]:
             return {
                 **{"kind": "collective", "model": model, "nodes": 2},
-                **{"dpwa": {"step_us": {"median": step_us, "p99": step_us}}, "ddp": {"step_us": {"median": 1, "p99": 1}}},
+                "dpwa": {"step_us": {"median": step_us, "p99": step_us}},
+                "ddp": {"step_us": {"median": 1, "p99": 1}},
                 "ratio_to_ddp": {"min": step_us, "median": step_us, "max": step_us},
             }
 

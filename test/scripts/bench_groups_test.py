@@ -47,7 +47,7 @@ class Memory(unittest.TestCase):
     def test_nothing_to_read_means_nothing_mapped(self) -> None:
         self.assertEqual(mapped_memory("", 1), {"peers_kib": 0, "huge_kib": 0})
 
-    def test_memory_beyond_the_buffers_leaves_out_the_code_and_the_peers_memory_and_counts_the_staging_buffer(self) -> None:
+    def test_memory_beyond_the_buffers_leaves_out_the_code_and_what_is_mapped_of_peers(self) -> None:
         nodes = [{"peak_kib": 11000 + 4000, "peers_kib": 0}, {"peak_kib": 11000 + 9100, "peers_kib": 5000}]
         small = [{"peak_kib": 11000, "peers_kib": 0}, {"peak_kib": 11008, "peers_kib": 8}]
         self.assertEqual(memory_beyond(nodes, small, 4 * 1024 * 1000, 1024), 1024 * 100 + 1024)
@@ -137,8 +137,8 @@ class Clusters(unittest.TestCase):
         self.assertEqual(elements_of_keys(400, 1), [100])
 
     def test_the_file_of_a_store_names_workers_and_servers(self) -> None:
-        facts = {"workers": 1, "servers": 2, "type": "dist_sync", "replicas": 1, "compression": "2bit", "transport": "tcp"}
-        text = store_text(argparse.Namespace(**facts), [1, 2, 3])
+        facts = {"workers": 1, "servers": 2, "type": "dist_sync", "replicas": 1, "compression": "2bit"}
+        text = store_text(argparse.Namespace(transport="tcp", **facts), [1, 2, 3])
         for line in ("  - {name: w1, host: 127.0.0.1, port: 1}", "    - {name: s2, host: 127.0.0.1, port: 3}",
                      "  replicas: 1", "  compression: {type: 2bit}"):  # fmt: skip
             self.assertIn(f"\n{line}\n", text)
@@ -164,6 +164,14 @@ class Processes(unittest.TestCase):
             self.process("").ask({"do": "mark"})
         with self.assertRaisesRegex(Failure, "no/such"):
             Process(["no/such/program"])
+
+    def test_a_process_keeps_to_the_core_that_it_is_given(self) -> None:
+        tell = "import json, os; print(json.dumps({'cores': list(os.sched_getaffinity(0))}))"
+        usable = sorted(os.sched_getaffinity(0))
+        for core in (0, 1, len(usable)):
+            process = Process([sys.executable, "-c", tell], core=core)
+            self.addCleanup(process.close)
+            self.assertEqual(process.receive()["cores"], [usable[core % len(usable)]])
 
     def test_processes_are_gone_at_the_end(self) -> None:
         process = self.process("import sys; sys.stdin.read()")

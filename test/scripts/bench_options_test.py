@@ -15,8 +15,8 @@ from lib.bench_results import rate_text, size_text, time_text
 
 class Quantities(unittest.TestCase):
     def test_sizes_have_decimal_and_binary_units(self) -> None:
-        for text, size in (("200", 200), ("10KB", 10_000), ("100MB", 100_000_000), ("64MiB", 64 << 20), ("1.5GB", 1_500_000_000), ("400kB", 400_000)):
-            self.assertEqual(parse_size(text), size, text)
+        sizes = {"200": 200, "10KB": 10_000, "100MB": 10**8, "64MiB": 64 << 20, "1.5GB": 15 * 10**8, "400kB": 400_000}
+        self.assertEqual({text: parse_size(text) for text in sizes}, sizes)
 
     def test_a_size_that_is_nothing_negative_odd_or_without_a_number_is_none(self) -> None:
         for text in ("", "0", "-1MB", "MB", "3x", "1.5", "100 MB more", "1e99"):
@@ -31,7 +31,8 @@ class Quantities(unittest.TestCase):
             self.assertIsNone(parse_count(text), text)
 
     def test_sizes_times_and_rates_are_told_in_the_unit_that_suits_them(self) -> None:
-        self.assertEqual([size_text(n) for n in (200, 10_000, 10**8, 15 * 10**8)], ["200 B", "10 KB", "100 MB", "1.5 GB"])
+        sizes = [size_text(size) for size in (200, 10_000, 10**8, 15 * 10**8)]
+        self.assertEqual(sizes, ["200 B", "10 KB", "100 MB", "1.5 GB"])
         self.assertEqual([time_text(t) for t in (21.86, 19700, 2e6)], ["21.9 µs", "19.7 ms", "2 s"])
         self.assertEqual([rate_text(r) for r in (5.068, 0.00364)], ["5.07 GB/s", "3.64 MB/s"])
 
@@ -42,7 +43,8 @@ class Quantities(unittest.TestCase):
 class CommandLine(unittest.TestCase):
     def bench(self, *words: str) -> tuple[int, str, str]:
         out, err = io.StringIO(), io.StringIO()
-        with mock.patch("sys.argv", ["dpwa-bench", *words]), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        argv = mock.patch("sys.argv", ["dpwa-bench", *words])
+        with argv, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             return dpwa_bench.main(), out.getvalue(), err.getvalue()
 
     def test_help_is_a_result_in_lines_of_80_columns(self) -> None:
@@ -85,6 +87,10 @@ WRONG = [
     ["kvstore", "--torch-python", "python3"],
     ["kvstore", "--ps-lite", "/nowhere"],
     ["memory", "--threads", "0"],
+    ["step", "--tensors", "0.5"],
+    ["step", "--parameters", "10", "--tensors", "11"],
+    ["collective", "--ddp-script", "/nowhere"],
+    ["collective", "--model", "gpt"],
     ["choice", "--nodes", "1"],
     ["choice", "--nodes", "many"],
 ]
