@@ -18,8 +18,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lib.bench_processes import first_line
 from lib.bench_results import GB, KB, MB, Document, size_text, time_text
-from lib.bench_statistics import NoiseWatch, spread_of
+from lib.bench_statistics import NoiseWatch, range_of, spread_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 300  # seconds for one measurement
@@ -181,6 +182,16 @@ class Plan:
         return [*plan, choice] + [self.step(*one) for one in steps] + self.collectives() + self.stores()
 
 
+def figures_of_peer(peer: Document, watch: NoiseWatch) -> Document:
+    """Throughput and its cost, and the noise, of the raw windows of a peer."""
+    rates = range_of([window["bytes"] / window["ns"] for window in peer["windows"]])
+    costs = range_of([1e9 * window["cpu_s"] / window["bytes"] for window in peer["windows"]])
+    windows = {"count": len(peer["windows"]), "gb_per_s": rates}
+    figures = {"gb_per_s": rates["median"], "cpu_s_per_gb": costs["median"], "windows": windows}
+    control = first_line("/proc/sys/net/ipv4/tcp_congestion_control")
+    return {**peer, **figures, "congestion_control": control, "noise": watch.judge(spread_of(rates))}
+
+
 def run(one: Measurement) -> tuple[Document | None, str]:
     """The document, or why there is none."""
     environment = {**os.environ, **one.environment}
@@ -199,7 +210,7 @@ def run(one: Measurement) -> tuple[Document | None, str]:
     except ValueError:
         return None, "its output is no JSON document"
     if document["kind"] == "peer":
-        document["noise"] = watch.judge(spread_of(document["windows"]["gb_per_s"]))
+        document = figures_of_peer(document, watch)
     if "LD_PRELOAD" in one.environment:
         document["congestion_control"] = "reno"
     return document, ""

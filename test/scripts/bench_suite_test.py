@@ -126,6 +126,14 @@ class Runs(unittest.TestCase):
         self.assertEqual(document, {"kind": "raw"})
         self.assertEqual(bench_suite.run(program("print('hello')"))[1], "its output is no JSON document")
 
+    def test_the_figures_of_a_peer_are_medians_of_its_windows(self) -> None:
+        windows = [{"bytes": 2 * 10**9, "ns": ns, "cpu_s": ns / 10**9} for ns in (10**9, 2 * 10**9, 4 * 10**9)]
+        raw = {"kind": "peer", "name": "a peer", "bytes": 8, "nodes": 2, "windows": windows}
+        document, _ = bench_suite.run(program(f"import json; print(json.dumps({raw!r}))"))
+        self.assertEqual((document["gb_per_s"], document["cpu_s_per_gb"], document["name"]), (1, 1, "a peer"))
+        self.assertEqual(document["windows"], {"count": 3, "gb_per_s": {"min": 0.5, "median": 1, "max": 2}})
+        self.assertEqual(document["noise"]["reasons"][0], "the windows differ by 150 %")
+
     def test_a_whole_run_notes_what_was_refused_and_keeps_the_rest(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             tool = Path(folder, "dpwa-bench")
