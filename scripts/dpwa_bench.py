@@ -53,6 +53,8 @@ def main() -> int:
         return run(sys.argv[1:])
     except SystemExit as end:  # --help
         return int(end.code or 0)
+    except KeyboardInterrupt:
+        return 130
     except Failure as error:
         print(f"{NAME}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2 if isinstance(error, WrongUsage) else 1
