@@ -64,12 +64,25 @@ def print_size(root: Path, names: list[str]) -> None:
             continue
         print(f"{folder}/: {len(lengths)} files of C++, {sum(lengths)} lines, "
               f"median {statistics.median(lengths):g}, longest {max(lengths)}")
+    print_invariants(root, cpp)
     includes = {file: [one.path for one in found] for file, found in Tree(root).includes.items()}
     known: dict[str, list[str]] = {}
     for folder in ("dpwa/", ""):
         chains = [longest_chain(includes, file, known) for file in includes if file.startswith(folder)]
         longest = max(chains, key=len, default=[])
         print(f"longest chain of includes in {folder or 'the tree'}: {len(longest)} files, from {longest[0]}")
+
+
+def print_invariants(root: Path, cpp: list[str]) -> None:
+    """How many a layer of dpwa/ has, of those that have any, and for 1,000 lines."""
+    layers: dict[str, list[str]] = defaultdict(list)
+    for name in cpp:
+        if re.match(r"dpwa/\w+/", name) and name != "dpwa/base/invariant.h":
+            layers[name.split("/")[1]].append(name)
+    counts = {layer: sum(text_of(root, name).count("DPWA_INVARIANT(") for name in of) for layer, of in layers.items()}
+    words = (f"{layer} {count} ({1000 * count / sum(lines_of(root, layers[layer])):.1f})"
+             for layer, count in sorted(counts.items(), key=lambda item: -item[1]) if count)
+    print(f"invariants, and for 1,000 lines: {', '.join(words)}")
 
 
 def demo_targets(root: Path) -> list[str]:

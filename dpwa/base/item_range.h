@@ -1,8 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
+
+#include "dpwa/base/invariant.h"
 
 namespace dpwa {
 
@@ -17,7 +18,7 @@ struct ItemRange {
 // Part `index` of `total` items cut into `parts` parts: sizes differ by at most one, the first
 // total mod parts parts have one more. parts > 0.
 inline ItemRange shard(std::uint64_t total, std::uint64_t parts, std::uint64_t index) {
-  assert(index < parts);
+  DPWA_INVARIANT(index < parts, "a part of so many", index, parts);
   const std::uint64_t size = total / parts;
   const std::uint64_t larger = total % parts;
   return {index * size + std::min(index, larger), size + (index < larger ? 1 : 0)};

@@ -4,7 +4,8 @@
 #include <boost/random/normal_distribution.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
 #include <boost/random/uniform_real_distribution.hpp>
-#include <cassert>
+
+#include "dpwa/base/invariant.h"
 
 namespace dpwa {
 namespace {
@@ -27,7 +28,7 @@ double Random::uniform(double low, double high) {
 }
 
 std::uint64_t Random::below(std::uint64_t bound) {
-  assert(bound > 0);
+  DPWA_INVARIANT(bound > 0, "a random number is below something", bound);
   return boost::random::uniform_int_distribution<std::uint64_t>(0, bound - 1)(engine_);
 }
 

@@ -1,10 +1,10 @@
 #include "dpwa/gossip/host_parameters.h"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/processors.h"
 
 namespace dpwa {
@@ -27,7 +27,9 @@ HostParameters::HostParameters(Manifest manifest, std::span<std::byte> memory, u
       stores_(memory.size() < stream_from_bytes ? kernels::Stores::cached
                                                 : kernels::Stores::streaming),
       passes_(usable_threads(memory.size(), max_threads)) {
-  assert(memory_.size() == manifest_.total_bytes());
+  DPWA_INVARIANT(memory_.size() == manifest_.total_bytes(),
+                 "the memory of the parameters is that of the manifest", memory_.size(),
+                 manifest_.total_bytes());
 }
 
 template <class Pass>

@@ -90,6 +90,7 @@ NewLog::NewLog(std::string_view level, const std::string& file, const std::strin
 
 void NewLog::use() noexcept {
   auto configured = std::static_pointer_cast<spdlog::logger>(logger_);
+  name_last_lines(configured->name());
   const MutexLock lock(logger_mutex());
   logger_slot().swap(configured);
 }

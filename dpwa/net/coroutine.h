@@ -5,13 +5,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cassert>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/on_exit.h"
 #include "dpwa/base/time.h"
 
@@ -76,7 +76,7 @@ class Turns {
     taken_ = true;
   }
   void give_back() {
-    assert(taken_);
+    DPWA_INVARIANT(taken_, "a turn is given back by the coroutine that has it");
     taken_ = !waiting_.empty();
     if (!taken_) return;
     waiting_.front()->cancel();

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <cassert>
 #include <thread>
+
+#include "dpwa/base/invariant.h"
 
 namespace dpwa::net {
 
@@ -15,19 +16,18 @@ namespace dpwa::net {
 // line `out of memory in the network thread`.
 void run_io(boost::asio::io_context& io);
 
-// Asserts that an object is used by one I/O thread: the thread of its first check(). A member of
-// what lives on such a thread; nothing in builds without assertions.
+// An object is used by one I/O thread: the thread of its first check(). A member of what lives on
+// such a thread.
 class IoThread {
  public:
   void check() {
-#ifndef NDEBUG
-    if (thread_ == std::thread::id()) thread_ = std::this_thread::get_id();
-    assert(thread_ == std::this_thread::get_id() && "used by a thread that is not its I/O thread");
-#endif
+    const std::thread::id own = std::this_thread::get_id();
+    if (thread_ == std::thread::id()) thread_ = own;
+    DPWA_INVARIANT(thread_ == own, "an object of an I/O thread is used by this thread alone");
   }
 
  private:
-  [[maybe_unused]] std::thread::id thread_;
+  std::thread::id thread_;
 };
 
 }  // namespace dpwa::net

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <chrono>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "dpwa/base/checksum.h"
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/on_exit.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
@@ -28,7 +28,8 @@ ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Snaps
       codec_(codec),
       checksums_(checksums),
       staging_(std::move(staging)) {
-  assert(codec_ == Codec::raw || staging_);
+  DPWA_INVARIANT(codec_ == Codec::raw || staging_, "an encoded reply has a buffer for its chunks",
+                 codec_);
 }
 
 ServedChunks::Chunk ServedChunks::get(ByteRange chunk) {

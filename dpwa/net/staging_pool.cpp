@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa {
 
 std::optional<StagingPool::Lease> StagingPool::lend(std::size_t bytes) {
@@ -24,6 +26,7 @@ std::optional<StagingPool::Lease> StagingPool::lend(std::size_t bytes) {
 
 void StagingPool::give_back(AlignedBuffer buffer) noexcept {
   const std::size_t size = buffer.bytes().size();
+  DPWA_INVARIANT(size <= lent_bytes_, "a buffer that is given back was lent", size, lent_bytes_);
   lent_bytes_ -= size;
   if (kept_bytes_ + size > max_kept_bytes || kept_.size() == max_kept) return;
   kept_bytes_ += size;

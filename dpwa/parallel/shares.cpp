@@ -1,12 +1,13 @@
 #include "dpwa/parallel/shares.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "dpwa/base/invariant.h"
 
 namespace dpwa {
 
 std::uint64_t fewest_devices(std::uint64_t batch, std::uint64_t devices) {
-  assert(devices > 0);
+  DPWA_INVARIANT(devices > 0, "a batch is shared by some devices", devices, batch);
   if (batch == 0) return 1;
   const std::uint64_t largest = (batch + devices - 1) / devices;
   return (batch + largest - 1) / largest;

@@ -10,6 +10,7 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/snapshot/blocks.h"
+#include "test/support/broken_invariant.h"
 
 using namespace dpwa;
 
@@ -212,4 +213,11 @@ TEST_CASE("a large model uses as many threads as are allowed and usable, a small
   }).join();
   CHECK(usable >= 1);
   CHECK(pinned == 1);
+}
+
+TEST_CASE("parameters in memory of another size are a defect") {
+  const Manifest manifest({{"weight", DType::float32, BlendRule::interpolate, {32}}});
+  Bytes memory(64);
+  CHECK(test::breaks("the memory of the parameters is that of the manifest",
+                     [&] { HostParameters(manifest, memory, 1); }));
 }

@@ -11,6 +11,7 @@
 #include "dpwa/parallel/largest_batch.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "dpwa/parallel/shares.h"
+#include "test/support/broken_invariant.h"
 
 using namespace dpwa;
 
@@ -301,4 +302,8 @@ TEST_CASE("within a budget steps are measured until they tell enough, none beyon
   CHECK(measured == Sizes{1, 2, 4});
   CHECK(largest_within_budget(1009, 6, 1e9, memory).largest == 0);
   CHECK(largest_within_budget(1010, 6, 1e9, memory).largest == 1);
+}
+
+TEST_CASE("a batch for no devices is a defect") {
+  CHECK(test::breaks("a batch is shared by some devices", [] { fewest_devices(8, 0); }));
 }
