@@ -21,6 +21,7 @@ void DistanceBound::set_peers(std::size_t peers) {
 std::optional<double> DistanceBound::get() const {
   if (!settled()) return first_bound();
   std::array<double, window> distances{};
+  DPWA_INVARIANT(samples_.size() <= window, "the window has room for all samples", samples_.size());
   const auto end = std::ranges::transform(samples_, distances.begin(), &Sample::distance).out;
   const double bound = multiple_ * lower_median(std::span(distances.begin(), end));
   const auto last = last_of_most_peers(bound);
@@ -60,6 +61,8 @@ std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
   if (!(distance > 0)) return get();
   const std::uint64_t number = ++count_;
   Last& last = last_[peer];
+  DPWA_INVARIANT(last.number < number, "distances are numbered in ascending order", last.number,
+                 number, peer);
   last.distance = distance;
   last.number = number;
   const auto bound = get();

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/per_peer.h"
 
@@ -17,6 +18,7 @@ namespace dpwa {
 // The median; of an even number of values the lower of the two in the middle. Reorders `values`,
 // which must not be empty.
 inline double lower_median(std::span<double> values) {
+  DPWA_INVARIANT(!values.empty(), "a median is of some values");
   const auto median = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), median, values.end());
   return *median;
@@ -67,6 +69,7 @@ class DistanceBound {
   void forget(PeerId peer);
 
  private:
+  friend struct InvariantTest<DistanceBound>;
   struct Sample {
     PeerId peer;
     double distance;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/rules/distance_bound.h"
 
 namespace dpwa {
@@ -56,6 +57,8 @@ bool FinalChoice::all() const {
 }
 
 FinalChoice choose_final_models(std::span<const FinalModel> models, std::size_t own) {
+  DPWA_INVARIANT(own < models.size(), "the own model is one of those to choose from", own,
+                 models.size());
   FinalChoice choice;
   choice.left_out.resize(models.size());
   const auto judges = references(models);

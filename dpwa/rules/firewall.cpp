@@ -4,7 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa {
+
 Firewall::Firewall(const FirewallOptions& options, std::size_t peers)
     : options_(options), peers_(peers), quarantine_(options) {}
 
@@ -55,6 +58,7 @@ void Firewall::judge_outlier(PeerId peer, unsigned block, double distance, doubl
 }
 
 DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance, double clock_gap) {
+  DPWA_INVARIANT(block < max_blocks, "a distance is of a block of the model", block, peer);
   if (std::isinf(distance)) return judge_infinite(peer, block);
   DistanceVerdict verdict;
   if (options_.distance == DistancePolicy::off) return verdict;

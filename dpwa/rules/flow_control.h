@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 
@@ -58,6 +59,7 @@ constexpr int late_share = 16;
 // The median; of an even number the higher of the two in the middle, so that the far half is not
 // late when half of the others are near. Reorders `times`, which must not be empty.
 inline Duration upper_median(std::span<Duration> times) {
+  DPWA_INVARIANT(!times.empty(), "a median is of some times");
   const auto median = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), median, times.end());
   return *median;

@@ -22,12 +22,16 @@ void MemberNews::add(std::size_t member) {
   remove(member);
   told_.emplace(member, 0U);
   order_.emplace(0U, member);
+  DPWA_INVARIANT(told_.size() == order_.size(), "each news is told in one place of the order",
+                 told_.size(), order_.size());
 }
 
 void MemberNews::remove(std::size_t member) {
   const auto told = told_.find(member);
   if (told == told_.end()) return;
-  order_.erase({told->second, member});
+  const std::size_t ordered = order_.erase({told->second, member});
+  DPWA_INVARIANT(ordered == 1, "news has the place of the times that it was told", member,
+                 told->second);
   told_.erase(told);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa {
@@ -111,6 +112,7 @@ class MemberNews {
   static unsigned limit(std::size_t nodes);
 
  private:
+  friend struct InvariantTest<MemberNews>;
   std::set<std::pair<unsigned, std::size_t>> order_;  // times told, member
   std::unordered_map<std::size_t, unsigned> told_;    // of those in order_
 };

@@ -1,7 +1,6 @@
 #include "dpwa/rules/member_table.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 namespace dpwa {
@@ -13,7 +12,8 @@ std::string place_of(const std::string& address, std::uint16_t port) {
 Seeds::Seeds(std::vector<MemberClaim> claims, TimePoint known) {
   std::vector<std::string> names;
   for (MemberClaim& claim : claims) {
-    assert(claim.status == MemberStatus::alive);
+    DPWA_INVARIANT(claim.status == MemberStatus::alive, "all nodes of the file begin alive",
+                   claim.name, claim.status);
     const auto rank = static_cast<std::uint32_t>(members_.size());
     for (const std::string& address : claim.addresses)
       ranks_.emplace(place_of(address, claim.port), rank);
@@ -44,18 +44,24 @@ MemberTable::MemberTable(std::shared_ptr<const Seeds> seeds)
 
 MemberTable::MemberTable(std::shared_ptr<const Seeds> seeds, std::size_t own_rank)
     : seeds_(std::move(seeds)), own_rank_(own_rank), size_(seeds_->size()) {
-  assert(own_rank < size_);
+  DPWA_INVARIANT(own_rank < size_, "the own node is one of the file", own_rank, size_);
   named_ = --size_;
+}
+
+const Member& MemberTable::shared_at(PeerId place) const {
+  const std::size_t rank = rank_of(place);
+  DPWA_INVARIANT(rank < seeds_->size(), "a place is one of the table", place, size_);
+  return seeds_->at(rank);
 }
 
 const Member& MemberTable::operator[](PeerId place) const {
   const Member* own = own_.find(place);
-  return own != nullptr ? *own : seeds_->at(rank_of(place));
+  return own != nullptr ? *own : shared_at(place);
 }
 
 Member& MemberTable::edit(PeerId place) {
   if (Member* own = own_.find(place)) return *own;
-  return own_.at_or(place, seeds_->at(rank_of(place)));
+  return own_.at_or(place, shared_at(place));
 }
 
 std::optional<PeerId> MemberTable::place_of_rank(std::size_t rank) const {
@@ -101,13 +107,20 @@ PeerId MemberTable::append() {
 }
 
 void MemberTable::take(PeerId place, const std::string& name) {
+  Member& member = edit(place);
+  DPWA_INVARIANT(member.claim.name.empty(), "a place is free when it is taken", place,
+                 member.claim.name, name);
+  DPWA_INVARIANT(!find(name), "a member has one place", name, place);
   taken_.emplace(name, place);
-  edit(place).claim.name = name;
+  member.claim.name = name;
   ++named_;
+  DPWA_INVARIANT(named_ <= size_, "no more places are taken than there are", named_, size_);
 }
 
 void MemberTable::free(PeerId place) {
   Member& member = edit(place);
+  DPWA_INVARIANT(!member.claim.name.empty() && named_ > 0, "a place is taken when it is freed",
+                 place, named_);
   taken_.erase(member.claim.name);
   member = {};
   --named_;

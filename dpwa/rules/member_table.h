@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/member.h"
 #include "dpwa/rules/peer_names.h"
@@ -103,8 +104,11 @@ class MemberTable {
   Iterator end() const { return {*this, static_cast<PeerId>(size_)}; }
 
  private:
+  friend struct InvariantTest<MemberTable>;
   std::size_t rank_of(PeerId place) const { return place < own_rank_ ? place : place + 1UL; }
   std::size_t shared() const { return seeds_->size() - (own_rank_ < seeds_->size() ? 1 : 0); }
+  // Of a place without an entry of its own.
+  const Member& shared_at(PeerId place) const;
   // The place of a seed of the shared table.
   std::optional<PeerId> place_of_rank(std::size_t rank) const;
 

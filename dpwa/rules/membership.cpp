@@ -66,6 +66,8 @@ const Member* Membership::member(const std::string& name) const {
 void Membership::count(const Member& member, int by) {
   if (member.claim.incarnation == 0 || !runs(member.claim.status) || !member.vouched_for()) return;
   digest_ ^= digest_of(member.claim);
+  DPWA_INVARIANT(by > 0 || running_ > 0, "a member that ends running was counted", running_,
+                 member.claim.name);
   running_ = by > 0 ? running_ + 1 : running_ - 1;
 }
 
@@ -158,20 +160,6 @@ void Membership::hear_claim(const MemberClaim& claim, const std::string& from, T
   hold(*known, believed, now);
 }
 
-// A process that is reported gone raises its refutation above the report, but not so often that a
-// node that repeats the report without pause could use up all refutations.
-void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
-  const bool refutes = claim.incarnation == self_.incarnation &&
-                       claim.status != MemberStatus::alive &&
-                       claim.refutation >= self_.refutation && self_.status != MemberStatus::left;
-  if (!refutes) return;
-  const bool lately = refuted_ != TimePoint::min() && now - refuted_ < refutation_pause;
-  if (lately || self_.refutation >= max_refutation - max_refutation_jump) return;
-  refuted_ = now;
-  self_.refutation = 1 + std::min(claim.refutation, self_.refutation + max_refutation_jump);
-  self_told_ = 0;
-}
-
 void Membership::heard(const std::string& name, std::uint64_t incarnation, TimePoint now) {
   const auto place = find(name);
   if (!place) return;
@@ -207,8 +195,11 @@ void Membership::reached(const std::string& name, std::uint64_t incarnation, Tim
 
 void Membership::end_hearsay(Member& member) {
   const std::string from = std::exchange(member.told_by, {});
+  if (from.empty()) return;
   const auto unmet = unmet_.find(from);
-  if (!from.empty() && unmet != unmet_.end() && --unmet->second == 0) unmet_.erase(unmet);
+  DPWA_INVARIANT(unmet != unmet_.end() && unmet->second > 0,
+                 "a member that others told of counts among those", member.claim.name, from);
+  if (--unmet->second == 0) unmet_.erase(unmet);
 }
 
 void Membership::failed(const std::string& name, TimePoint now) {
@@ -372,12 +363,16 @@ void Membership::unlist(const std::string& name) {
 }
 
 void Membership::note_change(PeerId place) {
+  DPWA_INVARIANT(place < members_.size(), "a change is of a place of the table", place,
+                 members_.size());
   ++version_;
   changes_.push_back(place);
   if (changes_.size() > max_changes) changes_.pop_front();
 }
 
 std::vector<PeerId> Membership::changed_since(std::uint64_t version) const {
+  DPWA_INVARIANT(version <= version_, "a version of the table is one that it has had", version,
+                 version_);
   std::vector<PeerId> places;
   if (version_ - version > changes_.size()) {
     places.resize(members_.size());
@@ -388,17 +383,6 @@ std::vector<PeerId> Membership::changed_since(std::uint64_t version) const {
   std::ranges::sort(places);
   places.erase(std::ranges::unique(places).begin(), places.end());
   return places;
-}
-
-Membership::Admission Membership::admission(const std::string& name) const {
-  if (find(name)) return Admission::known;
-  if (!options_.open) return Admission::closed;
-  if (members_.named() < options_.max_members) return Admission::may_join;
-  bool room = false;
-  members_.for_each_own([&](PeerId, const Member& member) {
-    room |= !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
-  });
-  return room ? Admission::may_join : Admission::full;
 }
 
 }  // namespace dpwa

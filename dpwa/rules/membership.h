@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/member.h"
@@ -112,6 +113,7 @@ class Membership {
   std::vector<PeerId> changed_since(std::uint64_t version) const;
 
  private:
+  friend struct InvariantTest<Membership>;
   Membership(MemberClaim self, MemberTable members, MembershipOptions options);
 
   void note_change(PeerId place);

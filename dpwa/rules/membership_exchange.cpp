@@ -132,4 +132,29 @@ std::vector<PeerId> Membership::to_meet(std::size_t most, TimePoint now, Random&
   return places;
 }
 
+// A process that is reported gone raises its refutation above the report, but not so often that a
+// node that repeats the report without pause could use up all refutations.
+void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
+  const bool refutes = claim.incarnation == self_.incarnation &&
+                       claim.status != MemberStatus::alive &&
+                       claim.refutation >= self_.refutation && self_.status != MemberStatus::left;
+  if (!refutes) return;
+  const bool lately = refuted_ != TimePoint::min() && now - refuted_ < refutation_pause;
+  if (lately || self_.refutation >= max_refutation - max_refutation_jump) return;
+  refuted_ = now;
+  self_.refutation = 1 + std::min(claim.refutation, self_.refutation + max_refutation_jump);
+  self_told_ = 0;
+}
+
+Membership::Admission Membership::admission(const std::string& name) const {
+  if (find(name)) return Admission::known;
+  if (!options_.open) return Admission::closed;
+  if (members_.named() < options_.max_members) return Admission::may_join;
+  bool room = false;
+  members_.for_each_own([&](PeerId, const Member& member) {
+    room |= !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
+  });
+  return room ? Admission::may_join : Admission::full;
+}
+
 }  // namespace dpwa

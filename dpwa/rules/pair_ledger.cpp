@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa {
 namespace {
 
@@ -23,7 +25,9 @@ constexpr double units = 1024;
 
 }  // namespace
 
-PairLedger::PairLedger(double factor) : factor_(factor) {}
+PairLedger::PairLedger(double factor) : factor_(factor) {
+  DPWA_INVARIANT(factor > 0 && factor <= 1, "accounts are of pulls with a factor", factor);
+}
 
 std::uint16_t PairLedger::stated_to(PeerId peer) const {
   const Account* account = accounts_.find(peer);
@@ -51,6 +55,8 @@ void PairLedger::heard(PeerId peer, std::uint64_t incarnation, std::uint16_t sta
 }
 
 void PairLedger::took(PeerId peer, std::uint64_t incarnation, double share, double scale) {
+  DPWA_INVARIANT(share >= 0 && share <= 1 && scale >= 0 && scale <= 1,
+                 "a blend is of a share of the model, by at most the factor", share, scale, peer);
   Account& known = account(peer, incarnation);
   const bool owes = known.balance > slack * factor_;
   const double weight = factor_ * share * (owes ? 1 : scale);
@@ -97,6 +103,8 @@ double PairLedger::bound() const {
 // Bounded in both directions, so that every debt is settled soon.
 void PairLedger::add(Account& account, double weight) const {
   account.balance = std::clamp(account.balance + weight, -bound(), bound());
+  DPWA_INVARIANT(std::abs(account.balance) <= bound(), "a balance is within its bound",
+                 account.balance, weight);
 }
 
 }  // namespace dpwa

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/random.h"
 #include "dpwa/rules/per_peer.h"
 
@@ -63,6 +64,7 @@ class PairLedger {
   void settle_all();
 
  private:
+  friend struct InvariantTest<PairLedger>;
   struct Account {
     std::uint64_t incarnation = 0;       // 0: not known yet
     double taken = 0;                    // by this node, of the peer

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/sample.h"
 
@@ -22,8 +23,16 @@ bool PeerTable::is_ordinary(const PeerRecord& record, TimePoint now) const {
          score_of(record, now) == flow_control_.initial;
 }
 
-const PeerRecord& PeerTable::watched(std::uint32_t position) const {
-  return records_.entries()[position].value;
+std::size_t PeerTable::ordinary() const {
+  DPWA_INVARIANT(special_.size() <= size(), "those that are out or watched are peers",
+                 special_.size(), size());
+  return size() - special_.size();
+}
+
+const PerPeer<PeerRecord>::Entry& PeerTable::watched(std::uint32_t position) const {
+  DPWA_INVARIANT(position < records_.size(), "a watched peer has a record", position,
+                 records_.size());
+  return records_.entries()[position];
 }
 
 // Expects a peer that has a record.
@@ -40,7 +49,7 @@ void PeerTable::unwatch(PeerId peer) {
 // Peers that are ordinary again need no watching.
 void PeerTable::settle(TimePoint now) {
   std::erase_if(watched_, [&](std::uint32_t position) {
-    const auto& [peer, record] = records_.entries()[position];
+    const auto& [peer, record] = watched(position);
     if (!is_ordinary(record, now)) return false;
     special_.erase(peer);
     return true;
@@ -49,14 +58,15 @@ void PeerTable::settle(TimePoint now) {
 
 bool PeerTable::cut_off(TimePoint now) const {
   return ordinary() == 0 && std::ranges::none_of(watched_, [&](std::uint32_t position) {
-           return sound(watched(position), now);
+           return sound(watched(position).value, now);
          });
 }
 
 bool PeerTable::nobody_answers() const {
   return size() > 0 && ordinary() == 0 &&
-         std::ranges::all_of(
-             watched_, [&](std::uint32_t position) { return watched(position).failures > 0; });
+         std::ranges::all_of(watched_, [&](std::uint32_t position) {
+           return watched(position).value.failures > 0;
+         });
 }
 
 std::vector<PeerFailure> PeerTable::last_failures() const {
@@ -117,7 +127,10 @@ std::vector<PeerId> PeerTable::ordinary_among(std::span<const PeerId> peers) con
 std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePoint now,
                                         Random& random) const {
   const std::vector<PeerId> left_out = ordinary_among(excluded);
-  const std::size_t equals = ordinary() - left_out.size();
+  const std::size_t all = ordinary();
+  DPWA_INVARIANT(left_out.size() <= all, "those that are left out are ordinary peers",
+                 left_out.size(), all);
+  const std::size_t equals = all - left_out.size();
   double highest = 0;
   if (equals > 0) highest = highest_draw(equals, random);
   double best_value = flow_control_.initial + highest;
@@ -125,7 +138,7 @@ std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePo
   std::uint64_t ties = 0;      // with best_value; 0: not counted yet
   const bool soon = cut_off(now);
   for (const std::uint32_t position : watched_) {
-    const auto& [peer, record] = records_.entries()[position];
+    const auto& [peer, record] = watched(position);
     if (waits(record, soon, now) || std::ranges::find(excluded, peer) != excluded.end()) continue;
     const double value = score_of(record, now) + draw(random);
     const bool first = equals == 0 && !best;

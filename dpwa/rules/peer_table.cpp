@@ -43,6 +43,10 @@ PeerTable::PeerTable(std::vector<std::string> names, FlowControl flow_control, B
 
 PeerTable::PeerTable(PeerNames names, FlowControl flow_control, Backoff backoff)
     : names_(std::move(names)), flow_control_(flow_control), backoff_(backoff) {
+  DPWA_INVARIANT(
+      flow_control_.min <= flow_control_.initial && flow_control_.initial <= flow_control_.max,
+      "the first score is within the bounds of scores", flow_control_.min, flow_control_.initial,
+      flow_control_.max);
   fresh_.score = flow_control_.initial;
   gone_ = fresh_;
   gone_.out = true;
@@ -89,6 +93,9 @@ double PeerTable::score(PeerId peer, TimePoint now) const {
 }
 
 double PeerTable::score_of(const PeerRecord& record, TimePoint now) const {
+  DPWA_INVARIANT(record.score >= flow_control_.min && record.score <= flow_control_.max,
+                 "a score is within the bounds of scores", record.score, flow_control_.min,
+                 flow_control_.max);
   const std::chrono::duration<double> since = now - record.failed_at;
   return flow_control_.after_time(record.score, since.count());
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/flow_control.h"
@@ -146,6 +147,7 @@ class PeerTable {
   std::size_t known() const { return records_.size(); }
 
  private:
+  friend struct InvariantTest<PeerTable>;
   using Time = std::optional<Duration> PeerRecord::*;
 
   PeerRecord& record(PeerId peer);
@@ -156,12 +158,12 @@ class PeerTable {
 
   // --- the choice (peer_choice.cpp)
   bool is_ordinary(const PeerRecord& record, TimePoint now) const;
-  std::size_t ordinary() const { return size() - special_.size(); }
+  std::size_t ordinary() const;
   std::vector<PeerId> ordinary_among(std::span<const PeerId> peers) const;
   void watch(PeerId peer);
   void unwatch(PeerId peer);
   void settle(TimePoint now);
-  const PeerRecord& watched(std::uint32_t position) const;
+  const PerPeer<PeerRecord>::Entry& watched(std::uint32_t position) const;
   bool cut_off(TimePoint now) const;
   bool waits(const PeerRecord& record, bool cut_off, TimePoint now) const;
   bool tried_soon(const PeerRecord& record, TimePoint now) const;

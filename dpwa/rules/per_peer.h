@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa {
 
 using PeerId = std::uint32_t;  // a peer's place in the peer table
@@ -103,9 +105,17 @@ class PerPeer {
   // In the order of insertion; the last value takes the place of an erased one.
   std::span<const Entry> entries() const { return entries_; }
   // The entry number `index` (from 0) by PeerId.
-  const Entry& nth(std::size_t index) const { return entries_[index_[index].entry]; }
+  const Entry& nth(std::size_t index) const {
+    DPWA_INVARIANT(index < index_.size(), "an entry is one of those that there are", index,
+                   index_.size());
+    return entries_[index_[index].entry];
+  }
   // The position in entries() of a peer that has a value.
-  std::uint32_t position(PeerId peer) const { return lower_bound(peer)->entry; }
+  std::uint32_t position(PeerId peer) const {
+    const auto at = lower_bound(peer);
+    DPWA_INVARIANT(is_at(at, peer), "a peer whose position is asked for has a value", peer);
+    return at->entry;
+  }
   std::size_t size() const { return entries_.size(); }
 
  private:

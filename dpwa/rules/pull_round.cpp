@@ -1,6 +1,5 @@
 #include "dpwa/rules/pull_round.h"
 
-#include <cassert>
 #include <utility>
 
 namespace dpwa {
@@ -102,7 +101,8 @@ AnswerTime PullRound::answer(TimePoint now) const {
 
 void PullRound::succeeded(PeerTable& table, const Progress& progress, TimePoint now,
                           bool same_host) {
-  assert(current_);
+  DPWA_INVARIANT(current_ && !answered_, "the peer that answers is the one that is asked",
+                 answered_, tried_.size());
   AnswerTime time = answer(now);
   time.complete = true;
   time.same_host = same_host;
@@ -112,7 +112,8 @@ void PullRound::succeeded(PeerTable& table, const Progress& progress, TimePoint 
 }
 
 void PullRound::failed(PeerTable& table, PeerFailure failure, TimePoint now, Random& random) {
-  assert(current_);
+  DPWA_INVARIANT(current_ && !answered_, "the peer that fails is the one that is asked", answered_,
+                 tried_.size());
   table.failed(*current_, failure, now, random);
   if (takes_no_score(failure)) table.answered(*current_, answer(now), now);
   current_.reset();

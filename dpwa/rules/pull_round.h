@@ -5,7 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/step_report.h"
 
@@ -64,15 +66,14 @@ class SeenBlocks {
 
   // The version to state when asking for `block` (0 to 63); 0 = nothing to state.
   std::uint64_t known_version(std::uint64_t incarnation, unsigned block) const {
-    const bool known = incarnation == incarnation_ && (blocks_ >> block & 1) != 0;
-    return known ? version_ : 0;
+    return incarnation == incarnation_ && has(block) ? version_ : 0;
   }
 
   // Whether this version was taken already, or is older than one that was. A sound peer never sends
   // such a version: its versions grow, and it was told the last one.
   bool repeats(std::uint64_t incarnation, std::uint64_t version, unsigned block) const {
     if (incarnation != incarnation_ || version > version_) return false;
-    return version < version_ || (blocks_ >> block & 1) != 0;
+    return version < version_ || has(block);
   }
 
   void took(std::uint64_t incarnation, std::uint64_t version, unsigned block) {
@@ -81,7 +82,7 @@ class SeenBlocks {
       version_ = version;
       blocks_ = 0;
     }
-    blocks_ |= std::uint64_t{1} << block;
+    blocks_ |= bit_of(block);
   }
   void took_all(std::uint64_t incarnation, std::uint64_t version) {
     incarnation_ = incarnation;
@@ -90,6 +91,12 @@ class SeenBlocks {
   }
 
  private:
+  static std::uint64_t bit_of(unsigned block) {
+    DPWA_INVARIANT(block < max_blocks, "what has been seen is a block of the model", block);
+    return std::uint64_t{1} << block;
+  }
+  bool has(unsigned block) const { return (blocks_ & bit_of(block)) != 0; }
+
   std::uint64_t incarnation_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t blocks_ = 0;

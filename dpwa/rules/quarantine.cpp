@@ -20,6 +20,8 @@ std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimeP
   Record& record = records_[peer];
   ++record.offences;
   if (after_ == 0 || now < record.until) return std::nullopt;
+  DPWA_INVARIANT(record.in_a_row < after_, "as many offences in a row are a quarantine",
+                 record.in_a_row, after_, peer);
   if (++record.in_a_row < after_) return std::nullopt;
   forgive(record, now, shortest);
   record.until = now + length(deliberate ? record.level++ : 0, shortest);
@@ -44,6 +46,8 @@ Duration Quarantine::length(std::uint32_t level, Duration shortest) const {
 
 void Quarantine::forgive(Record& record, TimePoint now, Duration shortest) const {
   if (record.level == 0) return;
+  DPWA_INVARIANT(record.level <= record.quarantines && now >= record.until,
+                 "a level is that of quarantines that are over", record.level, record.quarantines);
   Duration behaved = now - record.until;
   while (record.level > 0 && behaved >= 2 * length(record.level - 1, shortest)) {
     behaved -= 2 * length(record.level - 1, shortest);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/options.h"
 #include "dpwa/rules/per_peer.h"
@@ -39,6 +40,7 @@ class Quarantine {
   const Record& at(PeerId peer) const;
 
  private:
+  friend struct InvariantTest<Quarantine>;
   Duration length(std::uint32_t level, Duration shortest) const;
   void forgive(Record& record, TimePoint now, Duration shortest) const;
 

@@ -15,7 +15,9 @@ std::uint32_t count_of(const Counts& counts, const std::string& key) {
 
 void count_down(Counts& counts, const std::string& key) {
   const auto found = counts.find(key);
-  if (found != counts.end() && --found->second == 0) counts.erase(found);
+  DPWA_INVARIANT(found != counts.end() && found->second > 0,
+                 "a reply that ends was counted when it began", key);
+  if (--found->second == 0) counts.erase(found);
 }
 
 }  // namespace
@@ -29,6 +31,7 @@ bool Readers::may_begin(const Caller& caller, TimePoint now) const {
 }
 
 void Readers::begin(const Caller& caller) {
+  DPWA_INVARIANT(in_flight_ < most_, "no more replies begin than there may be", in_flight_, most_);
   // Each of these may throw, so all of them come before the first is counted.
   Account& account = accounts_[caller.standing];
   std::uint32_t& of_caller = of_caller_[caller.account];
@@ -41,8 +44,10 @@ void Readers::begin(const Caller& caller) {
 
 void Readers::end(const Caller& caller, Duration held, bool whole, TimePoint now) {
   const auto found = accounts_.find(caller.standing);
-  if (found == accounts_.end()) return;
+  DPWA_INVARIANT(found != accounts_.end(), "a reply that ends has begun", caller.standing);
   Account& account = found->second;
+  DPWA_INVARIANT(account.in_flight > 0 && account.in_flight <= in_flight_,
+                 "the replies of a caller are some of all", account.in_flight, in_flight_);
   --in_flight_;
   --account.in_flight;
   count_down(of_caller_, caller.account);

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa {

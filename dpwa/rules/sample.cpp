@@ -1,5 +1,7 @@
 #include "dpwa/rules/sample.h"
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa {
 namespace {
 
@@ -15,6 +17,7 @@ double power(double base, std::uint64_t exponent) {
 }  // namespace
 
 double highest_draw(std::uint64_t count, Random& random) {
+  DPWA_INVARIANT(count > 0, "the highest draw is one of some", count);
   const double chance = random.uniform(0, 1);
   // The lowest value whose share of the distribution lies above `chance`.
   std::uint64_t low = 1;
@@ -35,6 +38,8 @@ double highest_draw(std::uint64_t count, Random& random) {
 // Each of them is one of the `values` that are no higher, with equal probability: a binomial number
 // that is known to be at least 1, by inversion.
 std::uint64_t draws_at_highest(double highest, std::uint64_t count, Random& random) {
+  DPWA_INVARIANT(count > 0 && highest >= static_cast<double>(lowest_draw),
+                 "draws at the highest are some of those that were drawn", count, highest);
   const double values = highest - static_cast<double>(lowest_draw) + 1;
   if (values <= 1) return count;
   const double odds = 1 / (values - 1);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa {
 namespace {
 
@@ -133,6 +135,8 @@ Duration time_to_bring(int earlier, std::size_t nodes, Duration wait) {
 StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self,
                            const std::optional<StartWeights>& own, Duration elapsed,
                            const StartRuleOptions& options) {
+  DPWA_INVARIANT(self < nodes.size(), "the own node is one of those that start", self,
+                 nodes.size());
   const Survey survey(nodes, self, own, options);
   const bool over = elapsed >= options.start_wait;
   const bool pulls = elapsed < options.limit;
