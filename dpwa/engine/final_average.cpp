@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa {
 namespace {
 
@@ -81,6 +83,8 @@ std::optional<FinalAverage::Action> FinalAverage::act(TimePoint now,
 }
 
 void FinalAverage::published(bool done, TimePoint now) {
+  DPWA_INVARIANT(phase_ == Phase::publishing,
+                 "a node publishes its final parameters where it is asked to", phase_);
   if (!done && now < until_) return;
   phase_ = Phase::over;
   if (!options_.averages) return;
@@ -103,6 +107,8 @@ void FinalAverage::report_on(FinishReport report, std::size_t known, const std::
 }
 
 void FinalAverage::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  DPWA_INVARIANT(phase_ == Phase::waiting || phase_ == Phase::serving,
+                 "a node greets where its end asks for it", phase_);
   if (phase_ == Phase::waiting) {
     const bool waiting = take_up(answers, now);
     if (!waiting || now >= begun_ + options_.finish_wait) return all_waited_for(now);
@@ -179,6 +185,8 @@ void FinalAverage::begin_order() {
 
 // A buffer may be missing for a while: readers hold buffers until the deadline that they stated.
 void FinalAverage::took_buffer(bool done, TimePoint now) {
+  DPWA_INVARIANT(phase_ == Phase::buffer || phase_ == Phase::scratch,
+                 "a buffer is taken where the end asks for it", phase_);
   if (!done && now < until_) {
     pause_ = pause;
   } else if (phase_ == Phase::scratch) {
@@ -236,11 +244,14 @@ FinalAverage::Action FinalAverage::fold() {
   const bool own = order_[at_].own;
   landed_ = false;
   ++at_;
+  DPWA_INVARIANT(count_ < order_.size(), "each model is folded once", count_, order_.size());
   return Fold{own, ++count_};
 }
 
 void FinalAverage::pulled(const std::optional<Progress>& landed, bool busy, double distance,
                           TimePoint now) {
+  DPWA_INVARIANT(phase_ == Phase::pulling && at_ < order_.size(),
+                 "a model is pulled where the end asks for it", phase_, at_, order_.size());
   if (busy && now < pull_until_) {  // others have as much to ask
     pause_ = pause;
     return;
@@ -261,6 +272,8 @@ void FinalAverage::end_pull(bool usable) {
 
 // One that sends other parameters when it is asked again is left out.
 void FinalAverage::sketched(const ModelSketch& sketch) {
+  DPWA_INVARIANT(phase_ == Phase::sketching && at_ < order_.size(),
+                 "a model is sketched where the end asks for it", phase_, at_, order_.size());
   Entry& entry = order_[at_];
   phase_ = Phase::folding;
   if (!again_) {
@@ -321,6 +334,8 @@ std::optional<FinalAverage::Action> FinalAverage::confirm_next() {
 }
 
 void FinalAverage::replaced(double distance_to_average) {
+  DPWA_INVARIANT(phase_ == Phase::replacing && count_ > 0,
+                 "parameters are replaced by a mean of some models", phase_, count_);
   FinishReport report;
   report.participants = count_;
   report.distance_to_average = distance_to_average;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/engine/peer_answer.h"
 #include "dpwa/engine/trainer_line.h"
@@ -97,6 +98,7 @@ class FinalAverage {
   std::vector<TrainerLine> take_lines();
 
  private:
+  friend struct InvariantTest<FinalAverage>;
   enum class Phase {
     draining,
     publishing,

@@ -1,11 +1,12 @@
 #include "dpwa/engine/pull_engine.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <cstdio>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/sample.h"
 
 namespace dpwa {
@@ -72,6 +73,8 @@ PullEngine::PullEngine(const PullEngineOptions& options, PeerTable peers)
 }
 
 void PullEngine::begin(const RoundSpec& spec) {
+  DPWA_INVARIANT(!spec.block || *spec.block < max_blocks, "a pull is of a block of the model",
+                 spec.block.value_or(0));
   spec_ = spec;
   phase_ = Phase::begun;
   arrival_ = {};
@@ -140,7 +143,7 @@ const SeenBlocks& PullEngine::seen(PeerId peer) const {
 
 std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t own_lineage,
                                             TimePoint now) {
-  assert(round_.current());
+  DPWA_INVARIANT(round_.current(), "a head is of the answer of a peer that is asked", phase_);
   if (spec_.exchange.fresh_only && !fresh(*round_.current(), peer, now)) return PeerFailure::stale;
   if (spec_.exchange.blends() && peer.lineage != own_lineage) return PeerFailure::other_lineage;
   return std::nullopt;
@@ -148,7 +151,7 @@ std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t 
 
 std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStats& stats,
                                          const Progress& own) {
-  assert(round_.current());
+  DPWA_INVARIANT(round_.current(), "parameters land from a peer that is asked", phase_);
   const PeerId peer = *round_.current();
   const Exchange& exchange = spec_.exchange;
   stats_ = stats;
@@ -191,7 +194,7 @@ void PullEngine::judge_distance(Answer& answer) {
 }
 
 PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overflow, TimePoint now) {
-  assert(round_.current());
+  DPWA_INVARIANT(round_.current(), "an attempt that is settled is of a peer that is asked", phase_);
   const PeerId peer = *round_.current();
   const std::string name = table_.name(peer);
   const Progress& known = table_.at(peer).progress;

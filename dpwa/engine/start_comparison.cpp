@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/rules/distance_bound.h"
 
 namespace dpwa {
@@ -40,12 +41,15 @@ bool DistanceSurvey::begin_turn() {
 }
 
 void DistanceSurvey::answer(std::optional<double> squared) {
+  DPWA_INVARIANT(block_ < blocks_, "a distance is of a block that was asked for", block_, blocks_);
   if (!squared) return settle(std::nullopt);
   sum_ += *squared;
   if (++block_ == blocks_) settle(std::sqrt(sum_));
 }
 
 void DistanceSurvey::settle(std::optional<double> distance) {
+  DPWA_INVARIANT(at_ < peers_.size(), "a distance is of a peer that is asked", at_, peers_.size(),
+                 block_);
   const PeerId peer = peers_[at_++];
   block_ = 0;
   sum_ = 0;
@@ -68,6 +72,7 @@ std::optional<double> DistanceSurvey::median() {
 
 StartComparison::StartComparison(PeerId best, const std::vector<PeerId>& others, Rule rule)
     : best_(best), rule_(rule), stage_(others.empty() ? Stage::take_best : Stage::take_other) {
+  DPWA_INVARIANT(others.size() != 1, "weights are compared with those of two others", best);
   if (others.empty()) return;
   witnesses_.push_back(best);
   witnesses_.insert(witnesses_.end(), others.begin(), others.end());
@@ -105,8 +110,18 @@ void StartComparison::took_over(TakeOver outcome) {
       result_ = TakeOver::failed;
       return;
     default:
-      return;
+      DPWA_INVARIANT(!survey_, "weights are taken over while no distance is measured", stage_);
   }
+}
+
+void StartComparison::published() {
+  DPWA_INVARIANT(publishes_, "what is published was to be", stage_);
+  publishes_ = false;
+}
+
+void StartComparison::measured(std::optional<double> squared) {
+  DPWA_INVARIANT(survey_, "a distance was asked for", stage_);
+  survey_->answer(squared);
 }
 
 std::optional<DistanceSurvey::Ask> StartComparison::next_distance(TimePoint now) {

@@ -79,8 +79,8 @@ class StartComparison {
 
   // --- what came of it
   void took_over(TakeOver outcome);
-  void published() { publishes_ = false; }
-  void measured(std::optional<double> squared) { survey_->answer(squared); }
+  void published();
+  void measured(std::optional<double> squared);
   // Another peer than the best one, that just gave no weights.
   std::optional<PeerId> take_other_failed() { return std::exchange(other_failed_, std::nullopt); }
   std::optional<TrainerLine> take_line() { return std::exchange(line_, std::nullopt); }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/sample.h"
 
@@ -83,6 +84,9 @@ StartUp::Publish StartUp::show() const {
 }
 
 void StartUp::published(bool done) {
+  DPWA_INVARIANT(phase_ == Phase::opening || phase_ == Phase::deciding || phase_ == Phase::taking ||
+                     phase_ == Phase::over,
+                 "a node publishes where its start asks for it", phase_);
   if (phase_ == Phase::opening) {
     phase_ = options_.join_by.empty() ? Phase::looking : Phase::visiting;
     if (own_) lineage_ = own_->lineage;
@@ -152,6 +156,7 @@ void StartUp::give_up_if_refused(TimePoint now) {
 }
 
 void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  DPWA_INVARIANT(phase_ == Phase::visiting, "a node visits where its start asks for it", phase_);
   look_for_namesake(answers, now);
   if (failure_) return;
   std::string why;
@@ -209,6 +214,7 @@ void StartUp::look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoin
 }
 
 void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  DPWA_INVARIANT(phase_ == Phase::looking, "a node greets where its start asks for it", phase_);
   const bool prompt = now - greeted_at_ < options_.timeout;
   std::vector<PeerAnswer> seeds;  // a node that may join may do so under many names
   for (const PeerAnswer& answer : answers)
@@ -313,6 +319,8 @@ std::optional<StartUp::Action> StartUp::take(TimePoint now) {
 }
 
 void StartUp::pulled(TakeOver outcome, double clock, std::uint64_t lineage, TimePoint now) {
+  DPWA_INVARIANT(phase_ == Phase::taking && comparison_,
+                 "weights are pulled where the start asks for them", phase_, outcome);
   if (outcome == TakeOver::taken) {
     clock_ = clock;
     lineage_ = lineage;
@@ -322,6 +330,8 @@ void StartUp::pulled(TakeOver outcome, double clock, std::uint64_t lineage, Time
 }
 
 void StartUp::measured(std::optional<double> squared_distance) {
+  DPWA_INVARIANT(phase_ == Phase::taking && comparison_,
+                 "a distance is measured where the start asks for it", phase_);
   comparison_->measured(squared_distance);
 }
 

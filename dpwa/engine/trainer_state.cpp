@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/rules/progress.h"
 
 namespace dpwa {
@@ -16,6 +17,13 @@ bool is_seed(const Surroundings& others, const std::string& name) {
   });
 }
 
+// Any of them, so that not all nodes begin with the same.
+unsigned first_block(const TrainerOptions& options, Random& random) {
+  const std::size_t blocks = options.block_shares.size();
+  DPWA_INVARIANT(blocks > 0 && blocks <= max_blocks, "a model has blocks to pull", blocks);
+  return static_cast<unsigned>(random.next() % blocks);
+}
+
 }  // namespace
 
 TrainerState::TrainerState(TrainerOptions options, GuardedInterpolation interpolation,
@@ -23,7 +31,7 @@ TrainerState::TrainerState(TrainerOptions options, GuardedInterpolation interpol
     : options_(std::move(options)),
       pace_(options_),
       interpolation_(std::move(interpolation)),
-      next_block_(static_cast<unsigned>(random.next() % options_.block_shares.size())),
+      next_block_(first_block(options_, random)),
       pull_moment_(random),
       lineages_(options_.of_file, options_.max_members) {}
 
@@ -131,12 +139,17 @@ bool TrainerState::yields_to(const std::string& name, const Progress& peer,
 }
 
 double TrainerState::blend(const Arrival& arrival, double own_loss) {
+  DPWA_INVARIANT(!blended_, "a step blends once at most", arrival.peer_name);
+  DPWA_INVARIANT(arrival.block < blocks(), "what is blended is a block of the model", arrival.block,
+                 blocks());
   const double peer_clock = arrival.progress.clock;
   const auto result = interpolation_.factor({clock_, peer_clock, own_loss, arrival.progress.loss});
   // Clipping the difference to the bound is the same as cutting the factor, in either blend.
   const double factor = result.factor * arrival.factor_scale;
+  DPWA_INVARIANT(factor >= 0 && factor <= 1, "a factor is a share of the peer's parameters", factor,
+                 arrival.factor_scale);
   // A block moves the clock by as much as it moves the model.
-  const double moved = factor * options_.block_shares.at(arrival.block);
+  const double moved = factor * options_.block_shares[arrival.block];
   clock_ = options_.by_delta ? clock_after_delta(clock_, peer_clock, arrival.own.clock, moved)
                              : clock_after_lerp(clock_, peer_clock, moved);
   report_.factor = factor;
@@ -148,6 +161,7 @@ double TrainerState::blend(const Arrival& arrival, double own_loss) {
 }
 
 void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
+  DPWA_INVARIANT(!blended_, "a step takes weights over once at most", arrival.peer_name);
   replace(arrival.progress.clock, arrival.progress.lineage);
   lineages_.took_over(report_.peer, now);
   lines_.push_back({true, "took over the weights of '" + report_.peer + "' at clock " +
