@@ -3,11 +3,13 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa {
@@ -41,6 +43,7 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 }  // namespace
 
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection, int descriptor) {
+  DPWA_INVARIANT(std::has_single_bit(alignment), "an alignment is a power of two", alignment);
   bytes = (bytes + page_bytes - 1) / page_bytes * page_bytes;
   const std::size_t slack = alignment > page_bytes ? alignment : 0;
   // A size that the system can never give is refused here, for a file too, and not when the pages

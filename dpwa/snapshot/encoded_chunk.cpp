@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "dpwa/base/invariant.h"
 #include "interpolation/kernels/encoding.h"
 
 namespace dpwa {
@@ -17,6 +18,7 @@ std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange chu
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange range,
                             std::uint32_t chunk_bytes) {
   if (codec == Codec::raw) return range.length;
+  DPWA_INVARIANT(chunk_bytes > 0, "a range is cut into chunks of some bytes", range.length);
   std::uint64_t bytes = 0;
   for (const Region& region : manifest.regions()) {
     const ByteRange run = overlap(range, region.range());
@@ -51,7 +53,13 @@ bool holds_whole_elements(const Manifest& manifest, Codec codec, ByteRange range
 
 void encode_chunk(const Manifest& manifest, Codec codec, std::span<const std::byte> snapshot,
                   ByteRange chunk, std::span<std::byte> payload) {
+  DPWA_INVARIANT(codec != Codec::raw && chunk.end() <= snapshot.size(),
+                 "what is encoded is a part of the snapshot", codec, chunk.offset, chunk.length,
+                 snapshot.size());
   for_each_piece(manifest, codec, chunk, [&](const ChunkPiece& piece) {
+    DPWA_INVARIANT(piece.payload.end() <= payload.size(),
+                   "an encoded chunk has room in its payload", piece.payload.offset,
+                   piece.payload.length, payload.size());
     const auto from = snapshot.subspan(piece.range.offset, piece.range.length);
     const auto to = payload.subspan(piece.payload.offset, piece.payload.length);
     if (piece.encoded) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/snapshot/finite.h"
 #include "interpolation/kernels/encoding.h"
@@ -42,9 +43,18 @@ Landing::Landing(const Manifest& manifest, const BufferAllocator& allocate)
     : manifest_(manifest),
       buffer_(allocate(manifest.total_bytes())),
       stores_(manifest.total_bytes() < stream_from_bytes ? kernels::Stores::cached
-                                                         : kernels::Stores::streaming) {}
+                                                         : kernels::Stores::streaming) {
+  DPWA_INVARIANT(buffer_.bytes().size() == manifest.total_bytes(),
+                 "the landing buffer has room for the whole model", buffer_.bytes().size(),
+                 manifest.total_bytes());
+}
 
 void Landing::begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteRange range) {
+  DPWA_INVARIANT(range.end() <= manifest_.total_bytes(), "what lands is a part of the model",
+                 range.offset, range.length, manifest_.total_bytes());
+  DPWA_INVARIANT(!own || own->bytes().size() == buffer_.bytes().size(),
+                 "what lands is compared with a snapshot of the same model", own->bytes().size(),
+                 buffer_.bytes().size());
   mode_ = mode;
   range_ = range;
   own_ = std::move(own);
@@ -75,7 +85,11 @@ void Landing::consume(std::uint64_t offset, std::span<const std::byte> peer) {
 }
 
 void Landing::consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload) {
+  DPWA_INVARIANT(overlap(chunk, range_) == chunk, "a chunk is of the range that lands",
+                 chunk.offset, chunk.length, range_.offset, range_.length);
   for_each_piece(manifest_, codec, chunk, [&](const ChunkPiece& piece) {
+    DPWA_INVARIANT(piece.payload.end() <= payload.size(), "a chunk has its whole payload",
+                   piece.payload.offset, piece.payload.length, payload.size());
     const DType dtype = piece.region->dtype;
     const auto source = payload.subspan(piece.payload.offset, piece.payload.length);
     const auto target = buffer_.bytes().subspan(piece.range.offset, piece.range.length);
@@ -83,6 +97,7 @@ void Landing::consume(Codec codec, ByteRange chunk, std::span<const std::byte> p
       std::memcpy(target.data(), source.data(), source.size());
       return;
     }
+    DPWA_INVARIANT(own_ != nullptr, "what lands is compared with the own snapshot", mode_);
     const auto own = own_->bytes().subspan(piece.range.offset, piece.range.length);
     const bool difference = mode_ == LandingMode::difference;
     if (piece.encoded) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "dpwa/base/file_descriptor.h"
+#include "dpwa/base/invariant.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/byte_range.h"
 
@@ -59,6 +60,8 @@ class MemoryFile {
 
   std::byte* data() { return data_; }  // with Access::read: read only
   std::span<const std::byte> bytes(ByteRange range) const {
+    DPWA_INVARIANT(range.offset <= data_bytes_ && range.length <= data_bytes_ - range.offset,
+                   "bytes are of the data of the file", range.offset, range.length, data_bytes_);
     return {data_ + range.offset, range.length};
   }
   int descriptor() const { return file_.get(); }  // -1 for a file of another process

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -46,7 +47,11 @@ class Pool {
 
   void give_back(void* block, std::size_t bytes) noexcept {
     const MutexLock lock(mutex_);
-    free_[round_up(bytes)].push_back(block);  // has room: see cut()
+    const std::size_t size = round_up(bytes);
+    auto& free = free_[size];
+    DPWA_INVARIANT(free.size() < cut_[size], "no more blocks are given back than were cut",
+                   free.size(), size);
+    free.push_back(block);  // has room: see cut()
   }
 
   std::optional<SharedPlace> place_of(const std::byte* bytes) {
@@ -69,6 +74,7 @@ class Pool {
   // A new block, with room for it in the list that it goes to.
   void* cut(std::size_t size) DPWA_REQUIRES(mutex_) {
     if (room_ < size) add_arena();
+    static_assert(most_reused_bytes <= arena_bytes);
     auto& free = free_[size];
     free.reserve(std::max(free.capacity(), 2 * ++cut_[size]));
     void* block = next_;

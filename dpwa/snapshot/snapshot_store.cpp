@@ -1,9 +1,9 @@
 #include "dpwa/snapshot/snapshot_store.h"
 
-#include <cassert>
 #include <utility>
 
 #include "dpwa/base/checksum.h"
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -16,6 +16,8 @@ Snapshot::Snapshot(AlignedBuffer buffer, std::uint32_t index, std::size_t chunk_
       checksums_((buffer_.bytes().size() + chunk_bytes - 1) / chunk_bytes) {}
 
 std::uint32_t Snapshot::chunk_checksum(std::size_t offset, std::size_t length) const {
+  DPWA_INVARIANT(offset <= bytes().size() && length <= bytes().size() - offset,
+                 "a checksum is of bytes of the snapshot", offset, length, bytes().size());
   const auto chunk = bytes().subspan(offset, length);
   if (offset % chunk_bytes_ != 0 || length > chunk_bytes_ || length == 0) return crc32c(chunk);
   auto& slot = checksums_[offset / chunk_bytes_];
@@ -49,9 +51,12 @@ class SnapshotStore::Pool {
 SnapshotStore::SnapshotStore(std::size_t bytes, std::size_t chunk_bytes,
                              const BufferAllocator& allocate, std::size_t buffers)
     : pool_(std::make_shared<Pool>()) {
-  assert(buffers >= 2 && buffers <= max_buffers);
+  DPWA_INVARIANT(buffers >= 2 && buffers <= max_buffers, "a store has a number of buffers",
+                 buffers);
   for (std::uint32_t i = 0; i < buffers; ++i) {
     auto snapshot = std::unique_ptr<Snapshot>(new Snapshot(allocate(bytes), i, chunk_bytes));
+    DPWA_INVARIANT(snapshot->bytes().size() == bytes, "a buffer has room for the whole model",
+                   snapshot->bytes().size(), bytes);
     shareable_ = shareable_ && snapshot->file() != nullptr;
     pool_->add(std::move(snapshot));
   }
@@ -73,12 +78,16 @@ std::optional<SnapshotStore::Writer> SnapshotStore::begin() {
 }
 
 void SnapshotStore::publish(Writer writer, const Progress& progress) {
+  DPWA_INVARIANT(writer.snapshot_ != nullptr, "a buffer is published once", progress.version);
   Snapshot& snapshot = *writer.snapshot_;
   if (MemoryFile* file = snapshot.buffer_.file()) file->end_write();
   snapshot.progress_ = progress;
   for (auto& checksum : snapshot.checksums_) checksum.store(0, std::memory_order_relaxed);
   std::shared_ptr<const Snapshot> previous = std::move(writer.snapshot_);
   const MutexLock lock(latest_mutex_);
+  DPWA_INVARIANT(!latest_ || progress.version > latest_->progress().version,
+                 "versions are published in ascending order", progress.version,
+                 latest_->progress().version);
   latest_.swap(previous);
 }
 
