@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "interpolation/kernels/encoding.h"
 #include "interpolation/kernels/portions.h"
 #include "interpolation/kernels/updates.h"
@@ -106,6 +107,8 @@ bool Compressor::compress(std::span<const std::byte> gradient, std::span<std::by
     return measured.finite;
   }
   if (!measured.finite) return refuse(out);
+  DPWA_INVARIANT(residual_.size() == elements_, "each element has a residual", residual_.size(),
+                 elements_, type_);
   const bool sent = type_ == Compression::fp16 ? compress_fp16(gradient, out)
                                                : compress_two_bit(gradient, measured.squares, out);
   if (sent) return true;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/kvstore/values.h"
 
 namespace dpwa::kvstore {
@@ -77,6 +78,7 @@ class Compressor {
   std::span<const float> residual() const { return residual_; }
 
  private:
+  friend struct InvariantTest<Compressor>;
   bool compress_fp16(std::span<const std::byte> gradient, std::span<std::byte> out);
   bool compress_two_bit(std::span<const std::byte> gradient, double squares,
                         std::span<std::byte> out);

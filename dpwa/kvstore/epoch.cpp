@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa::kvstore {
 
 const WorkerEntry* Epoch::worker(const std::string& name) const {
@@ -45,6 +47,8 @@ std::size_t Epoch::servers_taking_part() const {
 }
 
 Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas) {
+  DPWA_INVARIANT(home < epoch.servers.size(), "a slice is at home at one of the servers", home,
+                 epoch.servers.size());
   const auto state = [&](std::size_t at) { return epoch.servers[at].state; };
   const std::size_t next = (home + 1) % epoch.servers.size();
   const bool pair = replicas && next != home;
@@ -56,6 +60,8 @@ Holders holders_of(const Epoch& epoch, std::size_t home, bool replicas) {
     holders.primary = next;
     if (state(home) != ServerState::down) holders.backup = home;
   }
+  DPWA_INVARIANT(!holders.backup || (holders.primary && *holders.primary != *holders.backup),
+                 "primary and backup of a slice differ", home, epoch.number);
   return holders;
 }
 

@@ -90,6 +90,8 @@ void EpochEngine::propose(Epoch next, TimePoint now) {
 void EpochEngine::amend(std::optional<Epoch> next) {
   if (!proposer_ || proposer_->promised || proposer_->highest_accepted > 0) return;
   if (next) {
+    DPWA_INVARIANT(next->number > installed_.number, "epochs are proposed in ascending order",
+                   next->number, installed_.number);
     proposer_->next = *std::move(next);
   } else {
     proposer_.reset();
@@ -128,6 +130,8 @@ bool EpochEngine::receive(const MemberId& from, const EpochMessage& message, Tim
 
 bool EpochEngine::handle(const MemberId& from, const Ballot& message, TimePoint now) {
   if (!at_base(from, message.base) || !may_propose(from)) return false;
+  DPWA_INVARIANT(accepted_ballot_ <= promised_, "an accepted ballot was promised", accepted_ballot_,
+                 promised_);
   const bool granted = message.ballot > promised_;
   if (granted) promised_ = message.ballot;
   const Promise answer{message.base, promised_, granted, accepted_ballot_, accepted_};
@@ -160,6 +164,8 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
 }
 
 bool EpochEngine::ask_for_votes(TimePoint now) {
+  DPWA_INVARIANT(proposer_ && !proposer_->promised, "a majority promises a ballot once",
+                 installed_.number);
   proposer_->promised = true;
   proposer_->began = now;
   proposer_->yes.clear();
@@ -171,6 +177,8 @@ bool EpochEngine::ask_for_votes(TimePoint now) {
 bool EpochEngine::handle(const MemberId& from, const Proposal& message, TimePoint now) {
   if (!at_base(from, message.base) || !may_propose(from)) return false;
   if (message.ballot < promised_ || !fits(message.epoch)) return false;
+  DPWA_INVARIANT(accepted_ballot_ <= message.ballot, "ballots are accepted in ascending order",
+                 accepted_ballot_, message.ballot);
   promised_ = accepted_ballot_ = message.ballot;
   accepted_ = message.epoch;
   const Vote vote{message.base, message.ballot};

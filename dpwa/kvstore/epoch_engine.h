@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/epoch.h"
 
@@ -100,6 +101,7 @@ class EpochEngine {
   std::vector<Outgoing> take() { return std::exchange(outgoing_, {}); }
 
  private:
+  friend struct InvariantTest<EpochEngine>;
   struct Proposer {
     Epoch next;
     std::uint64_t ballot = 0;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "dpwa/base/checksum.h"
+#include "dpwa/base/invariant.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -173,6 +174,10 @@ OptimizerState state_of_range(const SavedStates& states, const Key& key, DType d
     const std::uint64_t from = std::max(range.from, saved.elements.from);
     const std::uint64_t end = std::min(range.end(), saved.elements.end());
     if (from > end || (from == end && range.count > 0)) continue;
+    DPWA_INVARIANT(saved.state.bytes().size() ==
+                       OptimizerState::bytes_of(states.options, dtype, saved.elements.count),
+                   "a saved state is that of its elements", key.text(), saved.elements.count,
+                   saved.state.bytes().size());
     steps = std::max(steps, saved.state.steps());
     for (std::size_t array = 0; array < array_count; ++array) {
       const std::size_t source = (array * saved.elements.count + from - saved.elements.from) * size;

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "dpwa/base/incarnation.h"
+#include "dpwa/base/invariant.h"
 #include "dpwa/kvstore/lost_words.h"
 
 namespace dpwa::kvstore {
@@ -79,6 +80,7 @@ void ServerEngine::set_stock(std::vector<SnapshotId> held, bool had_complete) {
 }
 
 void ServerEngine::load(const SnapshotId& from, std::vector<ShardEngine::Captured> slices) {
+  DPWA_INVARIANT(!stock_.loaded, "a server loads one snapshot", from.run, from.number);
   loaded_clock_ = 0;
   for (const ShardEngine::Captured& each : slices) {
     loaded_clock_ = std::max(loaded_clock_, each.state.round);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace dpwa::kvstore {
 namespace {
@@ -16,7 +17,10 @@ std::uint64_t bytes_of(DType dtype, std::uint64_t elements) {
 }  // namespace
 
 ShardEngine::ShardEngine(const ShardRules& rules, std::string name)
-    : rules_(rules), name_(std::move(name)) {}
+    : rules_(rules), name_(std::move(name)) {
+  DPWA_INVARIANT(!rules_.merged || rules_.staleness == 0, "merged pushes are never stale",
+                 rules_.staleness);
+}
 
 void ShardEngine::send(const std::string& to, std::uint64_t tag, Message message) {
   outgoing_.push_back({to, tag, std::move(message)});
@@ -56,6 +60,19 @@ std::optional<std::size_t> ShardEngine::backup_of(std::uint32_t home) const {
   return holders_of(epoch_, home, rules_.replicas).backup;
 }
 
+const std::string& ShardEngine::name_of_backup(const Held& held) const {
+  const auto backup = backup_of(held.home);
+  DPWA_INVARIANT(backup, "a slice that is stored elsewhere has a backup", held.home, epoch_.number);
+  return epoch_.servers[*backup].id.name;
+}
+
+ShardEngine::Entry& ShardEngine::entry_of(const SliceId& slice) {
+  const auto found = slices_.find(slice);
+  DPWA_INVARIANT(found != slices_.end(), "a slice that something waits for is here",
+                 slice.key.text(), slice.index);
+  return *found;
+}
+
 // Why a request of a worker is refused before it is looked at.
 std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint64_t epoch,
                                                 bool at_end) const {
@@ -67,8 +84,12 @@ std::optional<AnswerKind> ShardEngine::obstacle(const MemberId& from, std::uint6
 }
 
 void ShardEngine::install(const Epoch& epoch, TimePoint now) {
+  DPWA_INVARIANT(epoch.number > epoch_.number, "epochs are installed in ascending order",
+                 epoch.number, epoch_.number);
+  const auto self = epoch.server(name_);
+  DPWA_INVARIANT(self, "each epoch has all servers", name_, epoch.number);
   epoch_ = epoch;
-  self_ = static_cast<std::uint32_t>(epoch.server(name_).value_or(0));
+  self_ = static_cast<std::uint32_t>(*self);
   inits_.clear();
   newcomers_.clear();
   note_newcomers(now);
@@ -77,9 +98,12 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   std::erase_if(slices_, [&](const Entry& entry) {
     const Holders holders = holders_of(epoch_, entry.second.home, rules_.replicas);
     if (holders.primary == self_ || holders.backup == self_) return false;
-    bytes_ -= entry.second.bytes;
+    take_off_bytes(entry.second);
     return true;
   });
+  const auto add = [](std::uint64_t sum, const Entry& entry) { return sum + entry.second.bytes; };
+  DPWA_INVARIANT(bytes_ == std::accumulate(slices_.begin(), slices_.end(), std::uint64_t{0}, add),
+                 "the bytes of a server are those of its slices", bytes_, slices_.size());
   for (Entry& entry : slices_) {
     Held& held = entry.second;
     held.backup = Backup::unsynced;
@@ -100,7 +124,7 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
         held.primary ? acknowledged_clock(held, held.round) : std::uint64_t{0};
     held.pending.clear();
     if (must_store(held)) {
-      held.pending.push_back({held.version, round_before, {}});
+      add_pending(held, round_before, {});
     } else {
       held.acknowledged = held.clocks;
     }
@@ -209,7 +233,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
     if (backup_of(held.home)) to_sync_.insert(id);
     return;
   }
-  held.pending.push_back({held.version, 0, std::move(waiters)});
+  add_pending(held, 0, std::move(waiters));
   send_copy(entry, now);
 }
 
@@ -303,8 +327,15 @@ std::vector<std::uint16_t> ShardEngine::filled() const {
   return servers;
 }
 
-void ShardEngine::count_bytes(Held& held) {
+void ShardEngine::take_off_bytes(const Held& held) {
+  DPWA_INVARIANT(held.bytes <= bytes_, "the bytes of a slice are counted", held.bytes, bytes_);
   bytes_ -= held.bytes;
+}
+
+void ShardEngine::count_bytes(Held& held) {
+  take_off_bytes(held);
+  DPWA_INVARIANT(held.values && held.values->size() == held.elements * size_of(held.spec.dtype),
+                 "a slice has all its values", held.elements, held.spec.dtype, held.version);
   held.bytes = bytes_of(held.spec.dtype, held.elements) + held.optimizer->bytes().size();
   bytes_ += held.bytes;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/kvstore/slice_state.h"
@@ -147,6 +148,7 @@ class ShardEngine {
   std::size_t without_replica() const;
 
  private:
+  friend struct InvariantTest<ShardEngine>;
   struct Waiter {
     std::string worker;
     std::uint64_t tag = 0;
@@ -225,11 +227,13 @@ class ShardEngine {
   std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch,
                                      bool at_end = false) const;
   void count_bytes(Held& held);  // after a change of the size of its values or of the optimizer's
+  void take_off_bytes(const Held& held);
   // Why the server cannot hold so many more bytes; none: it can.
   std::optional<std::string> shortage(std::uint64_t more_bytes) const;
   std::size_t waiting_inits(const std::string& worker) const;
   bool is_primary(std::uint32_t home) const;
   std::optional<std::size_t> backup_of(std::uint32_t home) const;
+  const std::string& name_of_backup(const Held& held) const;  // of one that has a backup
   void refuse(const std::string& to, std::uint64_t tag, const SliceId& slice, AnswerKind kind,
               std::uint64_t step, std::string problem = {});
   // The answer says which key of which worker has the problem.
@@ -242,6 +246,8 @@ class ShardEngine {
   void send(const std::string& to, std::uint64_t tag, Message message);
 
   // --- rounds and updates (shard_rounds.cpp)
+  // The backup has to store the version of now before these are answered.
+  static void add_pending(Held& held, std::uint64_t round_before, std::vector<Waiter> waiters);
   // Answered once the last update before now is acknowledged.
   void answer_once_stored(Entry& entry, const Waiter& waiter);
   // A push that has been counted.
@@ -269,6 +275,7 @@ class ShardEngine {
   void answer_newcomers();
   void note_newcomers(TimePoint now);  // of the epoch
   void end_patience(TimePoint now);
+  Entry& entry_of(const SliceId& slice);  // that is here
   Bytes gradient_of(const Held& held, Round& round, double& scale);
   void close(Entry& entry, std::uint64_t step, TimePoint now);
   static std::uint64_t next_of(const std::map<std::string, Advance>& clocks,

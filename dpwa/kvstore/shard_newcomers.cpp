@@ -73,7 +73,7 @@ void ShardEngine::passed_epoch(const MemberId& worker, std::uint64_t number) {
 void ShardEngine::answer_newcomers() {
   // Those that have to go on waiting come back into it.
   for (const auto& [at, waiter] : std::exchange(newcomers_, {}))
-    answer_once_stored(*slices_.find(at.first), waiter);
+    answer_once_stored(entry_of(at.first), waiter);
   for (Entry& entry : slices_) {
     if (!entry.second.pulls.empty()) serve_pulls(entry);
   }

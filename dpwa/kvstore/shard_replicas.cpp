@@ -39,13 +39,12 @@ void ShardEngine::mark_syncing(Entry& entry, TimePoint now) {
 void ShardEngine::begin_sync(Entry& entry, TimePoint now) {
   auto& [id, held] = entry;
   mark_syncing(entry, now);
-  send(epoch_.servers[*backup_of(held.home)].id.name, 0,
-       Sync{epoch_.number, id, held.version, held.stamp});
+  send(name_of_backup(held), 0, Sync{epoch_.number, id, held.version, held.stamp});
 }
 
 void ShardEngine::continue_sync(TimePoint now) {
   while (!to_sync_.empty() && syncing_ < rules_.syncs_at_once) {
-    begin_sync(*slices_.find(*to_sync_.begin()), now);
+    begin_sync(entry_of(*to_sync_.begin()), now);
   }
   if (to_sync_.empty() && syncing_ == 0) all_synced_ = true;
 }
@@ -55,7 +54,7 @@ void ShardEngine::send_copy(Entry& entry, TimePoint now) {
   mark_syncing(entry, now);
   Copy copy = copy_of(id, held.spec, held);
   copy.epoch = epoch_.number;
-  send(epoch_.servers[*backup_of(held.home)].id.name, 0, std::move(copy));
+  send(name_of_backup(held), 0, std::move(copy));
 }
 
 void ShardEngine::tick(TimePoint now) {
@@ -88,6 +87,8 @@ void ShardEngine::receive(const MemberId& from, const Stored& message, TimePoint
   if (held.backup == Backup::syncing) {
     if (message.version == held.version) {
       held.backup = Backup::synced;
+      DPWA_INVARIANT(syncing_ > 0, "a slice that is being synced is counted",
+                     message.slice.key.text(), message.version);
       --syncing_;
     } else {
       send_copy(*entry, now);
@@ -152,7 +153,7 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
   if (!state) return;
   Held& held = slices_[id];
   if (!held.compared || held.version < state->version) {
-    bytes_ -= held.bytes;
+    take_off_bytes(held);
     held = {};
     static_cast<SliceState&>(held) = *std::move(state);
     // Copies the values: the sender goes on using its own.

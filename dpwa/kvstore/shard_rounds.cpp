@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cassert>
 
 #include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/snapshot/finite.h"
@@ -20,6 +19,13 @@ std::uint64_t ShardEngine::next_of(const std::map<std::string, Advance>& clocks,
                                    const MemberId& worker) {
   const auto found = clocks.find(worker.name);
   return found != clocks.end() && found->second.worker == worker ? found->second.next : 0;
+}
+
+void ShardEngine::add_pending(Held& held, std::uint64_t round_before, std::vector<Waiter> waiters) {
+  DPWA_INVARIANT(held.pending.empty() || held.pending.back().version < held.version,
+                 "the backup stores versions in ascending order", held.version,
+                 held.pending.back().version);
+  held.pending.push_back({held.version, round_before, std::move(waiters)});
 }
 
 void ShardEngine::answer_once_stored(Entry& entry, const Waiter& waiter) {
@@ -180,8 +186,10 @@ void ShardEngine::close_rounds(Entry& entry, TimePoint now) {
 // Called once every worker that takes part in the round has pushed this step or a later one.
 void ShardEngine::close(Entry& entry, std::uint64_t step, TimePoint now) {
   Held& held = entry.second;
-  held.round = std::max(held.round, step);
+  DPWA_INVARIANT(step >= held.round, "rounds are closed in order", step, held.round);
+  held.round = step;
   auto node = held.rounds.extract(step);
+  DPWA_INVARIANT(!node.empty(), "a round that is closed is open", step);
   Round& round = node.mapped();
   Forward change;
   change.round = step + 1;
@@ -199,6 +207,7 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
   const DType dtype = held.spec.dtype;
   const std::size_t bytes = held.elements * size_of(computed_in(dtype));
   Bytes total;
+  DPWA_INVARIANT(round.weight >= 0, "a sum of weights is not negative", round.weight);
   double weight = round.weight;
   // A mean of nothing: no worker had a gradient.
   const auto is_nothing = [&] { return round.merge == Merge::mean && weight == 0; };
@@ -244,7 +253,8 @@ void ShardEngine::leave_out(Round& round, const std::function<bool(const Lent&)>
   std::erase_if(round.lent, [&](const Lent& part) {
     if (!which(part)) return false;
     ++counts_.not_finite;
-    round.counted.erase(part.worker);
+    const std::size_t counted = round.counted.erase(part.worker);
+    DPWA_INVARIANT(counted == 1, "a part that is left out was counted", part.worker.name);
     round.absent.insert(part.worker);
     for (Waiter& waiter : round.waiters) {
       if (waiter.worker == part.worker.name) waiter.kind = AnswerKind::not_finite;
@@ -277,10 +287,10 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
 
 void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now) {
   auto& [id, held] = entry;
-  // A push is counted once.
-  assert(std::ranges::all_of(change.advances, [&](const Advance& each) {
-    return next_of(held.clocks, each.worker) < each.next;
-  }));
+  for (const Advance& each : change.advances) {
+    DPWA_INVARIANT(next_of(held.clocks, each.worker) < each.next, "a push is counted once",
+                   each.worker.name, each.next, next_of(held.clocks, each.worker), held.version);
+  }
   const std::uint64_t round_before = held.round;
   change.epoch = epoch_.number;
   change.slice = id;
@@ -295,16 +305,18 @@ void ShardEngine::update(Entry& entry, Forward change, std::vector<Waiter> waite
     serve_pulls(entry);
     return;
   }
-  held.pending.push_back({held.version, round_before, std::move(waiters)});
+  add_pending(held, round_before, std::move(waiters));
   if (held.backup == Backup::synced) {
     if (held.pending.size() == 1) held.asked = now;
-    send(epoch_.servers[*backup_of(held.home)].id.name, 0, std::move(change));
+    send(name_of_backup(held), 0, std::move(change));
   } else if (held.backup == Backup::unsynced) {
     begin_sync(entry, now);
   }
 }
 
 void ShardEngine::apply(Held& held, const Forward& change, Bytes* spare) {
+  DPWA_INVARIANT(change.version == held.version + 1, "a version follows each change",
+                 change.version, held.version);
   held.SliceState::apply(held.spec.dtype, change, spare);
   count_bytes(held);
   for (const Advance& each : change.advances) clock_ = std::max(clock_, each.next);

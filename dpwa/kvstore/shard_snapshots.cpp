@@ -50,6 +50,8 @@ void ShardEngine::capture_untouched() {
 // Called before an update that does not belong to snapshot `number`. An older capture that is not
 // complete ends.
 void ShardEngine::begin_capture(Held& held, std::uint32_t number) {
+  DPWA_INVARIANT(number > held.snapshot, "snapshots of a slice begin in ascending order", number,
+                 held.snapshot);
   held.capture = Capture{number, static_cast<const SliceState&>(held)};
 }
 
@@ -91,6 +93,9 @@ void ShardEngine::restore(const SliceId& slice, const ValueSpec& spec, std::uint
   const auto found = slice_at(slice.key, spec.elements(), servers, slice.index);
   if (!found) throw std::out_of_range("key " + slice.key.text() + " has no such slice");
   const Slice& cut = *found;
+  DPWA_INVARIANT(epoch_.number == 0, "slices are restored before the first epoch", epoch_.number);
+  DPWA_INVARIANT(state.values && state.values->size() == cut.elements.count * size_of(spec.dtype),
+                 "a slice is restored with all its values", cut.elements.count, spec.dtype);
   Held& held = slices_[slice];
   static_cast<SliceState&>(held) = std::move(state);
   held.spec = spec;

@@ -57,7 +57,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   ++held.version;
   held.stamp = epoch_.number;
   if (!must_store(held)) return answer(*found, waiter);
-  held.pending.push_back({held.version, held.round, {std::move(waiter)}});
+  add_pending(held, held.round, {std::move(waiter)});
   send_copy(*found, now);
 }
 

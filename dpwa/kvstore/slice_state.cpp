@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa::kvstore {
+namespace {
+
+// No run gets there: versions can be counted on from any that comes from elsewhere.
+constexpr std::uint64_t most_versions = std::uint64_t{1} << 62;
+
+}  // namespace
 
 void advance(std::map<std::string, Advance>& clocks, const Advance& by) {
   Advance& clock = clocks[by.worker.name];
@@ -29,6 +37,7 @@ Copy copy_of(const SliceId& slice, const ValueSpec& spec, const SliceState& stat
 
 std::optional<SliceState> state_of(Copy copy, std::uint64_t elements) {
   const DType dtype = copy.spec.dtype;
+  if (copy.version >= most_versions) return std::nullopt;
   if (!copy.values || copy.values->size() != elements * size_of(dtype)) return std::nullopt;
   SliceState state;
   if (!copy.optimizer.empty()) {
@@ -50,6 +59,10 @@ std::optional<SliceState> state_of(Copy copy, std::uint64_t elements) {
 }
 
 void SliceState::change_values(DType dtype, const Forward& change, Bytes* spare) {
+  DPWA_INVARIANT(values && optimizer, "a slice that is changed has values", version);
+  DPWA_INVARIANT(
+      change.gradient.size() / size_of(computed_in(dtype)) == values->size() / size_of(dtype),
+      "a gradient has the elements of its slice", change.gradient.size(), values->size(), dtype);
   const auto options = decode_options(change.optimizer);
   if (!options && spare != nullptr && change.scale == 1 && computed_in(dtype) == dtype) {
     values = std::make_shared<Bytes>(std::move(*spare));

@@ -1,7 +1,8 @@
 #include "dpwa/kvstore/slices.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "dpwa/base/invariant.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -17,7 +18,7 @@ ItemRange part_of(std::uint64_t elements, std::uint32_t servers, std::uint32_t s
 }  // namespace
 
 std::vector<Slice> cut_into_slices(const Key& key, std::uint64_t elements, std::uint32_t servers) {
-  assert(servers > 0);
+  DPWA_INVARIANT(servers > 0, "a value is cut for some servers", elements);
   if (elements < large_key_elements) {
     return {{static_cast<std::uint32_t>(key.hash() % servers), {0, elements}}};
   }
@@ -32,14 +33,14 @@ std::vector<Slice> cut_into_slices(const Key& key, std::uint64_t elements, std::
 
 std::uint64_t elements_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
                           std::uint32_t server) {
-  assert(servers > 0);
+  DPWA_INVARIANT(server < servers, "a part is that of one of the servers", server, servers);
   if (elements >= large_key_elements) return part_of(elements, servers, server).count;
   return key.hash() % servers == server ? elements : 0;
 }
 
 std::optional<Slice> slice_at(const Key& key, std::uint64_t elements, std::uint32_t servers,
                               std::uint32_t index) {
-  assert(servers > 0);
+  DPWA_INVARIANT(servers > 0, "a slice is at one of some servers", elements, index);
   if (elements < large_key_elements) {
     if (index > 0) return std::nullopt;
     return Slice{static_cast<std::uint32_t>(key.hash() % servers), {0, elements}};

@@ -1,4 +1,4 @@
-// What the answers of servers change in a worker's requests.
+// What the answers of servers change in a worker's requests, and the epochs that end its run.
 
 #include <algorithm>
 #include <memory>
@@ -143,6 +143,21 @@ void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
         Pushed{push->slice, push->step, found->second.so_far, answer.version, nullptr});
     erase(found);
   }
+}
+
+// The servers that were started again and have lost the values of this worker's keys.
+std::optional<std::vector<std::string>> WorkerEngine::lost_servers(const Epoch& epoch) const {
+  const Epoch& own = epochs_.installed();
+  if (own.number == 0 || epoch.number <= own.number || epoch.run == own.run ||
+      epoch.from.number != 0 || keys_.empty() || !epochs_.fits(epoch))
+    return std::nullopt;
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < own.servers.size(); ++at) {
+    const ServerEntry& server = epoch.servers[at];
+    if (server.state == ServerState::up && server.id != own.servers[at].id)
+      names.push_back(server.id.name);
+  }
+  return names;
 }
 
 }  // namespace dpwa::kvstore

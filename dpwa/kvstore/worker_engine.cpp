@@ -130,15 +130,23 @@ std::size_t WorkerEngine::kind_of(const Request& request) {
   return std::holds_alternative<Pull>(request.content) ? 1 : 0;
 }
 
+WorkerEngine::Queue& WorkerEngine::queue_of(const Request& request) {
+  DPWA_INVARIANT(*request.queue < queues_.size(), "a request waits for one of the servers",
+                 *request.queue, queues_.size());
+  return queues_[*request.queue][kind_of(request)];
+}
+
 void WorkerEngine::dequeue(std::uint64_t tag, Request& request) {
-  if (request.queue) queues_[*request.queue][kind_of(request)].erase({-request.priority, tag});
+  if (!request.queue) return;
+  const std::size_t erased = queue_of(request).erase({-request.priority, tag});
+  DPWA_INVARIANT(erased == 1, "a request is in the queue that it says", tag, *request.queue);
   request.queue.reset();
 }
 
 void WorkerEngine::enqueue(std::uint64_t tag, Request& request) {
   dequeue(tag, request);
   request.queue = request.slice->home;
-  if (request.queue) queues_[*request.queue][kind_of(request)].insert({-request.priority, tag});
+  if (request.queue) queue_of(request).insert({-request.priority, tag});
 }
 
 void WorkerEngine::enqueue_all(const Known& slice) {
@@ -150,8 +158,12 @@ void WorkerEngine::enqueue_all(const Known& slice) {
 
 void WorkerEngine::change(std::uint64_t tag, Request& request, State state) {
   if (request.state == State::sent) {
-    busy_[request.server][kind_of(request)] -= request.cost;
-    sent_.erase(tag);
+    std::size_t& busy = busy_[request.server][kind_of(request)];
+    const std::size_t erased = sent_.erase(tag);
+    DPWA_INVARIANT(erased == 1 && request.cost <= busy,
+                   "a request that was sent counts in the window of its server", tag, request.cost,
+                   busy, request.server);
+    busy -= request.cost;
   }
   if (request.state == State::queued) dequeue(tag, request);
   request.state = state;
@@ -167,7 +179,8 @@ void WorkerEngine::erase(Requests::iterator request) {
   change(tag, request->second, State::received);  // so it is neither queued nor under way
   Known& slice = *content.slice;
   const bool is_push = std::holds_alternative<Push>(content.content);
-  std::erase(slice.line, tag);
+  const auto erased = std::erase(slice.line, tag);
+  DPWA_INVARIANT(erased == 1, "a request is in the line of its slice once", tag, erased);
   requests_.erase(request);
   if (is_push) enqueue_all(slice);  // those that waited for it
 }
@@ -188,6 +201,7 @@ bool WorkerEngine::has_to_wait(std::uint64_t tag, const Request& request) const 
 
 void WorkerEngine::send(std::uint64_t tag, Request& request, const std::string& server,
                         TimePoint now) {
+  DPWA_INVARIANT(request.state == State::queued, "what is sent was queued", tag, request.state);
   request.server = server;
   const bool is_short = request.slice->bytes <= short_slice_bytes &&
                         !std::holds_alternative<StateMessage>(request.content);
@@ -334,21 +348,6 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         }
       },
       message);
-}
-
-// The servers that were started again and have lost the values of this worker's keys.
-std::optional<std::vector<std::string>> WorkerEngine::lost_servers(const Epoch& epoch) const {
-  const Epoch& own = epochs_.installed();
-  if (own.number == 0 || epoch.number <= own.number || epoch.run == own.run ||
-      epoch.from.number != 0 || keys_.empty() || !epochs_.fits(epoch))
-    return std::nullopt;
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at < own.servers.size(); ++at) {
-    const ServerEntry& server = epoch.servers[at];
-    if (server.state == ServerState::up && server.id != own.servers[at].id)
-      names.push_back(server.id.name);
-  }
-  return names;
 }
 
 void WorkerEngine::take_up_epoch(bool new_run) {

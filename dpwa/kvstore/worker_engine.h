@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/epoch_engine.h"
@@ -179,6 +180,7 @@ class WorkerEngine {
   std::optional<std::size_t> bytes_of(const SliceId& slice) const;
 
  private:
+  friend struct InvariantTest<WorkerEngine>;
   enum class State : std::uint8_t {
     queued,
     sent,
@@ -217,6 +219,7 @@ class WorkerEngine {
   void erase(Requests::iterator request);
   void change(std::uint64_t tag, Request& request, State state);
   static std::size_t kind_of(const Request& request);  // pulls: 1
+  Queue& queue_of(const Request& request);             // of one that is in a queue
   void enqueue(std::uint64_t tag, Request& request);
   void dequeue(std::uint64_t tag, Request& request);
   void enqueue_all(const Known& slice);

@@ -26,7 +26,10 @@ void WorkerEngine::tell_barrier(bool waits) {
 const Push* WorkerEngine::first_push() {
   for (; !pushes_.empty(); pushes_.pop_front()) {
     const auto found = requests_.find(pushes_.front());
-    if (found != requests_.end()) return std::get_if<Push>(&found->second.content);
+    if (found == requests_.end()) continue;
+    const Push* push = std::get_if<Push>(&found->second.content);
+    DPWA_INVARIANT(push != nullptr, "the pushes under way are pushes", found->first);
+    return push;
   }
   return nullptr;
 }
