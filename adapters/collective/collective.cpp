@@ -13,7 +13,7 @@
 #include "adapters/common/module_tensors.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
-#include "dpwa/node/node.h"
+#include "dpwa/gossip/gossip_node.h"
 
 namespace dpwa {
 
@@ -36,10 +36,10 @@ Collective::Collective(const Config& config) {
   require_plaintext_allowed(config);
   require_one_family(config);
   collective::require_engine(config);
-  Node::Options options;
+  GossipNode::Options options;
   options.incarnation = wall_clock_us();
   options.seed = options.incarnation;
-  node_ = std::make_shared<Node>(config, nothing_to_serve(), std::move(options));
+  node_ = std::make_shared<GossipNode>(config, nothing_to_serve(), std::move(options));
   node_->start(config.collective.start_wait);
   group_ = collective::gather_all(config, node_->local());
   node_->local().state = wire::NodeState::ready;

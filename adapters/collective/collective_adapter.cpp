@@ -79,7 +79,7 @@ CollectiveAdapter::~CollectiveAdapter() {
   leave();
 }
 
-Node& CollectiveAdapter::node() {
+GossipNode& CollectiveAdapter::node() {
   return gossip_ ? gossip_->node() : *node_;
 }
 
@@ -90,10 +90,10 @@ void CollectiveAdapter::start() {
     gossip_->start();
     gossip_->rest();
   } else {
-    Node::Options options;
+    GossipNode::Options options;
     options.incarnation = wall_clock_us();
     options.seed = config_.gossip.seed.value_or(options.incarnation);
-    node_ = std::make_unique<Node>(config_, flat_.manifest(), std::move(options));
+    node_ = std::make_unique<GossipNode>(config_, flat_.manifest(), std::move(options));
     node_->start(config_.collective.start_wait);
   }
   collective::Terms terms = terms_;
@@ -119,7 +119,7 @@ void CollectiveAdapter::require_same(const std::string& what, const std::string&
 
 void CollectiveAdapter::reload(const Config& fresh) {
   reload_log(fresh, Backend::collective);
-  if (phase_ != Phase::made) node().reload_security();
+  if (phase_ != Phase::made) node().endpoint().reload_security();
 }
 
 void CollectiveAdapter::set_batch_size(std::uint64_t samples) {

@@ -73,10 +73,10 @@ void KvstoreAdapter::require_same(const std::string& what, const std::string& va
 
 void KvstoreAdapter::start() {
   flat_.check();
-  Node::Options options;
+  GossipNode::Options options;
   options.incarnation = wall_clock_us();
   options.seed = options.incarnation;
-  node_ = std::make_unique<Node>(config_, flat_.manifest(), options);
+  node_ = std::make_unique<GossipNode>(config_, flat_.manifest(), options);
   for (const char* key :
        {"peers", "peers_omitted", "members", "members_omitted", "members_unverified"})
     node_->local().notes.set(key, "null");  // it trains through the servers
@@ -248,7 +248,8 @@ void KvstoreAdapter::update_place() {
 
 void KvstoreAdapter::reload(const Config& fresh) {
   reload_log(fresh, Backend::kvstore);
-  if (node_) node_->reload_security();  // the connections to the servers use the same files
+  if (node_)
+    node_->endpoint().reload_security();  // the connections to the servers use the same files
 }
 
 void KvstoreAdapter::set_batch_size(std::uint64_t samples) {

@@ -11,9 +11,9 @@
 #include "bench/values.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/node/node.h"
 
 namespace dpwa::bench {
 namespace {
@@ -133,8 +133,8 @@ class PullNode : public Exchanger {
     window.trainer_latency_ns.push_back(landed);
   }
 
-  Node::Options options() {
-    Node::Options options;
+  GossipNode::Options options() {
+    GossipNode::Options options;
     options.incarnation = 1;
     options.seed = config_.self_index() + 1;
     return options;
@@ -146,7 +146,7 @@ class PullNode : public Exchanger {
   AlignedBuffer memory_;  // the parameters, when they are blended into
   HostParameters parameters_;
   std::optional<Publisher> publisher_;
-  Node node_;
+  GossipNode node_;
 };
 
 }  // namespace

@@ -16,12 +16,12 @@
 #include "dpwa/config/config.h"
 #include "dpwa/engine/final_average.h"
 #include "dpwa/engine/trainer_state.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/trainer_side.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/node/node.h"
 #include "dpwa/snapshot/sketch.h"
 
 namespace dpwa {

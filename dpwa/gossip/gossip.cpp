@@ -13,12 +13,12 @@
 #include "dpwa/config/interpolation.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/gossip/trainer_side.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/node/node.h"
 #include "dpwa/rules/pair_ledger.h"
 
 namespace dpwa {
@@ -113,7 +113,7 @@ TrainerSide Gossip::side() {
 
 void Gossip::start_after(Duration waited) {
   const auto begun = SteadyClock::now() - waited;
-  Node::Options options;
+  GossipNode::Options options;
   options.incarnation = incarnation_;
   options.seed = random_.next();
   const auto factor = state_.constant_factor();
@@ -121,7 +121,7 @@ void Gossip::start_after(Duration waited) {
   options.block_shares = state_.block_shares();
   options.now = now_;
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
-  node_ = std::make_unique<Node>(config_, parameters_.manifest(), std::move(options));
+  node_ = std::make_unique<GossipNode>(config_, parameters_.manifest(), std::move(options));
   passes_.emplace(parameters_, node_->local().store);
   node_->start(config_.gossip.start_wait - waited);
   TrainerSide side = this->side();
@@ -300,7 +300,7 @@ void Gossip::reload(const Config& fresh) {
   config_ = std::move(plan.config);
   state_.reload(pace_of(config_.gossip));
   for (const LogLine& line : lines) log(line.level, "config", line.text);
-  if (node_) node_->reload_security();
+  if (node_) node_->endpoint().reload_security();
 }
 
 }  // namespace dpwa

@@ -23,7 +23,7 @@
 
 namespace dpwa {
 
-class Node;
+class GossipNode;
 struct TrainerSide;
 
 // The trainer's side of gossip averaging: owns the node and the passes over the parameters, and
@@ -60,7 +60,7 @@ class Gossip : public GossipSession {
   void resume(double clock);
   void set_lineage(std::uint64_t lineage);  // while at rest: of the weights that it left here
 
-  Node& node() { return *node_; }
+  GossipNode& node() { return *node_; }
 
   // Parts of update_send, for tests that need a fixed order among nodes.
   void publish(const std::function<double()>& loss);
@@ -86,7 +86,7 @@ class Gossip : public GossipSession {
   const std::vector<ByteRange> blocks_;  // that pulls ask for in turn; one: the whole model
   Random random_;
   TrainerState state_;
-  std::unique_ptr<Node> node_;
+  std::unique_ptr<GossipNode> node_;
   std::optional<ModelPasses> passes_;  // from start() on
   std::uint64_t incarnation_ = 0;
   bool resumed_ = false;

@@ -12,12 +12,12 @@
 #include "dpwa/config/config.h"
 #include "dpwa/engine/start_up.h"
 #include "dpwa/engine/trainer_state.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/trainer_side.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/node/node.h"
 
 namespace dpwa {
 namespace {

@@ -4,11 +4,11 @@
 
 #include "dpwa/config/config.h"
 #include "dpwa/engine/trainer_state.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/model_passes.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
-#include "dpwa/node/node.h"
 #include "dpwa/snapshot/finite.h"
 
 namespace dpwa {
@@ -16,7 +16,7 @@ namespace dpwa {
 NodePlace place_of(const Config& config) {
   return {.name = config.self,
           .position = config.self_index(),
-          .file_peers = Node::file_indices(config).size(),
+          .file_peers = GossipNode::file_indices(config).size(),
           .joins = config.is_joiner()};
 }
 

@@ -16,7 +16,7 @@
 namespace dpwa {
 
 class ModelPasses;
-class Node;
+class GossipNode;
 class Parameters;
 class Random;
 class TrainerState;
@@ -32,7 +32,7 @@ struct TrainerSide {
   const std::vector<ByteRange>& blocks;
   Random& random;
   TrainerState& state;
-  Node& node;
+  GossipNode& node;
   ModelPasses& passes;
   const TimeSource& now;  // the clock of `state`
   bool& said_not_finite;  // report_unless_finite() has warned since the weights were replaced

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "dpwa/base/version.h"
+#include "dpwa/node/status_document.h"
 
 namespace dpwa::kvserver {
 namespace {
@@ -23,12 +23,7 @@ std::string server_status(const LocalProcess& local, const kvstore::ServerEngine
   const kvstore::ShardEngine& shard = engine.shard();
   const kvstore::ShardCounts& counts = shard.counts();
   nlohmann::ordered_json status;
-  status["node"] = local.name;
   status["role"] = "kvserver";
-  status["cluster"] = local.cluster;
-  status["version"] = version();
-  status["incarnation"] = local.incarnation;
-  status["backend"] = "kvstore";
   status["type"] = type;
   status["state"] = word_for(epoch, engine.self());
   status["epoch"] = epoch.number;
@@ -65,11 +60,7 @@ std::string server_status(const LocalProcess& local, const kvstore::ServerEngine
   }
   status["at_end"] = nlohmann::json::array();
   for (const kvstore::MemberId& worker : epoch.at_end) status["at_end"].push_back(worker.name);
-  status["connections_accepted"] = local.traffic.connections_accepted.load();
-  status["connections_refused"] = local.traffic.connections_refused.load();
-  status["protocol_errors"] = local.traffic.protocol_errors.load();
-  status["security_failures"] = local.traffic.security_failures.load();
-  return status.dump();
+  return status_document(local, status);
 }
 
 }  // namespace dpwa::kvserver

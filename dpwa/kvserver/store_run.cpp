@@ -1,8 +1,10 @@
 #include "dpwa/kvserver/store_run.h"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,9 +17,8 @@
 #include "dpwa/kvstore/lost_words.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/io_thread.h"
-#include "dpwa/node/listen.h"
-#include "dpwa/security/security.h"
+#include "dpwa/net/node_handlers.h"
+#include "dpwa/net/server.h"
 #include "dpwa/snapshot/reused_memory.h"
 
 namespace dpwa::kvserver {
@@ -51,11 +52,7 @@ std::vector<std::string> callers(const Config& config) {
 }
 
 ServerOptions options_for(const Config& config) {
-  const NodeEntry& self = *config.self_server();
-  ServerOptions options;
-  static_cast<ServingOptions&>(options) = config.transport;
-  options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
-  options.port = self.port;
+  ServerOptions options = server_options(config, *config.self_server());
   // The window of a worker already bounds its requests, and a small key may be pushed very often.
   options.max_requests_per_second = 0;
   return options;
@@ -78,22 +75,24 @@ kvstore::ServerEngineOptions engine_options(const Config& config) {
 
 StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
     : config_(config),
-      local_(config.cluster, config.self, incarnation, callers(config)),
+      endpoint_(
+          config, *config.self_server(),
+          std::make_unique<LocalProcess>(config.cluster, config.self, incarnation, callers(config)),
+          options_for(config)),
       engine_(engine_options(config), {config.self, incarnation}, server_names(config),
               SteadyClock::now()),
-      server_(io_, local_, options_for(config),
-              {[](const std::string&, std::uint64_t) {},
-               [this]() -> asio::awaitable<std::string> { co_return status(); }}),
-      timer_(io_),
+      timer_(endpoint_.io()),
       told_waiting_(SteadyClock::now()) {
-  local_.security = make_security(config);
-  local_.state = wire::NodeState::ready;
+  LocalProcess& local = endpoint_.local();
+  Server& server = endpoint_.server();
+  asio::io_context& io = endpoint_.io();
+  local.state = wire::NodeState::ready;
   if (config.transport.same_host) {
     share_reused_memory();
-    door_ = std::make_unique<MemoryDoor>(io_, local_);
+    door_ = std::make_unique<MemoryDoor>(io, local);
     if (!door_->listen()) door_.reset();
   }
-  if (door_) server_.offer_memory(door_->offer());
+  if (door_) server.offer_memory(door_->offer());
   const std::vector<std::string> names = server_names(config);
   auto handler = std::make_unique<StoreHandler>(
       std::set<std::string>(names.begin(), names.end()),
@@ -105,45 +104,43 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
         return engine_.refusal(worker, SteadyClock::now());
       });
   handler_ = handler.get();
-  server_.add(std::move(handler));
+  server.add(std::move(handler));
+  server.add(std::make_unique<StatusHandler>(
+      [this]() -> asio::awaitable<std::string> { co_return status(); }));
   if (!config.kvstore.snapshots.folder.empty()) {
-    snapshots_ = std::make_unique<SnapshotKeeper>(io_, config, engine_, SteadyClock::now());
+    snapshots_ = std::make_unique<SnapshotKeeper>(io, config, engine_, SteadyClock::now());
   }
   for (const NodeEntry& server : config.kvstore.servers) {
     if (server.name == config.self) continue;
-    links_[server.name] = std::make_shared<Link>(
-        io_, local_, peer_address(server), config.transport.congestion_control,
-        Link::Events{
-            [this](const kvstore::MemberId& member) { engine_.lost(member, SteadyClock::now()); }});
+    links_[server.name] =
+        std::make_shared<Link>(io, local, peer_address(server), config.transport.congestion_control,
+                               Link::Events{[this](const kvstore::MemberId& member) {
+                                 engine_.lost(member, SteadyClock::now());
+                               }});
   }
 }
 
 StoreRun::~StoreRun() = default;
 
-std::string StoreRun::status() const {
+std::string StoreRun::status() {
   const TimePoint now = SteadyClock::now();
   std::optional<SnapshotStatus> snapshots;
   if (snapshots_) snapshots = snapshots_->status(now);
-  return server_status(local_, engine_,
+  return server_status(endpoint_.local(), engine_,
                        config::name_in(config::kvstore_type_words, config_.kvstore.type),
                        config_.kvstore.memory_bytes, snapshots, now);
 }
 
-std::uint16_t StoreRun::listen(Duration patience) {
-  return listen_patiently(server_, *config_.self_server(), local_, patience);
-}
-
 void StoreRun::run() {
   thread_.check();
-  server_.serve();
   if (door_) door_->serve();
   for (const auto& [name, link] : links_) link->start();
-  asio::co_spawn(io_, tick(), net::rethrow);
-  net::run_io(io_);
+  asio::co_spawn(endpoint_.io(), tick(), net::rethrow);
+  endpoint_.run();
 }
 
 void StoreRun::stop() {
-  asio::post(io_, [this] {
+  asio::post(endpoint_.io(), [this] {
     for (const auto& [name, link] : links_) link->expect_end();
     ends_at_ = SteadyClock::now() + for_last_snapshot;
     if (!snapshots_ || !snapshots_->last_is_due()) end();
@@ -156,7 +153,7 @@ void StoreRun::end() {
   ended_ = true;
   timer_.cancel();
   for (const auto& [name, link] : links_) link->stop();
-  server_.stop();
+  endpoint_.server().stop();
   if (door_) door_->stop();
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <map>
@@ -18,8 +17,7 @@
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/local_process.h"
-#include "dpwa/net/server.h"
+#include "dpwa/node/endpoint.h"
 
 namespace dpwa::kvserver {
 
@@ -34,7 +32,7 @@ class StoreRun {
   ~StoreRun();
 
   // Throws std::runtime_error when it cannot listen within `patience`.
-  std::uint16_t listen(Duration patience);
+  void listen(Duration patience) { endpoint_.listen(patience); }
   void run();  // returns when the server has ended
   // Any thread. When all workers have left, their last snapshot is finished first, for 3 s at most.
   void stop();
@@ -43,7 +41,7 @@ class StoreRun {
   std::optional<std::uint64_t> outdated_by() const { return engine_.outdated_by(); }
   // It cannot start from its snapshots, or its settings are not those of the others.
   bool refused() const { return refused_; }
-  LocalProcess& local() { return local_; }
+  Endpoint& endpoint() { return endpoint_; }
 
  private:
   boost::asio::awaitable<void> tick();
@@ -52,17 +50,15 @@ class StoreRun {
   void end();
   void note_changes();
   void note_waiting(TimePoint now);
-  std::string status() const;
+  std::string status();
 
   const Config config_;
   net::IoThread thread_;
-  boost::asio::io_context io_{1};
-  LocalProcess local_;
+  Endpoint endpoint_;  // runs on the thread of run()
   kvstore::ServerEngine engine_;
   std::unique_ptr<SnapshotKeeper> snapshots_;  // null when snapshots are not configured
   std::unique_ptr<MemoryDoor> door_;           // null when no worker reads memory of this process
-  Server server_;
-  StoreHandler* handler_ = nullptr;  // of server_
+  StoreHandler* handler_ = nullptr;            // of endpoint_
   std::map<std::string, std::shared_ptr<Link>> links_;
   boost::asio::steady_timer timer_;
   EpochWords words_;

@@ -48,7 +48,8 @@ class StoreServer::Thread {
   ~Thread() { stop(); }
 
   void start(Duration patience) {
-    port_ = current()->listen(patience);
+    current()->listen(patience);
+    port_ = current()->endpoint().port();
     thread_ = start_background_thread(
         [this] { run_or_end("the thread of the store", [this] { serve(); }); });
   }
@@ -65,7 +66,7 @@ class StoreServer::Thread {
   std::optional<std::string> reload_security() {
     const MutexLock lock(mutex_);
     if (!run_) return std::nullopt;  // it could not begin again, and ends
-    const auto& security = run_->local().security;
+    const auto& security = run_->endpoint().local().security;
     return security ? security->reload() : std::nullopt;
   }
 

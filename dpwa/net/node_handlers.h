@@ -10,6 +10,7 @@
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/name_guard.h"
 #include "dpwa/net/request_handler.h"
+#include "dpwa/net/server_options.h"
 
 namespace dpwa {
 
@@ -31,7 +32,6 @@ class StatusHandler : public RequestHandler {
 // MEMBERS: news of the cluster between this node and a peer.
 class MembersHandler : public RequestHandler {
  public:
-  using OnContact = std::function<void(const std::string& peer, std::uint64_t incarnation)>;
   MembersHandler(LocalProcess& local, NameGuard& guard, OnContact on_contact)
       : local_(local), guard_(guard), on_contact_(std::move(on_contact)) {}
 

@@ -22,10 +22,10 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 Server::Server(asio::io_context& io, LocalProcess& node, ServerOptions server_options,
-               ServerEvents events)
+               OnContact on_contact)
     : ServerSessionHost(io.get_executor(), node, std::move(server_options)),
       io_(io),
-      events_(std::move(events)),
+      on_contact_(on_contact ? std::move(on_contact) : [](const std::string&, std::uint64_t) {}),
       accepts_(
           io, [this](tcp::socket socket) { admit(std::move(socket)); },
           [this](const std::string& error) {
@@ -33,8 +33,7 @@ Server::Server(asio::io_context& io, LocalProcess& node, ServerOptions server_op
           }),
       drain_(io),
       readers_(options.max_replies) {
-  handlers.push_back(std::make_unique<StatusHandler>(events_.status_json));
-  handlers.push_back(std::make_unique<MembersHandler>(local, name_guard, events_.on_contact));
+  handlers.push_back(std::make_unique<MembersHandler>(local, name_guard, on_contact_));
 }
 
 Server::~Server() = default;
@@ -54,7 +53,7 @@ void Server::add(std::unique_ptr<RequestHandler> handler) {
 }
 
 void Server::welcomed(const std::string& peer, std::uint64_t incarnation) {
-  events_.on_contact(peer, incarnation);
+  on_contact_(peer, incarnation);
 }
 
 std::uint16_t Server::listen() {

@@ -27,12 +27,12 @@ class Listener;
 }
 
 // The Rx side: accepts connections, one coroutine per connection, and has their requests answered
-// by handlers: of members and the status, and those added. Lives on one io_context run by one
-// thread; listen() before that thread starts, stop() from it.
+// by handlers: of members, and those added. Lives on one io_context run by one thread; listen()
+// before that thread starts, stop() from it.
 class Server : private ServerSessionHost {
  public:
   Server(boost::asio::io_context& io, LocalProcess& local, ServerOptions options,
-         ServerEvents events);
+         OnContact on_contact);
   ~Server();
 
   // Serves the snapshots of the same process, over TCP and, where ServerOptions::same_host allows
@@ -62,7 +62,7 @@ class Server : private ServerSessionHost {
   void report(const net::Failure& failure, const std::string& address) override;
 
   boost::asio::io_context& io_;
-  const ServerEvents events_;
+  const OnContact on_contact_;
   net::AcceptLoop<boost::asio::ip::tcp> accepts_;
   boost::asio::steady_timer drain_;
   std::list<std::shared_ptr<ServerSession>> sessions_;

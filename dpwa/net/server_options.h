@@ -1,6 +1,5 @@
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,10 +21,7 @@ struct ServerOptions : ServingOptions {
   Duration drain_time = std::chrono::milliseconds(300);  // for replies in flight at stop
 };
 
-// Callbacks from the server to the node. Called on the Rx thread; must not block.
-struct ServerEvents {
-  std::function<void(const std::string& peer, std::uint64_t incarnation)> on_contact;
-  std::function<boost::asio::awaitable<std::string>()> status_json;
-};
+// A node has called. Called on the Rx thread; must not block. May be empty.
+using OnContact = std::function<void(const std::string& peer, std::uint64_t incarnation)>;
 
 }  // namespace dpwa

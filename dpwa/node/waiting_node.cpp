@@ -9,6 +9,7 @@
 #include <chrono>
 #include <exception>
 #include <list>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,6 +17,8 @@
 
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/base/version.h"
+#include "dpwa/config/names.h"
 #include "dpwa/net/accept_loop.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
@@ -23,7 +26,6 @@
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/node/listen.h"
-#include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/messages.h"
 
@@ -40,6 +42,19 @@ namespace {
 constexpr std::size_t most_callers = 64;
 constexpr auto longest_call = std::chrono::seconds(5);
 
+std::string document_of(const Config& config) {
+  nlohmann::ordered_json out;
+  out["schema"] = 1;
+  out["version"] = version();
+  out["cluster"] = config.cluster;
+  out["node"] = config.self;
+  out["backend"] = config::name_of(config.backend);
+  out["state"] = "waiting";
+  out["clock"] = nullptr;
+  out["loss"] = nullptr;
+  return out.dump();
+}
+
 }  // namespace
 
 class WaitingNode::Listener {
@@ -47,7 +62,7 @@ class WaitingNode::Listener {
   explicit Listener(const Config& config)
       : cluster_(config.cluster),
         name_(config.self),
-        document_(waiting_status_document(config)),
+        document_(document_of(config)),
         security_(make_security(config)),
         accepts_(
             io_, [this](tcp::socket socket) { admit(std::move(socket)); },

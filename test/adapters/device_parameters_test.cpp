@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "dpwa/gossip/gossip.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/net/free_ports.h"
-#include "dpwa/node/node.h"
 #include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/vector_cluster.h"

@@ -21,7 +21,7 @@ CLEAN = {
     "dpwa/text/text.h": "",
     "dpwa/text/CMakeLists.txt": "dpwa_layer(text SOURCES text.cpp)\n",
     "dpwa/cli/main.cpp": '#include "dpwa/log/log.h"\n#include "dpwa/text/text.h"\n',
-    "dpwa/node/node.h": '#include "interpolation/blend.h"\n#include <boost/asio.hpp>\n',
+    "dpwa/node/endpoint.h": '#include "interpolation/blend.h"\n#include <boost/asio.hpp>\n',
     "dpwa/node/CMakeLists.txt": "dpwa_layer(node SOURCES node.cpp USES interpolation)\n",
     "adapters/adapter.h": "#include <torch/types.h>\n",
     "adapters/common/flat.h": "#include <ATen/core/Tensor.h>\n",
@@ -31,7 +31,7 @@ CLEAN = {
     "adapters/collective/engine/store.h": "",
     "adapters/launch/meet.cpp": '#include "adapters/collective/engine/store.h"\n',
     "adapters/factory.cpp": '#include "adapters/gossip/gossip.h"\n#include "adapters/null/null.h"\n',
-    "bench/pull.cpp": '#include "dpwa/node/node.h"\n#include "interpolation/blend.h"\n',
+    "bench/pull.cpp": '#include "dpwa/node/endpoint.h"\n#include "interpolation/blend.h"\n',
     "bench/step/step.cpp": '#include "adapters/adapter.h"\n#include "bench/pull.cpp"\n#include <torch/types.h>\n',
     "examples/train.cpp": '#include "adapters/adapter.h"\n#include <torch/torch.h>\n',
     "test/adapters/gossip_test.cpp": "#include <torch/types.h>\n",
@@ -58,7 +58,7 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual(self.violations(), [])
 
     def test_interpolation_may_not_include_dpwa(self) -> None:
-        self.assert_one("interpolation/blend.cpp", '#include "dpwa/node/node.h"\n', "must not include dpwa/")
+        self.assert_one("interpolation/blend.cpp", '#include "dpwa/node/endpoint.h"\n', "must not include dpwa/")
 
     def test_interpolation_may_not_include_a_third_party(self) -> None:
         self.assert_one("interpolation/blend.cpp", "#include <boost/core/span.hpp>\n", "no dependencies")
@@ -140,7 +140,7 @@ class CheckIncludes(unittest.TestCase):
                 self.assert_one("dpwa/text/text.h", f"#include <{path}>\n", "included in quotes")
 
     def test_a_program_that_uses_the_installation_has_our_headers_in_angle_brackets(self) -> None:
-        self.assertEqual(self.violations(**{"test/install/consumer/main.cpp": "#include <dpwa/node/node.h>\n"}), [])
+        self.assertEqual(self.violations(**{"test/install/consumer/main.cpp": "#include <dpwa/node/endpoint.h>\n"}), [])
 
     def test_an_include_without_a_plain_path_is_refused(self) -> None:
         for text in (

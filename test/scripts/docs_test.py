@@ -258,10 +258,10 @@ NUMBERS = [
     (
         "docs/PROTOCOL.md",
         r"at least (\d+) s; of a full pull",
-        "dpwa/node/node.cpp",
+        "dpwa/gossip/gossip_node.cpp",
         r"shortest_reply_bound = .*\((\d+)\)",
     ),
-    ("docs/SECURITY.md", r"at least (\d+) s; full pulls", "dpwa/node/node.cpp", r"shortest_reply_bound = .*\((\d+)\)"),
+    ("docs/SECURITY.md", r"at least (\d+) s; full pulls", "dpwa/gossip/gossip_node.cpp", r"shortest_reply_bound = .*\((\d+)\)"),
     ("docs/PROTOCOL.md", r"a pause of (\d+) ms between", "dpwa/engine/final_average.cpp", r"pause = .*\((\d+)\)"),
     ("docs/FIREWALL.md", r"The last (\d+) distances", "dpwa/rules/distance_bound.h", r"window = (\d+)"),
     ("docs/OPERATIONS.md", r"At most (\d+) such", "dpwa/log/log.h", r"most_in_a_period = (\d+)"),
@@ -289,14 +289,15 @@ class Quotations(unittest.TestCase):
 
     def test_every_field_of_the_status_is_documented(self) -> None:
         """The names in quotes where the documents are made, and the names in backticks in their description."""
-        node = (ROOT / "dpwa/node/status_document.cpp").read_text(encoding="utf-8")
+        files = ("dpwa/node/status_document.cpp", "dpwa/gossip/gossip_status.cpp")
+        node = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
         lists = re.findall(r'move_to\(out, "(\w+)"\)', node)
         printed = {*re.findall(r'\bout\["(\w+)"\]', node), *lists, *(f"{name}_omitted" for name in lists)}
         command = (ROOT / "dpwa/cli/status_command.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\b(?:document|node)\["(\w+)"\]', command))
         notes = (ROOT / "adapters/collective/membership_notes.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\{"(\w+)", (?:notes\.|rank|membership)', notes))
-        for source in ("adapters/collective/collective_adapter.cpp", "dpwa/node/node.cpp"):
+        for source in ("adapters/collective/collective_adapter.cpp", "dpwa/node/endpoint.cpp"):
             printed |= set(re.findall(r'notes\.set\("(\w+)"', (ROOT / source).read_text(encoding="utf-8")))
         self.assertGreater(len(printed), 60)
         section = (ROOT / "docs/OPERATIONS.md").read_text(encoding="utf-8").split("## Status\n")[1].split("\n## ")[0]

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "dpwa/cli/text_table.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/net/free_ports.h"
-#include "dpwa/node/node.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"

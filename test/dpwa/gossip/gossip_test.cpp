@@ -13,8 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/net/free_ports.h"
-#include "dpwa/node/node.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"

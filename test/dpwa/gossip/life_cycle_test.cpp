@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/net/free_ports.h"
-#include "dpwa/node/node.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
@@ -48,7 +48,7 @@ TEST_CASE("an address in use is tried again until it is free, within the wait") 
   CHECK(log.has("; trying again"));
   held.reset();
   starting.join();
-  CHECK(node.gossip().node().port() == ports[0]);
+  CHECK(node.gossip().node().endpoint().port() == ports[0]);
 
   Config hasty = test::loopback_config(ports, 0);
   hasty.gossip.start_wait = 0ms;

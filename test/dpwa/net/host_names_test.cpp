@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "dpwa/base/resolve_host.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/net/free_ports.h"
 #include "dpwa/net/members.h"
 #include "dpwa/net/status_query.h"
-#include "dpwa/node/node.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"

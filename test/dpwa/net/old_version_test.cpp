@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/endian/conversion.hpp>
 
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/net/client.h"
-#include "dpwa/node/node.h"
 #include "test/dpwa/net/one_peer.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"

@@ -11,6 +11,7 @@
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/net/io_thread.h"
+#include "dpwa/net/node_handlers.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
@@ -20,11 +21,8 @@ namespace {
 
 constexpr std::size_t chunk_bytes = 512 * 1024;
 
-ServerEvents quiet_events() {
-  ServerEvents events;
-  events.on_contact = [](const std::string&, std::uint64_t) {};
-  events.status_json = []() -> boost::asio::awaitable<std::string> { co_return "{}"; };
-  return events;
+boost::asio::awaitable<std::string> no_status() {
+  co_return "{}";
 }
 
 }  // namespace
@@ -35,9 +33,10 @@ ServedNode::ServedNode(std::size_t elements, ServerOptions options, BufferAlloca
     : local_("test", "w1", 7, {"w2", "w3"}, vector_manifest(elements), chunk_bytes,
              allocate ? std::move(allocate) : BufferAllocator(plain_memory), chunk_checksums,
              std::move(members)),
-      server_(io_, local_, std::move(options), quiet_events()) {
+      server_(io_, local_, std::move(options), {}) {
   local_.security = std::move(security);
   server_.serve_snapshots(local_);
+  server_.add(std::make_unique<StatusHandler>(no_status));
   if (handler) server_.add(std::move(handler));
   port_ = server_.listen();
   server_.serve();

@@ -1,4 +1,4 @@
-#include "dpwa/node/node.h"
+#include "dpwa/gossip/gossip_node.h"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -7,7 +7,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
-#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -16,14 +15,11 @@
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
-#include "dpwa/config/names.h"
-#include "dpwa/log/log.h"
+#include "dpwa/gossip/contacts.h"
+#include "dpwa/gossip/gossip_status.h"
 #include "dpwa/net/io_thread.h"
+#include "dpwa/net/node_handlers.h"
 #include "dpwa/net/server.h"
-#include "dpwa/node/contacts.h"
-#include "dpwa/node/listen.h"
-#include "dpwa/node/status_document.h"
-#include "dpwa/security/security.h"
 
 namespace dpwa {
 
@@ -33,14 +29,14 @@ namespace {
 
 std::vector<std::string> peer_names(const Config& config) {
   std::vector<std::string> names;
-  for (const std::size_t index : Node::file_indices(config))
+  for (const std::size_t index : GossipNode::file_indices(config))
     names.push_back(config.nodes[index].name);
   return names;
 }
 
 std::vector<PeerAddress> peer_addresses(const Config& config) {
   std::vector<PeerAddress> peers;
-  for (const std::size_t index : Node::file_indices(config)) {
+  for (const std::size_t index : GossipNode::file_indices(config)) {
     peers.push_back(peer_address(config.nodes[index]));
   }
   return peers;
@@ -55,7 +51,7 @@ MemberClaim claim_of(const PeerAddress& address) {
   return claim;
 }
 
-std::unique_ptr<Members> members_of(const Config& config, const Node::Options& node) {
+std::unique_ptr<Members> members_of(const Config& config, const GossipNode::Options& node) {
   const NodeEntry& own = config.self_node();
   MemberClaim self = claim_of(peer_address(own));
   self.incarnation = node.incarnation;
@@ -83,19 +79,29 @@ ReplyBounds reply_bounds(const GossipConfig& gossip) {
   return {time, std::max<Duration>({time, gossip.start_wait, gossip.finish_wait / 2})};
 }
 
-ServerOptions server_options(const Config& config) {
-  const NodeEntry& self = config.self_node();
-  ServerOptions options;
-  static_cast<ServingOptions&>(options) = config.transport;
-  options.bind_address = self.bind_address.empty() ? self.bind_host() : self.bind_address;
-  options.port = self.port;
+ServerOptions serving_options(const Config& config) {
+  ServerOptions options = server_options(config, config.self_node());
   const ReplyBounds bounds = reply_bounds(config.gossip);
   options.max_reply_time = bounds.time;
   options.max_full_reply_time = bounds.full_time;
   return options;
 }
 
-ClientOptions client_options(const Config& config, const Node::Options& node) {
+std::unique_ptr<LocalNode> local_node(const Config& config, Manifest manifest,
+                                      const GossipNode::Options& options) {
+  auto local = std::make_unique<LocalNode>(
+      config.cluster, config.self, options.incarnation, peer_names(config), std::move(manifest),
+      config.transport.chunk_bytes,
+      config.transport.same_host ? shared_where_possible(options.allocate) : options.allocate,
+      config.transport.checksum, members_of(config, options));
+  local->codec = config.transport.encoding;
+  local->now = options.now;
+  local->keeps_ledger = options.ledger_factor.has_value();
+  local->of_file = !config.is_joiner();
+  return local;
+}
+
+ClientOptions client_options(const Config& config, const GossipNode::Options& node) {
   ClientOptions options;
   static_cast<PullRunOptions&>(options) = node;
   static_cast<SocketOptions&>(options) = config.transport;
@@ -110,49 +116,36 @@ ClientOptions client_options(const Config& config, const Node::Options& node) {
 
 }  // namespace
 
-class Node::Threads {
+class GossipNode::Threads {
  public:
-  Threads(const Config& config, Manifest manifest, Options options)
-      : local_(
-            config.cluster, config.self, options.incarnation, peer_names(config),
-            std::move(manifest), config.transport.chunk_bytes,
-            config.transport.same_host ? shared_where_possible(options.allocate) : options.allocate,
-            config.transport.checksum, members_of(config, options)),
-        client_(tx_io_, local_, peer_addresses(config), client_options(config, options)),
-        server_(rx_io_, local_, server_options(config), server_events()),
-        entry_(config.self_node()) {
-    local_.codec = config.transport.encoding;
-    local_.now = options.now;
-    local_.keeps_ledger = options.ledger_factor.has_value();
-    local_.security = make_security(config);
-    local_.of_file = !config.is_joiner();
-    server_.serve_snapshots(local_);
-    local_.notes.set("backend", '"' + std::string(config::name_of(config.backend)) + '"');
+  Threads(const Config& config, Manifest manifest, const Options& options)
+      : endpoint_(config, config.self_node(), local_node(config, std::move(manifest), options),
+                  serving_options(config),
+                  [this](const std::string& peer, std::uint64_t incarnation) {
+                    if (contacts_.add(peer, incarnation))
+                      asio::post(tx_io_, [this] { take_contacts(); });
+                  }),
+        local_(static_cast<LocalNode&>(endpoint_.local())),
+        client_(tx_io_, local_, peer_addresses(config), client_options(config, options)) {
+    endpoint_.server().add(std::make_unique<StatusHandler>([this] { return describe(); }));
+    endpoint_.server().serve_snapshots(local_);
   }
 
   ~Threads() { stop(); }
 
   void start(Duration patience) {
-    port_ = listen_patiently(server_, entry_, local_, patience);
-    server_.serve();
+    endpoint_.start(patience);
     tx_work_.emplace(tx_io_.get_executor());
     asio::post(tx_io_, [this] { client_.begin_membership(); });
     tx_thread_ = start_background_thread([this] {
       name_thread("dpwa-tx");
       net::run_io(tx_io_);
     });
-    rx_thread_ = start_background_thread([this] {
-      name_thread("dpwa-rx");
-      net::run_io(rx_io_);
-    });
   }
 
   // The Rx thread ends first: a status request in flight asks the Tx thread.
   void stop() {
-    if (rx_thread_.joinable()) {
-      asio::post(rx_io_, [this] { server_.stop(); });
-      rx_thread_.join();
-    }
+    endpoint_.stop();
     if (tx_thread_.joinable()) {
       take_leave();
       asio::post(tx_io_, [this] {
@@ -176,23 +169,15 @@ class Node::Threads {
 
   // Any thread. Throws std::bad_alloc.
   void allow_replies(ReplyBounds bounds) {
-    asio::post(rx_io_, [this, bounds] { server_.allow_replies(bounds.time, bounds.full_time); });
+    asio::post(endpoint_.io(),
+               [this, bounds] { endpoint_.server().allow_replies(bounds.time, bounds.full_time); });
   }
 
-  std::uint16_t port() const { return port_; }
+  Endpoint& endpoint() { return endpoint_; }
   LocalNode& local() { return local_; }
   Client& client() { return client_; }
 
  private:
-  ServerEvents server_events() {
-    ServerEvents events;
-    events.on_contact = [this](const std::string& peer, std::uint64_t incarnation) {
-      if (contacts_.add(peer, incarnation)) asio::post(tx_io_, [this] { take_contacts(); });
-    };
-    events.status_json = [this] { return describe(); };
-    return events;
-  }
-
   void take_contacts() {
     for (const auto& [peer, incarnation] : contacts_.take()) client_.peer_called(peer, incarnation);
   }
@@ -201,52 +186,32 @@ class Node::Threads {
     auto on_tx = [](Threads* self) -> asio::awaitable<std::string> {
       const Client& client = self->client_;
       const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
-      co_return status_document(self->local_, client.table(), client.firewall(), client.ledger(),
-                                same_host, client.now());
+      co_return gossip_status(self->local_, client.table(), client.firewall(), client.ledger(),
+                              same_host, client.now());
     };
     return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);
   }
 
-  asio::io_context rx_io_{1};
   asio::io_context tx_io_{1};
-  LocalNode local_;
   Contacts contacts_;  // from the Rx to the Tx thread
+  Endpoint endpoint_;  // its I/O thread is the Rx thread
+  LocalNode& local_;   // of endpoint_
   Client client_;      // Tx thread
-  Server server_;      // Rx thread
-  const NodeEntry entry_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> tx_work_;
-  std::thread rx_thread_;
   std::thread tx_thread_;
-  std::uint16_t port_ = 0;
 };
 
-Node::Node(const Config& config, Manifest manifest, Options options)
-    : threads_(std::make_unique<Threads>((check_host(config), config), std::move(manifest),
-                                         std::move(options))) {}
-Node::~Node() = default;
-void Node::start(Duration patience) {
+GossipNode::GossipNode(const Config& config, Manifest manifest, Options options)
+    : threads_(
+          std::make_unique<Threads>((check_host(config), config), std::move(manifest), options)) {}
+GossipNode::~GossipNode() = default;
+void GossipNode::start(Duration patience) {
   threads_->start(patience);
 }
-void Node::stop() {
+void GossipNode::stop() {
   threads_->stop();
 }
-void Node::reload_security() {
-  const auto& security = local().security;
-  if (!security) return;
-  try {
-    if (const auto why = security->reload()) {
-      log(LogLevel::error, "config", "the keys stay as they were: " + *why);
-    } else {
-      log(LogLevel::info, "config", "reloaded: the files of the security section");
-    }
-  } catch (const std::bad_alloc&) {
-    log(LogLevel::error, "config", "the keys stay as they were: out of memory");
-  }
-}
-std::uint16_t Node::port() const {
-  return threads_->port();
-}
-void Node::take_up(const ReloadPlan& plan) {
+void GossipNode::take_up(const ReloadPlan& plan) {
   threads_->allow_replies(reply_bounds(plan.config.gossip));
   Members& members = *local().members;
   for (const auto* nodes : {&plan.joined, &plan.moved}) {
@@ -257,14 +222,17 @@ void Node::take_up(const ReloadPlan& plan) {
   }
   for (const std::string& name : plan.gone) members.unlist(name);
 }
-LocalNode& Node::local() {
+Endpoint& GossipNode::endpoint() {
+  return threads_->endpoint();
+}
+LocalNode& GossipNode::local() {
   return threads_->local();
 }
-Client& Node::client() {
+Client& GossipNode::client() {
   return threads_->client();
 }
 
-std::vector<std::size_t> Node::file_indices(const Config& config) {
+std::vector<std::size_t> GossipNode::file_indices(const Config& config) {
   std::vector<std::size_t> indices;
   for (std::size_t index = 0; index < config.nodes.size(); ++index) {
     if (index != config.self_index()) indices.push_back(index);

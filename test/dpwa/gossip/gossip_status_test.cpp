@@ -1,4 +1,4 @@
-#include "dpwa/node/status_document.h"
+#include "dpwa/gossip/gossip_status.h"
 
 #include <doctest/doctest.h>
 
@@ -39,7 +39,7 @@ struct Observed {
       during();
       return false;
     };
-    text = status_document(local, table, firewall, ledger, same_host, now);
+    text = gossip_status(local, table, firewall, ledger, same_host, now);
     return nlohmann::json::parse(text);
   }
 
