@@ -15,7 +15,7 @@
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/ipc/unix_socket.h"
 #include "dpwa/log/log.h"
-#include "dpwa/node/waiting_node.h"
+#include "dpwa/node/endpoint.h"
 #include "dpwa/security/security.h"
 #include "dpwa/wire/frame.h"
 #include "dpwa/wire/messages.h"
@@ -242,7 +242,10 @@ void NodeService::take_up(Config fresh) {
 void NodeService::stay_visible() {
   if (gossip_ || waiting_) return;
   try {
-    waiting_ = std::make_unique<WaitingNode>(config_);
+    auto waiting = std::make_unique<Endpoint>(config_, /*incarnation=*/0);
+    waiting->local().notes.set("state", R"("waiting")");
+    waiting->start();
+    waiting_ = std::move(waiting);
     not_visible_.clear();
   } catch (const std::exception& error) {
     if (not_visible_ != error.what())

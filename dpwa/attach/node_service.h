@@ -17,9 +17,9 @@
 #include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa {
+class Endpoint;
 class Gossip;
 class HostParameters;
-class WaitingNode;
 }  // namespace dpwa
 
 namespace dpwa::attach {
@@ -28,9 +28,8 @@ namespace dpwa::attach {
 // a time. A trainer that ends in order (finish, leave) takes the node off the network. When a
 // trainer dies, the node stays there and serves the last snapshot; the next trainer continues from
 // that snapshot, or from the weights of a peer that is ahead. Without a trainer, the node only
-// answers dpwa status. Everything happens on the thread of run(), except for the two network
-// threads of the node, the one thread of its stand-in, and the one that reads the cluster file
-// again.
+// answers dpwa status. Everything happens on the thread of run(), except for the network threads of
+// the node, and the one that reads the cluster file again.
 class NodeService {
  public:
   struct Signals {
@@ -88,9 +87,9 @@ class NodeService {
 
   std::shared_ptr<MemoryFile> memory_;  // of parameters_
   std::unique_ptr<HostParameters> parameters_;
-  std::unique_ptr<Gossip> gossip_;        // null: off the network
-  std::unique_ptr<WaitingNode> waiting_;  // off the network, if the address is free
-  std::string not_visible_;               // why it was not free, as already logged
+  std::unique_ptr<Gossip> gossip_;     // null: off the network
+  std::unique_ptr<Endpoint> waiting_;  // off the network, if the address is free
+  std::string not_visible_;            // why it was not free, as already logged
 };
 
 }  // namespace dpwa::attach

@@ -12,6 +12,7 @@ namespace dpwa {
 struct ServerOptions : ServingOptions {
   std::string bind_address = "127.0.0.1";  // numeric
   std::uint16_t port = 0;                  // 0 = any free port
+  bool admits_nodes = true;  // false: connections of nodes are closed without an answer
   Duration handshake_timeout = std::chrono::seconds(5);
   // Bounds of the deadline that a caller may state, of ordinary and of full pulls. The first one is
   // also the deadline of every other answer.

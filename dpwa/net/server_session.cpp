@@ -203,6 +203,7 @@ asio::awaitable<bool> ServerSession::handshake() {
     co_return false;
   }
   const bool is_node = hello->role == wire::Role::node;
+  if (is_node && !host_.options.admits_nodes) co_return false;
   auto reject = examine_hello(*hello, local_);
   const auto names = stream_.certified_names();
   if (!reject && is_node && !net::is_for(names, hello->node)) {

@@ -1,19 +1,25 @@
 #include "dpwa/node/endpoint.h"
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
+#include "dpwa/net/node_handlers.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/listen.h"
+#include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa {
@@ -25,6 +31,15 @@ ServerOptions server_options(const Config& config, const NodeEntry& at) {
   options.port = at.port;
   return options;
 }
+
+namespace {
+
+ServerOptions for_observers(ServerOptions options) {
+  options.admits_nodes = false;
+  return options;
+}
+
+}  // namespace
 
 struct Endpoint::Parts {
   Parts(NodeEntry entry, std::unique_ptr<LocalProcess> process, ServerOptions options,
@@ -40,6 +55,16 @@ struct Endpoint::Parts {
   std::thread thread;
   std::uint16_t port = 0;
 };
+
+Endpoint::Endpoint(const Config& config, std::uint64_t incarnation)
+    : Endpoint((check_host(config), config), config.self_node(),
+               std::make_unique<LocalProcess>(config.cluster, config.self, incarnation,
+                                              std::vector<std::string>()),
+               for_observers(server_options(config, config.self_node()))) {
+  server().add(std::make_unique<StatusHandler>([this]() -> boost::asio::awaitable<std::string> {
+    co_return status_document(local(), {{"clock", nullptr}, {"loss", nullptr}});
+  }));
+}
 
 Endpoint::Endpoint(const Config& config, NodeEntry at, std::unique_ptr<LocalProcess> local,
                    ServerOptions options, OnContact on_contact)

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "dpwa/base/version.h"
+#include "dpwa/wire/messages.h"
 
 namespace dpwa {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "dpwa/base/port_holder.h"
 #include "dpwa/net/free_ports.h"
+#include "dpwa/node/endpoint.h"
 #include "dpwa/node/listen.h"
-#include "dpwa/node/waiting_node.h"
 #include "dpwa/security/key_file.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
@@ -78,7 +78,7 @@ TEST_CASE("a process open to every caller beyond loopback warns in its log at ea
   start();
   start();
   CHECK(log.count(warning) == 2);
-  { const WaitingNode waiting(config); }
+  Endpoint(config, 1).start();
   CHECK(log.count(warning) == 3);
   CHECK(log.has("listens on 0.0.0.0 port " + std::to_string(config.nodes[0].port)));
   const test::SecretFolder folder;
