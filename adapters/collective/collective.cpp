@@ -13,7 +13,7 @@
 #include "adapters/common/module_tensors.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
-#include "dpwa/gossip/gossip_node.h"
+#include "dpwa/node/endpoint.h"
 
 namespace dpwa {
 
@@ -25,24 +25,16 @@ namespace {
 
 constexpr std::chrono::seconds form_limit(60);
 
-// A node that serves no parameters shows one number.
-Manifest nothing_to_serve() {
-  return Manifest({TensorSpec{"none", DType::float32, BlendRule::carry, {1}}});
-}
-
 }  // namespace
 
 Collective::Collective(const Config& config) {
   require_plaintext_allowed(config);
   require_one_family(config);
   collective::require_engine(config);
-  GossipNode::Options options;
-  options.incarnation = wall_clock_us();
-  options.seed = options.incarnation;
-  node_ = std::make_shared<GossipNode>(config, nothing_to_serve(), std::move(options));
-  node_->start(config.collective.start_wait);
-  group_ = collective::gather_all(config, node_->local());
-  node_->local().state = wire::NodeState::ready;
+  endpoint_ = std::make_unique<Endpoint>(config, wall_clock_us());
+  endpoint_->start(config.collective.start_wait);
+  group_ = collective::gather_all(config, endpoint_->local());
+  endpoint_->local().state = wire::NodeState::ready;
   for (const NodeEntry& node : config.nodes)
     hosts_.push_back(node.addresses.empty() ? node.host : node.addresses.front());
 }

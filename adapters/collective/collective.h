@@ -14,7 +14,7 @@
 
 namespace dpwa {
 
-class GossipNode;
+class Endpoint;
 
 // The nodes of a cluster file as ranks, with the operations of Horovod under the same names. Usable
 // without the adapter. docs/COLLECTIVE.md compares the names.
@@ -72,7 +72,7 @@ class Collective {
  private:
   Collective(std::unique_ptr<collective::ProcessGroup> group, std::vector<std::string> hosts);
 
-  std::shared_ptr<GossipNode> node_;  // null in a subset
+  std::unique_ptr<Endpoint> endpoint_;  // null in a subset
   std::unique_ptr<collective::ProcessGroup> group_;
   std::vector<std::string> hosts_;  // by rank, as peers dial them
   std::uint64_t subsets_ = 0;

@@ -20,6 +20,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/log/log.h"
 #include "dpwa/rules/progress.h"
@@ -79,8 +80,8 @@ CollectiveAdapter::~CollectiveAdapter() {
   leave();
 }
 
-GossipNode& CollectiveAdapter::node() {
-  return gossip_ ? gossip_->node() : *node_;
+Endpoint& CollectiveAdapter::endpoint() {
+  return gossip_ ? gossip_->node().endpoint() : *endpoint_;
 }
 
 void CollectiveAdapter::start() {
@@ -90,20 +91,17 @@ void CollectiveAdapter::start() {
     gossip_->start();
     gossip_->rest();
   } else {
-    GossipNode::Options options;
-    options.incarnation = wall_clock_us();
-    options.seed = config_.gossip.seed.value_or(options.incarnation);
-    node_ = std::make_unique<GossipNode>(config_, flat_.manifest(), std::move(options));
-    node_->start(config_.collective.start_wait);
+    endpoint_ = std::make_unique<Endpoint>(config_, wall_clock_us());
+    endpoint_->start(config_.collective.start_wait);
   }
   collective::Terms terms = terms_;
   std::ranges::copy(collective::model_terms(model_), std::back_inserter(terms));
-  cohort_ = std::make_unique<collective::Cohort>(config_, node().local(), std::move(terms));
+  cohort_ = std::make_unique<collective::Cohort>(config_, endpoint().local(), std::move(terms));
   phase_ = Phase::running;
   form_first_group(until);
   place_ = cohort_->place();
   taken_over_ = false;
-  node().local().state = wire::NodeState::ready;
+  endpoint().local().state = wire::NodeState::ready;
   tell_status({});
 }
 
@@ -119,7 +117,7 @@ void CollectiveAdapter::require_same(const std::string& what, const std::string&
 
 void CollectiveAdapter::reload(const Config& fresh) {
   reload_log(fresh, Backend::collective);
-  if (phase_ != Phase::made) node().endpoint().reload_security();
+  if (phase_ != Phase::made) endpoint().reload_security();
 }
 
 void CollectiveAdapter::set_batch_size(std::uint64_t samples) {
@@ -303,7 +301,7 @@ void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
   const TimePoint now = SteadyClock::now();
   if (now - told_ < between_notes || phase_ != Phase::running) return;
   told_ = now;
-  StatusNotes& notes = node().local().notes;
+  StatusNotes& notes = endpoint().local().notes;
   notes.set("clock", nlohmann::json(clock_).dump());
   notes.set("gradient_bytes", std::to_string(averaged_bytes_));
   if (loss.defined() && loss.numel() == 1) {

@@ -13,7 +13,7 @@
 #include "adapters/common/flat_parameters.h"
 #include "dpwa/config/config.h"
 #include "dpwa/gossip/gossip.h"
-#include "dpwa/gossip/gossip_node.h"
+#include "dpwa/node/endpoint.h"
 
 namespace dpwa {
 
@@ -88,14 +88,14 @@ class CollectiveAdapter : public Adapter {
   // The end (collective_finish.cpp).
   void run_out();
   void take_final_model();
-  GossipNode& node();
+  Endpoint& endpoint();
 
   const Config config_;
   torch::nn::Module& model_;
   FlatParameters flat_;
   std::unique_ptr<Parameters> parameters_;  // with gossip_
   std::unique_ptr<Gossip> gossip_;          // where nodes may train apart: it has the node
-  std::unique_ptr<GossipNode> node_;        // where they may not
+  std::unique_ptr<Endpoint> endpoint_;      // where they may not
   std::unique_ptr<collective::Cohort> cohort_;
   std::unique_ptr<collective::GradientReducer> reducer_;  // while together
   Phase phase_ = Phase::made;

@@ -95,9 +95,9 @@ void CollectiveAdapter::leave() {
     cohort_.reset();
   }
   if (gossip_) gossip_->leave();
-  if (node_) {
-    node_->local().state = wire::NodeState::finished;
-    node_->stop();
+  if (endpoint_) {
+    endpoint_->local().state = wire::NodeState::finished;
+    endpoint_->stop();
   }
   if (phase_ == Phase::running) phase_ = Phase::left;
 }

@@ -73,20 +73,15 @@ void KvstoreAdapter::require_same(const std::string& what, const std::string& va
 
 void KvstoreAdapter::start() {
   flat_.check();
-  GossipNode::Options options;
-  options.incarnation = wall_clock_us();
-  options.seed = options.incarnation;
-  node_ = std::make_unique<GossipNode>(config_, flat_.manifest(), options);
-  for (const char* key :
-       {"peers", "peers_omitted", "members", "members_omitted", "members_unverified"})
-    node_->local().notes.set(key, "null");  // it trains through the servers
-  node_->start(config_.kvstore.start_wait);
+  const std::uint64_t incarnation = wall_clock_us();
+  endpoint_ = std::make_unique<Endpoint>(config_, incarnation);
+  LocalProcess& local = endpoint_->local();
+  endpoint_->start(config_.kvstore.start_wait);
   // From here on the servers may take this worker in: a signal ends a wait, and the catch below
   // tells them that it leaves.
   const stop_signal::Deferral deferral;
-  session_ = std::make_unique<kvstore::WorkerSession>(config_, options.incarnation,
-                                                      node_->local().security);
-  session_->note_waits_in(node_->local().notes);
+  session_ = std::make_unique<kvstore::WorkerSession>(config_, incarnation, local.security);
+  session_->note_waits_in(local.notes);
   phase_ = Phase::running;
   try {
     step_ = session_->join();
@@ -118,7 +113,7 @@ void KvstoreAdapter::start() {
   }
   hooks_ = std::make_unique<BackwardHooks>(
       trained_parameters_, [this](std::size_t i) { fired(i); }, [] {});
-  node_->local().state = wire::NodeState::ready;
+  local.state = wire::NodeState::ready;
   log(LogLevel::info, "kvstore",
       "takes part from step " + std::to_string(step_) + " on, with " +
           config::joined(session_->client().workers()));
@@ -248,8 +243,7 @@ void KvstoreAdapter::update_place() {
 
 void KvstoreAdapter::reload(const Config& fresh) {
   reload_log(fresh, Backend::kvstore);
-  if (node_)
-    node_->endpoint().reload_security();  // the connections to the servers use the same files
+  if (endpoint_) endpoint_->reload_security();  // the connections to the servers use the same files
 }
 
 void KvstoreAdapter::set_batch_size(std::uint64_t samples) {
@@ -284,7 +278,7 @@ void KvstoreAdapter::note_participants() {
 // when they cannot be had.
 void KvstoreAdapter::take_final_weights() {
   finishing_ = true;
-  if (node_) node_->local().state = wire::NodeState::finished;
+  if (endpoint_) endpoint_->local().state = wire::NodeState::finished;
   told_ = {};
   tell_status(last_report_, {});
   session_->give_up_without_servers();
@@ -345,9 +339,9 @@ void KvstoreAdapter::leave() {
   hooks_.reset();
   if (session_) session_->leave();
   session_.reset();
-  if (node_) {
-    node_->local().state = wire::NodeState::finished;
-    node_->stop();
+  if (endpoint_) {
+    endpoint_->local().state = wire::NodeState::finished;
+    endpoint_->stop();
   }
   if (phase_ == Phase::running) phase_ = Phase::left;
 }

@@ -17,9 +17,9 @@
 #include "adapters/kvstore/step_exchange.h"
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/config/config.h"
-#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/kvstore/handover.h"
 #include "dpwa/kvstore/run_record.h"
+#include "dpwa/node/endpoint.h"
 
 namespace dpwa {
 
@@ -124,7 +124,7 @@ class KvstoreAdapter : public Adapter {
   std::vector<at::Tensor> trained_parameters_;
   kvstore::SharedBuffers buffers_;
   kvstore::RunRecord record_;  // what has to be the same on all workers
-  std::unique_ptr<GossipNode> node_;
+  std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers
   std::unique_ptr<kvstore::StepExchange> gradients_;  // null: not needed so far
   std::vector<at::Tensor> outs_;                      // of weights_

@@ -368,7 +368,7 @@ void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& 
   const TimePoint now = Steady::now();
   if (now - told_ < between_status_notes || phase_ != Phase::running) return;
   told_ = now;
-  StatusNotes& notes = node_->local().notes;
+  StatusNotes& notes = endpoint_->local().notes;
   notes.set("clock", nlohmann::json(clock_).dump());
   const bool has_stepped = report.clock > 0;
   notes.set("kvstore",

@@ -134,7 +134,7 @@ class WorkerSession::Note {
  public:
   explicit Note(WorkerSession& session) : session_(session) {}
   ~Note() {
-    if (made_) session_.notes_->set(waits_for, "null");
+    if (made_) session_.notes_->erase(waits_for);
   }
   Note(const Note&) = delete;
   Note& operator=(const Note&) = delete;

@@ -45,13 +45,17 @@ struct Traffic {
   Counter same_host_reads_discarded{0};
 };
 
-// Values that a back end adds to the status document of its node, or that replace values of it:
+// Fields that a back end adds to the status document of its node, or that replace fields of it:
 // JSON values by key. Any thread.
 class StatusNotes {
  public:
   void set(const std::string& key, std::string json) {
     const MutexLock lock(mutex_);
     notes_.insert_or_assign(key, std::move(json));
+  }
+  void erase(const std::string& key) {
+    const MutexLock lock(mutex_);
+    notes_.erase(key);
   }
   std::map<std::string, std::string> all() const {
     const MutexLock lock(mutex_);
@@ -63,9 +67,9 @@ class StatusNotes {
   std::map<std::string, std::string> notes_ DPWA_GUARDED_BY(mutex_);
 };
 
-// A process of the cluster as its connections introduce it: a node with a model (LocalNode), or a
-// worker or server of the parameter store, which exchanges values by key and no model. Constant
-// except for the atomics and for what synchronises itself.
+// A process of the cluster as its connections introduce it: a node that serves snapshots
+// (LocalNode), or one that serves none, as of backend collective or kvstore. Constant except for
+// the atomics and for what synchronises itself.
 struct LocalProcess {
   // `others`: the names of the processes that may call, or that this one calls, by PeerId. `model`:
   // what it exchanges; empty: no model.

@@ -106,14 +106,16 @@ TEST_CASE("a status lists who is in the file or has answered, and counts the oth
   CHECK(node.document().at("members").size() == 3);
 }
 
-TEST_CASE("a note of the back end replaces a field of the status, or takes it away") {
+TEST_CASE(
+    "a note of the back end adds a field to the status, or replaces one, until it is erased") {
   Observed node({"w2"});
-  CHECK(node.document().contains("peers"));
-  node.local.notes.set("peers", "null");
+  CHECK(node.document().at("loss").is_null());
   node.local.notes.set("loss", "0.5");
-  CHECK_FALSE(node.document().contains("peers"));
+  node.local.notes.set("waits_for", R"("w2")");
   CHECK(node.document().at("loss") == 0.5);
-  CHECK(node.document().contains("members"));
+  CHECK(node.document().at("waits_for") == "w2");
+  node.local.notes.erase("waits_for");
+  CHECK_FALSE(node.document().contains("waits_for"));
 }
 
 TEST_CASE("a status has the account of every peer, in pulls, and the chance that it is asked") {

@@ -93,7 +93,7 @@ class Trainers:
     def status(self, name: str) -> dict[str, Any]:
         """The entry `collective` of its status, and its clock; {} when it does not answer."""
         found = asyncio.run(ask_status(("127.0.0.1", self.ports[name]), "dpwa", 2.0)) or {}
-        return {**found.get("collective", {}), "clock": found.get("clock", 0)} if found else {}
+        return {**found.get("collective", {}), "clock": found.get("clock") or 0} if found else {}
 
     def clock(self, name: str) -> float:
         return float(self.status(name).get("clock", 0))
