@@ -27,7 +27,7 @@ namespace dpwa {
 ServerOptions server_options(const Config& config, const NodeEntry& at) {
   ServerOptions options;
   static_cast<ServingOptions&>(options) = config.transport;
-  options.bind_address = at.bind_address.empty() ? at.bind_host() : at.bind_address;
+  options.bind_address = bound_at(at);
   options.port = at.port;
   return options;
 }

@@ -22,8 +22,8 @@ class Server;
 ServerOptions server_options(const Config& config, const NodeEntry& at);
 
 // A process of the cluster as the others reach it: listens at its address, admits callers, answers
-// their requests, and reads its keys again. It has one I/O thread, which blocks all signals. Used
-// by one thread but for reload_security() and what says otherwise.
+// their requests, and reads its keys again. Its one I/O thread blocks all signals. Used by one
+// thread, except for reload_security().
 class Endpoint {
  public:
   // Of a process that no other node calls: observers get its status, and connections of nodes are

@@ -32,15 +32,26 @@ std::optional<std::string> node_at(const PeerAddress& address, const LocalProces
   return status["node"].get<std::string>();
 }
 
-std::string bound_at(const NodeEntry& entry) {
-  return entry.bind_address.empty() ? entry.bind_host() : entry.bind_address;
-}
-
 // Where a process that listens as `entry` says can itself be asked whether it runs already.
 PeerAddress own_address(const NodeEntry& entry) {
   const std::string bound = bound_at(entry);
   const bool all = bound == "0.0.0.0" || bound == "::";
   return {entry.name, {all ? (bound == "::" ? "::1" : "127.0.0.1") : bound}, entry.port};
+}
+
+// " by process 812 (dpwa-train)", which has the address of `entry`; empty: the system does not
+// tell.
+std::string held_by(const NodeEntry& entry) {
+  const std::string process = port_holder(bound_at(entry), entry.port);
+  return process.empty() ? "" : " by " + process;
+}
+
+void warn_of_strangers(const NodeEntry& entry, bool is_secured) {
+  if (is_secured || config::is_loopback(bound_at(entry))) return;
+  log(LogLevel::warn, "node",
+      "listens on " + bound_at(entry) + " port " + std::to_string(entry.port) +
+          " unencrypted, and takes every caller for a member (security.mode: insecure): for a "
+          "private network only; elsewhere security: {mode: psk, key_file: FILE}");
 }
 
 }  // namespace
@@ -74,17 +85,8 @@ std::uint16_t listen_patiently(Server& server, const NodeEntry& entry, const Loc
   }
 }
 
-std::string held_by(const NodeEntry& entry) {
-  const std::string process = port_holder(bound_at(entry), entry.port);
-  return process.empty() ? "" : " by " + process;
-}
-
-void warn_of_strangers(const NodeEntry& entry, bool is_secured) {
-  if (is_secured || config::is_loopback(bound_at(entry))) return;
-  log(LogLevel::warn, "node",
-      "listens on " + bound_at(entry) + " port " + std::to_string(entry.port) +
-          " unencrypted, and takes every caller for a member (security.mode: insecure): for a "
-          "private network only; elsewhere security: {mode: psk, key_file: FILE}");
+std::string bound_at(const NodeEntry& entry) {
+  return entry.bind_address.empty() ? entry.bind_host() : entry.bind_address;
 }
 
 }  // namespace dpwa

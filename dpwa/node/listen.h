@@ -14,15 +14,12 @@ namespace dpwa {
 // Calls Server::listen() again while the address of `entry`, that of this process, is in use: by an
 // outgoing connection that has got this port, or by a process that is about to end. Gives up after
 // `patience`; when a process of this cluster answers there, after about a second, with its name.
-// Returns the port; throws std::runtime_error.
+// Warns in the log when the process is open to every caller. Returns the port; throws
+// std::runtime_error.
 std::uint16_t listen_patiently(Server& server, const NodeEntry& entry, const LocalProcess& local,
                                Duration patience);
 
-// " by process 812 (dpwa-train)", which has the address of `entry`; empty: the system does not
-// tell.
-std::string held_by(const NodeEntry& entry);
-
-// Warns in the log when a process that listens as `entry` says is open to every caller.
-void warn_of_strangers(const NodeEntry& entry, bool is_secured);
+// The address, numeric, at which a process listens as `entry` says.
+std::string bound_at(const NodeEntry& entry);
 
 }  // namespace dpwa
