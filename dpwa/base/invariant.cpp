@@ -18,7 +18,7 @@ std::atomic<void (*)(std::string_view)> handler = nullptr;
 // The path from the root of the repository: compilers are given absolute ones.
 std::string_view within_repository(std::string_view file) {
   std::size_t from = 0;
-  for (const std::string_view root : {"/dpwa/", "/adapters/", "/interpolation/", "/test/"}) {
+  for (const std::string_view root : {"/dpwa/", "/adapters/", "/interpolation/"}) {
     const std::size_t found = file.rfind(root);
     if (found != std::string_view::npos) from = std::max(from, found + 1);
   }

@@ -23,13 +23,14 @@ bool PeerTable::is_ordinary(const PeerRecord& record, TimePoint now) const {
          score_of(record, now) == flow_control_.initial;
 }
 
-std::size_t PeerTable::ordinary() const {
+// Inline: a choice calls the second for each peer that it looks at.
+inline std::size_t PeerTable::ordinary() const {
   DPWA_INVARIANT(special_.size() <= size(), "those that are out or watched are peers",
                  special_.size(), size());
   return size() - special_.size();
 }
 
-const PerPeer<PeerRecord>::Entry& PeerTable::watched(std::uint32_t position) const {
+inline const PerPeer<PeerRecord>::Entry& PeerTable::watched(std::uint32_t position) const {
   DPWA_INVARIANT(position < records_.size(), "a watched peer has a record", position,
                  records_.size());
   return records_.entries()[position];

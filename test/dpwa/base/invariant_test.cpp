@@ -40,7 +40,7 @@ TEST_CASE("the line of a broken invariant has its place, its words, the conditio
     DPWA_INVARIANT(version > 4, "versions grow", version, by, Colour::red, 0.5, true, name,
                    std::string(name, 0, 1), by + 1);
   });
-  CHECK(line.starts_with("broken invariant at test/dpwa/base/invariant_test.cpp:"));
+  CHECK(line.starts_with("broken invariant at dpwa/base/invariant_test.cpp:"));
   CHECK(
       line.ends_with(": versions grow: version > 4; version = 3, by = -2, Colour::red = 3, "
                      "0.5 = 0.5, true = 1, name = 'w 1', std::string(name, 0, 1) = 'w', "
@@ -65,7 +65,7 @@ TEST_CASE("a broken invariant ends the process with its own exit code and one li
   CHECK(child.errors.find("went on") == std::string::npos);
   CHECK(child.errors.find("a destructor ran") == std::string::npos);
   // The log has it too.
-  CHECK(child.errors.find("node: broken invariant at test/") != std::string::npos);
+  CHECK(child.errors.find("node: broken invariant at dpwa/") != std::string::npos);
 }
 
 TEST_CASE("a last line is cut off where it becomes too long, and has one newline") {

@@ -29,7 +29,7 @@ std::string left_out(const std::vector<FinalModel>& models) {
   return text;
 }
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -49,13 +49,13 @@ TEST_CASE("two models average unless one is several times as large as the other"
 
 TEST_CASE("one model alone is that of its node") {
   CHECK(left_out({at(10)}).empty());
-  CHECK(left_out({at(nan)}).empty());
+  CHECK(left_out({at(not_a_number)}).empty());
 }
 
 TEST_CASE("a model that is not finite is left out, also the own one") {
-  CHECK(left_out({at(10), at(nan), at(10.1)}) == "1");
-  CHECK(left_out({at(nan), at(10), at(10.1)}) == "0");
-  CHECK(left_out({at(nan), at(10)}) == "0");
+  CHECK(left_out({at(10), at(not_a_number), at(10.1)}) == "1");
+  CHECK(left_out({at(not_a_number), at(10), at(10.1)}) == "0");
+  CHECK(left_out({at(not_a_number), at(10)}) == "0");
 }
 
 TEST_CASE("processes that joined under many names do not outvote the nodes of the file") {

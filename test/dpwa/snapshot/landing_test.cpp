@@ -179,7 +179,9 @@ TEST_CASE_FIXTURE(Fixture, "after its release the own snapshot's buffer can be u
   const auto publish = [this] {
     auto writer = store.begin();
     if (!writer) return false;
-    store.publish(std::move(*writer), {});
+    Progress progress = store.progress();
+    ++progress.version;
+    store.publish(std::move(*writer), progress);
     return true;
   };
   REQUIRE(publish());
