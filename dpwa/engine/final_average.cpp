@@ -15,6 +15,7 @@ constexpr auto pause = std::chrono::milliseconds(25);
 // Joined nodes that state that they have finished, and then give nothing in time: after this many,
 // no other joined node is asked. A node that may join can do so under many names.
 constexpr int most_silent_joiners = 3;
+constexpr auto between_waiting_lines = std::chrono::seconds(10);
 // A peer that has refused connections for this long has left.
 constexpr auto gone_after = std::chrono::milliseconds(1500);
 const char* const no_buffer = ": every snapshot buffer is held by a reader";
@@ -111,6 +112,7 @@ void FinalAverage::greeted(const std::vector<PeerAnswer>& answers, TimePoint now
                  "a node greets where its end asks for it", phase_);
   if (phase_ == Phase::waiting) {
     const bool waiting = take_up(answers, now);
+    if (waiting && now - begun_ >= next_waiting_line_) tell_waiting();
     if (!waiting || now >= begun_ + options_.finish_wait) return all_waited_for(now);
     pause_ = paced(pause, answers.size() + 1);
     return;
@@ -148,9 +150,23 @@ bool FinalAverage::take_up(const std::vector<PeerAnswer>& answers, TimePoint now
     const bool gone = now - other.seen >= gone_after || (out && answer.failure) ||
                       answer.failure == PeerFailure::rejected;
     other.final = !answer.failure && answer.finished;
-    waiting = waiting || (!other.final && !gone && answer.vouched_for);
+    other.awaited = !other.final && !gone && answer.vouched_for;
+    waiting = waiting || other.awaited;
   }
   return waiting;
+}
+
+void FinalAverage::tell_waiting() {
+  next_waiting_line_ += between_waiting_lines;
+  std::string names;
+  for (const Other& other : others_) {
+    if (other.awaited) names += (names.empty() ? "'" : ", '") + other.name + "'";
+  }
+  const std::chrono::duration<double> longest = options_.finish_wait;
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.3g", longest.count());
+  lines_.push_back({false, "waits for the end of " + names + ", for at most " + seconds +
+                               " s (gossip.finish_wait_ms)"});
 }
 
 void FinalAverage::all_waited_for(TimePoint now) {

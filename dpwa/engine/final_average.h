@@ -120,6 +120,7 @@ class FinalAverage {
     bool final = false;     // has finished, can be pulled from
     bool answered = false;  // as a node, ever
     TimePoint seen{};       // when it answered last
+    bool awaited = false;   // it still trains, as far as is known
   };
   // A model of the average, in the order of the names; the own one, or of a node that has finished.
   struct Entry {
@@ -133,6 +134,7 @@ class FinalAverage {
 
   std::optional<Action> act(TimePoint now, const std::set<std::string>& served);
   bool take_up(const std::vector<PeerAnswer>& answers, TimePoint now);
+  void tell_waiting();
   void all_waited_for(TimePoint now);
   void begin_order();
   std::optional<Action> fold_next(TimePoint now);
@@ -151,6 +153,7 @@ class FinalAverage {
   std::vector<Other> others_;
   FinishReport report_;
   std::vector<TrainerLine> lines_;
+  Duration next_waiting_line_ = std::chrono::seconds(2);  // since the beginning
 
   // --- of the average
   TimePoint until_{};

@@ -342,3 +342,14 @@ TEST_CASE("two models of which one is several times as large as the other are no
   CHECK(node.folded == "w1 ");
   CHECK(node.lines.back() == "final average over 1 of 2 nodes");
 }
+
+TEST_CASE("a node that waits for others to end says for whom, and how long") {
+  Ending node({{"w2", 5s}, {"w3", 1s}, {"w4", 15s}});
+  node.options.finish_wait = 20s;
+  node.run();
+  CHECK(node.lines ==
+        std::vector<std::string>{
+            "waits for the end of 'w2', 'w4', for at most 20 s (gossip.finish_wait_ms)",
+            "waits for the end of 'w4', for at most 20 s (gossip.finish_wait_ms)",
+            "final average over 4 of 4 nodes"});
+}
