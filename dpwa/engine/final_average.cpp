@@ -320,7 +320,6 @@ void FinalAverage::choose() {
     count_ = 0;
     tell_left_out(choice, read);
   }
-  all_in_ = choice.all();
   phase_ = Phase::confirming;
 }
 
@@ -339,13 +338,14 @@ void FinalAverage::tell_left_out(const FinalChoice& choice, const std::vector<st
 
 // Tells the nodes whose models are not read again.
 std::optional<FinalAverage::Action> FinalAverage::confirm_next() {
+  const bool all_in = std::ranges::none_of(order_, &Entry::out);
   while (at_ < order_.size()) {
     const Entry& entry = order_[at_++];
-    if (entry.read && (all_in_ || entry.out || !entry.sketch))
+    if (entry.read && (all_in || entry.out || !entry.sketch))
       return Confirm{entry.node.peer, options_.timeout};
   }
   at_ = 0;
-  phase_ = all_in_ ? Phase::scratch : Phase::folding;
+  phase_ = all_in ? Phase::scratch : Phase::folding;
   return std::nullopt;
 }
 

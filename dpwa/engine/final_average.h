@@ -161,7 +161,6 @@ class FinalAverage {
   std::vector<Entry> order_;
   std::size_t at_ = 0;
   bool again_ = false;   // what is too far away is known, and left out
-  bool all_in_ = true;   // nothing is
   bool landed_ = false;  // the model to fold next is there
   bool measures_ = false;
   std::size_t count_ = 0;  // folded
