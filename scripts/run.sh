@@ -10,7 +10,8 @@
 #   CLUSTER.yaml may be a pipe, as in scripts/run.sh <(ssh head cat cluster.yaml). It is read once, and the
 #   nodes use the copy, cluster.yaml in the folder of the run. scripts/stop.sh accepts that copy too.
 #
-#   --only      only this node (or server): starts one that has ended again, in the run of the others
+#   --only      only this node (or server): starts one that has ended again, in the run of the others. When none
+#               runs and the trainer gets --resume, in the folder of the latest run, if that was of the same file
 #   --run-dir   folder for logs, metrics and results (default runs/TIME, linked as runs/latest)
 #   --detach    returns once every node trains, or names the nodes that do not, with the last line of their
 #               logs; the other nodes continue. scripts/stop.sh ends them

@@ -8,8 +8,8 @@
 #
 #   --grace   seconds that the nodes have to end by themselves, and then the servers (default 10)
 #
-# Exit code 0: none of the processes runs any more; 1: a process could not be ended; 2: wrong usage, or the
-# file does not exist and nothing was started for it.
+# Exit code 0: none of the processes runs any more; 1: a process could not be ended; 2: wrong usage, or
+# nothing was started for the file, which does not exist or is no cluster file.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"

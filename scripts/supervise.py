@@ -20,7 +20,7 @@ from pathlib import Path
 from lib.messages import OUTPUT, Failure, UsageError, fail, ok, say, tell, warn
 from lib.processes import GRACE, Records, end_all, names_of, still_running
 from lib.readiness import Readiness
-from lib.run import Run, Words, run_folder, what_to_start
+from lib.run import Run, Words, cli_of, local_names, run_folder, what_to_start
 from lib.supervisor import Supervisor, heeded
 
 
@@ -99,6 +99,8 @@ async def stop(script: str, binaries: str, runs: str, states: str, arguments: li
     if not records.folder.is_dir():
         if not os.path.exists(words.cluster):
             raise UsageError(f"there is no file {words.cluster}, and nothing that was started for it")
+        if os.access(cli := cli_of(binaries), os.X_OK):
+            local_names(cli, words.cluster, None)  # it ends here when that is no cluster file
         ok("nothing of it runs")
         return 0
     with records.locked(5):  # a run.sh that starts nodes is done within that time

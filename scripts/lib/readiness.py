@@ -23,11 +23,10 @@ class Readiness:
         self._run = run
         self._since = 0.0
         self._states: dict[str, str] = {}  # what a node says of itself: joining, training, …
-        effective = self._ask("config", "check", run.cluster).decode("utf-8", "replace")
-        backend = re.search(r'^backend: "?([a-z]*)', effective, re.MULTILINE)
+        backend = re.search(r'^backend: "?([a-z]*)', run.effective, re.MULTILINE)
         self._backend = backend[1] if backend else ""
         section = self._backend if self._backend in ("collective", "kvstore") else "gossip"
-        start_wait = re.search(rf"^{section}:(?:\n .*)*?\n +start_wait_ms: (\d+)", effective, re.MULTILINE)
+        start_wait = re.search(rf"^{section}:(?:\n .*)*?\n +start_wait_ms: (\d+)", run.effective, re.MULTILINE)
         self.limit = 60 + (int(start_wait[1]) + 999 if start_wait else 0) // 1000 if limit is None else limit
 
     def refuse_foreign_nodes(self) -> None:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lib.messages import Failure, UsageError, say
+from lib.messages import Failure, UsageError, say, tell
 from lib.processes import Records, names_of
 
 
@@ -68,6 +68,7 @@ class Run:
     local_nodes: int  # of the file, wanted or not
     records: Records
     how_to_end: str
+    effective: str = ""  # the configuration with all defaults, as `dpwa config check` prints it
     run_dir: str = ""
 
     def log(self, name: str) -> str:
@@ -148,6 +149,10 @@ def run_folder(wanted: str, runs: str) -> str:
     return os.path.realpath(wanted)
 
 
+def cli_of(binaries: str) -> str:
+    return os.environ.get("DPWA_CLI") or f"{binaries}/dpwa"
+
+
 def local_names(cli: str, cluster: str, text: bytes | None, *options: str) -> dict[str, str]:
     """The names of this host with their cores, comma-separated or empty. The program says what is wrong in the file."""
     with open(os.memfd_create("cluster"), "w+b") as file:
@@ -159,6 +164,27 @@ def local_names(cli: str, cluster: str, text: bytes | None, *options: str) -> di
         sys.exit(2)
     rows = [line.split("\t") for line in done.stdout.split("\n")]
     return {row[0]: "" if row[3] == "-" else row[3] for row in rows if row[-1] == "local"}
+
+
+def checked(cli: str, cluster: str) -> str:
+    """The effective configuration. The program says what would end each node at its start: a key file that does not
+    exist, a back end that this build lacks."""
+    command = [cli, "config", "check", cluster]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                          check=False)  # fmt: skip
+    if done.returncode != 0:
+        tell(done.stderr, end="")
+        sys.exit(2)
+    return done.stdout
+
+
+def latest_run(runs: str, cluster: str) -> str:
+    """The folder of the latest run; empty when that was of another cluster file."""
+    latest = Path(runs, "latest")
+    with contextlib.suppress(OSError):
+        if latest.joinpath("cluster.yaml").read_bytes() == Path(cluster).read_bytes():
+            return str(latest)
+    return ""
 
 
 def what_to_start(script: str, binaries: str, runs: str, states: str, words: Words) -> Run:
@@ -180,7 +206,7 @@ def what_to_start(script: str, binaries: str, runs: str, states: str, words: Wor
         if option == "--run-dir":
             raise UsageError("--run-dir goes before --")
     trainer = os.environ.get("DPWA_TRAIN") or f"{binaries}/dpwa-train"
-    cli = os.environ.get("DPWA_CLI") or f"{binaries}/dpwa"
+    cli = cli_of(binaries)
     for binary in (trainer, cli):
         if not os.access(binary, os.X_OK):
             how = "build it (scripts/build.sh), or name one by DPWA_TRAIN and DPWA_CLI"
@@ -195,6 +221,9 @@ def what_to_start(script: str, binaries: str, runs: str, states: str, words: Wor
     if text is not None:
         folder = run_folder(folder, runs)
         cluster = f"{folder}/cluster.yaml"
+    records = Records(states, cluster)
+    if words.only and "--resume" in words.rest and not folder and not records.run_dir():
+        folder = latest_run(runs, cluster)
     run = Run(
         cluster=cluster,
         cli=cli,
@@ -204,7 +233,7 @@ def what_to_start(script: str, binaries: str, runs: str, states: str, words: Wor
         servers=[name for name in wanted if name in servers],
         cores=cores,
         local_nodes=len(nodes),
-        records=Records(states, cluster),
+        records=records,
         how_to_end=f"{os.path.dirname(script) or '.'}/stop.sh {cluster} ends them",
         run_dir=folder,
     )
@@ -212,4 +241,5 @@ def what_to_start(script: str, binaries: str, runs: str, states: str, words: Wor
     if text is not None:
         run.keep_copy(text)
         say(f"the cluster file came through a pipe: {cluster}")
+    run.effective = checked(cli, cluster)  # relative paths in it start at the copy
     return run

@@ -16,7 +16,7 @@ from lib.processes import Records  # isort: skip
 
 # `dpwa config nodes FILE --local`: the file of these tests is that command's output; with `--servers`, the file
 # `servers` of FOLDER. `dpwa config check FILE` and `dpwa status --config FILE --json`: what the test and the
-# trainers below have put into FOLDER. `dpwa kvserver --config FILE --name NAME` lives until it is told to end,
+# trainers below have put into FOLDER; with FOLDER/refusal the check fails with that line. `dpwa kvserver --config FILE --name NAME` lives until it is told to end,
 # unless there is FOLDER/fail-NAME, with its exit code, or FOLDER/lose-NAME; with FOLDER/deaf-NAME it lives on then. It
 # notes in FOLDER/events that it was told.
 FAKE_CLI = r"""#!/bin/bash
@@ -26,7 +26,9 @@ case "$1 $2" in
     [[ "$*" != *--servers* ]] || { cat "$folder/servers"; exit; }
     grep -q broken "$3" && { echo "$3:1: broken" >&2; exit 2; }
     cat "$3" ;;
-  "config check") cat "$folder/effective.yaml" ;;
+  "config check")
+    [[ ! -e $folder/refusal ]] || { cat "$folder/refusal" >&2; exit 2; }
+    cat "$folder/effective.yaml" ;;
   "kvserver --config")
     told=''
     trap 'echo "$5 was told to end" >>"$folder/events"; [[ -e $folder/deaf-$5 ]] || told=yes' TERM
