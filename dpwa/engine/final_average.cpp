@@ -20,6 +20,11 @@ constexpr auto between_waiting_lines = std::chrono::seconds(10);
 constexpr auto gone_after = std::chrono::milliseconds(1500);
 const char* const no_buffer = ": every snapshot buffer is held by a reader";
 
+// One that others only tell of may be invented.
+bool is_node(const auto& other) {
+  return !other.name.empty() && (other.of_file || other.answered);
+}
+
 }  // namespace
 
 FinalAverage::FinalAverage(FinalAverageOptions options, TimePoint begun,
@@ -96,11 +101,33 @@ void FinalAverage::published(bool done, TimePoint now) {
   }
 }
 
+// The nodes whose models are not in the average, by reason. One that is too far away has a line.
+std::string FinalAverage::missing() const {
+  std::string training, absent, unusable;
+  for (const Other& other : others_) {
+    if (!is_node(other)) continue;
+    if (!other.final) {
+      add_name(other.awaited ? training : absent, other.name);
+      continue;
+    }
+    const auto entry = std::ranges::find_if(
+        order_, [&](const Entry& each) { return !each.own && each.node.name == other.name; });
+    const bool has_line = entry->out && entry->sketch;
+    if (!entry->folded && !has_line) add_name(unusable, other.name);
+  }
+  if (!training.empty())
+    training = "; still training after " + seconds(options_.finish_wait) +
+               " (gossip.finish_wait_ms): " + training;
+  if (!absent.empty()) absent = "; absent: " + absent;
+  if (!unusable.empty()) unusable = "; without a usable model: " + unusable;
+  return training + absent + unusable;
+}
+
 // Reports how many nodes the average covers, and whether they are enough.
 void FinalAverage::report_on(FinishReport report, std::size_t known, const std::string& why) {
   report.enough = report.participants >= options_.min_nodes;
   std::string text = "final average over " + std::to_string(report.participants) + " of " +
-                     std::to_string(known) + " nodes" + why;
+                     std::to_string(known) + " nodes" + (why.empty() ? missing() : why);
   if (!report.enough) text += "; gossip.min_nodes requires " + std::to_string(options_.min_nodes);
   const bool all = report.participants >= known && report.enough;
   lines_.push_back({!all, text});
@@ -160,13 +187,10 @@ void FinalAverage::tell_waiting() {
   next_waiting_line_ += between_waiting_lines;
   std::string names;
   for (const Other& other : others_) {
-    if (other.awaited) names += (names.empty() ? "'" : ", '") + other.name + "'";
+    if (other.awaited) add_name(names, other.name);
   }
-  const std::chrono::duration<double> longest = options_.finish_wait;
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.3g", longest.count());
-  lines_.push_back({false, "waits for the end of " + names + ", for at most " + seconds +
-                               " s (gossip.finish_wait_ms)"});
+  lines_.push_back({false, "waits for the end of " + names + ", for at most " +
+                               seconds(options_.finish_wait) + " (gossip.finish_wait_ms)"});
 }
 
 void FinalAverage::all_waited_for(TimePoint now) {
@@ -175,11 +199,8 @@ void FinalAverage::all_waited_for(TimePoint now) {
     if (options_.min_nodes > 1) report_on({}, 1, "");
     return;
   }
-  // Names that others only tell of may be invented.
-  const auto is_node = [](const Other& other) {
-    return !other.name.empty() && (other.of_file || other.answered);
-  };
-  known_ = static_cast<std::size_t>(1 + std::ranges::count_if(others_, is_node));
+  known_ = static_cast<std::size_t>(
+      1 + std::ranges::count_if(others_, [](const Other& other) { return is_node(other); }));
   until_ = now + std::max(options_.finish_wait, options_.timeout);
   begin_order();
   phase_ = Phase::buffer;
@@ -258,6 +279,7 @@ std::optional<FinalAverage::Action> FinalAverage::fold_next(TimePoint now) {
 
 FinalAverage::Action FinalAverage::fold() {
   const bool own = order_[at_].own;
+  order_[at_].folded = true;
   landed_ = false;
   ++at_;
   DPWA_INVARIANT(count_ < order_.size(), "each model is folded once", count_, order_.size());
@@ -296,6 +318,7 @@ void FinalAverage::sketched(const ModelSketch& sketch) {
     entry.sketch = sketch;
   } else if (entry.sketch != sketch) {
     entry.out = true;
+    entry.sketch.reset();  // it has no model to speak of
     landed_ = false;
   }
 }
@@ -318,6 +341,7 @@ void FinalAverage::choose() {
   at_ = 0;
   if (!choice.all()) {
     count_ = 0;
+    for (Entry& entry : order_) entry.folded = false;
     tell_left_out(choice, read);
   }
   phase_ = Phase::confirming;

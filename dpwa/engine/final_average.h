@@ -130,6 +130,7 @@ class FinalAverage {
     bool read = false;
     std::optional<ModelSketch> sketch{};  // of one that may be averaged, once it is read
     bool out = false;                     // of the average
+    bool folded = false;                  // into the average that is under way
   };
 
   std::optional<Action> act(TimePoint now, const std::set<std::string>& served);
@@ -143,6 +144,7 @@ class FinalAverage {
   void end_pull(bool usable);
   void choose();
   void tell_left_out(const FinalChoice& choice, const std::vector<std::size_t>& read);
+  std::string missing() const;
   void report_on(FinishReport report, std::size_t known, const std::string& why);
 
   const FinalAverageOptions options_;

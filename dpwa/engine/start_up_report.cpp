@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include "dpwa/engine/start_up.h"
 
@@ -11,20 +10,13 @@ namespace {
 
 constexpr auto announce_every = std::chrono::seconds(2);
 
-std::string seconds(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(duration).count());
-  return text;
-}
-
 }  // namespace
 
 template <typename Which>
 std::string StartUp::names_of(const std::vector<Seen>& seen, Which which) {
   std::string names;
   for (const Seen& node : seen) {
-    if (node.peer && which(node.view.state))
-      names += (names.empty() ? "'" : ", '") + node.name + "'";
+    if (node.peer && which(node.view.state)) add_name(names, node.name);
   }
   return names;
 }

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <cstdio>
 #include <string>
+
+#include "dpwa/base/time.h"
 
 namespace dpwa {
 
@@ -10,5 +14,17 @@ struct TrainerLine {
   std::string text;
   std::string limit{};  // at most one line a minute of this key; empty: not limited
 };
+
+// Of a line: "2.5 s".
+inline std::string seconds(Duration time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(time).count());
+  return text;
+}
+
+// Of a line: appends to "'w1', 'w2'".
+inline void add_name(std::string& names, const std::string& name) {
+  names += (names.empty() ? "'" : ", '") + name + "'";
+}
 
 }  // namespace dpwa

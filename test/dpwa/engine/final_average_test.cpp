@@ -174,9 +174,11 @@ TEST_CASE("a node that does not finish is waited for, and one that is gone only 
   CHECK(late.run().participants == 2);
   CHECK(late.now - begun >= 10s);
   CHECK(late.now - begun < 10100ms);
-  CHECK(late.lines.back() == "final average over 2 of 3 nodes");
+  CHECK(late.lines.back() ==
+        "final average over 2 of 3 nodes; still training after 10 s (gossip.finish_wait_ms): 'w3'");
   Ending gone({{"w2", 1s}, {"w3", 24h, 100ms}});
   CHECK(gone.run().participants == 2);
+  CHECK(gone.lines.back() == "final average over 2 of 3 nodes; absent: 'w3'");
   CHECK(gone.now - begun < 1700ms);
 }
 
@@ -186,6 +188,7 @@ TEST_CASE("weights of another lineage are left out of the final average") {
   Ending node({other, {"w3"}});
   CHECK(node.run().participants == 2);
   CHECK(node.folded == "w1 w3 ");
+  CHECK(node.lines.back() == "final average over 2 of 3 nodes; without a usable model: 'w2'");
 }
 
 TEST_CASE("a peer that has finished and is busy for ever does not hold up the final average") {
@@ -258,7 +261,8 @@ TEST_CASE("an average over fewer nodes than gossip.min_nodes is reported as not 
   node.options.min_nodes = 2;
   const FinishReport report = node.run();
   CHECK_FALSE(report.enough);
-  CHECK(node.lines.back() == "final average over 1 of 2 nodes; gossip.min_nodes requires 2");
+  CHECK(node.lines.back() ==
+        "final average over 1 of 2 nodes; absent: 'w2'; gossip.min_nodes requires 2");
 }
 
 TEST_CASE("a node that ends alone says for how long, and without an average it only publishes") {
@@ -333,6 +337,7 @@ TEST_CASE("a node that sends another model when it is asked again is left out") 
   node.value = 1.001;
   CHECK(node.run().participants == 2);
   CHECK(node.folded == "w1 w2 ");
+  CHECK(node.lines.back() == "final average over 2 of 4 nodes; without a usable model: 'w4'");
 }
 
 TEST_CASE("two models of which one is several times as large as the other are not averaged") {
