@@ -15,6 +15,9 @@ constexpr unsigned proposer_bits = 16;
 constexpr std::uint64_t most_ahead = std::uint64_t{1} << 56;
 constexpr std::uint64_t most_epochs = std::uint64_t{1} << 62;
 
+// A ballot leaves room for later ones as well. No run comes near: one takes milliseconds.
+constexpr std::uint64_t most_ballots = std::uint64_t{1} << 62;
+
 constexpr int most_patience = 4;  // in `retry`: a round trip between sites may take longer
 
 // Servers first. Before the first epoch all servers of the file are members.
@@ -130,6 +133,7 @@ bool EpochEngine::receive(const MemberId& from, const EpochMessage& message, Tim
 
 bool EpochEngine::handle(const MemberId& from, const Ballot& message, TimePoint now) {
   if (!at_base(from, message.base) || !may_propose(from)) return false;
+  if (message.ballot >= most_ballots) return false;
   DPWA_INVARIANT(accepted_ballot_ <= promised_, "an accepted ballot was promised", accepted_ballot_,
                  promised_);
   const bool granted = message.ballot > promised_;
@@ -142,6 +146,7 @@ bool EpochEngine::handle(const MemberId& from, const Ballot& message, TimePoint 
 
 bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint now) {
   if (!at_base(from, message.base) || !proposer_ || !counts(from)) return false;
+  if (message.ballot >= most_ballots) return false;
   if (!message.granted) {
     round_ = std::max(round_, message.ballot >> proposer_bits);
     return false;
@@ -176,7 +181,8 @@ bool EpochEngine::ask_for_votes(TimePoint now) {
 
 bool EpochEngine::handle(const MemberId& from, const Proposal& message, TimePoint now) {
   if (!at_base(from, message.base) || !may_propose(from)) return false;
-  if (message.ballot < promised_ || !fits(message.epoch)) return false;
+  if (message.ballot < promised_ || message.ballot >= most_ballots || !fits(message.epoch))
+    return false;
   DPWA_INVARIANT(accepted_ballot_ <= message.ballot, "ballots are accepted in ascending order",
                  accepted_ballot_, message.ballot);
   promised_ = accepted_ballot_ = message.ballot;

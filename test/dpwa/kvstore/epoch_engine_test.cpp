@@ -88,6 +88,25 @@ TEST_CASE("a member that asks for an epoch gets what is under way in it as well"
   CHECK(server.take().size() == 1);
 }
 
+TEST_CASE("a ballot that leaves no room for later ones is ignored") {
+  const Epoch epoch = first_epoch();
+  EpochEngine server({"s1", 1}, names, Duration(30));
+  server.receive({"s0", 1}, EpochNews{epoch}, TimePoint{});
+  Epoch next = epoch;
+  ++next.number;
+  constexpr std::uint64_t most = ~std::uint64_t{0};
+  server.receive({"s0", 1}, Ballot{1, most}, TimePoint{});
+  server.receive({"s0", 1}, Proposal{1, most, next}, TimePoint{});
+  CHECK(server.take().empty());
+  server.propose(next, TimePoint{});
+  const auto first = std::get<Ballot>(server.take().back().message).ballot;
+  server.receive({"s0", 1}, Promise{1, most, false, 0, {}}, TimePoint{});
+  server.tick(TimePoint{} + Duration(30));
+  CHECK(std::get<Ballot>(server.take().back().message).ballot > first);
+  server.receive({"s0", 1}, Ballot{1, 100 * first}, TimePoint{});
+  CHECK(std::get<Promise>(server.take().back().message).granted);
+}
+
 TEST_CASE("the holders of a slice are its server and the next, the first of them that is up") {
   Epoch epoch = first_epoch();
   CHECK(holders_of(epoch, 2, true) == Holders{2, 0});
