@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -25,6 +24,7 @@
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/kvstore/worker_changes.h"
 #include "dpwa/kvstore/worker_engine.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
@@ -224,7 +224,7 @@ class StoreClient : private LinkEvents {
   bool stopped_ = false;
   bool pumps_soon_ = false;
   std::uint64_t told_epoch_ = 0;
-  std::set<std::string> told_refusals_;
+  LogLimiter limiter_;  // of refusals
   kvstore::WorkerChanges changes_;
 
   // Calls that the I/O thread has not made yet: it is woken for the first of them only.

@@ -110,8 +110,10 @@ void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
   const MutexLock lock(mutex_);
   const bool same = refusal_ && refusal_->reason == reason && refusal_->problem == problem;
   // Other reasons end the process, which says so.
-  if (reason == Refusal::Reason::name_taken && told_refusals_.insert(problem).second)
-    log(LogLevel::warn, "kvstore", "not admitted yet: " + problem);
+  if (reason == Refusal::Reason::name_taken) {
+    if (const auto held_back = limiter_.pass(problem, now))
+      log(LogLevel::warn, "kvstore", "not admitted yet: " + problem + since_words(*held_back));
+  }
   refusal_ = Refusal{reason, std::move(problem), same ? refusal_->first : now, now};
 }
 

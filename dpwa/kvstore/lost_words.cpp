@@ -9,7 +9,8 @@ std::string words_for_lost(const std::vector<std::string>& servers) {
   return std::string(one ? "server " : "servers ") + names +
          (one ? " was started again, and its" : " were started again, and their") +
          " values and the state of the optimizer are lost; end all processes and start all of them "
-         "again: they continue from the last snapshot (kvstore.snapshots) or, without one, from "
+         "again, workers from their checkpoints (dpwa-train --resume): they continue from the last "
+         "snapshot (kvstore.snapshots) or, without one, from "
          "the weights of the first worker";
 }
 

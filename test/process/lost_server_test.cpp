@@ -85,6 +85,7 @@ TEST_CASE("without a snapshot the workers end with one line, and can be started 
       CHECK(log.find("worker '" + name +
                      "' cannot continue: server 's1' was started again, and its "
                      "values and the state of the optimizer are lost") != std::string::npos);
+      CHECK(log.find("workers from their checkpoints (dpwa-train --resume)") != std::string::npos);
     }
   }
   if (count > 1) {

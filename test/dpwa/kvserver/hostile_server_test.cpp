@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dpwa/kvclient/store_client.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -144,7 +145,7 @@ TimePoint patience() {
 
 // The worker ends up with the sound value, over another connection if the first had to end.
 void check_value(const Server::Evil& evil, const std::string& problem, bool into,
-                 Duration longest_silence = kvstore::longest_silence) {
+                 Duration longest_silence = kvstore::longest_silence, std::size_t refusals = 0) {
   const test::LogFile log;
   Server server(evil);
   kvclient::StoreClientOptions options;
@@ -165,6 +166,7 @@ void check_value(const Server::Evil& evil, const std::string& problem, bool into
   REQUIRE(outcome);
   CAPTURE(problem);
   CHECK((problem.empty() || log.has(problem)));
+  CHECK(log.count("not admitted yet") == refusals);
   CHECK(server.connections() == (problem.empty() ? 1 : 2));
   REQUIRE(outcome->values.size() == 1);
   REQUIRE(outcome->values[0]);
@@ -248,6 +250,24 @@ TEST_CASE("answers and epochs that cannot be are passed over") {
   kvstore::Answer unknown = value_of(sound);
   unknown.slice = {kvstore::Key(77), 4};
   check_value(then_sound(unknown), "", true);
+}
+
+TEST_CASE("a server that refuses a worker for ever new reasons cannot fill the log") {
+  check_value(
+      [](Server&, std::uint32_t tag) {
+        Frame all;
+        for (unsigned i = 0; i < 2 * LogLimiter::most_in_a_period; ++i) {
+          kvstore::Answer refusal;
+          refusal.kind = kvstore::AnswerKind::name_taken;
+          refusal.problem = "reason " + std::to_string(i);
+          const Frame one = test::bytes_of(refusal, 0);
+          all.insert(all.end(), one.begin(), one.end());
+        }
+        const Frame value = test::bytes_of(value_of(sound), tag);
+        all.insert(all.end(), value.begin(), value.end());
+        return all;
+      },
+      "", false, kvstore::longest_silence, LogLimiter::most_in_a_period);
 }
 
 TEST_CASE("values in the memory of a server are read, and once more if it takes its memory back") {
