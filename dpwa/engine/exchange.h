@@ -102,6 +102,8 @@ struct Arrival {
   kernels::PassStats stats;
   double factor_scale = 1;  // by the firewall, of the factor to blend with; below 1: clipped
   unsigned refused = 0;     // peers whose parameters the firewall kept out before this one
+  // The distance to one of them, or to this one, is no number: maybe because of the own model.
+  bool incomparable = false;
   std::vector<OtherLineage> other_lineages;  // peers that were passed over for it
   std::uint64_t bytes = 0;
   bool same_host = false;  // it came from the peer's memory

@@ -157,6 +157,7 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
   stats_ = stats;
   compared_ = own;
   verdict_ = {};
+  arrival_.incomparable |= !std::isfinite(stats.squared_distance);
   const std::uint64_t version = answer.progress.version;
   if (exchange.blends() && seen(peer).repeats(answer.incarnation, version, block())) {
     fail(answer, PeerFailure::protocol,

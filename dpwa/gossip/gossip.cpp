@@ -238,9 +238,7 @@ std::optional<Arrival> Gossip::await_arrival(Duration& waited) {
 }
 
 void Gossip::absorb(const Arrival& arrival, const std::function<double()>& loss) {
-  // The own model is the first suspect when no peer's can be compared with it.
-  if (arrival.refused > 0 || std::isnan(arrival.stats.squared_distance))
-    side().report_unless_finite();
+  if (arrival.incomparable) side().report_unless_finite();
   const auto others = state_.needs_surroundings(arrival) ? surroundings() : Surroundings{};
   const TimePoint now = now_();
   const Absorbed what = state_.absorb(arrival, others, now);

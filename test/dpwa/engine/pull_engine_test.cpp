@@ -267,6 +267,20 @@ TEST_CASE("parameters that no number can tell the distance of are never taken") 
   }
 }
 
+TEST_CASE("a round tells that a distance was no number, which may be the fault of the own model") {
+  Driver driver({"w1"}, measuring(DistancePolicy::refuse));
+  std::uint64_t version = 0;
+  while (version < 50) driver.round(of_peer(0), progress(++version), 1);  // what is usual
+  driver.round(of_peer(0), progress(++version), 1e6);
+  CHECK(driver.arrival.refused == 1);
+  CHECK_FALSE(driver.arrival.incomparable);
+  driver.round(of_peer(0), progress(++version), std::numeric_limits<double>::quiet_NaN());
+  CHECK(driver.arrival.refused == 1);
+  CHECK(driver.arrival.incomparable);
+  driver.round(of_peer(0), progress(++version), 1);
+  CHECK_FALSE(driver.arrival.incomparable);
+}
+
 TEST_CASE("a blend that might overflow is refused") {
   Driver driver;
   driver.engine.begin(of_peer(0));
