@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,20 +16,22 @@
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/cluster_template.h"
 #include "dpwa/cli/local_machine.h"
+#include "dpwa/config/backends.h"
+#include "dpwa/config/config.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::cli {
 namespace {
 
-// Writes the whole file or nothing. Throws std::runtime_error with the reason.
+// Writes the whole file or nothing. Throws ConfigError with the reason.
 void write_cluster_file(const std::filesystem::path& path, std::string_view text) try {
   AtomicFile file(path);
   file.set_mode(0644);
   file.write(text);
   file.commit();
 } catch (const std::system_error& error) {
-  throw std::runtime_error("cannot write '" + path.string() + "': " + error.code().message());
+  throw ConfigError(path.string() + ": cannot be written: " + error.code().message());
 }
 
 constexpr unsigned most_nodes = 10000;
@@ -71,7 +72,7 @@ NodeEntry resolve_host(const std::string& host, const std::string& option) {
         option, config::shown(host) + " is not an address that peers can dial" + accepted);
   }
   NodeEntry node;
-  node.host = host;
+  node.name = node.host = host;
   node.addresses = resolved.addresses;
   return node;
 }
@@ -140,6 +141,8 @@ Plan plan(const InitOptions& options) {
                                               " hosts; accepted: at least one for each");
   }
   wanted.backend = options.backend;
+  if (const auto problem = family_problem(hosts); problem && wanted.backend == "collective")
+    throw CLI::ValidationError("--hosts", problem->text);
   if (wanted.backend == "kvstore") {
     wanted.servers = options.servers > 0 ? options.servers : std::max(default_servers, count);
   } else if (options.servers > 0) {

@@ -71,11 +71,16 @@ void retire(const std::string& file, CommandContext& context) {
               << " is removed: give the file to every node and let it reload\n";
 }
 
-void keygen(const KeygenOptions& options, CommandContext& context) {
+// Throws ConfigError where a file is not as it has to be, or cannot be made.
+void keygen(const KeygenOptions& options, CommandContext& context) try {
   if (!options.add.empty()) return add(options.add, context);
   if (!options.promote.empty()) return promote(options.promote, context);
   if (!options.retire.empty()) return retire(options.retire, context);
   create(options.output, context);
+} catch (const CLI::Error&) {
+  throw;
+} catch (const std::runtime_error& error) {
+  throw ConfigError(error.what());
 }
 
 }  // namespace

@@ -244,6 +244,7 @@ void add_status_command(CLI::App& parent, CommandContext& context) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command =
       parent.add_subcommand("status", "Show the state of every node of a cluster file");
+  command->footer("The exit code is 0 also when no node answers, except with --check.");
   command->formatter(std::make_shared<FileOnce>());
   command->add_option("FILE,--config", options->file, "The cluster file")
       ->required()

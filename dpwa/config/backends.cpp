@@ -139,27 +139,35 @@ void require_plaintext_allowed(const Config& config) {
                   " does not allow beyond this machine; accepted: plaintext: true");
 }
 
-// Gloo listens on the own address alone, and connects to those of the others from it. The processes
-// of mpirun find each other by themselves.
-void require_one_family(const Config& config) {
-  if (config.collective.engine == CollectiveEngine::mpi) return;
+std::optional<FamilyProblem> family_problem(const std::vector<NodeEntry>& nodes) {
   const auto address_of = [](const NodeEntry& node) {
     return node.addresses.empty() ? node.host : node.addresses.front();
   };
-  const auto is_v6 = [](const std::string& address) {
-    return address.find(':') != std::string::npos;
+  const auto is_v6 = [&](const NodeEntry& node) {
+    return address_of(node).find(':') != std::string::npos;
   };
   const auto words_for = [&](const NodeEntry& node) {
     return "'" + node.name + "' has " + address_of(node);
   };
-  const auto other = std::ranges::find_if(config.nodes, [&](const NodeEntry& node) {
-    return is_v6(address_of(node)) != is_v6(address_of(config.nodes.front()));
-  });
-  if (other == config.nodes.end()) return;
-  fail_at_key(config, "nodes[" + std::to_string(other - config.nodes.begin()) + "].host",
-              words_for(config.nodes.front()) + ", " + words_for(*other) +
-                  "; backend collective cannot connect IPv4 with IPv6; accepted: addresses of one "
-                  "family for all nodes");
+  const auto is_known = [](const NodeEntry& node) {
+    return !node.addresses.empty() || is_numeric_host(node.host);
+  };
+  const auto first = std::ranges::find_if(nodes, is_known);
+  const auto other = std::ranges::find_if(
+      nodes, [&](const NodeEntry& node) { return is_known(node) && is_v6(node) != is_v6(*first); });
+  if (other == nodes.end()) return std::nullopt;
+  return FamilyProblem{static_cast<std::size_t>(other - nodes.begin()),
+                       words_for(*first) + ", " + words_for(*other) +
+                           "; backend collective cannot connect IPv4 with IPv6; accepted: "
+                           "addresses of one family for all nodes"};
+}
+
+// Gloo listens on the own address alone, and connects to those of the others from it. The processes
+// of mpirun find each other by themselves.
+void require_one_family(const Config& config) {
+  if (config.collective.engine == CollectiveEngine::mpi) return;
+  if (const auto problem = family_problem(config.nodes))
+    fail_at_key(config, "nodes[" + std::to_string(problem->node) + "].host", problem->text);
 }
 
 }  // namespace dpwa

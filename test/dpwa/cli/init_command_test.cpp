@@ -67,10 +67,10 @@ TEST_CASE("init leaves no temporary file behind") {
   const ScratchFile folder("");
   const auto here = folder.path().parent_path();
   REQUIRE(run_cli({"init", "-o", (here / "new.yaml").string()}).exit_code == 0);
-  CHECK(run_cli({"init", "-o", (here / "none" / "new.yaml").string()}).exit_code == 1);
+  CHECK(run_cli({"init", "-o", (here / "none" / "new.yaml").string()}).exit_code == 2);
   std::filesystem::create_directory(here / "folder");
   std::filesystem::create_directory(here / "folder" / "inside");
-  CHECK(run_cli({"init", "--force", "-o", (here / "folder").string()}).exit_code == 1);
+  CHECK(run_cli({"init", "--force", "-o", (here / "folder").string()}).exit_code == 2);
   const auto files = std::distance(std::filesystem::directory_iterator(here), {});
   CHECK(files == 3);  // cluster.yaml of the scratch folder, new.yaml and the folder
 }
@@ -302,6 +302,9 @@ TEST_CASE("init refuses hosts and ports that cannot work") {
   for (const char* hosts : {"203.0.113.1,,203.0.113.2", "203.0.113.1,", ",203.0.113.1", ","})
     CHECK(error({"--hosts", hosts}).find("--hosts: '' is not a host; accepted: ") !=
           std::string::npos);
+  CHECK(error({"--hosts", "203.0.113.1,2001:db8::1", "--backend", "collective", "--plaintext"})
+            .find("--hosts: '203.0.113.1' has 203.0.113.1, '2001:db8::1' has 2001:db8::1; backend "
+                  "collective cannot connect IPv4 with IPv6") != std::string::npos);
   CHECK(error({"--hosts", "203.0.113.1", "--host", "::1"}).find("--host") != std::string::npos);
 }
 

@@ -65,6 +65,12 @@ TEST_CASE_FIXTURE(KeyFolder, "keygen does not follow a link that leads nowhere")
   CHECK_FALSE(std::filesystem::exists(folder.path("elsewhere")));
 }
 
+TEST_CASE_FIXTURE(KeyFolder, "keygen of a file that cannot be made is wrong usage") {
+  const CliResult result = run_cli({"keygen", "-o", file + "/inside"});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err == file + "/inside: cannot be created: Not a directory\n");
+}
+
 TEST_CASE_FIXTURE(KeyFolder, "a key is changed in three steps") {
   const Key old_key = keys()[0];
   CHECK(run_cli({"keygen", "--add", file}).exit_code == 0);
@@ -85,13 +91,12 @@ TEST_CASE_FIXTURE(KeyFolder, "a key is changed in three steps") {
 TEST_CASE_FIXTURE(KeyFolder, "a step that does not fit the file is refused and changes nothing") {
   for (const char* step : {"--promote", "--retire"}) {
     const CliResult result = run_cli({"keygen", step, file});
-    CHECK(result.exit_code == 1);
-    CHECK(result.err ==
-          "dpwa: " + file + ": holds only one key; add a second with dpwa keygen --add\n");
+    CHECK(result.exit_code == 2);
+    CHECK(result.err == file + ": holds only one key; add a second with dpwa keygen --add\n");
   }
   CHECK(run_cli({"keygen", "--add", file}).exit_code == 0);
   const std::string before = text();
-  CHECK(run_cli({"keygen", "--add", file}).exit_code == 1);
+  CHECK(run_cli({"keygen", "--add", file}).exit_code == 2);
   CHECK(run_cli({"keygen", "--add", file, "--retire", file}).exit_code == 2);
   CHECK(text() == before);
   REQUIRE(::chmod(file.c_str(), 0640) == 0);

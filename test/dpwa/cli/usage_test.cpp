@@ -197,6 +197,7 @@ TEST_CASE("the help of status asks for the file once") {
   REQUIRE(first != std::string::npos);
   CHECK(help.find("REQUIRED", first + 1) == std::string::npos);
   CHECK(help.find("--config TEXT") != std::string::npos);
+  CHECK(help.find("exit code is 0 also when no node answers") != std::string::npos);
   CHECK(test::run_cli({"status"}).err ==
         "dpwa: FILE is missing; accepted: dpwa status FILE (see dpwa status --help)\n");
 }
