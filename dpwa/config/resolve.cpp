@@ -10,6 +10,7 @@
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/text.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa::config {
 namespace {
@@ -55,14 +56,20 @@ Resolved ask_until(const std::stop_token& stop, const std::string& host,
   return *question->answer;
 }
 
-const std::vector<std::string>& resolved(Resolver& resolver, const std::string& host,
-                                         const std::string& key, const Locations& locations) {
+// Empty, after a line in the log, for the host of another node that cannot be resolved: a name that
+// is not known at this moment keeps no node from running with the others.
+std::vector<std::string> resolved(Resolver& resolver, const std::string& host, bool own,
+                                  const std::string& key, const Locations& locations) {
   const Resolved& result = resolver.resolve(host);
-  if (result.addresses.empty()) {
+  if (!result.addresses.empty()) return result.addresses;
+  try {
     locations.fail(key, shown(host) + " cannot be resolved (" + result.error +
                             "); accepted: an IP address or a host name known here");
+  } catch (const ConfigError& error) {
+    if (own) throw;
+    log(LogLevel::warn, "config", error.what());
   }
-  return result.addresses;
+  return last_addresses(host).value_or(std::vector<std::string>());
 }
 
 // Finds two nodes that peers would dial, or that would listen, at the same address and port. A
@@ -74,6 +81,7 @@ class Endpoints {
 
   // `place`: of the entry in the file, such as "nodes[0]". The entry outlives this object.
   void add(const std::string& place, const NodeEntry& node) {
+    if (node.addresses.empty() || node.bind_address.empty()) return;  // not known yet
     for (const std::string& address : node.addresses) claim(dialled_, address, place, node, "port");
     const bool on_loopback = is_loopback(node.addresses.front());
     const std::string machine = on_loopback ? "loopback " : "";
@@ -130,7 +138,8 @@ void resolve_nodes(Config& config, const Locations& locations) {
   Resolver resolver;
   Endpoints endpoints(locations);
   const auto resolve = [&](const std::string& place, NodeEntry& node) {
-    node.addresses = resolved(resolver, node.host, place + ".host", locations);
+    const bool own = node.name == config.self;
+    node.addresses = resolved(resolver, node.host, own, place + ".host", locations);
     if (std::any_of(node.addresses.begin(), node.addresses.end(), is_wildcard)) {
       locations.fail(place + ".host", shown(node.host) +
                                           " is not an address that peers can dial; accepted: "
@@ -138,9 +147,12 @@ void resolve_nodes(Config& config, const Locations& locations) {
                                           node.host + " to listen everywhere)");
     }
     const std::string bind_key = place + (node.bind.empty() ? ".host" : ".bind");
-    node.bind_address = resolved(resolver, node.bind_host(), bind_key, locations).front();
+    const auto bind = node.bind.empty() ? node.addresses
+                                        : resolved(resolver, node.bind, own, bind_key, locations);
+    node.bind_address = bind.empty() ? "" : bind.front();
     endpoints.add(place, node);
-    if (config.security.mode.empty() && !is_loopback(node.bind_address)) {
+    const bool known = !node.bind_address.empty();
+    if (known && config.security.mode.empty() && !is_loopback(node.bind_address)) {
       locations.fail(bind_key,
                      shown(node.bind_host()) +
                          " listens beyond loopback without a security mode; accepted: "

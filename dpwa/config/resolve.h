@@ -46,9 +46,11 @@ class GivesUp {
 bool is_loopback(const std::string& address);
 bool is_wildcard(const std::string& address);  // 0.0.0.0 or ::
 
-// Resolves every host into NodeEntry::addresses and bind_address. Throws ConfigError for a host
-// that cannot be resolved, for two nodes at one endpoint, and for listening beyond loopback without
-// an explicit `security`.
+// Resolves every host into NodeEntry::addresses and bind_address. Throws ConfigError for a host of
+// this process (Config::self) that cannot be resolved, for two nodes at one endpoint, and for
+// listening beyond loopback without an explicit `security`. The host of another process that cannot
+// be resolved is a line in the log; it keeps the addresses that were known in this process last, or
+// has none, and is looked up again when it is dialled (net/host_names.h).
 void resolve_nodes(Config& config, const Locations& locations);
 
 }  // namespace dpwa::config

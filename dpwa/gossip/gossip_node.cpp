@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/host_check.h"
@@ -46,6 +47,8 @@ MemberClaim claim_of(const PeerAddress& address) {
   MemberClaim claim;
   claim.name = address.name;
   claim.addresses = address.addresses;
+  // A host that could not be resolved is no address to tell others.
+  std::erase_if(claim.addresses, [](const auto& each) { return !is_numeric_host(each); });
   claim.addresses.resize(std::min(claim.addresses.size(), wire::max_member_addresses));
   claim.port = address.port;
   return claim;

@@ -159,7 +159,8 @@ def local_names(cli: str, cluster: str, text: bytes | None, *options: str) -> di
         file.write(text or b"")
         file.seek(0)
         command = [cli, "config", "nodes", cluster if text is None else "/dev/stdin", "--local", *options]
-        done = subprocess.run(command, stdin=file, stdout=subprocess.PIPE, text=True, check=False)
+        told = subprocess.DEVNULL if options else None  # once, of the same file
+        done = subprocess.run(command, stdin=file, stdout=subprocess.PIPE, stderr=told, text=True, check=False)
     if done.returncode != 0:
         sys.exit(2)
     rows = [line.split("\t") for line in done.stdout.split("\n")]

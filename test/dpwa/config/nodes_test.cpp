@@ -1,10 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cerrno>
+#include <memory>
 
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/host_check.h"
 #include "test/dpwa/config/scratch_file.h"
+#include "test/support/log_file.h"
 
 using namespace dpwa;
 using namespace dpwa::test;
@@ -174,13 +178,35 @@ TEST_CASE("listening beyond loopback needs an explicit security mode") {
   CHECK(error_of(two_endpoints("port: 5", "host: \"::1\", port: 5")).empty());
 }
 
-TEST_CASE("a host that does not resolve is refused") {
-  const std::string error =
-      error_of(two_endpoints("port: 5", "host: no-such-host.invalid, port: 5"));
-  CHECK(error.starts_with("3: nodes[1].host: 'no-such-host.invalid' cannot be resolved ("));
-  CHECK(error.ends_with("); accepted: an IP address or a host name known here"));
-  CHECK(error_of(two_endpoints("port: 5", "bind: no-such-host.invalid, port: 6"))
-            .starts_with("3: nodes[1].bind: 'no-such-host.invalid' cannot be resolved ("));
+TEST_CASE("a host that does not resolve is refused by its own node, and a line for the others") {
+  for (const std::string key : {"host", "bind"}) {
+    const test::LogFile log;
+    const ScratchFile file(two_endpoints("port: 5", key + ": no-such-host.invalid, port: 6"));
+    const std::string problem = file.path().string() + ":3: nodes[1]." + key +
+                                ": 'no-such-host.invalid' cannot be resolved (";
+    const std::string error = error_with_name(file.path(), "b");
+    CHECK(error.starts_with(problem));
+    CHECK(error.ends_with("); accepted: an IP address or a host name known here"));
+    CHECK(log.count(problem) == 0);
+    const Config others = load_config(file.path(), "a");
+    CHECK(others.nodes[1].addresses.empty() == (key == "host"));
+    CHECK(load_cluster(file.path()).nodes == others.nodes);
+    CHECK(log.count(problem) == 2);
+  }
+}
+
+TEST_CASE("a reload keeps the addresses of a host that does not resolve any more") {
+  const test::LogFile log;
+  const ScratchFile file(two_endpoints("port: 5", "host: b.test, port: 6", insecure));
+  const auto known = std::make_shared<std::atomic<bool>>(true);
+  const ResolverDouble resolver([known](const std::string&) {
+    return *known ? Resolved{{"192.0.2.7"}, ""} : Resolved{{}, "no answer"};
+  });
+  const Config before = load_config(file.path(), "a");
+  *known = false;
+  CHECK(reload_config(file.path(), "a").nodes == before.nodes);
+  CHECK(before.nodes[1].addresses == std::vector<std::string>{"192.0.2.7"});
+  CHECK(log.count("'b.test' cannot be resolved (no answer)") == 1);
 }
 
 namespace dpwa {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
@@ -19,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/net/free_ports.h"
 #include "test/support/eventually.h"
@@ -75,6 +77,27 @@ TEST_CASE("a loss given to update_wait is the own loss of what is blended then")
     CHECK(report.outcome == Outcome::mixed);
     CHECK(report.factor == doctest::Approx(given ? 0.75 : 0.5));  // l / (l + l_peer)
   }
+}
+
+TEST_CASE("a peer whose host could not be resolved at the start is found once it can be") {
+  const auto known = std::make_shared<std::atomic<bool>>(false);
+  const ResolverDouble resolver([known](const std::string&) {
+    return *known ? Resolved{{"127.0.0.1"}, ""} : Resolved{{}, "no answer"};
+  });
+  test::VectorCluster cluster(2, 8, [](Config& config) {
+    config.gossip.start_wait = 50ms;
+    if (config.self != "w1") return;
+    config.nodes[1].host = "w2.test";
+    config.nodes[1].addresses.clear();
+  });
+  cluster.at(0).gossip().start();
+  *known = true;
+  const auto answers = [&] {
+    const auto greeted = cluster.at(0).gossip().node().client().greet_all(1s);
+    return !greeted[0].failure;
+  };
+  cluster.at(1).gossip().start();
+  CHECK(test::eventually(answers));
 }
 
 namespace {
