@@ -85,8 +85,7 @@ CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
           path(o.checkpoint));
   add(app, "--checkpoint-every", "a whole number >= 0",
       "Steps between checkpoints, 0 = only at the end; default 1000", whole(o.checkpoint_every, 0));
-  app.add_flag("--resume", o.resume, "Continues exactly from the latest checkpoint")
-      ->needs(checkpoint);
+  app.add_flag("--resume", o.resume, "Continues from the latest checkpoint")->needs(checkpoint);
   add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json to DIR",
       path(o.run_dir));
   add(app, "--save", "FILE",
