@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Starts every node of a cluster file that belongs to this host: one process per node, pinned to its cores
-# with as many threads, and with its own log. Waits for them. Ctrl-C or SIGTERM stops all of them gracefully.
+# with as many threads, and with its own log. Waits for them, and prints their steps and losses about every 10 s.
+# Ctrl-C or SIGTERM stops all of them gracefully.
 # With backend kvstore it starts the servers of this host first, and ends them after the last node, also after nodes
 # that another run.sh has started for the same file. When a server cannot start, it ends the nodes.
 #
@@ -13,8 +14,8 @@
 #   --only      only this node (or server): starts one that has ended again, in the run of the others. When none
 #               runs and the trainer gets --resume, in the folder of the latest run, if that was of the same file
 #   --run-dir   folder for logs, metrics and results (default runs/TIME, linked as runs/latest)
-#   --detach    returns once every node trains, or names the nodes that do not, with the last line of their
-#               logs; the other nodes continue. scripts/stop.sh ends them
+#   --detach    returns once every node trains, or names the nodes that do not, with the end of their logs;
+#               the other nodes continue. scripts/stop.sh ends them
 #   --wait      longest wait of --detach (default 60 s plus start_wait of the file); 0: does not wait
 #
 # Environment: DPWA_TRAIN and DPWA_CLI name other binaries than those of build/release/bin, or of the bin

@@ -15,37 +15,48 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
-from lib.messages import OUTPUT, Failure, UsageError, fail, ok, say, tell, warn
+from lib.messages import Failure, UsageError, fail, ok, outputs, say, warn
 from lib.processes import GRACE, Records, end_all, names_of, still_running
-from lib.readiness import Readiness
-from lib.run import Run, Words, cli_of, local_names, run_folder, what_to_start
+from lib.readiness import TAKES_PART, states_of, wait_for_nodes
+from lib.run import Arguments, Once, Run, run_folder, seconds
 from lib.supervisor import Supervisor, heeded
 
 
-def run(script: str, binaries: str, runs: str, states: str, arguments: list[str]) -> int:
-    words = Words(arguments, ("--only", "--run-dir", "--wait"), ("--detach",))
-    limit = words.seconds("--wait")
-    run = what_to_start(script, binaries, runs, states, words)
-    readiness = Readiness(run, limit) if "--detach" in words.options else None
-    if readiness:
-        readiness.refuse_foreign_nodes()
-    if not run.run_dir and words.only:
-        run.run_dir = run.records.run_dir()  # that of the others
-    run.run_dir = run_folder(run.run_dir, runs)
-    return detach(run, readiness, words.only) if readiness else asyncio.run(Supervisor(run).supervise())
+def run(script: str, binaries: str, runs: str, states: str, words: list[str]) -> int:
+    parser, end = Arguments(), words.index("--") if "--" in words else len(words)
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--run-dir", action=Once)
+    parser.add_argument("--detach", action="store_true")
+    parser.add_argument("--wait", action=Once, type=seconds)
+    options = parser.parse_args(words[:end])
+    if options.wait is not None and not options.detach:
+        raise UsageError("--wait goes with --detach")
+    run = Run(script, binaries, runs, states, options, words[end + 1 :])
+    limit = 60 + run.file["start_wait_ms"] // 1000 if options.wait is None else options.wait
+    if options.detach and limit > 0 and run.file["backend"] != "null":
+        # One that takes part before it is started is another process of that name. The new one could not listen
+        # beside it, and the other one would be mistaken for it.
+        states = states_of(run)
+        if foreign := [name for name in run.nodes if states.get(name) in TAKES_PART]:
+            asked = f"{run.cli} status --config {run.cluster}"
+            raise Failure(f"already running, and not started by run.sh: {' '.join(foreign)} ({asked})")
+    others = run.records.running("node") + run.records.running("server") if options.only else []
+    run.run_dir = run_folder(run.run_dir or next((other.run_dir for other in others), None), runs)
+    if options.detach:
+        return detach(run, limit, f"run{'-' if options.only else ''}{','.join(options.only)}")
+    return asyncio.run(Supervisor(run).supervise())
 
 
-def detach(run: Run, readiness: Readiness, only: list[str]) -> int:
-    """A second process with a session of its own supervises the nodes. The first shows what that one says until they
-    take part, and returns the exit code that comes after a zero byte."""
-    log = run.log(f"run{'-' if only else ''}{','.join(only)}")
+def detach(run: Run, limit: int, name: str) -> int:
+    """A second process with a session of its own supervises the nodes, and writes to the log of that name. Until they
+    take part, the first shows what that one says; its exit code comes after a zero byte."""
+    log = run.log(name)
     try:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     except OSError as error:
         raise Failure(f"nothing was started, and {log} could not be written: {error.strerror}", 1) from None
-    since = os.fstat(output).st_mtime
+    run.began = os.fstat(output).st_mtime
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -53,23 +64,19 @@ def detach(run: Run, readiness: Readiness, only: list[str]) -> int:
         for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
             os.dup2(source, target)
         os.close(reader)
-        _, coloured = OUTPUT.get()
-        OUTPUT.set((2, False))
+        outputs.update({writer: outputs[2], 2: False})
 
         async def announce(codes: Mapping[str, int]) -> None:
-            OUTPUT.set((writer, coloured))
-            with contextlib.suppress(OSError):
-                tell(Path(log).read_text("utf-8", "surrogateescape").replace("\0", ""), end="")
             code, ends = 0, f"{run.how_to_end}, {log} tells how each ended"
-            if readiness.limit == 0:
+            if limit == 0:
                 ok(f"started, not waited for; {ends}")
             elif not run.nodes:
                 ok(f"server(s) started: {' '.join(run.servers)}; {ends}")
-            else:
-                code = await readiness.wait(codes, since)
-                if code == 0:
-                    ok(f"all {len(run.nodes)} node(s) take part; {ends}")
-            tell(f"\0{code}", end="")
+            elif (code := await wait_for_nodes(run, limit, codes)) == 0:
+                ok(f"all {len(run.nodes)} node(s) take part; {ends}")
+            with contextlib.suppress(OSError):
+                os.write(writer, b"\0%d" % code)
+            del outputs[writer]
             os.close(writer)
 
         return asyncio.run(Supervisor(run).supervise(announce))
@@ -78,49 +85,38 @@ def detach(run: Run, readiness: Readiness, only: list[str]) -> int:
         signal.signal(number, lambda *_: sys.exit(143))
     try:
         while piece := os.read(reader, 1 << 16):
-            text, end, code = piece.decode("utf-8", "surrogateescape").partition("\0")
-            tell(text, end="")
+            text, end, code = piece.partition(b"\0")
+            with contextlib.suppress(OSError):
+                os.write(2, text)
             if end:
                 return int(code)
     except KeyboardInterrupt:
         warn(f"interrupted: the nodes run on; {run.how_to_end}")
         raise
-    if text := Path(log).read_text("utf-8", "surrogateescape"):  # why it has started nothing
-        tell(text, end="")
-    else:
-        fail(f"nothing was started, and {log} could not be written")
-    return abs(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    return abs(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))  # it has said why it has started nothing
 
 
-async def stop(script: str, binaries: str, runs: str, states: str, arguments: list[str]) -> int:
-    words = Words(arguments, ("--grace",))
-    grace = words.seconds("--grace")
-    records = Records(states, words.cluster)
-    if not records.folder.is_dir():
-        if not os.path.exists(words.cluster):
-            raise UsageError(f"there is no file {words.cluster}, and nothing that was started for it")
-        if os.access(cli := cli_of(binaries), os.X_OK):
-            local_names(cli, words.cluster, None)  # it ends here when that is no cluster file
-        ok("nothing of it runs")
-        return 0
-    with records.locked(5):  # a run.sh that starts nodes is done within that time
-        nodes, servers, supervisors = records.names("node"), records.names("server"), records.supervisors()
-        if servers:  # else run.sh would signal them as well, once the nodes have ended
-            records.become_ender()
-    found, ended = False, True
-    for names in (nodes, servers):
-        if running := records.running(names):
-            found = True
-            ended = await end_all(running, GRACE if grace is None else grace) and ended
-    if not found:
-        ok("nothing of it runs")
-    if not ended:
-        return 1
+async def stop(script: str, binaries: str, runs: str, states: str, words: list[str]) -> int:
+    parser = Arguments()
+    parser.add_argument("--grace", action=Once, type=seconds)
+    options = parser.parse_args(words)
+    grace = GRACE if options.grace is None else options.grace
+    records = Records(states, options.cluster)
+    with await records.lock():
+        supervisors = records.running("run")
+        if not records.running("node") + records.running("server"):
+            if not supervisors and not os.path.exists(options.cluster):
+                raise UsageError(f"there is no file {options.cluster}, and nothing that was started for it")
+            ok("nothing of it runs")
+        for kind in ("node", "server"):
+            if not await end_all(records.running(kind), grace):
+                return 1
     if left := await still_running(supervisors, 2):
         say(f"waiting for run.sh (pid {left[0].pid}), which writes down how they ended")
         if left := await still_running(left, 8):
             warn(f"run.sh (pid {names_of(left)}) has not ended within 10 s: its log may not be whole")
-    records.forget([*nodes, *servers])
+    with await records.lock():
+        records.forget()
     return 0
 
 

@@ -1,6 +1,8 @@
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -95,7 +97,7 @@ void add_config_check_command(CLI::App& parent, CommandContext& context) {
 struct NodesOptions {
   std::string file;
   bool local_only = false;
-  bool servers = false;
+  bool json = false;
 };
 
 std::string cores_text(const std::vector<int>& cores) {
@@ -107,14 +109,46 @@ std::string cores_text(const std::vector<int>& cores) {
   return text.empty() ? "-" : text;
 }
 
-void list_nodes(const NodesOptions& options, CommandContext& context) {
-  const Config config = load_cluster(options.file);
+using Json = nlohmann::ordered_json;
+
+Json entries_of(const std::vector<NodeEntry>& nodes, bool local_only) {
   const LocalMachine machine;
-  for (const NodeEntry& node : options.servers ? config.kvstore.servers : config.nodes) {
+  Json list = Json::array();
+  for (const NodeEntry& node : nodes) {
     const bool local = machine.hosts(node);
-    if (options.local_only && !local) continue;
-    context.out << node.name << '\t' << node.host << '\t' << node.port << '\t'
-                << cores_text(node.cores) << '\t' << (local ? "local" : "remote") << '\n';
+    if (local_only && !local) continue;
+    list.push_back({{"name", node.name},
+                    {"host", node.host},
+                    {"port", node.port},
+                    {"cores", node.cores},
+                    {"local", local}});
+  }
+  return list;
+}
+
+void list_nodes(const NodesOptions& options, CommandContext& context) {
+  std::string text;
+  const Config config = load_cluster(options.file, text);
+  const Json nodes = entries_of(config.nodes, options.local_only);
+  if (options.json) {
+    const bool collective = config.backend == Backend::collective;
+    const bool kvstore = config.backend == Backend::kvstore;
+    const Duration start_wait = collective ? config.collective.start_wait
+                                : kvstore  ? config.kvstore.start_wait
+                                           : config.gossip.start_wait;
+    const Json document = {
+        {"backend", config::name_of(config.backend)},
+        {"start_wait_ms", std::chrono::ceil<std::chrono::milliseconds>(start_wait).count()},
+        {"nodes", nodes},
+        {"servers", entries_of(config.kvstore.servers, options.local_only)},
+        {"text", text}};
+    context.out << document.dump() << '\n';
+    return;
+  }
+  for (const Json& node : nodes) {
+    context.out << node["name"].get<std::string>() << '\t' << node["host"].get<std::string>()
+                << '\t' << node["port"] << '\t' << cores_text(node["cores"]) << '\t'
+                << (node["local"].get<bool>() ? "local" : "remote") << '\n';
   }
 }
 
@@ -125,8 +159,9 @@ void add_config_nodes_command(CLI::App& parent, CommandContext& context) {
                                             "(0,1 or -) and local or remote, separated by tabs");
   command->add_option("FILE", options->file, "The cluster file")->required();
   command->add_flag("--local", options->local_only, "Only the nodes that belong to this machine");
-  command->add_flag("--servers", options->servers,
-                    "The servers of backend kvstore instead of the nodes");
+  command->add_flag("--json", options->json,
+                    "Print one JSON document instead, with the servers of backend kvstore, the "
+                    "back end, its start_wait_ms and the text of the file");
   command->callback([options, &context] { list_nodes(*options, context); });
 }
 

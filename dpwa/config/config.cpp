@@ -195,8 +195,15 @@ Config load_launchable(const std::filesystem::path& file) {
 }
 
 Config load_cluster(const std::filesystem::path& file) {
+  std::string text;
+  return load_cluster(file, text);
+}
+
+Config load_cluster(const std::filesystem::path& file, std::string& text) {
   Locations locations(file.string());
-  Config config = load_launchable(file);
+  text = in_utf8(read_cluster_text(file, locations), locations);
+  Config config = read_config(parse_document(text, locations), locations);
+  resolve_nodes(config, locations);
   require_nodes(config, locations);
   return config;
 }

@@ -177,6 +177,8 @@ Config reload_config(const std::filesystem::path& file, const std::string& name 
 // The same for programs that are not a node of the file (status, run.sh): no own name, no
 // overrides.
 Config load_cluster(const std::filesystem::path& file);
+// And its text in UTF-8: a pipe can be read only once.
+Config load_cluster(const std::filesystem::path& file, std::string& text);
 
 // A launcher can take the place of --name and of the nodes of the file. load_config() calls this
 // when no name was given. It sets `self`, and `nodes` when the file lists none. It changes nothing

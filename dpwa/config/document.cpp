@@ -221,27 +221,6 @@ void check_text(const std::string& text, Locations& locations) {
   check.check_lengths();
 }
 
-// Without its byte order mark, which text in UTF-16 needs.
-std::string in_utf8(std::string text, const Locations& locations) {
-  const bool little = text.starts_with("\xff\xfe");
-  if (!little && !text.starts_with("\xfe\xff")) {
-    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-    return text;
-  }
-  std::u16string units;
-  for (std::size_t i = 2; i + 1 < text.size(); i += 2) {
-    const auto low = static_cast<unsigned char>(text[little ? i : i + 1]);
-    const auto high = static_cast<unsigned char>(text[little ? i + 1 : i]);
-    units += static_cast<char16_t>(high << 8 | low);
-  }
-  try {
-    if (text.size() % 2 != 0) throw boost::locale::conv::conversion_error();
-    return boost::locale::conv::utf_to_utf<char>(units, boost::locale::conv::stop);
-  } catch (const boost::locale::conv::conversion_error&) {
-    locations.fail("", "is not valid UTF-16, as which it begins; accepted: text in UTF-8");
-  }
-}
-
 // A terminal obeys control characters. YAML ends a line at a lone carriage return, yaml-cpp does
 // not, and would take the next key for a part of a comment.
 void refuse_controls(const std::string& text, const Locations& locations) {
@@ -316,6 +295,26 @@ std::string read_cluster_text(const std::filesystem::path& file, const Locations
   }
   text.resize(std::min(text.size(), max_file_bytes + 1));
   return text;
+}
+
+std::string in_utf8(std::string text, const Locations& locations) {
+  const bool little = text.starts_with("\xff\xfe");
+  if (!little && !text.starts_with("\xfe\xff")) {
+    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+    return text;
+  }
+  std::u16string units;
+  for (std::size_t i = 2; i + 1 < text.size(); i += 2) {
+    const auto low = static_cast<unsigned char>(text[little ? i : i + 1]);
+    const auto high = static_cast<unsigned char>(text[little ? i + 1 : i]);
+    units += static_cast<char16_t>(high << 8 | low);
+  }
+  try {
+    if (text.size() % 2 != 0) throw boost::locale::conv::conversion_error();
+    return boost::locale::conv::utf_to_utf<char>(units, boost::locale::conv::stop);
+  } catch (const boost::locale::conv::conversion_error&) {
+    locations.fail("", "is not valid UTF-16, as which it begins; accepted: text in UTF-8");
+  }
 }
 
 YAML::Node read_document(const std::filesystem::path& file, Locations& locations,

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from contextvars import ContextVar
+import re
 from functools import partial
-
-
-def _wants_colour() -> bool:
-    return os.isatty(2) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("", "dumb")
-
-
-OUTPUT = ContextVar("OUTPUT", default=(2, _wants_colour()))  # the descriptor, and whether there may be colours
 
 
 class Failure(Exception):
@@ -27,16 +20,28 @@ class UsageError(Failure):
     """The message is followed by the name of the help."""
 
 
-def tell(text: str = "", mark: str = "", colour: int = 0, end: str = "\n") -> None:
+# The descriptors that get every message, and whether it may have colours there.
+outputs = {2: os.isatty(2) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("", "dumb")}
+
+
+def tell(text: str = "", mark: str = "", colour: int = 0) -> None:
     """A line. If it cannot be written (a full disk, a reader that has gone), that ends no work."""
-    fd, coloured = OUTPUT.get()
-    if coloured and colour:
-        mark = f"\033[{colour}m{mark}\033[0m"
-    with contextlib.suppress(OSError):
-        os.write(fd, f"{mark}{text}{end}".encode("utf-8", "surrogateescape"))
+    for fd, coloured in outputs.items():
+        shown = f"\033[{colour}m{mark}\033[0m" if coloured and colour else mark
+        with contextlib.suppress(OSError):
+            os.write(fd, f"{shown}{text}\n".encode("utf-8", "surrogateescape"))
 
 
 say = partial(tell, mark="   ")
 ok = partial(tell, mark="ok ", colour=32)
 warn = partial(tell, mark="!! ", colour=33)
 fail = partial(tell, mark="failed: ", colour=31)
+
+
+def show_end(log: str, begin: int, count: int) -> None:
+    """The last lines of a log that are not blank, from that byte on, without control characters."""
+    with contextlib.suppress(OSError), open(log, "rb") as file:
+        file.seek(max(begin, os.fstat(file.fileno()).st_size - 8192))
+        text = re.sub(r"[\0-\x08\x0b-\x1f\x7f]", "", file.read().decode("utf-8", "replace").replace("\r", "\n"))
+        for line in [line for line in text.split("\n") if line.strip()][-count:]:
+            tell(f"     {line[:300]}")

@@ -1,23 +1,21 @@
 """The processes that run.sh started: their records, and how they are ended.
 
-Each cluster file has a folder with a record for each node or server, NAME.process, and for each run.sh that waits for
-nodes, PID.supervisor. A process is known by pid, start time and boot, and gets its signals through a pidfd: a reused
-pid is never mistaken for one of them. Beside the records, run_dir names the folder of the run, and `ender` the one
-process that ends the servers: a second SIGTERM ends a server at once, without its last snapshot.
+A process is known by pid, start time and boot, and gets its signals through a pidfd: a reused pid is never mistaken for
+one of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
-import math
+import json
 import os
 import signal
+import socket
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from lib.messages import fail, ok, say, warn
@@ -39,8 +37,8 @@ def start_of(pid: int) -> str | None:
 class Process:
     """A process that runs, or has ended since this object was made."""
 
-    def __init__(self, name: str, pid: int) -> None:
-        self.name, self.pid, self._fd = name, pid, os.pidfd_open(pid)
+    def __init__(self, name: str, pid: int, run_dir: str = "") -> None:
+        self.name, self.pid, self.run_dir, self._fd = name, pid, run_dir, os.pidfd_open(pid)
         weakref.finalize(self, os.close, self._fd)
 
     def send(self, number: signal.Signals) -> None:
@@ -48,13 +46,13 @@ class Process:
             signal.pidfd_send_signal(self._fd, number)
 
     async def ended(self) -> None:
-        loop = asyncio.get_running_loop()
-        end = loop.create_future()
-        loop.add_reader(self._fd, lambda: end.done() or end.set_result(None))
+        loop, end, fd = asyncio.get_running_loop(), asyncio.Event(), os.dup(self._fd)  # a loop has one reader of each
+        loop.add_reader(fd, end.set)
         try:
-            await end
+            await end.wait()
         finally:
-            loop.remove_reader(self._fd)
+            loop.remove_reader(fd)
+            os.close(fd)
 
 
 def names_of(processes: Iterable[Process]) -> str:
@@ -63,17 +61,15 @@ def names_of(processes: Iterable[Process]) -> str:
 
 async def still_running(processes: list[Process], seconds: float) -> list[Process]:
     """Those that have not ended in that time."""
-    ends = {asyncio.ensure_future(process.ended()): process for process in processes}
-    _, pending = await asyncio.wait(ends, timeout=seconds) if ends else (None, set())
-    for end in pending:
-        end.cancel()
-    return [process for end, process in ends.items() if end in pending]
+    ends = {process: asyncio.ensure_future(process.ended()) for process in processes}
+    if ends:
+        await asyncio.wait(ends.values(), timeout=seconds)
+    return [process for process, end in ends.items() if end.cancel()]
 
 
 async def end_all(processes: list[Process], grace: float = GRACE) -> bool:
     """SIGTERM; SIGKILL for those that still run after `grace` seconds. False when one runs even then."""
     if not processes:
-        ok("nothing of it runs")
         return True
     say(f"SIGTERM: {names_of(processes)}")
     for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process would not see the first
@@ -91,78 +87,49 @@ async def end_all(processes: list[Process], grace: float = GRACE) -> bool:
 
 
 class Records:
-    """The folder of one cluster file below `root`."""
+    """Of the processes of one cluster file: KEY.KIND.NAME below `root`, where KIND is node, server, or run for each
+    run.sh that waits for some, and KEY stands for the file."""
 
     def __init__(self, root: str, cluster: str) -> None:
-        path = os.path.realpath(cluster)
-        self.folder = Path(root, f"{os.path.basename(path)}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}")
+        self._root, path = Path(root), os.path.realpath(cluster)
+        self._key = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
-    @contextlib.contextmanager
-    def locked(self, seconds: float = math.inf) -> Iterator[None]:
-        """Against every other run.sh and stop.sh; after that time without the lock."""
-        deadline = time.monotonic() + seconds
-        with self.folder.with_name("lock").open("w") as file:
-            while time.monotonic() < deadline:
-                with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                time.sleep(0.02)
-            yield
+    async def lock(self, seconds: float = GRACE + 10) -> socket.socket:
+        """Against every other run.sh and stop.sh of the file, until it is closed; after that time without it. Under it
+        nodes are started and servers ended: a second SIGTERM ends a server at once, without its last snapshot."""
+        name, deadline = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                name.bind(f"\0dpwa-run-{self._key}")
+                break
+            await asyncio.sleep(0.02)
+        return name
 
-    def write(self, file: str, pid: int, *role: str) -> None:
-        if start := start_of(pid):
-            self.folder.joinpath(file).write_text(" ".join([str(pid), start, BOOT, *role]) + "\n", encoding="ascii")
+    def files(self, kind: str = "*") -> list[Path]:
+        return sorted(self._root.glob(f"{self._key}.{kind}.*"))
 
-    def run_dir(self) -> str:
-        """That of the run that goes on; empty when it is not there."""
-        with contextlib.suppress(OSError):
-            folder = os.fsdecode(self.folder.joinpath("run_dir").read_bytes().rstrip(b"\n"))
-            return folder if os.path.isdir(folder) else ""
-        return ""
+    def write(self, kind: str, name: str, pid: int, run_dir: str) -> None:
+        self._root.mkdir(parents=True, exist_ok=True)
+        file = self._root / f"{self._key}.{kind}.{name}"
+        file.write_text(json.dumps([pid, start_of(pid), BOOT, run_dir]), encoding="ascii")
 
-    def _fields(self, file: str) -> list[str]:
-        try:
-            return self.folder.joinpath(file).read_text(encoding="ascii").split()
-        except (OSError, ValueError):
-            return []
-
-    def read(self, file: str) -> Process | None:
+    def _read(self, file: Path) -> Process | None:
         """The process of that record, if it still runs."""
-        pid, start, boot, *_ = [*self._fields(file), "", "", ""]
         try:
-            process = Process(file.rpartition(".")[0], int(pid))
-        except (OSError, ValueError, OverflowError):
+            pid, start, boot, run_dir = json.loads(file.read_text(encoding="ascii"))
+            process = Process(file.name.split(".", 2)[2], pid, run_dir)
+        except (OSError, ValueError):
             return None
-        return process if boot == BOOT and start_of(process.pid) == start else None
+        return process if boot == BOOT and start_of(pid) == start else None
 
-    def names(self, *role: str) -> list[str]:
-        """Of the recorded processes, running or not: of role node, of role server, or of all."""
-        files = sorted(file.name for file in self.folder.glob("*.process"))
-        files = [file for file in files if not role or (self._fields(file)[3:] or ["node"]) == [*role]]
-        return [file[: -len(".process")] for file in files]
+    def running(self, kind: str, names: Iterable[str] | None = None) -> list[Process]:
+        """All of that kind, or those of these names."""
+        found = [process for file in self.files(kind) if (process := self._read(file))]
+        return [process for process in found if names is None or process.name in names]
 
-    def running(self, names: Iterable[str]) -> list[Process]:
-        return [process for name in names if (process := self.read(f"{name}.process"))]
-
-    def supervisors(self) -> list[Process]:
-        return [process for file in self.folder.glob("*.supervisor") if (process := self.read(file.name))]
-
-    def become_ender(self) -> None:
-        with contextlib.suppress(OSError):  # no folder: all have ended
-            self.write("ender", os.getpid())
-
-    def other_ender(self) -> bool:
-        ender = self.read("ender")
-        return ender is not None and ender.pid != os.getpid()
-
-    def forget(self, names: Iterable[str]) -> None:
-        """Drops the records of these processes where they have ended, and of a run.sh that was killed."""
-        for file in [f"{name}.process" for name in names] + [file.name for file in self.folder.glob("*.supervisor")]:
-            if not self.read(file):
-                self.folder.joinpath(file).unlink(missing_ok=True)
-        if not self.other_ender():
-            self.folder.joinpath("ender").unlink(missing_ok=True)
-        if not self.names():
-            self.folder.joinpath("run_dir").unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # another run.sh is at work there
-                self.folder.rmdir()
+    def forget(self) -> None:
+        """Under the lock: drops the records of what has ended, and of this process."""
+        for file in self.files():
+            process = self._read(file)
+            if process is None or process.pid == os.getpid():
+                file.unlink(missing_ok=True)

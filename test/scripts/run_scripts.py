@@ -12,23 +12,19 @@ from pathlib import Path
 
 from scripts_path import SCRIPTS
 
-from lib.processes import Records  # isort: skip
+from lib.processes import Process, Records  # isort: skip
 
-# `dpwa config nodes FILE --local`: the file of these tests is that command's output; with `--servers`, the file
-# `servers` of FOLDER. `dpwa config check FILE` and `dpwa status --config FILE --json`: what the test and the
-# trainers below have put into FOLDER; with FOLDER/refusal the check fails with that line. `dpwa kvserver --config FILE --name NAME` lives until it is told to end,
-# unless there is FOLDER/fail-NAME, with its exit code, or FOLDER/lose-NAME; with FOLDER/deaf-NAME it lives on then. It
-# notes in FOLDER/events that it was told.
+STATES = str(SCRIPTS.parent / "runs/.state")
+
+# `dpwa config nodes FILE --local --json`: each line of the file of these tests is a node; the file `servers` of FOLDER
+# has servers, and `document` the rest. `dpwa status --config FILE --json`: what the test and the trainers below have put
+# into FOLDER. `dpwa kvserver --config FILE --name NAME` lives until it is told to end, unless there is FOLDER/fail-NAME,
+# with its exit code, or FOLDER/lose-NAME; with FOLDER/deaf-NAME it lives on then. It notes in FOLDER/events that it was
+# told.
 FAKE_CLI = r"""#!/bin/bash
 folder=$(dirname "$0")
 case "$1 $2" in
-  "config nodes")
-    [[ "$*" != *--servers* ]] || { cat "$folder/servers"; exit; }
-    grep -q broken "$3" && { echo "$3:1: broken" >&2; exit 2; }
-    cat "$3" ;;
-  "config check")
-    [[ ! -e $folder/refusal ]] || { cat "$folder/refusal" >&2; exit 2; }
-    cat "$folder/effective.yaml" ;;
+  "config nodes") exec python3 -ES "$folder/nodes.py" "$3" "$folder" ;;
   "kvserver --config")
     told=''
     trap 'echo "$5 was told to end" >>"$folder/events"; [[ -e $folder/deaf-$5 ]] || told=yes' TERM
@@ -43,11 +39,26 @@ case "$1 $2" in
     comma='' nodes=''
     for file in "$folder"/states/*; do
       read -r state pid <"$file" && kill -0 "$pid" || continue  # STATE PID
-      nodes+="$comma{\"name\": \"${file##*/}\", \"status\": {\"state\": \"$state\"}}"
+      nodes+="$comma{\"name\": \"${file##*/}\", \"answered\": true, \"status\": {\"state\": \"$state\"}}"
       comma=,
     done 2>/dev/null
     echo "{\"nodes\": [$nodes]}" ;;
 esac
+"""
+
+FAKE_NODES = r"""
+import json, sys
+from pathlib import Path
+def entries(text):
+    rows = [line.split("\t") for line in text.splitlines()]
+    return [{"name": row[0], "cores": [int(core) for core in row[1:]]} for row in rows]
+file, folder = sys.argv[1], Path(sys.argv[2])
+text = Path(file).read_text()
+if "broken" in text or not text:
+    sys.exit(f"{file}:1: {text.strip() or 'is empty'}")
+document = json.loads(folder.joinpath("document").read_text())
+servers = entries(folder.joinpath("servers").read_text())
+print(json.dumps({"nodes": entries(text), "servers": servers, "text": text, **document}))
 """
 
 # Lives until it is told to end, or there is FOLDER/finish-NODE; what it was given goes to its log. "deaf" ignores
@@ -99,7 +110,7 @@ class Scripts(unittest.TestCase):
         self.folder = Path(scratch.name)
         self.run_dir = self.folder / "run"
         self.core = min(os.sched_getaffinity(0))
-        self.cluster = self.write("cluster.yaml", f"w1\t127.0.0.1\t1\t{self.core}\tlocal\nw2\t::1\t2\t-\tlocal\n")
+        self.cluster = self.write("cluster.yaml", f"w1\t{self.core}\nw2\n")
         self.environment = {
             **{name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"},  # nproc goes by it
             "DPWA_CLI": str(self.write("dpwa", FAKE_CLI, executable=True)),
@@ -108,8 +119,9 @@ class Scripts(unittest.TestCase):
         }
         self.states = self.folder / "states"
         self.states.mkdir()
+        self.write("nodes.py", FAKE_NODES)
         self.write("servers", "")
-        self.write("effective.yaml", "backend: gossip\ngossip:\n  start_wait_ms: 10000\n")
+        self.write("document", '{"backend": "gossip", "start_wait_ms": 10000}')
         self.addCleanup(self.call, "stop.sh", str(self.cluster), "--grace", "0")
 
     def write(self, name: str, text: str, *, executable: bool = False) -> Path:
@@ -129,19 +141,27 @@ class Scripts(unittest.TestCase):
         """run.sh without --detach, once it has started everything; its messages are in `stderr`."""
         command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir), *arguments]
         run = subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True)
-        wait_until(self.run_dir.joinpath(".started").exists)
+        names = [word for word in arguments if word[:1] in "ws"] or ["w1", "w2", *self.servers()]
+        wait_until(lambda: len(self.running("*", *names)) == len(names))
         return run
+
+    def servers(self) -> list[str]:
+        return [line.split("\t")[0] for line in self.folder.joinpath("servers").read_text(encoding="utf-8").splitlines()]
 
     def in_shell(self, line: str) -> subprocess.CompletedProcess[str]:
         """A line of bash in which $1 is the folder of the scripts, $2 the cluster file, $3 the folder of the run."""
         command = ["bash", "-c", line, "-", str(SCRIPTS), str(self.cluster), str(self.run_dir)]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=240, check=False)
 
-    def state(self) -> Path:
-        return Records(str(SCRIPTS.parent / "runs/.state"), str(self.cluster)).folder
+    def running(self, kind: str = "*", *names: str) -> list[Process]:
+        return Records(STATES, str(self.cluster)).running(kind, names or None)
 
-    def pid(self, node: str) -> int:
-        return int(self.state().joinpath(f"{node}.process").read_text(encoding="ascii").split()[0])
+    def recorded(self) -> bool:
+        """Whether there are records of processes, running or not."""
+        return bool(Records(STATES, str(self.cluster)).files())
+
+    def pid(self, name: str) -> int:
+        return self.running("*", name)[0].pid
 
     def events(self) -> list[str]:
         """What nodes and servers have noted at their end, in that order."""

@@ -9,14 +9,12 @@ import sys
 import unittest
 from pathlib import Path
 
-from run_scripts import Scripts, alive, wait_until
+from run_scripts import STATES, Scripts, alive, wait_until
 from scripts_path import SCRIPTS
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+from lib.processes import Records, start_of  # isort: skip
 
-
-ONE_SERVER = "s1\t127.0.0.1\t3\t-\tlocal\n"
-TWO_SERVERS = ONE_SERVER + "s2\t127.0.0.1\t4\t-\tlocal\n"
+ONE_SERVER, TWO_SERVERS = "s1\n", "s1\ns2\n"
 
 
 class RunStop(Scripts):
@@ -67,7 +65,7 @@ class RunStop(Scripts):
         self.assertEqual([alive(pid) for pid in pids], [True, True])
         self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
         self.assertEqual([alive(pid) for pid in pids], [False, False])
-        self.assertFalse(self.state().exists())
+        self.assertFalse(self.recorded())
         self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
 
     def test_a_node_that_ignores_sigterm_is_killed_after_the_grace(self) -> None:
@@ -99,12 +97,12 @@ class RunStop(Scripts):
         script = '"$1"/run.sh "$2" --run-dir "$3" 2>&1 | head -n 1'
         with subprocess.Popen(["bash", "-c", script, "-", SCRIPTS, self.cluster, self.run_dir],
                               env=self.environment, stdout=subprocess.DEVNULL, start_new_session=True) as run:
-            wait_until(lambda: self.run_dir.joinpath(".started").exists())
-            supervisor = int(next(self.state().glob("*.supervisor")).stem)
+            wait_until(lambda: len(self.running()) == 3)  # with run.sh
+            supervisor = self.running("run")[0].pid
             self.assertTrue(alive(supervisor))
             os.kill(supervisor, signal.SIGTERM)
             run.wait(timeout=60)
-        self.assertFalse(self.state().exists())
+        self.assertFalse(self.recorded())
 
     def test_a_detached_run_may_be_started_without_standard_descriptors_or_a_path(self) -> None:
         script = 'cd "$1"; bash run.sh "$2" --run-dir "$3" --detach <&- >&- 2>&-'
@@ -121,11 +119,14 @@ class RunStop(Scripts):
 
     def test_a_process_with_the_pid_but_not_the_start_time_is_left_alone(self) -> None:
         with subprocess.Popen(["sleep", "60"]) as bystander:
-            self.state().mkdir(parents=True)
-            record = self.state() / "w1.process"
-            record.write_text(f"{bystander.pid} 1 {BOOT_ID}\n", encoding="ascii")
+            self.start("--only", "w1", "--", "--at-once")  # makes the folder of the records
+            records = Records(STATES, str(self.cluster))
+            records.write("node", "w1", bystander.pid, "")
+            (file,) = records.files()
+            file.write_text(file.read_text(encoding="ascii").replace(start_of(bystander.pid), "1"), encoding="ascii")
             self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
             self.assertTrue(alive(bystander.pid))
+            self.assertFalse(self.recorded())
             bystander.kill()
 
     def test_a_second_start_is_refused_and_changes_nothing(self) -> None:
@@ -192,7 +193,7 @@ class RunStop(Scripts):
         order = [done.stderr.index(text) for text in ("SIGTERM: w1 w2", "stopped: w1 w2", "SIGTERM: s1 s2",
                                                       "stopped: s1 s2")]
         self.assertEqual(order, sorted(order))
-        self.assertFalse(self.state().exists())
+        self.assertFalse(self.recorded())
 
     def test_stop_kills_nodes_and_servers_that_ignore_sigterm(self) -> None:
         self.write("servers", TWO_SERVERS)
@@ -207,13 +208,13 @@ class RunStop(Scripts):
         self.assertIn("SIGKILL: w1 w2\n", done.stderr)
         self.assertIn("SIGKILL: s2\n", done.stderr)
         self.assertFalse(any(alive(pid) for pid in pids))
-        self.assertFalse(self.state().exists())
+        self.assertFalse(self.recorded())
 
     def test_servers_whose_run_was_killed_are_ended_by_stop(self) -> None:
         self.write("servers", ONE_SERVER)
         self.start("--only", "s1", "--detach")
         pid = self.pid("s1")
-        os.kill(int(next(self.state().glob("*.supervisor")).stem), signal.SIGKILL)
+        os.kill(self.running("run")[0].pid, signal.SIGKILL)
         done = self.call("stop.sh", str(self.cluster))
         self.assertEqual((done.returncode, alive(pid)), (0, False), done.stderr)
         self.assertNotIn("nothing of it runs", done.stderr)
@@ -234,7 +235,7 @@ class RunStop(Scripts):
         self.assertFalse(alive(server))
         self.assertEqual(self.events(), ["s1 was told to end"])
         self.assertIn("all 1 node(s) succeeded", rest)
-        wait_until(lambda: not self.state().exists())
+        wait_until(lambda: not self.recorded())
 
     def test_a_signal_ends_servers_that_wait_for_the_nodes_of_another_run(self) -> None:
         self.write("servers", ONE_SERVER)
@@ -264,7 +265,7 @@ class RunStop(Scripts):
         self.assertIn("stopped: s1", rest)
         self.assertFalse(alive(server))
         self.assertEqual(self.events(), ["s1 was told to end"])
-        wait_until(lambda: not self.state().exists())
+        wait_until(lambda: not self.recorded())
 
     def test_a_run_of_servers_alone_ends_them_at_once_when_it_is_told_to(self) -> None:
         self.write("servers", ONE_SERVER)
@@ -330,12 +331,12 @@ class RunStop(Scripts):
             done = self.start(*arguments)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("w2: cannot be started: ", done.stderr)
-            wait_until(lambda: not self.state().exists())
+            wait_until(lambda: not self.recorded())
 
     def test_a_signal_to_run_ends_the_nodes_first(self) -> None:
         command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
         with subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL) as runner:
-            wait_until(self.run_dir.joinpath(".started").exists)
+            wait_until(lambda: len(self.running()) == 3)  # with run.sh
             pids = [self.pid("w1"), self.pid("w2")]
             runner.send_signal(signal.SIGTERM)
             self.assertEqual(runner.wait(timeout=240), 143)
@@ -403,7 +404,7 @@ class RunStop(Scripts):
             self.assertEqual(stop.wait(timeout=240), 0)
             self.assertEqual((waited, alive(run)), (True, False))
         self.assertIn("2 of 2 node(s) stopped", self.run_dir.joinpath("run.log").read_text(encoding="utf-8"))
-        self.assertFalse(self.state().exists())
+        self.assertFalse(self.recorded())
 
 
 if __name__ == "__main__":

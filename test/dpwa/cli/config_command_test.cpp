@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -292,6 +293,31 @@ TEST_CASE("config nodes lists every node with its cores and whether it is local"
   CHECK(run_cli({"config", "nodes", "--local", file.path().string()}).out ==
         "w1\t127.0.0.1\t24000\t0,1\tlocal\n"
         "w2\tlocalhost\t24001\t-\tlocal\n");
+}
+
+TEST_CASE("config nodes gives a script in one document what run.sh starts by") {
+  const std::string text =
+      "\xef\xbb\xbf"
+      "backend: kvstore\nnodes: [{name: w1, port: 24000, cores: [0, 1]}]\n"
+      "kvstore: {start_wait_ms: 7s, servers: [{name: s1, port: 24001}, {name: s2, host: "
+      "203.0.113.7, port: 24001}]}\nsecurity: {mode: insecure}  # \u00e9\n";
+  const ScratchFile file(text);
+  const auto ask = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"config", "nodes", file.path().string(), "--json"});
+    const CliResult result = run_cli(more);
+    CHECK(result.exit_code == 0);
+    CHECK(result.err.empty());
+    return nlohmann::json::parse(result.out);
+  };
+  const auto all = ask({});
+  CHECK(all["backend"] == "kvstore");
+  CHECK(all["start_wait_ms"] == 7000);
+  CHECK(all["text"] == text.substr(3));
+  CHECK(all["nodes"] == nlohmann::json::parse(R"([{"name": "w1", "host": "127.0.0.1",
+      "port": 24000, "cores": [0, 1], "local": true}])"));
+  CHECK(all["servers"].size() == 2);
+  CHECK(all["servers"][1]["local"] == false);
+  CHECK(ask({"--local"})["servers"].size() == 1);
 }
 
 TEST_CASE("config keys gives every key a line, and a row of the reference in Markdown") {
