@@ -67,18 +67,20 @@ port=$("$python" "$repository/scripts/free_ports.py" $((nodes + servers)))
 
 end_jobs_at_exit "what there is: $run_dir"
 
-# train_cluster: the run of the cluster with its live view.
+# train_cluster: the run of the cluster; on a terminal with a live view in the place of its messages.
 train_cluster() {
-  local names runner view code=0
-  names=$("$cli" config nodes "$run_dir/cluster.yaml" --local | cut -f1 | paste -sd,)
+  local names runner output=2 code=0
+  [[ ! -t 2 || ${TERM:-dumb} == dumb ]] || exec {output}>"$run_dir/run.log"
   "$repository/scripts/run.sh" "$run_dir/cluster.yaml" --run-dir "$run_dir" -- "${training[@]}" \
-    --eval-every "$eval_every" --save "$run_dir/{node}.safetensors" </dev/null >"$run_dir/run.log" 2>&1 &
+    --eval-every "$eval_every" --save "$run_dir/{node}.safetensors" </dev/null >&"$output" 2>&1 &
   runner=$!
-  "$python" "$repository/scripts/watch.py" "$run_dir" --nodes "$names" --pid "$runner" </dev/null &
-  view=$!
-  wait "$view" || warn 'the live view failed'
+  if ((output != 2)); then
+    names=$("$cli" config nodes "$run_dir/cluster.yaml" --local | cut -f1 | paste -sd,)
+    "$python" "$repository/scripts/watch.py" "$run_dir" --nodes "$names" --pid "$runner" </dev/null &
+    wait $! || warn 'the live view failed'
+  fi
   wait "$runner" || code=$?
-  ((code == 0)) || cat "$run_dir/run.log" >&2
+  ((code == 0 || output == 2)) || cat "$run_dir/run.log" >&2
   return "$code"
 }
 
@@ -95,7 +97,6 @@ baseline() {
     done
     printf 'backend: "%s"\ngossip: {pull_probability: 0, final_average: true}\n' "$backend"
   } >"$folder/cluster.yaml"
-  local progress_file=$folder/w1.metrics.jsonl  # read by run_logged
   run_logged "$title" "baseline-$name" "$repository/scripts/run.sh" "$folder/cluster.yaml" "$@" \
     --run-dir "$folder" -- "${training[@]}"
 }

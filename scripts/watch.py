@@ -3,14 +3,12 @@
 
 usage: watch.py RUN_FOLDER --nodes w1,w2,... --pid PID
 
-A table that is redrawn on a terminal; elsewhere every two seconds lines of the nodes that have advanced. Ends when
-process PID does.
+A table that is redrawn on a terminal. Ends when process PID does.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -23,8 +21,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-TERMINAL_INTERVAL = 0.25  # seconds
-PLAIN_INTERVAL = 2.0
+INTERVAL = 0.25  # seconds
 SMOOTHING = 0.05  # weight of the newest step in the loss shown
 COLUMNS = ("node", "step", "loss", "accuracy\n%", "clock", "pulls\nok", "pulls\nfailed", "peer", "factor", "waited\nms")
 OF_PULLS = {"clock", "pulls\nok", "pulls\nfailed", "peer", "factor"}
@@ -88,28 +85,6 @@ def table(views: list[NodeView], seconds: float) -> Table:
     return result
 
 
-def plain_line(view: NodeView) -> str:
-    if view.step == 0:
-        return f"   {view.name}: no step yet"
-    _, step, loss, accuracy, _, pulls_ok, failed, _, _, waited = view.cells()
-    accuracy += " %" if view.accuracy is not None else ""
-    line = f"   {view.name}: step {step}, loss {loss}, accuracy {accuracy}, "
-    return line + (f"pulls {pulls_ok} ok, {failed} failed" if view.pulls() else f"waited {waited} ms")
-
-
-class PlainLines:
-    """The lines to print of each look: of the nodes that have advanced since they were shown last."""
-
-    def __init__(self) -> None:
-        self._shown: dict[str, str] = {}
-
-    def take(self, views: list[NodeView]) -> list[str]:
-        lines = {view.name: plain_line(view) for view in views}
-        changed = [line for name, line in lines.items() if self._shown.get(name) != line]
-        self._shown.update(lines)
-        return changed
-
-
 def runs(pid: int) -> bool:
     """True while the process is there and has not ended."""
     try:
@@ -119,7 +94,7 @@ def runs(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def watch_terminal(console: Console, views: list[NodeView], pid: int) -> None:
+def watch(console: Console, views: list[NodeView], pid: int) -> None:
     began = time.monotonic()
     with Live(console=console, auto_refresh=False) as live:
         going = True
@@ -129,23 +104,7 @@ def watch_terminal(console: Console, views: list[NodeView], pid: int) -> None:
                 view.update()
             live.update(table(views, time.monotonic() - began), refresh=True)
             if going:
-                time.sleep(TERMINAL_INTERVAL)
-
-
-def watch_plain(views: list[NodeView], pid: int) -> None:
-    lines = PlainLines()
-    shown = time.monotonic()
-    going = True
-    while going:
-        going = runs(pid)
-        for view in views:
-            view.update()
-        if not going or time.monotonic() - shown >= PLAIN_INTERVAL:
-            shown = time.monotonic()
-            for line in lines.take(views):
-                print(line, file=sys.stderr, flush=True)
-        if going:
-            time.sleep(TERMINAL_INTERVAL)
+                time.sleep(INTERVAL)
 
 
 def main() -> int:
@@ -157,11 +116,7 @@ def main() -> int:
     views = [NodeView(name, MetricsTail(options.folder / f"{name}.metrics.jsonl")) for name in options.nodes.split(",")]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
-    console = Console(stderr=True)  # follows NO_COLOR and TERM
-    if console.is_terminal and os.environ.get("TERM") != "dumb":
-        watch_terminal(console, views, options.pid)
-    else:
-        watch_plain(views, options.pid)
+    watch(Console(stderr=True), views, options.pid)  # follows NO_COLOR
     return 0
 
 

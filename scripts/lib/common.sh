@@ -100,15 +100,10 @@ fit() {
   printf '%s\n' "$text"
 }
 
-# latest_of FILE: its last complete line that is not blank, or the step and the loss that it tells (metrics of a node).
+# latest_of FILE: its last complete line that is not blank.
 latest_of() {
-  local line latest='' step='"step": *([0-9]+)' loss='"loss": *([0-9.e+-]+)'
+  local line latest=''
   while IFS= read -r line; do [[ $line =~ ^[[:space:]]*$ ]] || latest=$line; done < <(tail -c 4096 -- "$1" | tr '\r' '\n')
-  if [[ $1 == *.jsonl && $latest =~ $step ]]; then
-    line="step ${BASH_REMATCH[1]}"
-    [[ ! $latest =~ $loss ]] || line+=$(LC_ALL=C printf ', loss %.4g' "${BASH_REMATCH[1]}")
-    latest=$line
-  fi
   printf '%s\n' "$latest"
 }
 

@@ -10,9 +10,10 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any
 
 from scripts_path import SCRIPTS
+
+from lib.supervisor import progress_of  # isort: skip
 
 try:
     import watch
@@ -44,11 +45,6 @@ class LatestLine(Scratch):
         self.assertEqual(self.latest("log", "10 %\r20 %\r\n"), "20 %")
         self.assertEqual(self.latest("log", "not yet compl"), "")
 
-    def test_of_metrics_it_is_the_step(self) -> None:
-        lines = '{"t": 1, "step": 612, "loss": 0.5}\n{"t": 2, "step": 613, "loss": 1.534567e-05}\n{"t": 3, "st'
-        self.assertEqual(self.latest("w1.metrics.jsonl", lines), "step 613, loss 1.535e-05")
-        self.assertEqual(self.latest("w1.metrics.jsonl", '{"step": 7, "test_accuracy": 0.9}\n'), "step 7")
-
     def test_it_is_cut_between_words(self) -> None:
         text = "0123456789 " * 9
         for width in (20, 76, 77, 78):
@@ -56,6 +52,23 @@ class LatestLine(Scratch):
             self.assertLessEqual(len(cut), width)
             self.assertEqual(set(cut.split(" ")), {"0123456789", "…"})
         self.assertEqual(self.bash('fit "$1" 20', "all of it").rstrip("\n"), "all of it")
+
+
+class Progress(Scratch):
+    """What run.sh prints of its nodes."""
+
+    def metrics(self, name: str, *records: str) -> None:
+        self.folder.joinpath(f"{name}.metrics.jsonl").write_text("\n".join(records), encoding="utf-8")
+
+    def test_it_is_the_range_of_the_last_steps_and_losses(self) -> None:
+        self.metrics("w1", '{"step": 119, "loss": 0.7}', '{"step": 120, "loss": 0.534567}', '{"step": 12')
+        self.metrics("w2", '{"step": 98, "loss": 0.25}', '{"step": 98, "loss": null, "test_accuracy": 0.9}', "")
+        self.assertEqual(progress_of(str(self.folder), ["w1", "w2", "w3"]), "step 98 to 120, loss 0.25 to 0.53457")
+        self.assertEqual(progress_of(str(self.folder), ["w2"]), "step 98, loss 0.25")
+
+    def test_before_the_first_step_it_is_empty(self) -> None:
+        self.metrics("w1", '{"step": 1, "lo')
+        self.assertEqual(progress_of(str(self.folder), ["w1", "w2"]), "")
 
 
 class Interrupted(Scratch):
@@ -112,27 +125,9 @@ class Faults(Scratch):
 
 @unittest.skipIf(watch is None, "the Python tools of .venv are not there")
 class Watch(Scratch):
-    def view(self, **latest: Any) -> Any:
-        record = {"outcome": "mixed", "clock": 123456.7, "pulls_ok": 99999, "pulls_failed": 9999, "factor": 0.5,
-                  "peer": "w2", **latest}  # fmt: skip
-        return watch.NodeView("w1", MetricsTail(self.folder / "none"), step=140700, loss=0.01234, accuracy=0.9759,
-                              latest=record, mixed=record, waited_ms=123456.7)  # fmt: skip
-
-    def test_lines_fit_80_columns(self) -> None:
-        for outcome in ("mixed", "averaged"):
-            self.assertLessEqual(len(watch.plain_line(self.view(outcome=outcome))), 80)
-
     def test_before_the_first_step_there_are_no_numbers(self) -> None:
         view = watch.NodeView("w1", MetricsTail(self.folder / "none"))
-        self.assertEqual(watch.plain_line(view), "   w1: no step yet")
-
-    def test_a_line_that_was_shown_is_not_shown_again(self) -> None:
-        lines, first, second = watch.PlainLines(), self.view(), self.view()
-        second.name = "w2"
-        self.assertEqual(len(lines.take([first, second])), 2)
-        self.assertEqual(lines.take([first, second]), [])
-        second.step += 1
-        self.assertEqual(lines.take([first, second]), [watch.plain_line(second)])
+        self.assertEqual(view.cells()[1:4], ("0", "-", "-"))
 
     def test_records_may_have_nulls(self) -> None:
         file = self.folder / "w1.metrics.jsonl"
@@ -141,7 +136,7 @@ class Watch(Scratch):
         view = watch.NodeView("w1", MetricsTail(file))
         view.update()
         self.assertEqual((view.step, view.loss, view.accuracy), (1, 0.5, 0.5))
-        self.assertIn("pulls 0 ok", watch.plain_line(view))
+        self.assertEqual(view.cells()[5], "0")  # pulls
 
 
 if __name__ == "__main__":
