@@ -35,17 +35,18 @@ def document(*arguments: str) -> dict[str, Any]:
     return json.loads(bench(*arguments, "--json").stdout)
 
 
-class Documents(unittest.TestCase):
-    def check_figures(self, data: dict[str, Any]) -> None:
-        self.assertLessEqual(FIGURES, set(data))
-        self.assertGreater(data["pulls"], 0)
-        self.assertGreater(data["gb_per_s"], 0)
-        self.assertEqual(set(data["latency_us"]), QUANTILES)
-        self.assertEqual(set(data["windows"]["gb_per_s"]), RANGE)
+def check_figures(case: unittest.TestCase, data: dict[str, Any]) -> None:
+    case.assertLessEqual(FIGURES, set(data))
+    case.assertGreater(data["pulls"], 0)
+    case.assertGreater(data["gb_per_s"], 0)
+    case.assertEqual(set(data["latency_us"]), QUANTILES)
+    case.assertEqual(set(data["windows"]["gb_per_s"]), RANGE)
 
+
+class Pull(unittest.TestCase):
     def test_pull(self) -> None:
         data = document("pull", "--bytes", "200", "--seconds", "0.2")
-        self.check_figures(data)
+        check_figures(self, data)
         self.assertEqual((data["kind"], data["bytes"], data["nodes"]), ("pull", 200, 2))
         self.assertEqual((data["transport"], data["encoding"], data["security"]), ("tcp", "fp32", "insecure"))
         self.assertEqual((data["checksum"], data["blend"], data["failed"]), ("on", False, {}))
@@ -64,9 +65,9 @@ class Documents(unittest.TestCase):
 
     def test_pull_of_all_beside_raw(self) -> None:
         data = document("pull", "--bytes", "1MB", "--all-pull", "3", "--seconds", "0.2", "--blend", "--with-raw")
-        self.check_figures(data)
+        check_figures(self, data)
         self.assertEqual((data["nodes"], data["pulling_nodes"], data["blend"]), (3, 3, True))
-        self.check_figures(data["raw"])
+        check_figures(self, data["raw"])
         self.assertEqual(set(data["ratio_to_raw"]), RANGE)
         self.assertGreater(data["ratio_to_raw"]["median"], 0)
         self.assertEqual(set(data["latency_ratio_to_raw"]), RANGE)
@@ -75,7 +76,7 @@ class Documents(unittest.TestCase):
     def test_pages_mapped_from_peers_are_no_memory_of_a_node(self) -> None:
         arguments = ("--bytes", "32MB", "--all-pull", "3", "--seconds", "0.2")
         data = document("pull", *arguments, "--transport", "same_host")
-        self.check_figures(data)
+        check_figures(self, data)
         if data["transport"] != "same_host":
             self.skipTest("this system does not hand over memory")
         self.assertGreater(data["peers_mapped_mib"], 30)
@@ -85,37 +86,18 @@ class Documents(unittest.TestCase):
 
     def test_pull_without_checksums(self) -> None:
         data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--checksum", "off", "--chunk-bytes", "4KiB")
-        self.check_figures(data)
+        check_figures(self, data)
         self.assertEqual((data["checksum"], data["settings"]["chunk_bytes"]), ("off", 4096))
 
     def test_pull_with_a_key_of_the_run(self) -> None:
         data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--security", "psk")
-        self.check_figures(data)
+        check_figures(self, data)
         self.assertEqual(data["security"], "psk")
-
-    def test_settings_that_the_nodes_refuse_are_wrong_usage_without_the_file(self) -> None:
-        for option, value, word in (
-            ("--encoding", "fp7", "transport.encoding: 'fp7'"),
-            ("--security", "rot13", "security.mode: 'rot13'"),
-            ("--chunk-bytes", "5000", "transport.chunk_bytes: '5000'"),
-            ("--instruction-set", "avx9000", "'avx9000'"),
-        ):
-            done = bench("pull", option, value, code=2)
-            self.assertEqual(done.stdout, "")
-            last = done.stderr.splitlines()[-1]
-            self.assertTrue(last.startswith("dpwa-bench: ") and word in last and "cluster.yaml" not in last, last)
-
-    def test_what_does_not_fit_into_memory_is_said_before_it_starts(self) -> None:
-        self.assertIn("of memory", bench("pull", "--bytes", "4000000GB", code=1).stderr)
-
-    def test_the_version(self) -> None:
-        self.assertRegex(bench("--version").stdout, r"^dpwa-bench [0-9.]+\n$")
-        self.assertEqual(bench("pull", "--version").stdout, bench("--version").stdout)
 
     def test_pull_beside_sockets_that_check(self) -> None:
         data = document("pull", "--bytes", "1MB", "--seconds", "0.2", "--with-raw", "--with-checked-raw")
         self.assertEqual(data["raw"].keys(), data["checked_raw"].keys())
-        self.check_figures(data["checked_raw"])
+        check_figures(self, data["checked_raw"])
         for key in ("ratio_to_raw", "ratio_to_checked_raw", "latency_ratio_to_checked_raw"):
             self.assertEqual(set(data[key]), RANGE)
         done = bench("pull", "--bytes", "10KB", "--seconds", "0.1", "--with-checked-raw")
@@ -135,88 +117,20 @@ class Documents(unittest.TestCase):
     def test_a_size_that_ends_within_a_chunk_and_a_page(self) -> None:
         data = document("pull", "--bytes", "1234567", "--seconds", "0.1", "--all-pull", "2", "--with-raw")
         self.assertEqual(data["bytes"], 1234564)
-        self.check_figures(data)
-        self.check_figures(data["raw"])
-
-    def test_memory(self) -> None:
-        data = document("memory", "--bytes", "1MB", "--threads", "2")
-        names = {one["name"] for one in data["results"]}
-        self.assertLessEqual({"memcpy", "publish_copy", "delta", "lerp", "land_difference", "new_buffer", "plain_difference"}, names)
-        dtypes = {one["dtype"] for one in data["results"] if one["name"] == "delta"}
-        self.assertEqual(dtypes, {"float32", "float64", "float16", "bfloat16"})
-        self.assertEqual({one["threads"] for one in data["results"]}, {1, 2})
-        self.assertTrue(all(one["gb_per_s"] > 0 for one in data["results"]))
-
-    def test_choice(self) -> None:
-        data = document("choice", "--nodes", "3,300", "--pulls", "10")
-        self.assertEqual((data["kind"], data["pulls_per_node"]), ("choice", 10))
-        self.assertEqual([one["nodes"] for one in data["results"]], [3, 300])
-        few, many = data["results"]
-        self.assertEqual(few["records_per_node"], 2)
-        self.assertGreater(many["records_per_node"], 5)
-        self.assertLessEqual(many["records_per_node"], 10)
-        for one in data["results"]:
-            self.assertGreater(one["choose_ns"], 0)
-            self.assertEqual(set(one["windows"]["choose_ns"]), RANGE)
-            if not SANITIZED:  # its allocator counts by itself
-                self.assertGreater(one["bytes_per_node"], 500)
-                self.assertGreater(one["table_bytes_per_node"], 500)
-        if not SANITIZED:
-            self.assertLess(many["bytes_per_node"], 20_000)
-            self.assertLess(many["table_bytes_per_node"], 20_000)
-        self.assertIn("time of a choice", bench("choice", "--nodes", "3", "--pulls", "2").stdout)
+        check_figures(self, data)
+        check_figures(self, data["raw"])
 
     def test_human_text(self) -> None:
         done = bench("pull", "--bytes", "10KB", "--seconds", "0.1", "--with-raw")
         self.assertIn("throughput", done.stdout)
         self.assertIn("bare sockets", done.stdout)
 
-    def test_compare(self) -> None:
-        data = document("pull", "--bytes", "10KB", "--seconds", "0.1")
-        data["gb_per_s"] = 1.0
-        data["windows"]["gb_per_s"] = {"min": 0.9, "median": 1.0, "max": 1.1}
-        with tempfile.TemporaryDirectory() as folder:
-            old, new = Path(folder, "old.json"), Path(folder, "new.json")
-            old.write_text(json.dumps(data), encoding="utf-8")
-            self.assertIn("1.00", bench("compare", str(old), str(old)).stdout)
-            data["gb_per_s"] /= 10
-            for value in RANGE:
-                data["windows"]["gb_per_s"][value] /= 10
-            new.write_text(json.dumps(data), encoding="utf-8")
-            self.assertIn("WORSE", bench("compare", str(old), str(new), code=1).stdout)
-            new.write_text("no JSON", encoding="utf-8")
-            self.assertEqual(bench("compare", str(old), str(new), code=2).stdout, "")
 
-    def test_a_result_that_cannot_be_written(self) -> None:
-        commands = [["--help"], ["choice", "--help"]]
-        commands += [["step", "--help"]] if HAS_STEP else []
-        commands += [["collective", "--help"]] if HAS_COLLECTIVE else []
-        for command in commands:
-            for redirected in (">/dev/full", ">&-"):
-                shell = ["sh", "-c", f'exec "$@" {redirected}', "sh", str(BENCH), *command]
-                done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
-                self.assertEqual(done.returncode, 1, (command, redirected))
-                self.assertIn(": cannot write the result\n", done.stderr)
-
-    def test_step(self) -> None:
-        if not HAS_STEP:
-            self.assertIn("LibTorch", bench("step", code=2).stderr)
-            return
-        data = document("step", "--parameters", "1000", "--tensors", "3", "--seconds", "0.2", "--threads", "1")
-        self.assertNotIn("attached", data)
-        self.assertEqual((data["kind"], data["parameters"], data["tensors"], data["bytes"]), ("step", 1000, 3, 4000))
-        self.assertGreater(data["arrived"]["steps"], 0)
-        for key in ("send_us", "wait_us", "step_us"):
-            self.assertEqual(set(data["arrived"][key]), QUANTILES)
-        self.assertEqual(data["waited_us_max"], 0)
-        self.assertEqual([one["threads"] for one in data["hand_written"]], [1])
-        self.assertEqual(set(data["allocations_per_step"]), {"trainer", "process"})
-        self.assertGreater(data["ratio_to_hand_written"], 0)
-
+class Store(unittest.TestCase):
     def test_kvstore(self) -> None:
         briefly = ("--seconds", "0.05")
         data = document("kvstore", "--bytes", "10MB", "--workers", "2", "--servers", "2", *briefly)
-        self.check_figures(data)
+        check_figures(self, data)
         self.assertEqual((data["kind"], data["bytes"], data["workers"], data["servers"]), ("kvstore", 10**7, 2, 2))
         self.assertEqual((data["type"], data["transport"], data["optimizer"]), ("dist_sync", "tcp", "none"))
         self.assertEqual(data["pushed_bytes"], 10**7)
@@ -270,6 +184,23 @@ class Documents(unittest.TestCase):
             self.assertIn("ended", data["ps_lite"]["absent"])
             self.assertIsNone(data["ratio_to_ps_lite"])
 
+
+class Step(unittest.TestCase):
+    def test_step(self) -> None:
+        if not HAS_STEP:
+            self.assertIn("LibTorch", bench("step", code=2).stderr)
+            return
+        data = document("step", "--parameters", "1000", "--tensors", "3", "--seconds", "0.2", "--threads", "1")
+        self.assertNotIn("attached", data)
+        self.assertEqual((data["kind"], data["parameters"], data["tensors"], data["bytes"]), ("step", 1000, 3, 4000))
+        self.assertGreater(data["arrived"]["steps"], 0)
+        for key in ("send_us", "wait_us", "step_us"):
+            self.assertEqual(set(data["arrived"][key]), QUANTILES)
+        self.assertEqual(data["waited_us_max"], 0)
+        self.assertEqual([one["threads"] for one in data["hand_written"]], [1])
+        self.assertEqual(set(data["allocations_per_step"]), {"trainer", "process"})
+        self.assertGreater(data["ratio_to_hand_written"], 0)
+
     def test_step_of_an_attached_trainer(self) -> None:
         if not HAS_STEP:
             self.skipTest("needs LibTorch")
@@ -282,6 +213,8 @@ class Documents(unittest.TestCase):
         self.assertAlmostEqual(attached["arrived"]["beyond_embedded_us"], medians[0] - medians[1])
         self.assertIn("with a node process", bench("step", *few).stdout)
 
+
+class Collective(unittest.TestCase):
     def test_collective(self) -> None:
         if not HAS_COLLECTIVE:
             self.assertIn("LibTorch", bench("collective", code=2).stderr)
@@ -329,6 +262,82 @@ class Documents(unittest.TestCase):
             else:
                 self.assertGreater(one["gb_per_s"], 0)
         self.assertNotIn("absent", engines["gloo"])
+
+
+class Others(unittest.TestCase):
+    def test_settings_that_the_nodes_refuse_are_wrong_usage_without_the_file(self) -> None:
+        for option, value, word in (
+            ("--encoding", "fp7", "transport.encoding: 'fp7'"),
+            ("--security", "rot13", "security.mode: 'rot13'"),
+            ("--chunk-bytes", "5000", "transport.chunk_bytes: '5000'"),
+            ("--instruction-set", "avx9000", "'avx9000'"),
+        ):
+            done = bench("pull", option, value, code=2)
+            self.assertEqual(done.stdout, "")
+            last = done.stderr.splitlines()[-1]
+            self.assertTrue(last.startswith("dpwa-bench: ") and word in last and "cluster.yaml" not in last, last)
+
+    def test_what_does_not_fit_into_memory_is_said_before_it_starts(self) -> None:
+        self.assertIn("of memory", bench("pull", "--bytes", "4000000GB", code=1).stderr)
+
+    def test_the_version(self) -> None:
+        self.assertRegex(bench("--version").stdout, r"^dpwa-bench [0-9.]+\n$")
+        self.assertEqual(bench("pull", "--version").stdout, bench("--version").stdout)
+
+    def test_memory(self) -> None:
+        data = document("memory", "--bytes", "1MB", "--threads", "2")
+        names = {one["name"] for one in data["results"]}
+        self.assertLessEqual({"memcpy", "publish_copy", "delta", "lerp", "land_difference", "new_buffer", "plain_difference"}, names)
+        dtypes = {one["dtype"] for one in data["results"] if one["name"] == "delta"}
+        self.assertEqual(dtypes, {"float32", "float64", "float16", "bfloat16"})
+        self.assertEqual({one["threads"] for one in data["results"]}, {1, 2})
+        self.assertTrue(all(one["gb_per_s"] > 0 for one in data["results"]))
+
+    def test_choice(self) -> None:
+        data = document("choice", "--nodes", "3,300", "--pulls", "10")
+        self.assertEqual((data["kind"], data["pulls_per_node"]), ("choice", 10))
+        self.assertEqual([one["nodes"] for one in data["results"]], [3, 300])
+        few, many = data["results"]
+        self.assertEqual(few["records_per_node"], 2)
+        self.assertGreater(many["records_per_node"], 5)
+        self.assertLessEqual(many["records_per_node"], 10)
+        for one in data["results"]:
+            self.assertGreater(one["choose_ns"], 0)
+            self.assertEqual(set(one["windows"]["choose_ns"]), RANGE)
+            if not SANITIZED:  # its allocator counts by itself
+                self.assertGreater(one["bytes_per_node"], 500)
+                self.assertGreater(one["table_bytes_per_node"], 500)
+        if not SANITIZED:
+            self.assertLess(many["bytes_per_node"], 20_000)
+            self.assertLess(many["table_bytes_per_node"], 20_000)
+        self.assertIn("time of a choice", bench("choice", "--nodes", "3", "--pulls", "2").stdout)
+
+    def test_compare(self) -> None:
+        data = document("pull", "--bytes", "10KB", "--seconds", "0.1")
+        data["gb_per_s"] = 1.0
+        data["windows"]["gb_per_s"] = {"min": 0.9, "median": 1.0, "max": 1.1}
+        with tempfile.TemporaryDirectory() as folder:
+            old, new = Path(folder, "old.json"), Path(folder, "new.json")
+            old.write_text(json.dumps(data), encoding="utf-8")
+            self.assertIn("1.00", bench("compare", str(old), str(old)).stdout)
+            data["gb_per_s"] /= 10
+            for value in RANGE:
+                data["windows"]["gb_per_s"][value] /= 10
+            new.write_text(json.dumps(data), encoding="utf-8")
+            self.assertIn("WORSE", bench("compare", str(old), str(new), code=1).stdout)
+            new.write_text("no JSON", encoding="utf-8")
+            self.assertEqual(bench("compare", str(old), str(new), code=2).stdout, "")
+
+    def test_a_result_that_cannot_be_written(self) -> None:
+        commands = [["--help"], ["choice", "--help"]]
+        commands += [["step", "--help"]] if HAS_STEP else []
+        commands += [["collective", "--help"]] if HAS_COLLECTIVE else []
+        for command in commands:
+            for redirected in (">/dev/full", ">&-"):
+                shell = ["sh", "-c", f'exec "$@" {redirected}', "sh", str(BENCH), *command]
+                done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
+                self.assertEqual(done.returncode, 1, (command, redirected))
+                self.assertIn(": cannot write the result\n", done.stderr)
 
 
 if __name__ == "__main__":

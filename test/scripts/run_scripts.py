@@ -79,8 +79,6 @@ echo $state $$ >"$folder/states/$node"
 [[ "$*" != *--metrics* ]] || echo '{}' >"$6/$node.metrics.jsonl"
 echo ready
 [[ "$*" != *--at-once* ]] || exit 0
-[[ "$*" != *"--name w2"*--break-w2* ]] || exit 1
-[[ "$*" != *--break-w2* ]] || exit 0
 until [[ -e $folder/finish-$node ]]; do sleep 0.05; done
 """
 

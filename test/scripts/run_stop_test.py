@@ -17,7 +17,9 @@ from lib.processes import Records, start_of  # isort: skip
 ONE_SERVER, TWO_SERVERS = "s1\n", "s1\ns2\n"
 
 
-class RunStop(Scripts):
+class Start(Scripts):
+    """Which processes run.sh starts, and what it refuses."""
+
     def test_nodes_get_their_name_and_as_many_threads_as_cores_or_their_share(self) -> None:
         self.assertEqual(self.start("--detach", "--", "--epochs", "2").returncode, 0)
         first = self.log("w1", "ready")
@@ -47,87 +49,16 @@ class RunStop(Scripts):
                 self.call("stop.sh", str(self.cluster))
         run.communicate(timeout=240)
 
-    def test_a_ctrl_c_reaches_the_nodes_through_run_alone(self) -> None:
-        command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
-        with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True,
-                              start_new_session=True) as run:  # fmt: skip
-            for node in ("w1", "w2"):
-                wait_until(self.states.joinpath(node).exists)
-            os.killpg(run.pid, signal.SIGINT)  # as a terminal does
-            _, messages = run.communicate(timeout=240)
-        self.assertEqual(run.returncode, 130, messages)
-        self.assertEqual(messages.count(": ended by "), 2, messages)
-        self.assertNotIn("ended by SIGINT", messages)
-
-    def test_stop_ends_the_nodes_and_is_idempotent(self) -> None:
-        self.start("--detach")
-        pids = [self.pid("w1"), self.pid("w2")]
-        self.assertEqual([alive(pid) for pid in pids], [True, True])
-        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
-        self.assertEqual([alive(pid) for pid in pids], [False, False])
-        self.assertFalse(self.recorded())
-        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
-
-    def test_a_node_that_ignores_sigterm_is_killed_after_the_grace(self) -> None:
-        self.start("--detach", "--", "--deaf")
-        self.log("w1", "ready")
-        pid = self.pid("w1")
-        done = self.call("stop.sh", str(self.cluster), "--grace", "1")
-        self.assertEqual(done.returncode, 0)
-        self.assertIn("SIGKILL", done.stderr)
-        self.assertFalse(alive(pid))
-
-    def test_a_grace_with_a_leading_zero_is_decimal(self) -> None:
-        self.start("--detach", "--", "--deaf")
-        self.log("w1", "ready")
-        pid = self.pid("w1")
-        done = self.call("stop.sh", str(self.cluster), "--grace", "01")
-        self.assertEqual((done.returncode, alive(pid)), (0, False), done.stderr)
-
-    def test_nodes_are_ended_when_the_messages_cannot_be_written(self) -> None:
-        for number, stderr in enumerate(("2>&-", "2>/dev/full", "2>&1 | true")):
-            run_dir = str(self.folder / f"run{number}")
-            self.call("run.sh", str(self.cluster), "--run-dir", run_dir, "--detach")
-            pids = [self.pid("w1"), self.pid("w2")]
-            self.in_shell(f'"$1"/stop.sh "$2" {stderr}')
-            wait_until(lambda: not any(alive(pid) for pid in pids))
-            self.call("stop.sh", str(self.cluster))  # returns once the records are gone
-
-    def test_a_run_whose_reader_goes_away_watches_its_nodes_on(self) -> None:
-        script = '"$1"/run.sh "$2" --run-dir "$3" 2>&1 | head -n 1'
-        with subprocess.Popen(["bash", "-c", script, "-", SCRIPTS, self.cluster, self.run_dir],
-                              env=self.environment, stdout=subprocess.DEVNULL, start_new_session=True) as run:
-            wait_until(lambda: len(self.running()) == 3)  # with run.sh
-            supervisor = self.running("run")[0].pid
-            self.assertTrue(alive(supervisor))
-            os.kill(supervisor, signal.SIGTERM)
-            run.wait(timeout=60)
-        self.assertFalse(self.recorded())
-
     def test_a_detached_run_may_be_started_without_standard_descriptors_or_a_path(self) -> None:
         script = 'cd "$1"; bash run.sh "$2" --run-dir "$3" --detach <&- >&- 2>&-'
         self.assertEqual(self.in_shell(script).returncode, 0)
         self.assertTrue(alive(self.pid("w1")) and alive(self.pid("w2")))
 
     def test_a_folder_of_the_run_that_cannot_be_is_wrong_usage(self) -> None:
-        file = self.write("file", "")
-        for arguments in ((), ("--detach",)):
-            done = self.call("run.sh", str(self.cluster), "--run-dir", str(file), *arguments)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn("there can be no folder of the run", done.stderr)
-            self.assertEqual(done.stderr.count("\n"), 1)
-
-    def test_a_process_with_the_pid_but_not_the_start_time_is_left_alone(self) -> None:
-        with subprocess.Popen(["sleep", "60"]) as bystander:
-            self.start("--only", "w1", "--", "--at-once")  # makes the folder of the records
-            records = Records(STATES, str(self.cluster))
-            records.write("node", "w1", bystander.pid, "")
-            (file,) = records.files()
-            file.write_text(file.read_text(encoding="ascii").replace(start_of(bystander.pid), "1"), encoding="ascii")
-            self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
-            self.assertTrue(alive(bystander.pid))
-            self.assertFalse(self.recorded())
-            bystander.kill()
+        done = self.call("run.sh", str(self.cluster), "--run-dir", str(self.write("file", "")), "--detach")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there can be no folder of the run", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
 
     def test_a_second_start_is_refused_and_changes_nothing(self) -> None:
         self.start("--detach")
@@ -148,8 +79,172 @@ class RunStop(Scripts):
         self.assertTrue(self.run_dir.joinpath("run-w2.log").exists())  # the folder of the others
 
     def test_a_node_that_is_named_twice_is_started_once(self) -> None:
-        self.assertEqual(self.start("--only", "w1", "--only=w1", "--", "--at-once").returncode, 0)
-        self.assertIn("run: 1 node(s)", self.start("--only", "w1", "--only", "w1", "--", "--at-once").stderr)
+        done = self.start("--only", "w1", "--only=w1", "--", "--at-once")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("run: 1 node(s)", done.stderr)
+
+    def test_an_option_given_twice_is_wrong_usage(self) -> None:
+        calls = [("--run-dir", self.start("--run-dir", str(self.folder / "other"), "--", "--at-once")),
+                 ("--grace", self.call("stop.sh", str(self.cluster), "--grace", "0", "--grace", "1"))]
+        for option, done in calls:
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            self.assertIn(f"{option} is given twice", done.stderr)
+        self.assertFalse(self.run_dir.exists())
+
+    def test_a_broken_cluster_file_starts_nothing(self) -> None:
+        self.write("cluster.yaml", "broken\n")
+        self.assertEqual(self.start().returncode, 2)
+        self.assertFalse(self.run_dir.exists())
+
+
+class End(Scripts):
+    """How run.sh ends, with its nodes or on a signal."""
+
+    def test_success_needs_every_node_and_only_usage_errors_make_a_usage_error(self) -> None:
+        for arguments, code, lines in ((("--usage-w1", "--fail-w2"), 1, ("w1: exit code 2", "w2: exit code 1", "2 of 2")),
+                                       (("--usage-w2", "--at-once"), 2, ("w1: done", "w2: exit code 2", "1 of 2"))):
+            done = self.start("--", *arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+            for line in lines:
+                self.assertIn(line, done.stderr)
+
+    def test_a_node_that_a_signal_ended_is_named_in_one_way_only(self) -> None:
+        self.start("--detach")
+        log = self.run_dir / "run.log"
+        for node, number, name in (("w1", signal.SIGKILL, "KILL"), ("w2", signal.SIGSEGV, "SEGV")):
+            os.kill(self.pid(node), number)
+            line = f"{node}: ended by signal {number.value} ({name})"
+            wait_until(lambda line=line: line in log.read_text(encoding="utf-8"))
+        wait_until(lambda: "2 of 2 node(s) failed" in log.read_text(encoding="utf-8"))
+        self.assertNotRegex(log.read_text(encoding="utf-8"), r"run\.sh|Killed|Segmentation")
+
+    def test_a_program_that_cannot_be_executed_fails_the_run(self) -> None:
+        self.write("dpwa-train", "#!/no/such/program", executable=True)
+        done = self.start("--detach")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("w2: cannot be started: ", done.stderr)
+        wait_until(lambda: not self.recorded())
+
+    def test_a_ctrl_c_reaches_the_nodes_through_run_alone(self) -> None:
+        command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
+        with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True,
+                              start_new_session=True) as run:  # fmt: skip
+            for node in ("w1", "w2"):
+                wait_until(self.states.joinpath(node).exists)
+            os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+            _, messages = run.communicate(timeout=240)
+        self.assertEqual(run.returncode, 130, messages)
+        self.assertEqual(messages.count(": ended by "), 2, messages)
+        self.assertNotIn("ended by SIGINT", messages)
+
+    def test_a_signal_to_run_ends_the_nodes_first(self) -> None:
+        command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
+        with subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL) as runner:
+            wait_until(lambda: len(self.running()) == 3)  # with run.sh
+            pids = [self.pid("w1"), self.pid("w2")]
+            runner.send_signal(signal.SIGTERM)
+            self.assertEqual(runner.wait(timeout=240), 143)
+        self.assertEqual([alive(pid) for pid in pids], [False, False])
+
+    def test_a_run_whose_reader_goes_away_watches_its_nodes_on(self) -> None:
+        script = '"$1"/run.sh "$2" --run-dir "$3" 2>&1 | head -n 1'
+        with subprocess.Popen(["bash", "-c", script, "-", SCRIPTS, self.cluster, self.run_dir],
+                              env=self.environment, stdout=subprocess.DEVNULL, start_new_session=True) as run:
+            wait_until(lambda: len(self.running()) == 3)  # with run.sh
+            supervisor = self.running("run")[0].pid
+            self.assertTrue(alive(supervisor))
+            os.kill(supervisor, signal.SIGTERM)
+            run.wait(timeout=60)
+        self.assertFalse(self.recorded())
+
+
+class Stop(Scripts):
+    """stop.sh ends what run.sh has started, and nothing else."""
+
+    def test_stop_ends_the_nodes_and_is_idempotent(self) -> None:
+        self.start("--detach")
+        pids = [self.pid("w1"), self.pid("w2")]
+        self.assertEqual([alive(pid) for pid in pids], [True, True])
+        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+        self.assertEqual([alive(pid) for pid in pids], [False, False])
+        self.assertFalse(self.recorded())
+        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+
+    def test_nodes_are_ended_when_the_messages_cannot_be_written(self) -> None:
+        for stderr in ("2>&-", "2>&1 | true"):
+            self.start("--only", "w1", "--detach")
+            pid = self.pid("w1")
+            self.in_shell(f'"$1"/stop.sh "$2" {stderr}')
+            wait_until(lambda pid=pid: not alive(pid))
+            wait_until(lambda: not self.recorded())
+
+    def test_a_process_with_the_pid_but_not_the_start_time_is_left_alone(self) -> None:
+        with subprocess.Popen(["sleep", "60"]) as bystander:
+            self.start("--only", "w1", "--", "--at-once")  # makes the folder of the records
+            records = Records(STATES, str(self.cluster))
+            records.write("node", "w1", bystander.pid, "")
+            (file,) = records.files()
+            file.write_text(file.read_text(encoding="ascii").replace(start_of(bystander.pid), "1"), encoding="ascii")
+            self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+            self.assertTrue(alive(bystander.pid))
+            self.assertFalse(self.recorded())
+            bystander.kill()
+
+    def test_nodes_and_servers_that_ignore_sigterm_are_killed_after_the_grace(self) -> None:
+        self.write("servers", ONE_SERVER)
+        self.write("deaf-s1", "")
+        self.start("--detach", "--", "--deaf")
+        for name, word in (("w1", "ready"), ("w2", "ready"), ("s1", "listens")):
+            self.log(name, word)
+        pids = [self.pid(name) for name in ("w1", "w2", "s1")]
+        done = self.call("stop.sh", str(self.cluster), "--grace", "0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in ("SIGKILL: w1 w2\n", "SIGKILL: s1\n"):
+            self.assertIn(line, done.stderr)
+        self.assertFalse(any(alive(pid) for pid in pids))
+        self.assertFalse(self.recorded())
+
+    def test_what_a_run_that_was_killed_has_left_is_ended_by_stop(self) -> None:
+        self.write("servers", ONE_SERVER)
+        self.start("--only", "s1", "--only", "w1", "--detach")
+        self.assertEqual([file.name for file in self.run_dir.glob("run*.log")], ["run-s1,w1.log"])
+        pids = [self.pid("s1"), self.pid("w1")]
+        os.kill(self.running("run")[0].pid, signal.SIGKILL)
+        done = self.call("stop.sh", str(self.cluster))
+        self.assertEqual((done.returncode, [alive(pid) for pid in pids]), (0, [False, False]), done.stderr)
+        self.assertNotIn("nothing of it runs", done.stderr)
+        self.assertFalse(self.recorded())
+
+    def test_stop_ends_the_nodes_of_a_file_that_was_deleted_and_knows_none_then(self) -> None:
+        self.start("--detach")
+        pid = self.pid("w1")
+        self.cluster.unlink()
+        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+        self.assertFalse(alive(pid))
+        done = self.call("stop.sh", str(self.cluster))
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertIn("there is no file", done.stderr)
+
+    def test_stop_returns_once_the_run_that_waited_has_written_its_last_line(self) -> None:
+        self.start("--detach")
+        node = Path(f"/proc/{self.pid('w1')}/stat").read_text(encoding="ascii")
+        run = int(node.rpartition(")")[2].split()[1])  # its parent
+        os.kill(run, signal.SIGSTOP)  # it comes to that line when it is let
+        command = [str(SCRIPTS / "stop.sh"), str(self.cluster)]
+        with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True) as stop:
+            assert stop.stderr is not None
+            waited = any(f"waiting for run.sh (pid {run})" in line for line in stop.stderr)
+            os.kill(run, signal.SIGCONT)
+            self.assertEqual(stop.wait(timeout=240), 0)
+            self.assertEqual((waited, alive(run)), (True, False))
+        self.assertIn("2 of 2 node(s) stopped", self.run_dir.joinpath("run.log").read_text(encoding="utf-8"))
+        self.assertFalse(self.recorded())
+
+
+class Servers(Scripts):
+    """The servers of backend kvstore in one run."""
 
     def test_servers_start_before_the_nodes_and_end_after_the_last_one(self) -> None:
         self.write("servers", ONE_SERVER)
@@ -195,29 +290,19 @@ class RunStop(Scripts):
         self.assertEqual(order, sorted(order))
         self.assertFalse(self.recorded())
 
-    def test_stop_kills_nodes_and_servers_that_ignore_sigterm(self) -> None:
-        self.write("servers", TWO_SERVERS)
-        self.write("deaf-s2", "")
-        self.start("--detach", "--", "--deaf")
-        for node in ("w1", "w2"):
-            self.log(node, "ready")
-        self.log("s2", "listens")
-        pids = [self.pid(name) for name in ("w1", "w2", "s1", "s2")]
-        done = self.call("stop.sh", str(self.cluster), "--grace", "4")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("SIGKILL: w1 w2\n", done.stderr)
-        self.assertIn("SIGKILL: s2\n", done.stderr)
-        self.assertFalse(any(alive(pid) for pid in pids))
-        self.assertFalse(self.recorded())
-
-    def test_servers_whose_run_was_killed_are_ended_by_stop(self) -> None:
+    def test_one_server_is_started_alone(self) -> None:
         self.write("servers", ONE_SERVER)
-        self.start("--only", "s1", "--detach")
-        pid = self.pid("s1")
-        os.kill(self.running("run")[0].pid, signal.SIGKILL)
-        done = self.call("stop.sh", str(self.cluster))
-        self.assertEqual((done.returncode, alive(pid)), (0, False), done.stderr)
-        self.assertNotIn("nothing of it runs", done.stderr)
+        done = self.start("--only", "s1", "--detach")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("ok server(s) started: s1;", done.stderr)
+        self.assertNotIn("all 0 node(s)", done.stderr)
+        self.assertTrue(alive(self.pid("s1")))
+        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
+        self.assertIn("server(s) ended: s1", self.run_dir.joinpath("run-s1.log").read_text(encoding="utf-8"))
+
+
+class SeveralRuns(Scripts):
+    """Servers that nodes of several run.sh use."""
 
     def test_servers_serve_the_nodes_of_another_run_until_these_have_ended(self) -> None:
         self.write("servers", ONE_SERVER)
@@ -277,134 +362,6 @@ class RunStop(Scripts):
             self.assertEqual(servers.wait(timeout=240), 143, rest)
         self.assertEqual(self.events(), ["s1 was told to end"])
         self.assertTrue(alive(self.pid("w1")))
-
-    def test_a_log_of_several_names_has_no_space_in_its_name(self) -> None:
-        self.write("servers", ONE_SERVER)
-        self.start("--only", "s1", "--only", "w1", "--detach")
-        self.assertEqual([file.name for file in self.run_dir.glob("run*.log")], ["run-s1,w1.log"])
-
-    def test_one_server_is_started_alone(self) -> None:
-        self.write("servers", ONE_SERVER)
-        done = self.start("--only", "s1", "--detach")
-        self.assertEqual(done.returncode, 0)
-        self.assertIn("ok server(s) started: s1;", done.stderr)
-        self.assertNotIn("all 0 node(s)", done.stderr)
-        self.assertTrue(alive(self.pid("s1")))
-        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
-        self.assertIn("server(s) ended: s1", self.run_dir.joinpath("run-s1.log").read_text(encoding="utf-8"))
-
-    def test_an_option_given_twice_is_wrong_usage(self) -> None:
-        calls = [("--run-dir", self.start("--run-dir", str(self.folder / "other"), "--", "--at-once")),
-                 ("--wait", self.start("--detach", "--wait", "0", "--wait", "1")),
-                 ("--grace", self.call("stop.sh", str(self.cluster), "--grace", "0", "--grace", "1"))]
-        for option, done in calls:
-            self.assertEqual(done.returncode, 2)
-            self.assertEqual(len(done.stderr.splitlines()), 1)
-            self.assertIn(f"{option} is given twice", done.stderr)
-        self.assertFalse(self.run_dir.exists())
-
-    def test_success_needs_every_node(self) -> None:
-        self.assertEqual(self.start("--", "--at-once").returncode, 0)
-        failed = self.start("--", "--break-w2")
-        self.assertEqual(failed.returncode, 1)
-        self.assertIn("w2: exit code 1", failed.stderr)
-
-    def test_only_usage_errors_make_a_usage_error_of_the_run(self) -> None:
-        self.assertEqual(self.start("--", "--usage-w1", "--usage-w2").returncode, 2)
-        mixed = self.start("--", "--usage-w1", "--fail-w2")
-        self.assertEqual(mixed.returncode, 1)
-        self.assertIn("w1: exit code 2", mixed.stderr)
-
-    def test_a_node_that_a_signal_ended_is_named_in_one_way_only(self) -> None:
-        self.start("--detach")
-        log = self.run_dir / "run.log"
-        for node, number, name in (("w1", signal.SIGKILL, "KILL"), ("w2", signal.SIGSEGV, "SEGV")):
-            os.kill(self.pid(node), number)
-            line = f"{node}: ended by signal {number.value} ({name})"
-            wait_until(lambda line=line: line in log.read_text(encoding="utf-8"))
-        wait_until(lambda: "2 of 2 node(s) failed" in log.read_text(encoding="utf-8"))
-        self.assertNotRegex(log.read_text(encoding="utf-8"), r"run\.sh|Killed|Segmentation")
-
-    def test_a_program_that_cannot_be_executed_fails_the_run(self) -> None:
-        self.write("dpwa-train", "#!/no/such/program", executable=True)
-        for arguments in ((), ("--detach",)):
-            done = self.start(*arguments)
-            self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn("w2: cannot be started: ", done.stderr)
-            wait_until(lambda: not self.recorded())
-
-    def test_a_signal_to_run_ends_the_nodes_first(self) -> None:
-        command = [str(SCRIPTS / "run.sh"), str(self.cluster), "--run-dir", str(self.run_dir)]
-        with subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL) as runner:
-            wait_until(lambda: len(self.running()) == 3)  # with run.sh
-            pids = [self.pid("w1"), self.pid("w2")]
-            runner.send_signal(signal.SIGTERM)
-            self.assertEqual(runner.wait(timeout=240), 143)
-        self.assertEqual([alive(pid) for pid in pids], [False, False])
-
-    def test_a_broken_cluster_file_starts_nothing(self) -> None:
-        self.write("cluster.yaml", "broken\n")
-        self.assertEqual(self.start().returncode, 2)
-        self.assertFalse(self.run_dir.exists())
-
-    def test_a_file_that_the_check_refuses_starts_nothing(self) -> None:
-        self.write("refusal", "cluster.yaml:9: security.key_file: 'cluster.key' does not exist\n")
-        for arguments in ((), ("--detach",)):
-            done = self.start(*arguments)
-            self.assertEqual(done.returncode, 2)
-            self.assertEqual(done.stderr, "cluster.yaml:9: security.key_file: 'cluster.key' does not exist\n")
-            self.assertFalse(self.run_dir.exists())
-
-    def test_one_node_that_resumes_continues_in_the_folder_of_the_latest_run_of_the_file(self) -> None:
-        runs, states = self.folder / "runs", self.folder / "records"
-
-        def run(*arguments: str) -> str:
-            command = [sys.executable, str(SCRIPTS / "supervise.py"), "run", "run.sh", "/nowhere", str(runs),
-                       str(states), str(self.cluster), *arguments, "--at-once"]  # fmt: skip
-            subprocess.run(command, env=self.environment, stderr=subprocess.DEVNULL, timeout=240, check=True)
-            return os.readlink(runs / "latest")
-
-        first = run("--")
-        self.assertEqual(run("--only", "w2", "--", "--resume"), first)
-        self.assertEqual(runs.joinpath(first, "w2.log").read_text(encoding="utf-8").count("ready"), 2)
-        self.assertNotEqual(run("--only", "w2", "--"), first)
-        self.assertNotEqual(run("--", "--resume"), first)
-        runs.joinpath("latest", "cluster.yaml").write_text("other\n", encoding="utf-8")
-        other = os.readlink(runs / "latest")
-        self.assertNotEqual(run("--only", "w2", "--", "--resume"), other)
-
-    def test_stop_of_what_is_no_cluster_file_is_wrong_usage(self) -> None:
-        file = self.write("file", "broken\n")
-        done = self.call("stop.sh", str(file))
-        self.assertEqual((done.returncode, done.stderr), (2, f"{file}:1: broken\n"))
-
-    def test_stop_of_a_file_that_does_not_exist_is_wrong_usage(self) -> None:
-        done = self.call("stop.sh", str(self.folder / "nowhere.yaml"))
-        self.assertEqual(done.returncode, 2)
-        self.assertEqual(len(done.stderr.splitlines()), 1)
-        self.assertIn("there is no file", done.stderr)
-
-    def test_stop_ends_the_nodes_of_a_file_that_was_deleted_meanwhile(self) -> None:
-        self.start("--detach")
-        pid = self.pid("w1")
-        self.cluster.unlink()
-        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
-        self.assertFalse(alive(pid))
-
-    def test_stop_returns_once_the_run_that_waited_has_written_its_last_line(self) -> None:
-        self.start("--detach")
-        node = Path(f"/proc/{self.pid('w1')}/stat").read_text(encoding="ascii")
-        run = int(node.rpartition(")")[2].split()[1])  # its parent
-        os.kill(run, signal.SIGSTOP)  # it comes to that line when it is let
-        command = [str(SCRIPTS / "stop.sh"), str(self.cluster)]
-        with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True) as stop:
-            assert stop.stderr is not None
-            waited = any(f"waiting for run.sh (pid {run})" in line for line in stop.stderr)
-            os.kill(run, signal.SIGCONT)
-            self.assertEqual(stop.wait(timeout=240), 0)
-            self.assertEqual((waited, alive(run)), (True, False))
-        self.assertIn("2 of 2 node(s) stopped", self.run_dir.joinpath("run.log").read_text(encoding="utf-8"))
-        self.assertFalse(self.recorded())
 
 
 if __name__ == "__main__":
