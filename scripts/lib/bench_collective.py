@@ -44,7 +44,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bytes", type=size, default=10**8, metavar="SIZE",
                         help="Size of the float32 vector that --engines reduces (100MB)")  # fmt: skip
     parser.add_argument("--seconds", type=SECONDS, default=5, help="How long to measure each of those in turn (5)")
-    parser.add_argument("--windows", type=within(int, 1, 1000), default=9, help="Windows of a measurement (9)")
+    parser.add_argument("--windows", type=within(int, 1, 1000), default=9,
+                        help="Windows of a measurement (9; at most 5 with --engines)")  # fmt: skip
     parser.add_argument("--attempts", type=within(int, 1, 100), default=3,
                         help="Measure again while the machine is noisy (3)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="Print one JSON document instead of text")
@@ -143,13 +144,13 @@ def measure(options: argparse.Namespace) -> Json:
 def document_of(
     options: argparse.Namespace, ours: Side, ddp: Side | None, absent: str, allreduce: list[float]
 ) -> Json:
-    facts = ours.nodes.facts
+    facts = ours.nodes.facts[-1]
     found: Json = {"kind": "collective", "model": options.model, "parameters": facts["parameters"]}
     found |= {"bytes": 4 * facts["parameters"], "nodes": options.nodes, "engine": "gloo"}
     found |= {"threads": options.threads, "batch": options.batch, "seed": options.seed, "torch": facts["torch"]}
     found |= {"dpwa": ours.figures(allreduce), "allreduce_us": range_of(allreduce)}
     if ddp:
-        found["ddp"] = {**ddp.figures(allreduce), "torch": ddp.nodes.facts["torch"]}
+        found["ddp"] = {**ddp.figures(allreduce), "torch": ddp.nodes.facts[-1]["torch"]}
         found["ratio_to_ddp"] = ratios(ours.step, ddp.step)
     else:
         found |= {"ddp": {"absent": absent}, "ratio_to_ddp": None}

@@ -16,7 +16,7 @@ from lib.bench_statistics import NoiseWatch, median, range_of, ratios, spread_of
 from lib.bench_windows import spread_text
 from lib.ports import free_ports
 
-WINDOWS = 5
+WINDOWS = 5  # at most: each starts new processes
 
 
 @dataclass
@@ -43,10 +43,14 @@ def commands(engine: str, job: Json, nodes: int) -> list[list[str]]:
     return [["mpirun", "-np", str(nodes), "--oversubscribe", "--bind-to", "none", tool, json.dumps(job)]]
 
 
+def windows_of(options: argparse.Namespace) -> int:
+    return min(options.windows, WINDOWS)
+
+
 def window(engine: str, options: argparse.Namespace) -> Json:
     """What rank 0 tells. Every window starts new processes, as those of MPI take a core while they wait."""
     job = {"kind": "engine", "engine": engine, "nodes": options.nodes, "store_port": free_ports(1)[0]}
-    job |= {"bytes": options.bytes // 4 * 4, "seconds": options.seconds / WINDOWS}
+    job |= {"bytes": options.bytes // 4 * 4, "seconds": options.seconds / windows_of(options)}
     with contextlib.ExitStack() as stack:
         ranks = []
         for command in commands(engine, job, options.nodes):
@@ -77,8 +81,8 @@ def measure(options: argparse.Namespace) -> Json:
         if engine.name == "mpi" and not engine.absent and not shutil.which("mpirun"):
             engine.absent = "there is no mpirun"
     watch = NoiseWatch()
-    for index in range(WINDOWS):
-        line = f"   window {index + 1}/{WINDOWS}"
+    for index in range(windows_of(options)):
+        line = f"   window {index + 1}/{windows_of(options)}"
         for engine in (engine for engine in engines if not engine.absent):
             try:
                 told = window(engine.name, options)

@@ -25,7 +25,6 @@ MEANINGS = {
 }
 OF_FLOAT32 = ("memcpy", "publish_copy", "new_buffer", "plain_difference", "checksum")  # alone
 DTYPES = ("float32", "float64", "float16", "bfloat16")
-WINDOWS = 5
 WINDOW_SECONDS = 0.06
 VECTORS = 5  # that a thread has
 
@@ -35,17 +34,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="Size of a vector, all threads together (100MB)")  # fmt: skip
     parser.add_argument("--threads", type=within(int, 1, 256),
                         help="Threads to measure besides one (one for each core)")  # fmt: skip
+    parser.add_argument("--windows", type=within(int, 1, 1000), default=5, help="Windows of each pass (5)")
     parser.add_argument("--json", action="store_true", help="Print one JSON document instead of a table")
 
 
-def passes(dtype: str, threads: int, size: int) -> tuple[list[Json], Json]:
+def passes(dtype: str, threads: int, size: int, windows: int) -> tuple[list[Json], Json]:
     """All of one dtype. Their windows take turns, so that a machine that drifts does so under all."""
     names = [name for name in MEANINGS if dtype == "float32" or name not in OF_FLOAT32]
     rates: dict[str, list[float]] = {name: [] for name in names}
     process = Process([program("dpwa-measure")], {"kind": "memory", "bytes": size, "threads": threads, "dtype": dtype})
     with closing(process):
         facts = process.receive()
-        for _ in range(WINDOWS):
+        for _ in range(windows):
             for name in names:
                 answer = process.ask({"do": name, "seconds": WINDOW_SECONDS})
                 rates[name].append(sum(one["bytes"] / one["ns"] for one in answer["threads"]))
@@ -53,8 +53,8 @@ def passes(dtype: str, threads: int, size: int) -> tuple[list[Json], Json]:
     for name in names:
         range_ = range_of(rates[name])
         settings = {"name": name, "dtype": dtype, "threads": threads, "meaning": MEANINGS[name]}
-        windows = {"count": WINDOWS, "gb_per_s": range_}
-        found.append({**settings, "gb_per_s": range_["median"], "windows": windows})
+        counted = {"count": windows, "gb_per_s": range_}
+        found.append({**settings, "gb_per_s": range_["median"], "windows": counted})
     return found, facts
 
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     for dtype in DTYPES:
         for threads in sorted({1, options.threads or cores()}):
             say(f"   {dtype}, {threads} thread{'s' if threads > 1 else ''}")
-            found, facts = passes(dtype, threads, options.bytes)
+            found, facts = passes(dtype, threads, options.bytes, options.windows)
             results += found
     noise = watch.judge(max(spread_of(one["windows"]["gb_per_s"]) for one in results))
     head = {"kind": "memory", "bytes": options.bytes, "results": results}

@@ -155,30 +155,37 @@ class Window:
         return window
 
 
-class Group:
-    """`jobs`: of each node, and whether it pulls; otherwise it serves only."""
+class Processes:
+    """That are started, asked and closed together. `jobs`: of each; its `core`, if any, is the one that it keeps to."""
 
-    def __init__(self, jobs: list[tuple[Json, bool]], instruction_set: str | None = None) -> None:
-        more = {"instruction_set": instruction_set} if instruction_set else {}
-        self.pulls = [pulls for _, pulls in jobs]
-        self.nodes: list[Process] = []
+    def __init__(self, command: Iterable[Any], jobs: list[Json]) -> None:
+        self.processes: list[Process] = []
         try:
-            for job, _ in jobs:
-                self.nodes.append(Process([program("dpwa-measure")], {**job, **more}, job.get("core")))
-            self.facts = [node.receive() for node in self.nodes]
+            self.processes += [Process(command, job, job.get("core")) for job in jobs]
+            self.facts = [process.receive() for process in self.processes]
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        for node in self.nodes:
-            node.close()
+        for process in self.processes:
+            process.close()
 
-    def ask(self, command: Json, pullers_only: bool = False) -> list[Json]:
-        chosen = [node for node, pulls in zip(self.nodes, self.pulls) if pulls or not pullers_only]
-        for node in chosen:
-            node.send(command)
-        return [node.receive() for node in chosen]
+    def ask(self, command: Json, of: list[Process] | None = None) -> list[Json]:
+        """All, or those of a part."""
+        chosen = self.processes if of is None else of
+        for process in chosen:
+            process.send(command)
+        return [process.receive() for process in chosen]
+
+
+class Group(Processes):
+    """Nodes. `jobs`: of each, and whether it pulls; otherwise it serves only."""
+
+    def __init__(self, jobs: list[tuple[Json, bool]], instruction_set: str | None = None) -> None:
+        more = {"instruction_set": instruction_set} if instruction_set else {}
+        super().__init__([program("dpwa-measure")], [{**job, **more} for job, _ in jobs])
+        self.pullers = [process for process, (_, pulls) in zip(self.processes, jobs) if pulls]
 
     def cpu_s(self) -> float:
         """Of all nodes, so far."""
@@ -187,7 +194,7 @@ class Group:
     def run(self, **how: float) -> Window:
         """For `seconds`, or `count` pulls by each node."""
         before = self.ask({"do": "mark"})
-        answers = self.ask({"do": "pull", **how}, pullers_only=True)
+        answers = self.ask({"do": "pull", **how}, self.pullers)
         after = self.ask({"do": "mark"})
         used = [sum(one[key] for one in after) - sum(one[key] for one in before) for key in ("cpu_s", "tcp_bytes")]
         return Window.of(answers, *used)
@@ -201,7 +208,7 @@ class Group:
                 "peak_kib": sum(int(kib) for kib in re.findall(r"^VmHWM:\s*([0-9]+)", one["status"], re.MULTILINE)),
                 "congestion_control": one["congestion_control"],
             }
-            for node, one in zip(self.nodes, answers)
+            for node, one in zip(self.processes, answers)
         ]
 
 

@@ -14,32 +14,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lib.bench_options import Failure
-from lib.bench_processes import Json, Process
+from lib.bench_processes import Json, Process, Processes
 from lib.bench_statistics import NoiseWatch, median, quantiles, range_of
 from lib.ports import free_ports
 
 FEWEST, MOST = 3, 1_000_000  # steps of a window
 
 
-class StepGroup:
+class StepGroup(Processes):
     def __init__(self, command: Iterable[Any], jobs: list[Json]) -> None:
-        self.processes: list[Process] = []
-        self.cpu: list[float] = [0.0] * len(jobs)
-        try:
-            self.processes += [Process(command, job) for job in jobs]
-            self.facts = [process.receive() for process in self.processes][-1]
-        except BaseException:
-            self.close()
-            raise
+        self.cpu = [0.0] * len(jobs)
+        super().__init__(command, jobs)
 
-    def close(self) -> None:
-        for process in self.processes:
-            process.close()
-
-    def ask(self, command: Json) -> list[Json]:
-        for process in self.processes:
-            process.send(command)
-        answers = [process.receive() for process in self.processes]
+    def ask(self, command: Json, of: list[Process] | None = None) -> list[Json]:
+        answers = super().ask(command, of)
         self.cpu = [answer["cpu_s"] for answer in answers]
         return answers
 
@@ -80,7 +68,7 @@ class StepPeer:
 
     @property
     def name(self) -> str:
-        return self.group.facts["name"] if self.group else self.key
+        return self.group.facts[-1]["name"] if self.group else self.key
 
     def close(self) -> None:
         if self.group:

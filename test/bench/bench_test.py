@@ -285,7 +285,7 @@ class Others(unittest.TestCase):
         self.assertEqual(bench("pull", "--version").stdout, bench("--version").stdout)
 
     def test_memory(self) -> None:
-        data = document("memory", "--bytes", "1MB", "--threads", "2")
+        data = document("memory", "--bytes", "1MB", "--threads", "2", "--windows", "1")
         names = {one["name"] for one in data["results"]}
         self.assertLessEqual({"memcpy", "publish_copy", "delta", "lerp", "land_difference", "new_buffer", "plain_difference"}, names)
         dtypes = {one["dtype"] for one in data["results"] if one["name"] == "delta"}

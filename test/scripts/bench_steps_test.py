@@ -20,7 +20,7 @@ class Collective(unittest.TestCase):
     FACTS = {"parameters": 1000, "torch": "2", "version": "1", "instruction_set": "avx2"}
 
     def sides(self) -> tuple[Side, Side]:
-        nodes = SimpleNamespace(facts=self.FACTS)
+        nodes = SimpleNamespace(facts=[self.FACTS])
         ours = Side(nodes, 0.5, [90, 110, 100], [90, 110], [60, 60], [50, 52])
         return ours, Side(nodes, 0.5, [100, 100], [100, 100], [60, 60], [55, 57])
 
