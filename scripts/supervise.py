@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from lib.messages import Failure, UsageError, fail, ok, outputs, say, warn
 from lib.processes import GRACE, Records, end_all, names_of, still_running
 from lib.readiness import TAKES_PART, states_of, wait_for_nodes
-from lib.run import Arguments, Once, Run, run_folder, seconds
+from lib.run import Arguments, Once, Run, cli_of, config, run_folder, seconds
 from lib.supervisor import Supervisor, heeded
 
 
@@ -41,8 +41,7 @@ def run(script: str, binaries: str, runs: str, states: str, words: list[str]) ->
         if foreign := [name for name in run.nodes if states.get(name) in TAKES_PART]:
             asked = f"{run.cli} status --config {run.cluster}"
             raise Failure(f"already running, and not started by run.sh: {' '.join(foreign)} ({asked})")
-    others = run.records.running("node") + run.records.running("server") if options.only else []
-    run.run_dir = run_folder(run.run_dir or next((other.run_dir for other in others), None), runs)
+    run.run_dir = run_folder(run.run_dir, runs)
     if options.detach:
         return detach(run, limit, f"run{'-' if options.only else ''}{','.join(options.only)}")
     return asyncio.run(Supervisor(run).supervise())
@@ -107,6 +106,8 @@ async def stop(script: str, binaries: str, runs: str, states: str, words: list[s
         if not records.running("node") + records.running("server"):
             if not supervisors and not os.path.exists(options.cluster):
                 raise UsageError(f"there is no file {options.cluster}, and nothing that was started for it")
+            if not supervisors and os.access(cli := cli_of(binaries), os.X_OK):
+                config(cli, "nodes", options.cluster)  # ends here when that is no cluster file
             ok("nothing of it runs")
         for kind in ("node", "server"):
             if not await end_all(records.running(kind), grace):

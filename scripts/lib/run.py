@@ -58,6 +58,20 @@ def run_folder(wanted: str | None, runs: str) -> str:
     return os.path.realpath(wanted)
 
 
+def cli_of(binaries: str) -> str:
+    return os.environ.get("DPWA_CLI") or f"{binaries}/dpwa"
+
+
+def config(cli: str, *words: str) -> bytes:
+    """What that command of `dpwa config` prints; what it says of a file that is in order is shown for `nodes` only."""
+    asked = subprocess.run([cli, "config", *words], capture_output=True, check=False, close_fds=False)
+    if asked.stderr and (asked.returncode != 0 or words[0] == "nodes"):
+        tell(asked.stderr.decode("utf-8", "replace").rstrip("\n"))
+    if asked.returncode != 0:
+        sys.exit(2)
+    return asked.stdout
+
+
 class Run:
     """What one run.sh starts."""
 
@@ -73,16 +87,12 @@ class Run:
             raise UsageError(f"{min(given)} is run.sh's to give; its own options come before --")
         self.arguments = arguments  # of the trainers
         self.trainer = os.environ.get("DPWA_TRAIN") or f"{binaries}/dpwa-train"
-        self.cli = os.environ.get("DPWA_CLI") or f"{binaries}/dpwa"
+        self.cli = cli_of(binaries)
         for binary in (self.trainer, self.cli):
             if not os.access(binary, os.X_OK):
                 how = "build it (scripts/build.sh), or name one by DPWA_TRAIN and DPWA_CLI"
                 raise Failure(f"there is no {binary}: {how}")
-        command = [self.cli, "config", "nodes", cluster, "--local", "--json"]  # says what is wrong in the file
-        asked = subprocess.run(command, stdout=subprocess.PIPE, check=False, close_fds=False)
-        if asked.returncode != 0:
-            sys.exit(2)
-        self.file = json.loads(asked.stdout)
+        self.file = json.loads(config(self.cli, "nodes", cluster, "--local", "--json"))
         self.cores = {entry["name"]: entry["cores"] for entry in self.file["nodes"] + self.file["servers"]}
         if not self.cores:
             raise UsageError(f"no node of {cluster} lives on this host")
@@ -101,6 +111,19 @@ class Run:
         if piped:
             self.keep_copy()
             say(f"the cluster file came through a pipe: {self.cluster}")
+        config(self.cli, "check", self.cluster)  # relative paths in it start at the copy
+        if only and not self.run_dir:
+            self.run_dir = self._run_to_continue(runs)
+
+    def _run_to_continue(self, runs: str) -> str | None:
+        """The folder of the others that run; else that of the latest run of the file, where the trainer resumes it."""
+        for other in self.records.running("node") + self.records.running("server"):
+            return other.run_dir
+        latest = Path(runs, "latest")
+        with contextlib.suppress(OSError, ValueError):
+            if "--resume" in self.arguments and latest.joinpath("cluster.yaml").read_text("utf-8") == self.file["text"]:
+                return str(latest)
+        return None
 
     def log(self, name: str) -> str:
         return f"{self.run_dir}/{name}.log"

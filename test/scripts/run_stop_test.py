@@ -97,6 +97,31 @@ class Start(Scripts):
         self.assertEqual(self.start().returncode, 2)
         self.assertFalse(self.run_dir.exists())
 
+    def test_a_file_that_the_check_refuses_starts_nothing(self) -> None:
+        refusal = "cluster.yaml:9: security.key_file: 'cluster.key' does not exist\n"
+        self.write("refusal", refusal)
+        done = self.start("--detach")
+        self.assertEqual((done.returncode, done.stderr), (2, refusal))
+        self.assertFalse(self.run_dir.exists())
+
+    def test_one_node_that_resumes_continues_in_the_folder_of_the_latest_run_of_the_file(self) -> None:
+        runs, states = self.folder / "runs", self.folder / "records"
+
+        def run(*arguments: str) -> str:
+            command = [sys.executable, str(SCRIPTS / "supervise.py"), "run", "run.sh", "/nowhere", str(runs),
+                       str(states), str(self.cluster), *arguments, "--at-once"]  # fmt: skip
+            subprocess.run(command, env=self.environment, stderr=subprocess.DEVNULL, timeout=240, check=True)
+            return os.readlink(runs / "latest")
+
+        first = run("--")
+        self.assertEqual(run("--only", "w2", "--", "--resume"), first)
+        self.assertEqual(runs.joinpath(first, "w2.log").read_text(encoding="utf-8").count("ready"), 2)
+        self.assertNotEqual(run("--only", "w2", "--"), first)
+        self.assertNotEqual(run("--", "--resume"), first)
+        runs.joinpath("latest", "cluster.yaml").write_text("other\n", encoding="utf-8")
+        other = os.readlink(runs / "latest")
+        self.assertNotEqual(run("--only", "w2", "--", "--resume"), other)
+
 
 class End(Scripts):
     """How run.sh ends, with its nodes or on a signal."""
@@ -241,6 +266,11 @@ class Stop(Scripts):
             self.assertEqual((waited, alive(run)), (True, False))
         self.assertIn("2 of 2 node(s) stopped", self.run_dir.joinpath("run.log").read_text(encoding="utf-8"))
         self.assertFalse(self.recorded())
+
+    def test_stop_of_what_is_no_cluster_file_is_wrong_usage(self) -> None:
+        file = self.write("file", "broken\n")
+        done = self.call("stop.sh", str(file))
+        self.assertEqual((done.returncode, done.stderr), (2, f"{file}:1: broken\n"))
 
 
 class Servers(Scripts):
