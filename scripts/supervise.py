@@ -30,6 +30,7 @@ def run(script: str, binaries: str, runs: str, states: str, words: list[str]) ->
     parser.add_argument("--detach", action="store_true")
     parser.add_argument("--wait", action=Once, type=seconds)
     options = parser.parse_args(words[:end])
+    options.only = list(dict.fromkeys(options.only))
     if options.wait is not None and not options.detach:
         raise UsageError("--wait goes with --detach")
     run = Run(script, binaries, runs, states, options, words[end + 1 :])

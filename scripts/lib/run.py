@@ -77,7 +77,7 @@ class Run:
 
     def __init__(self, script: str, binaries: str, runs: str, states: str, options: Any, arguments: list[str]) -> None:
         """Refuses what is wrong before anything is written."""
-        cluster, only = options.cluster, list(dict.fromkeys(options.only))
+        cluster, only = options.cluster, options.only
         # What is open in this process alone, such as <(...) of a shell, counts as a pipe.
         piped = cluster.startswith(("/dev/stdin", "/dev/fd/", "/proc/self/fd/")) or Path(cluster).is_fifo()
         if piped and only:

@@ -172,6 +172,22 @@ class End(Scripts):
             self.assertEqual(runner.wait(timeout=240), 143)
         self.assertEqual([alive(pid) for pid in pids], [False, False])
 
+    def test_the_foreground_tells_the_steps_and_losses_of_the_nodes(self) -> None:
+        script = "import sys, lib.supervisor, supervise; lib.supervisor.PROGRESS_INTERVAL = 0.01; supervise.main()"
+        command = [sys.executable, "-c", script, "run", "run.sh", "/nowhere", "/nowhere", str(self.folder / "records"),
+                   str(self.cluster), "--run-dir", str(self.run_dir)]  # fmt: skip
+        self.run_dir.mkdir()
+        for node in ("w1", "w2"):
+            metrics = self.run_dir / f"{node}.metrics.jsonl"
+            metrics.write_text(f'{{"step": 1{node[1]}, "loss": 0.5}}\n', encoding="utf-8")
+        with subprocess.Popen(command, env={**self.environment, "PYTHONPATH": str(SCRIPTS)}, stderr=subprocess.PIPE,
+                              text=True) as run:  # fmt: skip
+            assert run.stderr is not None
+            self.assertTrue(any("s: step 11 to 12, loss 0.5\n" in line for line in run.stderr))
+            for node in ("w1", "w2"):
+                self.write(f"finish-{node}", "")
+            self.assertIn("ok all 2 node(s) succeeded", run.stderr.read())
+
     def test_a_run_whose_reader_goes_away_watches_its_nodes_on(self) -> None:
         script = '"$1"/run.sh "$2" --run-dir "$3" 2>&1 | head -n 1'
         with subprocess.Popen(["bash", "-c", script, "-", SCRIPTS, self.cluster, self.run_dir],
