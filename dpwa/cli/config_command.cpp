@@ -178,10 +178,8 @@ void list(std::ostream& out) {
   TextTable table({"KEY", "DEFAULT", "RELOAD", "ACCEPTED"});
   for (const KeySection& section : config::key_table()) {
     for (const Key& key : section.keys) {
-      std::string accepted = key.accepted;
-      std::erase(accepted, '`');
       table.add({config::path_of(section, key), key.default_value.empty() ? "-" : key.default_value,
-                 reload_of(section, key), accepted});
+                 reload_of(section, key), config::plain_accepted(key)});
     }
   }
   table.print(out);

@@ -12,8 +12,6 @@
 namespace dpwa::config {
 namespace {
 
-constexpr auto empty_text = "\"\"";
-
 std::string as_code(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "`" : ", `") + word + '`';
@@ -29,23 +27,18 @@ std::vector<std::string> available_names() {
 }
 
 Format<Duration> duration(bool zero_allowed) {
-  const Duration tick(1);
-  return {
-      .read =
-          [zero_allowed](const Field& field) {
-            return zero_allowed ? field.non_negative_ms() : field.positive_ms();
-          },
-      .print = milliseconds_text,
-      .show =
-          [](const Duration& value) {
-            const auto hours = std::chrono::duration_cast<std::chrono::hours>(value);
-            const bool whole = hours.count() > 0 && hours == value;
-            return whole ? std::to_string(hours.count()) + "h" : milliseconds_text(value);
-          },
-      .accepted = zero_allowed ? "a duration" : "a duration above 0",
-      .bounds = {zero_allowed ? "0" : milliseconds_text(tick), milliseconds_text(longest_duration)},
-      .beyond = {zero_allowed ? milliseconds_text(-tick) : "0",
-                 milliseconds_text(longest_duration + tick)}};
+  return {.read =
+              [zero_allowed](const Field& field) {
+                return zero_allowed ? field.non_negative_ms() : field.positive_ms();
+              },
+          .print = milliseconds_text,
+          .show =
+              [](const Duration& value) {
+                const auto hours = std::chrono::duration_cast<std::chrono::hours>(value);
+                const bool whole = hours.count() > 0 && hours == value;
+                return whole ? std::to_string(hours.count()) + "h" : milliseconds_text(value);
+              },
+          .accepted = zero_allowed ? "a duration" : "a duration above 0"};
 }
 
 // Text that `read` checks and that is printed as it is.
@@ -78,9 +71,7 @@ std::string read_secret_path(const Field& field) {
 Format<bool> boolean() {
   return {.read = [](const Field& field) { return field.boolean(); },
           .print = [](const bool& value) { return std::string(value ? "true" : "false"); },
-          .accepted = "`true`, `false`",
-          .bounds = {"false", "true"},
-          .beyond = {"perhaps"}};
+          .accepted = "`true`, `false`"};
 }
 
 Format<double> number(double minimum, double maximum) {
@@ -88,33 +79,21 @@ Format<double> number(double minimum, double maximum) {
       .read = [=](const Field& field) { return field.number(minimum, maximum); },
       .print = [](const double& value) { return number_text(value); },
   };
-  const double all = std::numeric_limits<double>::infinity();
   const bool from = std::isfinite(minimum);
-  const bool to = std::isfinite(maximum);
-  if (from) {
-    format.accepted = "a number of at least " + number_text(minimum);
-    format.beyond.push_back(number_text(std::nextafter(minimum, -all)));
-  }
-  if (to) {
+  if (from) format.accepted = "a number of at least " + number_text(minimum);
+  if (std::isfinite(maximum)) {
     format.accepted = from ? number_text(minimum) + " to " + number_text(maximum)
                            : "a number of at most " + number_text(maximum);
-    format.beyond.push_back(number_text(std::nextafter(maximum, all)));
   }
-  const double most = std::numeric_limits<double>::max();
-  format.bounds = {number_text(from ? minimum : -most), number_text(to ? maximum : most)};
-  format.beyond.insert(format.beyond.end(), {"inf", "nan"});
   return format;
 }
 
 Format<std::int64_t> whole(std::int64_t minimum, std::int64_t maximum, const std::string& what) {
   const bool unbounded = maximum == std::numeric_limits<std::int64_t>::max();
-  const std::string most = std::to_string(maximum);
   return {.read = [=](const Field& field) { return field.integer(minimum, maximum, what); },
           .print = [](const std::int64_t& value) { return std::to_string(value); },
-          .accepted = std::to_string(minimum) + " to " + (unbounded ? "2⁶³ − 1" : most),
-          .bounds = {std::to_string(minimum), most},
-          .beyond = {std::to_string(minimum - 1),
-                     unbounded ? "9223372036854775808" : std::to_string(maximum + 1)}};
+          .accepted =
+              std::to_string(minimum) + " to " + (unbounded ? "2⁶³ − 1" : std::to_string(maximum))};
 }
 
 Format<Duration> duration_above_0() {
@@ -126,30 +105,23 @@ Format<Duration> duration_from_0() {
 
 Format<std::int64_t> size(std::int64_t minimum, std::int64_t maximum, const std::string& accepted,
                           std::int64_t multiple) {
-  Format<std::int64_t> format{
-      .read =
-          [=](const Field& field) {
-            const std::int64_t bytes = field.size_bytes(minimum, maximum, accepted);
-            if (bytes % multiple != 0) {
-              field.fail(shown(field.text()) + " is not a multiple of " + std::to_string(multiple) +
-                         " bytes; accepted: " + accepted);
-            }
-            return bytes;
-          },
-      .print = [](const std::int64_t& value) { return std::to_string(value); },
-      .show = [](const std::int64_t& value) { return size_text(value); },
-      .accepted = accepted,
-      .bounds = {std::to_string(minimum), size_text(maximum)},
-      .beyond = {std::to_string(minimum - multiple), std::to_string(maximum + multiple)}};
-  if (multiple > 1) format.beyond.push_back(std::to_string(minimum + 1));
-  return format;
+  return {.read =
+              [=](const Field& field) {
+                const std::int64_t bytes = field.size_bytes(minimum, maximum, accepted);
+                if (bytes % multiple != 0) {
+                  field.fail(shown(field.text()) + " is not a multiple of " +
+                             std::to_string(multiple) + " bytes; accepted: " + accepted);
+                }
+                return bytes;
+              },
+          .print = [](const std::int64_t& value) { return std::to_string(value); },
+          .show = [](const std::int64_t& value) { return size_text(value); },
+          .accepted = accepted};
 }
 
 Format<std::string> one_of(const std::vector<std::string>& words) {
   Format<std::string> format = text([words](const Field& field) { return field.choice(words); });
   format.accepted = as_code(words);
-  format.bounds = words;
-  format.beyond = {"no-such-word"};
   return format;
 }
 
@@ -161,8 +133,6 @@ Format<std::string> none_or(Format<std::string> format) {
 Format<std::string> cluster_name() {
   Format<std::string> format = text([](const Field& field) { return field.name(); });
   format.accepted = "a name";
-  format.bounds = {"a", std::string(64, 'a')};
-  format.beyond = {empty_text, std::string(65, 'a'), ".a"};
   return format;
 }
 
@@ -185,8 +155,6 @@ Format<Backend> backend() {
 Format<std::string> congestion_control() {
   Format<std::string> format = text(read_congestion_control);
   format.accepted = "`auto`, or a name of the kernel such as `cubic`, `bbr`";
-  format.bounds = {"auto", "b", std::string(15, 'b')};
-  format.beyond = {empty_text, std::string(16, 'b'), "Cubic"};
   return format;
 }
 
@@ -201,8 +169,6 @@ Format<std::string> interpolation_method() {
 Format<std::string> secret_path() {
   Format<std::string> format = text(read_secret_path);
   format.accepted = "a path";
-  format.bounds = {"k"};
-  format.beyond = {empty_text};
   format.quoted = true;
   return none_or(format);
 }
@@ -211,11 +177,8 @@ Format<std::string> log_path() {
   return {
       .read = [](const Field& field) { return field.path("a path, or \"\" for stderr"); },
       .print = [](const std::string& value) { return value; },
-      .show =
-          [](const std::string& value) { return value.empty() ? std::string(empty_text) : value; },
-      .accepted = "a path",
-      .bounds = {empty_text, "dpwa.log"},
-      .beyond = {"[a]"}};
+      .show = [](const std::string& value) { return value.empty() ? std::string("\"\"") : value; },
+      .accepted = "a path"};
 }
 
 }  // namespace dpwa::config

@@ -19,16 +19,13 @@
 
 namespace dpwa::config {
 
-// How a value of one type and range is written in a cluster file. A test sets every key to the
-// values of `bounds`, which load, and of `beyond`, which are refused; both as a file writes them.
+// How a value of one type and range is written in a cluster file.
 template <class Value>
 struct Format {
   std::function<Value(const Field&)> read;          // throws ConfigError
   std::function<std::string(const Value&)> print;   // exact
   std::function<std::string(const Value&)> show{};  // the same in larger units; none: as printed
   std::string accepted{};                           // in Markdown, for the key reference
-  std::vector<std::string> bounds{};
-  std::vector<std::string> beyond{};
   bool optional = false;  // an empty text stands for no value: the key is not printed
   bool quoted = false;    // printed between double quotes
 };
@@ -50,9 +47,7 @@ Format<std::string> none_or(Format<std::string> format);
 
 template <class Value, std::size_t count>
 Format<Value> choice(const Word<Value> (&words)[count]) {
-  std::vector<std::string> names;
-  for (const Word<Value>& word : words) names.emplace_back(word.name);
-  const Format<std::string> named = one_of(names);
+  const Format<std::string> named = one_of(names_in(words));
   const std::vector<Word<Value>> known(words, words + count);
   return {.read =
               [named, known](const Field& field) {
@@ -68,9 +63,7 @@ Format<Value> choice(const Word<Value> (&words)[count]) {
             }
             return "";
           },
-          .accepted = named.accepted,
-          .bounds = named.bounds,
-          .beyond = named.beyond};
+          .accepted = named.accepted};
 }
 
 // Values with a form of their own.
@@ -137,8 +130,6 @@ class In {
     key.name = std::move(name);
     key.comment = std::move(comment);
     if (key.accepted.empty()) key.accepted = format.accepted;
-    key.bounds = format.bounds;
-    key.beyond = format.beyond;
     key.quoted = format.quoted;
     key.read = [place, read = format.read](const Field& field, Config& config) {
       store(place(config), read(field));

@@ -37,7 +37,7 @@ void read_interpolation(const KeySection& table, const Section& section, Config&
 void read_security(const KeySection& table, const Section& section, Config& config) {
   section.accept_only(accepted_names(table), key_paths());
   const Key& mode = key_at("security.mode");
-  mode.read(section.need(mode.name, joined(mode.bounds)), config);
+  mode.read(section.need(mode.name, plain_accepted(mode)), config);
   const std::string& chosen = config.security.mode;
   std::vector<std::string> own;
   for (const Key& key : table.keys) {
@@ -114,6 +114,12 @@ std::vector<std::string> key_paths() {
 
 std::string path_of(const KeySection& section, const Key& key) {
   return (section.path.empty() ? "" : section.path + ".") + key.name;
+}
+
+std::string plain_accepted(const Key& key) {
+  std::string text = key.accepted;
+  std::erase(text, '`');
+  return text;
 }
 
 std::string leaf_of(const KeySection& section) {

@@ -29,8 +29,6 @@ struct Key : KeyDetails {
   std::string name;
   std::string comment;        // one line, for the annotated file and for the key reference
   std::string default_value;  // as a person writes it; empty: there is none
-  std::vector<std::string> bounds;
-  std::vector<std::string> beyond;
   bool quoted = false;
 
   std::function<void(const Field& field, Config& config)> read;           // throws ConfigError
@@ -68,6 +66,7 @@ const Key& key_at(std::string_view path);
 const KeySection& section_at(std::string_view path);
 std::vector<std::string> key_paths();  // of all keys and sections
 std::string path_of(const KeySection& section, const Key& key);
+std::string plain_accepted(const Key& key);  // without the marks of Markdown
 // "firewall" of "gossip.firewall".
 std::string leaf_of(const KeySection& section);
 std::vector<const KeySection*> sections_in(const KeySection& section);

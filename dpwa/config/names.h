@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "dpwa/config/config.h"
 
@@ -69,6 +71,14 @@ constexpr const char* name_in(const Word<Value> (&words)[count], Value value) {
     if (word.value == value) return word.name;
   }
   return "";
+}
+
+// All of them.
+template <class Value, std::size_t count>
+std::vector<std::string> names_in(const Word<Value> (&words)[count]) {
+  std::vector<std::string> names;
+  for (const Word<Value>& word : words) names.emplace_back(word.name);
+  return names;
 }
 
 constexpr const char* name_of(Backend backend) {
