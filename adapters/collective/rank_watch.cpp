@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds between_questions(100);
 constexpr milliseconds shortest_before_looking(250);
+// A rank that is late for this long is named in the log.
+constexpr Duration warn_after = std::chrono::seconds(10);
 
 Lateness::View view_of(const std::string& name, const StatusAnswer& answer) {
   Lateness::View view;
@@ -43,7 +45,7 @@ RankWatch::RankWatch(const Config& config, LocalProcess& local, NoticeBoard& boa
       patience_(patience),
       group_(std::move(group)),
       membership_(membership),
-      lateness_({config.collective.hung_after, config.collective.stall_warn}) {
+      lateness_({config.collective.hung_after, warn_after}) {
   for (const auto& member : membership.members) {
     if (member.place != config.self_index()) others_.push_back(member.place);
   }

@@ -43,8 +43,7 @@ Terms file_terms(const Config& config) {
 }
 
 Terms settings_terms(const CollectiveConfig& config) {
-  return {{"collective.first_bucket_bytes", std::to_string(config.first_bucket_bytes)},
-          {"collective.bucket_bytes", std::to_string(config.bucket_bytes)},
+  return {{"collective.bucket_bytes", std::to_string(config.bucket_bytes)},
           {"collective.compression", config::name_of(config.compression)},
           {"collective.average_buffers", config.average_buffers ? "true" : "false"},
           {"collective.on_lost_rank", config::name_of(config.on_lost_rank)},

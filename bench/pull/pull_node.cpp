@@ -84,11 +84,18 @@ Progress Publisher::next_progress() {
   return progress;
 }
 
+// Pulls of a small model are more than the requests a second that a node accepts.
+Config config_of(const Json& job) {
+  Config config = load_config(job.at("config").get<std::string>(), job.at("name"));
+  config.transport.max_requests_per_second = 0;
+  return config;
+}
+
 // A node as training has it, whose trainer does nothing but publish, pull and blend.
 class PullNode : public Exchanger {
  public:
   explicit PullNode(const Json& job)
-      : config_(load_config(job.at("config").get<std::string>(), job.at("name"))),
+      : config_(config_of(job)),
         peer_(peer_of(job)),
         blends_(job.at("blend")),
         memory_(blends_ ? manifest_of(job).total_bytes() : 0),

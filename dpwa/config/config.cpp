@@ -168,18 +168,8 @@ void fail_at_key(const Config& config, const std::string& key, const std::string
 }
 
 Config load_config(const std::filesystem::path& file, const std::string& name,
-                   const std::vector<std::string>& join) {
-  return load(file, name, join, {}, {});
-}
-
-Config load_config(const std::filesystem::path& file, const std::string& name,
                    const std::vector<std::string>& join, const Launcher& launcher) {
   return load(file, name, join, {}, launcher);
-}
-
-Config reload_config(const std::filesystem::path& file, const std::string& name,
-                     const std::vector<std::string>& join) {
-  return load(file, name, join, reload_patience, {});
 }
 
 Config reload_config(const std::filesystem::path& file, const std::string& name,

@@ -13,7 +13,6 @@
 #include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/compression.h"
 #include "dpwa/kvstore/store_type.h"
-#include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/options.h"
 #include "interpolation/interpolation.h"
 #include "interpolation/kernels/codec.h"
@@ -50,7 +49,6 @@ struct GossipConfig : PullOptions, StalenessOptions, StartOptions {
   std::optional<std::uint64_t> seed;
   Duration finish_wait =
       std::chrono::milliseconds(10000);  // longest wait at the end for the others
-  FlowControl flow_control;
   FirewallOptions firewall;
   MembershipOptions membership;
 };
@@ -65,8 +63,6 @@ struct CollectiveConfig : GradientOptions {
   Duration start_wait = std::chrono::seconds(60);  // longest wait at the start for all nodes
   // A rank that is late for this long is lost, although its network thread answers; 0 = never.
   Duration hung_after = std::chrono::minutes(10);
-  // A rank that is late for this long is named in the log; 0 = never.
-  Duration stall_warn = std::chrono::seconds(10);
   // A rank whose network thread does not answer for this long is lost; 0 = learned from the run.
   Duration lost_after{};
   OnLostRank on_lost_rank = OnLostRank::stop;
@@ -163,33 +159,27 @@ class ConfigError : public std::runtime_error {
 [[noreturn]] void fail_at_key(const Config& config, const std::string& key,
                               const std::string& problem);
 
+// A launcher can take the place of --name and of the nodes of the file. load_config() calls this
+// when no name was given. It sets `self`, and `nodes` when the file lists none. It changes nothing
+// when no launcher has started this process. load_config() passes on what it throws.
+using Launcher = std::function<void(Config& config)>;
+
 // Loads, validates and resolves the cluster file, applies the DPWA_* overrides to node `name`.
 // `name` empty: taken from DPWA_NAME. Throws ConfigError. `join` lists running nodes as HOST:PORT.
 // With it, the file need not have the name: DPWA_HOST (or 127.0.0.1), DPWA_PORT and DPWA_BIND then
 // give the own entry.
 Config load_config(const std::filesystem::path& file, const std::string& name = "",
-                   const std::vector<std::string>& join = {});
+                   const std::vector<std::string>& join = {}, const Launcher& launcher = {});
 
 // The same between two steps of a run. A file that is a pipe gets 50 ms at most.
 Config reload_config(const std::filesystem::path& file, const std::string& name = "",
-                     const std::vector<std::string>& join = {});
+                     const std::vector<std::string>& join = {}, const Launcher& launcher = {});
 
 // The same for programs that are not a node of the file (status, run.sh): no own name, no
 // overrides.
 Config load_cluster(const std::filesystem::path& file);
 // And its text in UTF-8: a pipe can be read only once.
 Config load_cluster(const std::filesystem::path& file, std::string& text);
-
-// A launcher can take the place of --name and of the nodes of the file. load_config() calls this
-// when no name was given. It sets `self`, and `nodes` when the file lists none. It changes nothing
-// when no launcher has started this process. load_config() passes on what it throws.
-using Launcher = std::function<void(Config& config)>;
-
-// load_config() and reload_config() for a program that a launcher may have started.
-Config load_config(const std::filesystem::path& file, const std::string& name,
-                   const std::vector<std::string>& join, const Launcher& launcher);
-Config reload_config(const std::filesystem::path& file, const std::string& name,
-                     const std::vector<std::string>& join, const Launcher& launcher);
 
 // load_cluster() for a file that may leave `nodes` to a launcher. The result then has no nodes.
 Config load_launchable(const std::filesystem::path& file);

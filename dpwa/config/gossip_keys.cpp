@@ -3,7 +3,6 @@
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
-#include "dpwa/rules/distance_bound.h"
 #include "dpwa/rules/options.h"
 
 namespace dpwa::config {
@@ -90,35 +89,6 @@ KeySection gossip_keys() {
       }};
 }
 
-KeySection flow_control_keys() {
-  const In in(&Config::gossip, &GossipConfig::flow_control);
-  return {
-      .path = "gossip.flow_control",
-      .layout = Layout::flow,
-      .above =
-          {"Scores of peers; a pull goes to the peer with the highest score plus a random number."},
-      .keys =
-          {
-              in.key("initial", &FlowControl::initial, number(0, unbounded),
-                     "score at the start, and when a peer returns"),
-              in.key("min", &FlowControl::min, number(0, unbounded), "lower bound"),
-              in.key("max", &FlowControl::max, number(0, unbounded), "upper bound"),
-              in.key("on_success", &FlowControl::on_success, number(0, unbounded),
-                     "added after a successful pull"),
-              in.key("on_failure", &FlowControl::on_failure, number(-unbounded, 0),
-                     "added after a timeout, a refused or broken connection, a broken frame, or a "
-                     "[late](ALGORITHMS.md#which-peer) answer"),
-              in.key("recovery_per_second", &FlowControl::recovery_per_second, number(0, unbounded),
-                     "points that a score regains per second after failures, up to `initial`; 0 = "
-                     "none, as in the original"),
-          },
-      .check = [](const Section& section, const Config& config) {
-        const FlowControl& flow = config.gossip.flow_control;
-        if (flow.min > flow.initial || flow.initial > flow.max)
-          section.fail("the bounds do not hold together; accepted: min <= initial <= max");
-      }};
-}
-
 KeySection firewall_keys() {
   const In in(&Config::gossip, &GossipConfig::firewall);
   return {
@@ -126,23 +96,11 @@ KeySection firewall_keys() {
       .layout = Layout::flow,
       .above = {"Checks before a blend. distance: off | warn | clip | refuse parameters farther "
                 "away than",
-                "distance_multiple times the median; a peer with three offences in a row is not "
-                "asked for a while."},
+                "twice the median; a peer with three offences in a row is not asked for a while."},
       .keys =
           {
               in.key("distance", &FirewallOptions::distance, choice(distance_words),
                      "what happens to parameters beyond the bound"),
-              in.key("distance_multiple", &FirewallOptions::distance_multiple, number(1, unbounded),
-                     "the bound, as a multiple of the median of recent distances"),
-              in.key("distance_samples", &FirewallOptions::distance_samples,
-                     whole(1, DistanceBound::window, "a count"),
-                     "number of distances after which the bound is narrow; until then it is five "
-                     "times as wide, and as long as only one peer has been heard, its distance is "
-                     "only measured"),
-              in.key("quarantine_after", &FirewallOptions::quarantine_after,
-                     whole(0, 1000, "a count"),
-                     "number of offences in a row after which a peer is in quarantine: not asked "
-                     "for a while; 0 = never"),
               in.key("quarantine_ms", &FirewallOptions::quarantine, duration_above_0(),
                      "length of the first quarantine, but at least as long as 20 pulls usually "
                      "take; each later one is twice as long"),
@@ -170,12 +128,6 @@ KeySection membership_keys() {
                      "a node that three pulls in a row did not reach is suspect. It counts as dead "
                      "when there is no news of it for this time (with n > 10 nodes: log₁₀ n times "
                      "as long). Dead nodes are not pulled from, but still checked now and then"),
-              in.key("forget_ms", &MembershipOptions::forget, duration_above_0(),
-                     "a node that joined, and is dead or has left, is forgotten after this time; "
-                     "the nodes of the file never are"),
-              in.key("max_members", &MembershipOptions::max_members, whole(1, 65536, "a count"),
-                     "the most nodes known at once; when the table is full, dead nodes make room "
-                     "first, then nodes that are known only from other nodes' reports"),
           }};
 }
 

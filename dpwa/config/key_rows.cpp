@@ -32,12 +32,6 @@ Format<Duration> duration(bool zero_allowed) {
                 return zero_allowed ? field.non_negative_ms() : field.positive_ms();
               },
           .print = milliseconds_text,
-          .show =
-              [](const Duration& value) {
-                const auto hours = std::chrono::duration_cast<std::chrono::hours>(value);
-                const bool whole = hours.count() > 0 && hours == value;
-                return whole ? std::to_string(hours.count()) + "h" : milliseconds_text(value);
-              },
           .accepted = zero_allowed ? "a duration" : "a duration above 0"};
 }
 
@@ -75,17 +69,11 @@ Format<bool> boolean() {
 }
 
 Format<double> number(double minimum, double maximum) {
-  Format<double> format{
-      .read = [=](const Field& field) { return field.number(minimum, maximum); },
-      .print = [](const double& value) { return number_text(value); },
-  };
-  const bool from = std::isfinite(minimum);
-  if (from) format.accepted = "a number of at least " + number_text(minimum);
-  if (std::isfinite(maximum)) {
-    format.accepted = from ? number_text(minimum) + " to " + number_text(maximum)
-                           : "a number of at most " + number_text(maximum);
-  }
-  return format;
+  const std::string least = number_text(minimum);
+  return {.read = [=](const Field& field) { return field.number(minimum, maximum); },
+          .print = [](const double& value) { return number_text(value); },
+          .accepted = std::isfinite(maximum) ? least + " to " + number_text(maximum)
+                                             : "a number of at least " + least};
 }
 
 Format<std::int64_t> whole(std::int64_t minimum, std::int64_t maximum, const std::string& what) {
@@ -103,17 +91,8 @@ Format<Duration> duration_from_0() {
   return duration(true);
 }
 
-Format<std::int64_t> size(std::int64_t minimum, std::int64_t maximum, const std::string& accepted,
-                          std::int64_t multiple) {
-  return {.read =
-              [=](const Field& field) {
-                const std::int64_t bytes = field.size_bytes(minimum, maximum, accepted);
-                if (bytes % multiple != 0) {
-                  field.fail(shown(field.text()) + " is not a multiple of " +
-                             std::to_string(multiple) + " bytes; accepted: " + accepted);
-                }
-                return bytes;
-              },
+Format<std::int64_t> size(std::int64_t minimum, std::int64_t maximum, const std::string& accepted) {
+  return {.read = [=](const Field& field) { return field.size_bytes(minimum, maximum, accepted); },
           .print = [](const std::int64_t& value) { return std::to_string(value); },
           .show = [](const std::int64_t& value) { return size_text(value); },
           .accepted = accepted};

@@ -38,8 +38,7 @@ Format<std::int64_t> whole(std::int64_t minimum, std::int64_t maximum, const std
 Format<Duration> duration_above_0();
 Format<Duration> duration_from_0();
 // In bytes or with a unit. `accepted`: the range in words.
-Format<std::int64_t> size(std::int64_t minimum, std::int64_t maximum, const std::string& accepted,
-                          std::int64_t multiple = 1);
+Format<std::int64_t> size(std::int64_t minimum, std::int64_t maximum, const std::string& accepted);
 // One of these words.
 Format<std::string> one_of(const std::vector<std::string>& words);
 // The same, but an empty value is accepted too.
@@ -160,7 +159,6 @@ In(Members...) -> In<Members...>;
 
 // gossip_keys.cpp: the sections `gossip` and those inside it.
 KeySection gossip_keys();
-KeySection flow_control_keys();
 KeySection firewall_keys();
 KeySection membership_keys();
 // kvstore_keys.cpp: the sections `kvstore` and those inside it.

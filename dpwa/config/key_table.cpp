@@ -45,7 +45,6 @@ KeySection top_level() {
 
 KeySection collective_keys() {
   const In in(&Config::collective);
-  const auto bytes = size(0, std::int64_t{1} << 30, "a size of at most 1GiB");
   return {
       .path = "collective",
       .above = {"Only for backend collective. Gradients travel in buckets; size 0: one bucket per "
@@ -57,12 +56,11 @@ KeySection collective_keys() {
                      {.reference = "the library that transfers the gradients; `auto` is `gloo`. "
                                    "[`mpi`](LAUNCHERS.md#engine-mpi) is for processes started by "
                                    "mpirun with `on_lost_rank: stop`; `nccl` was never run"}),
-              in.key("first_bucket_bytes", &CollectiveConfig::first_bucket_bytes, bytes,
-                     "size of the bucket that fills first",
-                     {.reference = "size of the bucket of gradients that fills first; 0 = one "
-                                   "bucket per parameter"}),
-              in.key("bucket_bytes", &CollectiveConfig::bucket_bytes, bytes,
-                     "size of the other buckets"),
+              in.key("bucket_bytes", &CollectiveConfig::bucket_bytes,
+                     size(0, std::int64_t{1} << 30, "a size of at most 1GiB"),
+                     "size of a bucket of gradients",
+                     {.reference = "size of a bucket of gradients; the one that fills first has at "
+                                   "most 1 MiB. 0 = one bucket per parameter"}),
               in.key("compression", &CollectiveConfig::compression, choice(compression_words),
                      "none | fp16 | bf16: format on the wire; sums are fp32",
                      {.reference = "format on the wire; sums are taken in fp32"}),
@@ -77,8 +75,6 @@ KeySection collective_keys() {
                      "longest wait at the start for all nodes"),
               in.key("hung_after_ms", &CollectiveConfig::hung_after, duration_from_0(),
                      "a node that answers but is late for this long counts as lost; 0 = never"),
-              in.key("stall_warn_ms", &CollectiveConfig::stall_warn, duration_from_0(),
-                     "a node that is late for this long is named in the log; 0 = never"),
               in.key(
                   "lost_after_ms", &CollectiveConfig::lost_after, duration_from_0(),
                   "a node whose network thread is silent for this long counts as lost; 0 = learned "
@@ -158,7 +154,6 @@ KeySection security_keys() {
 KeySection transport_keys() {
   const In in(&Config::transport);
   const In limits(&Config::transport, &TransportConfig::connections);
-  const auto count = whole(1, 65535, "a count");
   return {
       .path = "transport",
       .keys = {
@@ -175,33 +170,17 @@ KeySection transport_keys() {
                  "auto: reno on loopback, else the system's own; or a name such as cubic, bbr",
                  {.reference = "`auto`: reno on loopback, else the system's own. A node whose host "
                                "lacks the named algorithm does not start"}),
-          in.key("chunk_bytes", &TransportConfig::chunk_bytes,
-                 size(4 * 1024, 16 * 1024 * 1024, "a multiple of 64 from 4KiB to 16MiB", 64),
-                 "size of the checksummed chunks of a reply; a multiple of 64 from 4KiB to 16MiB",
-                 {.reference = "size of the chunks of a reply; each chunk has its own checksum"}),
           in.key(
               "checksum", &TransportConfig::checksum, choice(on_off_words),
               "CRC32C of chunks of parameters; off: none, for links trusted to keep bytes intact",
               {.reference = "`off`: chunks travel without their CRC32C between nodes that both set "
                             "it; for links trusted to keep bytes intact, such as loopback"}),
           limits.key(
-              "max_connections", &ConnectionLimits::in_all, count, "inbound connections at once",
-              {.reference =
-                   "inbound connections at once ([what a further one does](SECURITY.md#limits))"}),
-          limits.key("max_connections_per_address", &ConnectionLimits::per_address, count, "",
-                     {.reference = "inbound connections at once from one address; raise it where "
-                                   "more nodes share a host"}),
-          limits.key("max_connections_per_peer", &ConnectionLimits::per_peer, count,
-                     "a further one closes the one that has been idle longest",
-                     {.reference = "of one name and address (`mtls`: of one name); four times as "
-                                   "many for the observers (`dpwa status`) of an address"}),
-          in.key("max_replies", &TransportConfig::max_replies, count,
-                 "snapshots sent at once; a further caller is told to come back",
-                 {.reference = "snapshots sent at once, at most three quarters of them to one "
-                               "address and two to one peer"}),
-          in.key("max_requests_per_second", &TransportConfig::max_requests_per_second,
-                 whole(0, 1'000'000, "a rate"),
-                 "on one connection; further requests wait; 0 = no bound"),
+              "max_connections", &ConnectionLimits::in_all, whole(1, 65535, "a count"),
+              "inbound connections at once; raise it where many nodes share a host",
+              {.reference = "inbound connections at once, half of them (at least 128) from one "
+                            "address ([what a further one does](SECURITY.md#limits)); raise it "
+                            "where more nodes share a host"}),
       }};
 }
 
@@ -224,7 +203,6 @@ KeySection log_keys() {
 const std::vector<KeySection>& key_table() {
   static const auto& table = *new std::vector<KeySection>{top_level(),
                                                           gossip_keys(),
-                                                          flow_control_keys(),
                                                           firewall_keys(),
                                                           membership_keys(),
                                                           collective_keys(),

@@ -61,7 +61,7 @@ void fail(Answer& answer, PeerFailure failure, std::string detail) {
 }  // namespace
 
 PullEngine::PullEngine(const PullEngineOptions& options, const std::vector<std::string>& peers)
-    : PullEngine(options, PeerTable(peers, options.flow_control, options.backoff)) {}
+    : PullEngine(options, PeerTable(peers, FlowControl(), options.backoff)) {}
 
 PullEngine::PullEngine(const PullEngineOptions& options, PeerTable peers)
     : table_(std::move(peers)),

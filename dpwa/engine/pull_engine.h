@@ -31,7 +31,6 @@ struct PullRunOptions {
 };
 
 struct PullEngineOptions : PullRunOptions {
-  FlowControl flow_control;
   Backoff backoff;
   StalenessOptions staleness;
   FirewallOptions firewall;

@@ -101,12 +101,13 @@ void StartComparison::took_over(TakeOver outcome) {
       stage_ = Stage::take_best;
       return;
     case Stage::take_best:
-      if (taken && !witnesses_.empty()) return measure(Stage::measure_best, rule_.samples);
+      if (taken && !witnesses_.empty())
+        return measure(Stage::measure_best, DistanceBound::usual_samples);
       // The others' weights are as good, then.
       result_ = took_other_ ? TakeOver::taken : outcome;
       return;
     case Stage::take_back:
-      if (taken) return measure(Stage::measure_back, rule_.samples);
+      if (taken) return measure(Stage::measure_back, DistanceBound::usual_samples);
       result_ = TakeOver::failed;
       return;
     default:
@@ -140,7 +141,7 @@ void StartComparison::survey_over() {
     return;
   }
   const bool far = stage_ == Stage::measure_best && usual_ && distance &&
-                   !(*distance <= rule_.multiple * *usual_);
+                   !(*distance <= DistanceBound::usual_multiple * *usual_);
   if (!far) {
     result_ = TakeOver::taken;
     return;

@@ -60,8 +60,6 @@ class StartComparison {
  public:
   struct Rule {
     unsigned blocks = 1;  // that the model is pulled in
-    std::uint32_t samples = 8;
-    double multiple = 2;  // of the usual distance that is still near enough
     TimePoint until{};    // no distance is asked for after it
   };
   // `others`: at least two more peers with weights of the same lineage; empty: too few to compare.

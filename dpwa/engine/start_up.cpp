@@ -261,9 +261,7 @@ StartUp::Seen StartUp::seen_of(PeerId peer, const PeerAnswer& answer, bool promp
 void StartUp::compare(const Seen& best, Random& random) {
   best_ = *best.peer;
   best_trains_ = best.view.state == PeerStart::ready;
-  const StartComparison::Rule rule{options_.blocks, options_.firewall.distance_samples,
-                                   options_.firewall.distance_multiple,
-                                   begun_ + options_.rule.limit};
+  const StartComparison::Rule rule{options_.blocks, begun_ + options_.rule.limit};
   comparison_.emplace(best_, others_to_compare(best, random), rule);
   phase_ = Phase::taking;
 }

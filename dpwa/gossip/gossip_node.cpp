@@ -109,7 +109,6 @@ ClientOptions client_options(const Config& config, const GossipNode::Options& no
   static_cast<PullRunOptions&>(options) = node;
   static_cast<SocketOptions&>(options) = config.transport;
   static_cast<ChunkOptions&>(options) = config.transport;
-  options.flow_control = config.gossip.flow_control;
   options.staleness = config.gossip;
   options.firewall = config.gossip.firewall;
   options.allocate = node.allocate;

@@ -58,7 +58,7 @@ ConnectionVerdict examine_connection(std::span<const ConnectionFacts> present,
     verdict.closes = oldest_handshake(present, address);
     if (!verdict.closes) verdict.closes = longest_idle_stranger(present, &address);
     verdict.reason = "more than " + std::to_string(limits.per_address) +
-                     " connections from one address (transport.max_connections_per_address)";
+                     " connections from one address (half of transport.max_connections)";
     verdict.admitted = verdict.closes.has_value();
     return verdict;
   }
@@ -85,8 +85,7 @@ ConnectionVerdict examine_introduction(std::span<const ConnectionFacts> present,
   for (std::size_t i = 0; i < present.size(); ++i)
     others += i != self && present[i].peer == peer && present[i].phase != Phase::closing ? 1 : 0;
   if (others < limits.per_peer) return {};
-  ConnectionVerdict verdict =
-      refused(limits.per_peer, "connections of one peer (transport.max_connections_per_peer)");
+  ConnectionVerdict verdict = refused(limits.per_peer, "connections of one peer");
   verdict.closes = longest_waiting(present, [&](std::size_t i) {
     return i != self && present[i].peer == peer && present[i].phase == Phase::idle;
   });

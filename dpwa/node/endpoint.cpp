@@ -1,5 +1,6 @@
 #include "dpwa/node/endpoint.h"
 
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -27,6 +28,9 @@ namespace dpwa {
 ServerOptions server_options(const Config& config, const NodeEntry& at) {
   ServerOptions options;
   static_cast<ServingOptions&>(options) = config.transport;
+  // Where many nodes share a host, they need half of a larger bound.
+  ConnectionLimits& limits = options.connections;
+  limits.per_address = std::max(limits.per_address, limits.in_all / 2);
   options.bind_address = bound_at(at);
   options.port = at.port;
   return options;

@@ -46,6 +46,9 @@ class DistanceBound {
   static constexpr std::size_t window = 32;
   // A sample is dropped after this many later ones, so that peers that have left stop counting.
   static constexpr std::uint64_t max_age = 8 * window;
+  // The bound of a node, as a multiple of the median, and the distances that it needs first.
+  static constexpr double usual_multiple = 2;
+  static constexpr std::uint32_t usual_samples = 8;
   // The first bound, as a multiple of the later one.
   static constexpr double first_multiple = 5;
 

@@ -63,7 +63,7 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance, do
   DistanceVerdict verdict;
   if (options_.distance == DistancePolicy::off) return verdict;
   while (bounds_.size() <= block)
-    bounds_.emplace_back(options_.distance_multiple, options_.distance_samples, peers_);
+    bounds_.emplace_back(DistanceBound::usual_multiple, DistanceBound::usual_samples, peers_);
   // Until then, only a gross distance is beyond the bound.
   const double gross = bounds_[block].settled() ? gross_bounds : 1;
   verdict.bound = bounds_[block].observe(peer, distance).value_or(0);

@@ -71,9 +71,7 @@ enum class GradientCompression { none, fp16, bf16 };
 
 // Options of gradients that are averaged while the backward pass still runs.
 struct GradientOptions {
-  // Size of the first bucket of gradients, which is full soonest, and of the others; 0 = one bucket
-  // for each parameter.
-  std::uint64_t first_bucket_bytes = std::uint64_t{1} << 20;
+  // Size of a bucket of gradients; 0 = one for each parameter. The first one is smaller.
   std::uint64_t bucket_bytes = std::uint64_t{25} << 20;
   GradientCompression compression = GradientCompression::none;
   // Shared buffers such as BatchNorm statistics are averaged; false: taken from one member.
@@ -90,9 +88,6 @@ enum class DistancePolicy {
 
 struct FirewallOptions {
   DistancePolicy distance = DistancePolicy::clip;
-  double distance_multiple = 2;        // the bound, in medians of recent distances; >= 1
-  std::uint32_t distance_samples = 8;  // before the bound holds; 1 to DistanceBound::window
-  std::uint32_t quarantine_after = 3;  // offences in a row; 0 = never
   Duration quarantine = std::chrono::seconds(2);      // the first; each next one twice as long
   Duration quarantine_max = std::chrono::minutes(5);  // the longest
 };

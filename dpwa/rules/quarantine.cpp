@@ -5,9 +5,7 @@
 namespace dpwa {
 
 Quarantine::Quarantine(const FirewallOptions& options)
-    : after_(options.quarantine_after),
-      first_(options.quarantine),
-      longest_(std::max(options.quarantine, options.quarantine_max)) {}
+    : first_(options.quarantine), longest_(std::max(options.quarantine, options.quarantine_max)) {}
 
 const Quarantine::Record& Quarantine::at(PeerId peer) const {
   static const Record blameless;
@@ -19,13 +17,13 @@ std::optional<TimePoint> Quarantine::offence(PeerId peer, bool deliberate, TimeP
                                              Duration shortest) {
   Record& record = records_[peer];
   ++record.offences;
-  if (after_ == 0 || now < record.until) return std::nullopt;
-  DPWA_INVARIANT(record.in_a_row < after_, "as many offences in a row are a quarantine",
-                 record.in_a_row, after_, peer);
-  if (++record.in_a_row < after_) return std::nullopt;
+  if (now < record.until) return std::nullopt;
+  DPWA_INVARIANT(record.in_a_row < after, "as many offences in a row are a quarantine",
+                 record.in_a_row, peer);
+  if (++record.in_a_row < after) return std::nullopt;
   forgive(record, now, shortest);
   record.until = now + length(deliberate ? record.level++ : 0, shortest);
-  record.in_a_row = after_ - 1;
+  record.in_a_row = after - 1;
   ++record.quarantines;
   return record.until;
 }

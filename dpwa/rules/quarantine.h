@@ -18,6 +18,8 @@ namespace dpwa {
 // argument. One owner, one thread.
 class Quarantine {
  public:
+  static constexpr std::uint32_t after = 3;  // offences in a row
+
   explicit Quarantine(const FirewallOptions& options);
 
   // Returns until when the peer must not be asked, if this offence leads to a quarantine.
@@ -44,7 +46,6 @@ class Quarantine {
   Duration length(std::uint32_t level, Duration shortest) const;
   void forgive(Record& record, TimePoint now, Duration shortest) const;
 
-  const std::uint32_t after_;
   const Duration first_;
   const Duration longest_;
   PerPeer<Record> records_;  // of those that have offended

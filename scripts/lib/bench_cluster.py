@@ -22,7 +22,6 @@ class NodeSettings:
     security: str = "insecure"
     key_file: str = ""  # empty: psk gets a key of its own
     checksum: str = "on"
-    chunk_bytes: int = 0  # 0 = the default
     daemon: bool = False  # gossip.daemon
 
 
@@ -42,8 +41,7 @@ def cluster_text(settings: NodeSettings, ports: list[int]) -> str:
     lines = ["cluster: bench", "nodes:", *(entry(node_name(i), port) for i, port in enumerate(ports))]
     lines += [f"gossip: {{timeout_ms: 60s, max_frozen_ms: 0, daemon: {'true' if settings.daemon else 'false'}}}"]
     lines += ["transport:", f"  same_host: {same_host(settings.transport)}"]
-    lines += ["  max_requests_per_second: 0", f"  encoding: {settings.encoding}", f"  checksum: {settings.checksum}"]
-    lines += [f"  chunk_bytes: {settings.chunk_bytes}"] if settings.chunk_bytes else []
+    lines += [f"  encoding: {settings.encoding}", f"  checksum: {settings.checksum}"]
     lines += ["security:", f"  mode: {settings.security}"]
     lines += [f'  key_file: "{settings.key_file}"'] if settings.key_file else []
     return "\n".join([*lines, "log: {level: warn}", ""])

@@ -107,7 +107,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--security", default="insecure", help="security.mode of the nodes (insecure)")
     parser.add_argument("--key-file", default="", help="The key file of psk (a key of this run)")
     add_choice(parser, "--checksum", ("on", "off"), "transport.checksum of the nodes")
-    parser.add_argument("--chunk-bytes", type=size, default=0, help="transport.chunk_bytes of the nodes")
     parser.add_argument("--blend", action="store_true", help="Blend what has landed as a part of every pull")
     parser.add_argument("--with-raw", action="store_true",
                         help="Also the same by bare sockets, window by window in turn, and the ratio")  # fmt: skip
@@ -188,7 +187,7 @@ def run(options: argparse.Namespace) -> int:
     require_memory(ours + sum(raw_memory(topology, mode) for mode in modes.values()))
     title = title_of(options, topology)
     say(title)
-    of_file = ("transport", "encoding", "security", "key_file", "checksum", "chunk_bytes")
+    of_file = ("transport", "encoding", "security", "key_file", "checksum")
     settings = NodeSettings(**{key: getattr(options, key) for key in of_file})
     small: list[Json] = []
     with node_file(settings, free_ports(topology.nodes)) as file, contextlib.ExitStack() as stack:

@@ -85,9 +85,9 @@ class Pull(unittest.TestCase):
         self.assertEqual(document("pull", *arguments)["peers_mapped_mib"], 0)
 
     def test_pull_without_checksums(self) -> None:
-        data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--checksum", "off", "--chunk-bytes", "4KiB")
+        data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--checksum", "off")
         check_figures(self, data)
-        self.assertEqual((data["checksum"], data["settings"]["chunk_bytes"]), ("off", 4096))
+        self.assertEqual((data["checksum"], data["settings"]["chunk_bytes"]), ("off", 524288))
 
     def test_pull_with_a_key_of_the_run(self) -> None:
         data = document("pull", "--bytes", "10KB", "--seconds", "0.1", "--security", "psk")

@@ -73,7 +73,7 @@ class Schedules(unittest.TestCase):
 
     def test_most_seeds_run_with_the_default_firewall_and_every_policy_occurs(self) -> None:
         sample = Path(__file__).resolve().parents[2] / "samples" / "cluster.yaml"
-        default = re.search(r"^    \{distance: (\w+),", sample.read_text(encoding="utf-8"), re.MULTILINE)
+        default = re.search(r"^  firewall: \{distance: (\w+)", sample.read_text(encoding="utf-8"), re.MULTILINE)
         assert default is not None
         drawn = Counter(settings_for(parse([]), seed, "").firewall for seed in range(100))
         self.assertGreater(drawn[default[1]], 50)

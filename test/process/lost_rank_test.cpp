@@ -171,8 +171,7 @@ TEST_CASE("shrink: whichever rank is killed, the others go on, and take it in wh
 
 TEST_CASE("shrink: ranks that are killed at random moments of large steps leave equal replicas") {
   std::mt19937 random(11);
-  Trainers trainers(4, "on_lost_rank: shrink, first_bucket_bytes: 64KiB, bucket_bytes: 256KiB",
-                    600);
+  Trainers trainers(4, "on_lost_rank: shrink, bucket_bytes: 128KiB", 600);
   trainers.start_all(1000, 5);
   REQUIRE(trainers.reaches(0, 10));
   for (int kill = 0; kill < 6; ++kill) {

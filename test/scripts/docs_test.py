@@ -22,7 +22,6 @@ PROBES = {
     "The file": NODE + "UNKNOWN: 1\n",
     "nodes": "nodes: [{name: w1, port: 24000, UNKNOWN: 1}]\n",
     "gossip": NODE + "gossip: {UNKNOWN: 1}\n",
-    "gossip.flow_control": NODE + "gossip: {flow_control: {UNKNOWN: 1}}\n",
     "gossip.firewall": NODE + "gossip: {firewall: {UNKNOWN: 1}}\n",
     "gossip.membership": NODE + "gossip: {membership: {UNKNOWN: 1}}\n",
     "collective": NODE + "collective: {UNKNOWN: 1}\n",

@@ -198,10 +198,7 @@ TEST_CASE("a bucket for each parameter, or one for all, gives the same mean") {
           make_steps(*adapter, rank, model, optimizer, data, 5);
           adapter->finish();
         },
-        [&](Config& config) {
-          config.collective.first_bucket_bytes = bytes;
-          config.collective.bucket_bytes = bytes;
-        });
+        [&](Config& config) { config.collective.bucket_bytes = bytes; });
     CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
     results.push_back(flat(*models[0]));
   }

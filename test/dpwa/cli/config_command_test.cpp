@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -332,6 +333,5 @@ TEST_CASE("config keys gives every key a line, and a row of the reference in Mar
       CHECK(reference.out.find("\n| `" + key.name + "` | ") != std::string::npos);
     }
   }
-  CHECK(list.out.find("\ngossip.timeout_ms                        500        yes ") !=
-        std::string::npos);
+  CHECK(std::regex_search(list.out, std::regex("\ngossip.timeout_ms +500 +yes ")));
 }

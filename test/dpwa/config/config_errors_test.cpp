@@ -76,11 +76,11 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
        "2s)"},
       {"backend:\n", "2: backend: no value; accepted: " + available_backends()},
       {"backend:", "2: backend: no value; accepted: " + available_backends()},
-      {"transport: {chunk_bytes: big}\n",
-       "2: transport.chunk_bytes: 'big' is not a size; accepted: a multiple of 64 from 4KiB to "
-       "16MiB"},
-      {"transport: {max_replies: 1.5}\n",
-       "2: transport.max_replies: '1.5' is not a count; accepted: a whole number from 1 to 65535"},
+      {"collective: {bucket_bytes: big}\n",
+       "2: collective.bucket_bytes: 'big' is not a size; accepted: a size of at most 1GiB"},
+      {"transport: {max_connections: 1.5}\n",
+       "2: transport.max_connections: '1.5' is not a count; accepted: a whole number from 1 to "
+       "65535"},
       {"transport: {congestion_control: \"a b\"}\n",
        "2: transport.congestion_control: 'a b' is not a congestion control; accepted: auto, or a "
        "name of the "
@@ -118,31 +118,16 @@ TEST_CASE("a value out of range names line, key and the range") {
        "2: gossip.timeout_ms: '25h' is out of range; accepted: at most 24h"},
       {"gossip: {max_staleness: -1}\n",
        "2: gossip.max_staleness: '-1' is out of range; accepted: a number of at least 0"},
-      {"gossip:\n  flow_control:\n    on_failure: 5\n",
-       "4: gossip.flow_control.on_failure: '5' is out of range; accepted: a number of at most 0"},
-      {"gossip:\n  flow_control: {recovery_per_second: -1}\n",
-       "3: gossip.flow_control.recovery_per_second: '-1' is out of range; accepted: a number of at "
-       "least 0"},
-      {"gossip:\n  firewall: {distance_multiple: 0.5}\n",
-       "3: gossip.firewall.distance_multiple: '0.5' is out of range; accepted: a number of at "
-       "least 1"},
       {"gossip:\n  firewall:\n    quarantine_ms: 10m\n",
        "3: gossip.firewall: the bounds do not hold together; accepted: quarantine_ms <= "
        "quarantine_max_ms"},
-      {"gossip:\n  flow_control: {min: 2000}\n",
-       "3: gossip.flow_control: the bounds do not hold together; accepted: min <= initial <= max"},
       {"interpolation: {method: constant, value: 1.01}\n",
        "2: interpolation.value: '1.01' is out of range; accepted: a number from 0 to 1"},
       {"interpolation: {divergence_threshold: -1}\n",
        "2: interpolation.divergence_threshold: '-1' is out of range; accepted: a number of at "
        "least 0"},
-      {"transport: {chunk_bytes: 1KiB}\n",
-       "2: transport.chunk_bytes: '1KiB' is out of range; accepted: a multiple of 64 from 4KiB to "
-       "16MiB"},
-      {"transport: {chunk_bytes: 4097}\n",
-       "2: transport.chunk_bytes: '4097' is not a multiple of 64 bytes; accepted: a multiple of 64 "
-       "from 4KiB "
-       "to 16MiB"},
+      {"collective: {bucket_bytes: 2GiB}\n",
+       "2: collective.bucket_bytes: '2GiB' is out of range; accepted: a size of at most 1GiB"},
       {"gossip: {min_nodes: 0}\n",
        "2: gossip.min_nodes: '0' is out of range; accepted: a whole number from 1 to 65536"},
       {"transport: {max_connections: 0}\n",
@@ -188,8 +173,8 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
 TEST_CASE("an error line lists keys, sections, keys that are listed last, and second names") {
   const std::string keys = keys_of("gossip");
   CHECK(keys.starts_with("pull_probability, "));
-  CHECK(keys.find("min_nodes, ") < keys.find("flow_control, firewall, membership, "));
-  CHECK(keys.find("flow_control, firewall, membership, ") < keys.find("daemon, "));
+  CHECK(keys.find("min_nodes, ") < keys.find("firewall, membership, "));
+  CHECK(keys.find("firewall, membership, ") < keys.find("daemon, "));
   CHECK(keys.ends_with(", fetch_probability"));
 }
 
@@ -197,8 +182,8 @@ TEST_CASE("a key at the top level that belongs to a section names the section") 
   CHECK(
       error_of(good_nodes + "blend: lerp\n")
           .starts_with("2: blend: unknown key, did you mean 'gossip.blend'? accepted: cluster, "));
-  CHECK(error_of(good_nodes + "chunk_bytes: 1\n")
-            .starts_with("2: chunk_bytes: unknown key, did you mean 'transport.chunk_bytes'?"));
+  CHECK(error_of(good_nodes + "bucket_bytes: 1\n")
+            .starts_with("2: bucket_bytes: unknown key, did you mean 'collective.bucket_bytes'?"));
 }
 
 TEST_CASE("a key in a section that belongs to another place names that place") {

@@ -36,12 +36,11 @@ gossip:
   final_average: false
   start_wait_ms: 3000
   finish_wait_ms: 4s
-  flow_control: {initial: 500, min: 1, max: 600, on_success: 5, on_failure: -50, recovery_per_second: 2.5}
-  firewall: {distance: clip, distance_multiple: 3.5, distance_samples: 5, quarantine_after: 4, quarantine_ms: 7s, quarantine_max_ms: 1h}
-  membership: {join: closed, suspect_ms: 900, forget_ms: 2m, max_members: 9}
+  firewall: {distance: clip, quarantine_ms: 7s, quarantine_max_ms: 1h}
+  membership: {join: closed, suspect_ms: 900}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
-transport: {same_host: auto, encoding: bf16, congestion_control: bbr, chunk_bytes: 1MiB, checksum: off, max_connections: 9, max_connections_per_address: 7, max_connections_per_peer: 6, max_replies: 8, max_requests_per_second: 5}
+transport: {same_host: auto, encoding: bf16, congestion_control: bbr, checksum: off, max_connections: 9}
 log: {level: debug, file: out.log}
 )");
   const Config config = load_cluster(file.path());
@@ -68,20 +67,9 @@ log: {level: debug, file: out.log}
   CHECK_FALSE(config.gossip.final_average);
   CHECK(config.gossip.start_wait == Duration(3s));
   CHECK(config.gossip.finish_wait == Duration(4s));
-  CHECK(config.gossip.flow_control.initial == 500);
-  CHECK(config.gossip.flow_control.min == 1);
-  CHECK(config.gossip.flow_control.max == 600);
-  CHECK(config.gossip.flow_control.on_success == 5);
-  CHECK(config.gossip.flow_control.on_failure == -50);
-  CHECK(config.gossip.flow_control.recovery_per_second == 2.5);
   CHECK(config.gossip.firewall.distance == DistancePolicy::clip);
-  CHECK(config.gossip.firewall.distance_multiple == 3.5);
-  CHECK(config.gossip.firewall.distance_samples == 5);
-  CHECK(config.gossip.firewall.quarantine_after == 4);
   CHECK_FALSE(config.gossip.membership.open);
   CHECK(config.gossip.membership.suspect == std::chrono::milliseconds(900));
-  CHECK(config.gossip.membership.forget == std::chrono::minutes(2));
-  CHECK(config.gossip.membership.max_members == 9);
   CHECK(config.gossip.firewall.quarantine == Duration(7s));
   CHECK(config.gossip.firewall.quarantine_max == Duration(1h));
   CHECK(config.interpolation.method == "linear");
@@ -91,13 +79,8 @@ log: {level: debug, file: out.log}
   CHECK(config.security.mode == "insecure");
   CHECK(config.transport.encoding == Codec::bf16);
   CHECK(config.transport.congestion_control == "bbr");
-  CHECK(config.transport.chunk_bytes == 1024 * 1024);
   CHECK_FALSE(config.transport.checksum);
   CHECK(config.transport.connections.in_all == 9);
-  CHECK(config.transport.connections.per_address == 7);
-  CHECK(config.transport.connections.per_peer == 6);
-  CHECK(config.transport.max_replies == 8);
-  CHECK(config.transport.max_requests_per_second == 5);
   CHECK(config.log.level == "debug");
   CHECK(config.log.file == "out.log");
 }

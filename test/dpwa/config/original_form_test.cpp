@@ -36,10 +36,6 @@ void check_means_the_original(const Config& config) {
   CHECK(config.gossip.max_staleness == 0);
   CHECK(config.gossip.max_frozen == Duration::zero());
   CHECK_FALSE(config.gossip.final_average);
-  CHECK(config.gossip.flow_control.initial == 1000);
-  CHECK(config.gossip.flow_control.min == 10);
-  CHECK(config.gossip.flow_control.on_failure == -100);
-  CHECK(config.gossip.flow_control.recovery_per_second == 10);
   CHECK(config.gossip.firewall.distance == DistancePolicy::clip);
   CHECK(config.interpolation.method == "loss");
   CHECK(config.interpolation.parameters.empty());

@@ -57,11 +57,11 @@ TEST_CASE("waits, chances and the log are taken over, and named") {
 TEST_CASE("a key that a run cannot change keeps its value, and is named") {
   const ReloadPlan plan =
       plan_reload(cluster(), cluster("gossip: {blend: lerp}\ninterpolation: {value: 0.25}\n"
-                                     "transport: {encoding: bf16, max_replies: 7}\n"));
+                                     "transport: {encoding: bf16, max_connections: 7}\n"));
   CHECK(plan.applied.empty());
   CHECK(lines(plan.kept) ==
         Lines{"gossip.blend: delta -> lerp", "interpolation.value: none -> 0.25",
-              "transport.encoding: fp32 -> bf16", "transport.max_replies: 64 -> 7"});
+              "transport.encoding: fp32 -> bf16", "transport.max_connections: 256 -> 7"});
   CHECK(to_yaml(plan.config) == to_yaml(cluster()));
 }
 

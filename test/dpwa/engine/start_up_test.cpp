@@ -297,7 +297,7 @@ struct Comparison {
 
   TakeOver run(PeerId best, const std::vector<PeerId>& others, unsigned blocks = 1) {
     const TimePoint now(1h);
-    StartComparison comparison(best, others, {blocks, 8, 2, now + 1s});
+    StartComparison comparison(best, others, {blocks, now + 1s});
     while (!comparison.result()) {
       if (const auto source = comparison.source()) {
         const auto found = takes.find(*source);

@@ -206,11 +206,9 @@ TEST_CASE("a round of pulls has one answer, of the peer that is asked") {
 }
 
 TEST_CASE("a quarantine comes after so many offences, and its level is of those before") {
-  FirewallOptions options;
-  options.quarantine_after = 3;
-  Quarantine quarantine(options);
+  Quarantine quarantine{FirewallOptions()};
   auto& record = InvariantTest<Quarantine>::record(quarantine, 1);
-  record.in_a_row = 3;
+  record.in_a_row = Quarantine::after;
   CHECK(breaks("as many offences in a row are a quarantine",
                [&] { quarantine.offence(1, true, now); }));
   record.in_a_row = 2;

@@ -14,7 +14,6 @@ constexpr TimePoint start = TimePoint() + 1h;
 
 FirewallOptions options() {
   FirewallOptions options;
-  options.quarantine_after = 3;
   options.quarantine = 2s;
   options.quarantine_max = 10s;
   return options;
@@ -96,14 +95,6 @@ TEST_CASE("bytes that may have been damaged on the way never make the next quara
     CHECK(offend(quarantine, now, false) == 2s);
     now = quarantine.at(0).until;
   }
-}
-
-TEST_CASE("with quarantine switched off offences are counted and nothing else") {
-  FirewallOptions never = options();
-  never.quarantine_after = 0;
-  Quarantine quarantine(never);
-  for (int i = 0; i < 100; ++i) CHECK(offend(quarantine, start) == 0s);
-  CHECK(quarantine.at(0).offences == 100);
 }
 
 TEST_CASE("the longest quarantine that can be configured does not overflow") {
