@@ -15,6 +15,7 @@ constexpr const char* head =
 #   dpwa-train --config cluster.yaml --name w1
 # Check it after editing: dpwa config check cluster.yaml
 # Durations and sizes accept units (500ms, 2s, 64MiB); a bare number has the unit of the key's name.
+# These are the keys that most clusters need. dpwa config keys lists all of them.
 
 )";
 
@@ -42,79 +43,32 @@ security: {mode: psk, key_file: cluster.key}
 )";
 
 constexpr std::size_t comment_column = 33;
-constexpr std::size_t widest = 100;  // of a map on one line
 
 using config::Key;
 using config::KeySection;
 using config::Layout;
 
-std::string value_of(const Key& key) {
-  return key.name + ": " + (key.sample.empty() ? key.default_value : key.sample);
-}
-
-// A key without a default is shown as a comment. `in_comment`: so is the section around it.
-std::string key_line(const Key& key, const std::string& indent, bool in_comment = false) {
-  const bool marked = key.default_value.empty() && !in_comment;
-  std::string line = indent + (marked ? "# " : "") + value_of(key);
-  if (key.comment.empty()) return line + '\n';
+std::string key_line(const Key& key, const std::string& value, const std::string& indent) {
+  std::string line = indent + key.name + ": " + value;
   line.resize(std::max(line.size() + 1, comment_column), ' ');
   return line + "# " + key.comment + '\n';
 }
 
-// The values of a map on one line. The parameters of the method stand beside it.
-std::vector<std::string> values_of(const KeySection& section) {
+// "NAME: {a: 1, b: 2}" below what the keys mean. The parameters of a method stand beside it.
+std::string flow_map(const KeySection& section, const std::string& indent) {
   std::vector<std::string> values;
+  std::string comments;
   for (const Key& key : section.keys) {
-    values.push_back(value_of(key));
+    if (key.comment.empty()) continue;
+    comments += (comments.empty() ? "" : "; ") + key.comment;
+    values.push_back(key.name + ": " + key.default_value);
     if (config::path_of(section, key) != "interpolation.method") continue;
     for (const auto& parameter : interpolation_registry().find(key.default_value)->parameters)
       values.push_back(parameter.name + ": " + config::number_text(parameter.default_value));
   }
-  return values;
-}
-
-// "NAME: {a: 1, b: 2}", on lines of their own and of nearly equal length where one is too short.
-std::string flow_map(const KeySection& section, const std::string& indent) {
-  const std::vector<std::string> values = values_of(section);
-  const std::string name = indent + config::leaf_of(section) + ":";
-  const std::string whole = '{' + config::joined(values) + '}';
-  if (name.size() + 1 + whole.size() <= widest) return name + ' ' + whole;
-  std::size_t lines = (indent.size() + 2 + whole.size() - 1) / widest + 1;
-  const std::size_t share = whole.size() / lines;
-  std::string text = name + '\n' + indent + "  {";
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) text += ',';
-    if (lines > 1 && length + values[i].size() / 2 > share) {
-      text += '\n' + indent + "   ";
-      length = 0;
-      --lines;
-    } else if (i > 0) {
-      text += ' ';
-    }
-    text += values[i];
-    length += values[i].size() + 2;
-  }
-  return text + '}';
-}
-
-void add_section(std::string& text, const KeySection& section, const std::string& indent) {
-  for (const std::string& line : section.above) text += indent + "# " + line + '\n';
-  if (section.layout == Layout::flow || section.path == "interpolation") {
-    std::string line = flow_map(section, indent);
-    if (!section.beside.empty()) {
-      line.resize(std::max(line.size() + 1, comment_column), ' ');
-      line += "# " + section.beside;
-    }
-    text += line + '\n';
-    return;
-  }
-  const bool shown = section.required.empty();
-  const std::string inner_indent = indent + (shown ? "" : "# ") + "  ";
-  text += indent + (shown ? "" : "# ") + config::leaf_of(section) + ":\n";
-  for (const Key& key : section.keys) text += key_line(key, inner_indent, !shown);
-  for (const KeySection* inner : config::sections_in(section))
-    add_section(text, *inner, indent + "  ");
+  if (values.empty()) return "";
+  return indent + "# " + comments + '\n' + indent + config::leaf_of(section) + ": {" +
+         config::joined(values) + "}\n";
 }
 
 // "{name: w1, host: 127.0.0.1, port: 24000", for the entry with this index of those on all hosts.
@@ -137,49 +91,62 @@ std::string node_line(const ClusterTemplate& wanted, unsigned index) {
   return line + "}\n";
 }
 
-// Replaces the line that begins so.
-void replace_line(std::string& text, const std::string& beginning, const std::string& by) {
-  const std::size_t from = text.find('\n' + beginning) + 1;
-  text.replace(from, text.find('\n', from) + 1 - from, by);
-}
-
-std::string backend_line(const std::string& backend) {
-  Key key = config::key_at("backend");
-  key.default_value = backend;
-  return key_line(key, "");
-}
-
-std::string plaintext_line() {
-  Key key = config::key_at("collective.plaintext");
-  key.default_value = "true";
-  return key_line(key, "  ");
-}
-
 std::string server_lines(const ClusterTemplate& wanted) {
   std::string lines = "  servers:\n";
   for (unsigned i = 0; i < wanted.servers; ++i)
     lines += "    - " + entry(wanted, "s", i, wanted.server_port) + "}\n";
-  return lines;
+  return lines +
+         "  # snapshots: {folder: snapshots}  # where each server writes its part of a snapshot\n";
+}
+
+std::string value_of(const KeySection& section, const Key& key, const ClusterTemplate& wanted) {
+  const std::string path = config::path_of(section, key);
+  if (path == "backend") return wanted.backend;
+  return wanted.plaintext && path == "collective.plaintext" ? "true" : key.default_value;
+}
+
+void add_section(std::string& text, const KeySection& section, const ClusterTemplate& wanted,
+                 const std::string& indent) {
+  if (section.layout == Layout::flow || section.path == "interpolation") {
+    text += flow_map(section, indent);
+    return;
+  }
+  if (!section.required.empty()) return;
+  text += indent + config::leaf_of(section) + ":\n";
+  for (const Key& key : section.keys) {
+    if (!key.comment.empty()) text += key_line(key, value_of(section, key, wanted), indent + "  ");
+  }
+  for (const KeySection* inner : config::sections_in(section))
+    add_section(text, *inner, wanted, indent + "  ");
+  if (section.path == "kvstore") text += server_lines(wanted);
+}
+
+// Whether the section says anything to that back end.
+bool is_of(const KeySection& section, const std::string& backend) {
+  if (section.path == "interpolation") return backend == "gossip";
+  return section.path == backend ||
+         (section.path != "gossip" && section.path != "collective" && section.path != "kvstore");
 }
 
 }  // namespace
 
 std::string cluster_file_text(const ClusterTemplate& wanted) {
-  std::string text = head;
-  text += key_line(config::key_at("cluster"), "") + about_nodes;
+  const KeySection& top = config::section_at("");
+  const auto top_line = [&](const char* path) {
+    return key_line(config::key_at(path), value_of(top, config::key_at(path), wanted), "");
+  };
+  std::string text = head + top_line("cluster") + about_nodes;
   for (unsigned i = 0; i < wanted.nodes; ++i) text += node_line(wanted, i);
-  text += '\n' + backend_line(wanted.backend);
-  for (const KeySection* section : config::sections_in(config::section_at(""))) {
+  text += '\n' + top_line("backend");
+  for (const KeySection* section : config::sections_in(top)) {
     if (section->path == "security") {  // of the mode that is wanted
       const char* beyond_psk = wanted.insecure ? security_insecure : security_loopback;
       text += wanted.psk ? security_psk : beyond_psk;
-    } else {
+    } else if (is_of(*section, wanted.backend)) {
       text += '\n';
-      add_section(text, *section, "");
+      add_section(text, *section, wanted, "");
     }
   }
-  if (wanted.plaintext) replace_line(text, "  plaintext: ", plaintext_line());
-  if (wanted.servers > 0) replace_line(text, "  # servers: ", server_lines(wanted));
   return text;
 }
 

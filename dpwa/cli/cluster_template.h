@@ -24,7 +24,7 @@ struct ClusterTemplate {
   bool insecure = false;          // state the security mode, which hosts beyond loopback need
 };
 
-// An annotated cluster file with every other key at its default.
+// An annotated cluster file with the keys of that back end that most clusters need.
 std::string cluster_file_text(const ClusterTemplate& wanted);
 
 }  // namespace dpwa::cli

@@ -217,9 +217,8 @@ void print_reference(std::ostream& out) {
     print_row(out, {"key", "default", "accepted", "reload", "meaning"});
     out << "|---|---|---|---|---|\n";
     for (const Key& key : section.keys) {
-      print_row(out,
-                {code(key.name), code(key.default_value), key.accepted, reload_of(section, key),
-                 key.reference.empty() ? key.comment : key.reference});
+      print_row(out, {code(key.name), code(key.default_value), key.accepted,
+                      reload_of(section, key), key.meaning});
       if (key.alias.empty()) continue;
       print_row(out, {code(key.alias), "–", key.accepted, reload_of(section, key),
                       "the original's name of `" + key.name + "`; one of the two"});

@@ -75,7 +75,7 @@ Format<std::string> log_path();
 
 }  // namespace dpwa::config
 
-// Makes the rows of the table of keys: In(...).key(name, member, format, comment).
+// Makes the rows of the table of keys: In(...).key(name, member, format, meaning).
 
 namespace dpwa::config {
 
@@ -118,7 +118,7 @@ class In {
   explicit In(Members... members) : members_(members...) {}
 
   template <class Member, class Value>
-  Key key(std::string name, Member member, const Format<Value>& format, std::string comment,
+  Key key(std::string name, Member member, const Format<Value>& format, std::string meaning,
           KeyDetails details = {}) const {
     const auto place = [members = members_, member](auto& config) -> auto& {
       return std::apply([&](auto... each) -> auto& { return ((config.*....*each).*member); },
@@ -127,7 +127,7 @@ class In {
     Key key;
     static_cast<KeyDetails&>(key) = std::move(details);
     key.name = std::move(name);
-    key.comment = std::move(comment);
+    key.meaning = std::move(meaning);
     if (key.accepted.empty()) key.accepted = format.accepted;
     key.quoted = format.quoted;
     key.read = [place, read = format.read](const Field& field, Config& config) {

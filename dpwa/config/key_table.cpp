@@ -14,7 +14,7 @@ Key nodes_key() {
   Key key;
   key.name = "nodes";
   key.accepted = "a list, at least one entry";
-  key.reference =
+  key.meaning =
       "the nodes, [below](#nodes); the only required key, left out where a "
       "[launcher](LAUNCHERS.md) provides the nodes";
   key.read = [](const Field& field, Config& config) { read_nodes(field, config.nodes); };
@@ -30,16 +30,18 @@ KeySection top_level() {
       .path = "",
       .keys = {
           in.key("cluster", &Config::cluster, cluster_name(),
-                 "nodes of another cluster are refused"),
+                 "nodes of another cluster are refused",
+                 {.comment = "nodes of another cluster are refused"}),
           nodes_key(),
-          in.key(
-              "backend", &Config::backend, backend(),
-              "gossip | collective (synchronous all-reduce) | kvstore (servers) | null (one node)",
-              {.reference = "what `make_adapter` makes: [gossip averaging](ALGORITHMS.md), "
-                            "[synchronous data parallel](COLLECTIVE.md), a worker of the "
-                            "[parameter server](KVSTORE.md), or one node without a network",
-               .accepted = "`gossip`, `collective`, `kvstore`, `null`; `dpwa config check`, `dpwa "
-                           "node` and trainers refuse back ends that the build leaves out"}),
+          in.key("backend", &Config::backend, backend(),
+                 "what `make_adapter` makes: [gossip averaging](ALGORITHMS.md), [synchronous data "
+                 "parallel](COLLECTIVE.md), a worker of the [parameter server](KVSTORE.md), or one "
+                 "node without a network",
+                 {.comment = "gossip | collective (synchronous all-reduce) | kvstore (servers) | "
+                             "null (one node)",
+                  .accepted = "`gossip`, `collective`, `kvstore`, `null`; `dpwa config check`, "
+                              "`dpwa node` and trainers refuse back ends that the build leaves "
+                              "out"}),
       }};
 }
 
@@ -47,45 +49,46 @@ KeySection collective_keys() {
   const In in(&Config::collective);
   return {
       .path = "collective",
-      .above = {"Only for backend collective. Gradients travel in buckets; size 0: one bucket per "
-                "parameter."},
       .keys =
           {
               in.key("engine", &CollectiveConfig::engine, choice(engine_words),
-                     "auto | gloo | nccl | mpi",
-                     {.reference = "the library that transfers the gradients; `auto` is `gloo`. "
-                                   "[`mpi`](LAUNCHERS.md#engine-mpi) is for processes started by "
-                                   "mpirun with `on_lost_rank: stop`; `nccl` was never run"}),
+                     "the library that transfers the gradients; `auto` is `gloo`. "
+                     "[`mpi`](LAUNCHERS.md#engine-mpi) is for processes started by mpirun with "
+                     "`on_lost_rank: stop`; `nccl` was never run"),
               in.key("bucket_bytes", &CollectiveConfig::bucket_bytes,
                      size(0, std::int64_t{1} << 30, "a size of at most 1GiB"),
-                     "size of a bucket of gradients",
-                     {.reference = "size of a bucket of gradients; the one that fills first has at "
-                                   "most 1 MiB. 0 = one bucket per parameter"}),
+                     "size of a bucket of gradients; the one that fills first has at most 1 MiB. 0 "
+                     "= one bucket per parameter"),
               in.key("compression", &CollectiveConfig::compression, choice(compression_words),
-                     "none | fp16 | bf16: format on the wire; sums are fp32",
-                     {.reference = "format on the wire; sums are taken in fp32"}),
+                     "format on the wire; sums are taken in fp32",
+                     {.comment = "none | fp16 | bf16: format on the wire; sums are fp32"}),
               in.key("average_buffers", &CollectiveConfig::average_buffers, boolean(),
-                     "BatchNorm statistics: true: the mean; false: those of the first node at work",
-                     {.reference = "BatchNorm statistics: `true`: the mean over all nodes; "
-                                   "`false`: those of the first node at work"}),
+                     "BatchNorm statistics: `true`: the mean over all nodes; `false`: those of the "
+                     "first node at work",
+                     {.comment = "BatchNorm statistics: true: the mean; false: those of the first "
+                                 "node at work"}),
               in.key("plaintext", &CollectiveConfig::plaintext, boolean(),
-                     "true: gradients may travel unencrypted even with psk or mtls",
-                     {.reference = "gradients may travel unencrypted even with `psk` or `mtls`"}),
+                     "gradients may travel unencrypted even with `psk` or `mtls`",
+                     {.comment = "true: gradients may travel unencrypted even with psk or mtls"}),
               in.key("start_wait_ms", &CollectiveConfig::start_wait, duration_above_0(),
-                     "longest wait at the start for all nodes"),
+                     "longest wait at the start for all nodes",
+                     {.comment = "longest wait at the start for all nodes"}),
               in.key("hung_after_ms", &CollectiveConfig::hung_after, duration_from_0(),
-                     "a node that answers but is late for this long counts as lost; 0 = never"),
-              in.key(
-                  "lost_after_ms", &CollectiveConfig::lost_after, duration_from_0(),
-                  "a node whose network thread is silent for this long counts as lost; 0 = learned "
-                  "from the run"),
+                     "a node that answers but is late for this long counts as lost; 0 = never",
+                     {.comment = "a node that answers but is late for this long counts as lost; 0 "
+                                 "= never"}),
+              in.key("lost_after_ms", &CollectiveConfig::lost_after, duration_from_0(),
+                     "a node whose network thread is silent for this long counts as lost; 0 = "
+                     "learned from the run"),
               in.key("on_lost_rank", &CollectiveConfig::on_lost_rank, choice(on_lost_rank_words),
-                     "stop | shrink | gossip: what the other nodes do when one is lost",
-                     {.reference = "what the other nodes do when one is lost "
-                                   "([COLLECTIVE.md](COLLECTIVE.md#when-a-node-is-lost))"}),
+                     "what the other nodes do when one is lost "
+                     "([COLLECTIVE.md](COLLECTIVE.md#when-a-node-is-lost))",
+                     {.comment = "stop | shrink | gossip: what the other nodes do when one is "
+                                 "lost"}),
               in.key("minority", &CollectiveConfig::minority, choice(minority_words),
-                     "stop | gossip: what nodes without the majority of the group do",
-                     {.reference = "what nodes that lack the majority of the last group do"}),
+                     "what nodes that lack the majority of the last group do",
+                     {.comment = "stop | gossip: what nodes without the majority of the group "
+                                 "do"}),
           },
       .check = [](const Section& section, const Config& config) {
         if (config.collective.engine == CollectiveEngine::mpi &&
@@ -111,13 +114,11 @@ std::string methods_with_parameters() {
 KeySection interpolation_keys() {
   const In in(&Config::interpolation);
   return {.path = "interpolation",
-          .above = {"How far a node moves towards its peer, 0 to 1. Methods and their parameters:",
-                    "  " + methods_with_parameters(),
-                    "divergence_threshold T > 0 damps each of them by loss/T while the loss is "
-                    "below T; 0 = off."},
           .accepted = "a method name or a map with 'method'",
           .keys = {
-              in.key("method", &InterpolationConfig::method, interpolation_method(), "the policy"),
+              in.key("method", &InterpolationConfig::method, interpolation_method(), "the policy",
+                     {.comment = "How far a node moves towards its peer, 0 to 1: " +
+                                 methods_with_parameters()}),
               in.key("divergence_threshold", &InterpolationConfig::divergence_threshold,
                      number(0, unbounded),
                      "T > 0 damps the factor by loss/T while the loss is below T; 0 = off"),
@@ -158,44 +159,41 @@ KeySection transport_keys() {
       .path = "transport",
       .keys = {
           in.key("same_host", &TransportConfig::same_host, choice(same_host_words),
-                 "auto: nodes of one user and machine read each other's memory; off: TCP always",
-                 {.reference = "`auto`: nodes of one user on one machine read each other's "
-                               "snapshots from memory where they can; `off`: TCP always"}),
+                 "`auto`: nodes of one user on one machine read each other's snapshots from memory "
+                 "where they can; `off`: TCP always",
+                 {.comment = "auto: nodes of one user and machine read each other's memory; off: "
+                             "TCP always"}),
           in.key("encoding", &TransportConfig::encoding, choice(encoding_words),
-                 "fp32 | fp16 | bf16 | int8: format of parameters on the wire",
-                 {.reference = "the [format](ENCODINGS.md) in which this node asks peers for their "
-                               "parameters: less traffic for a bounded error. A node that reads a "
-                               "peer's memory rounds in the same way"}),
+                 "the [format](ENCODINGS.md) in which this node asks peers for their parameters: "
+                 "less traffic for a bounded error. A node that reads a peer's memory rounds in "
+                 "the same way",
+                 {.comment = "fp32 | fp16 | bf16 | int8: format of parameters on the wire"}),
           in.key("congestion_control", &TransportConfig::congestion_control, congestion_control(),
-                 "auto: reno on loopback, else the system's own; or a name such as cubic, bbr",
-                 {.reference = "`auto`: reno on loopback, else the system's own. A node whose host "
-                               "lacks the named algorithm does not start"}),
-          in.key(
-              "checksum", &TransportConfig::checksum, choice(on_off_words),
-              "CRC32C of chunks of parameters; off: none, for links trusted to keep bytes intact",
-              {.reference = "`off`: chunks travel without their CRC32C between nodes that both set "
-                            "it; for links trusted to keep bytes intact, such as loopback"}),
-          limits.key(
-              "max_connections", &ConnectionLimits::in_all, whole(1, 65535, "a count"),
-              "inbound connections at once; raise it where many nodes share a host",
-              {.reference = "inbound connections at once, half of them (at least 128) from one "
-                            "address ([what a further one does](SECURITY.md#limits)); raise it "
-                            "where more nodes share a host"}),
+                 "`auto`: reno on loopback, else the system's own. A node whose host lacks the "
+                 "named algorithm does not start"),
+          in.key("checksum", &TransportConfig::checksum, choice(on_off_words),
+                 "`off`: chunks travel without their CRC32C between nodes that both set it; for "
+                 "links trusted to keep bytes intact, such as loopback"),
+          limits.key("max_connections", &ConnectionLimits::in_all, whole(1, 65535, "a count"),
+                     "inbound connections at once, half of them (at least 128) from one address "
+                     "([what a further one does](SECURITY.md#limits)); raise it where more nodes "
+                     "share a host"),
       }};
 }
 
 KeySection log_keys() {
   const In in(&Config::log);
-  return {.path = "log",
-          .layout = Layout::flow,
-          .beside = "trace | debug | info | warn | error | off; no file = stderr",
-          .keys = {
-              in.key("level", &LogConfig::level,
-                     one_of({"trace", "debug", "info", "warn", "error", "off"}),
-                     "lines below this level are left out", {.reloads = true}),
-              in.key("file", &LogConfig::file, log_path(), "`\"\"` = standard error; not a folder",
-                     {.reloads = true}),
-          }};
+  return {
+      .path = "log",
+      .layout = Layout::flow,
+      .keys = {
+          in.key("level", &LogConfig::level,
+                 one_of({"trace", "debug", "info", "warn", "error", "off"}),
+                 "lines below this level are left out",
+                 {.comment = "level: trace | debug | info | warn | error | off", .reloads = true}),
+          in.key("file", &LogConfig::file, log_path(), "`\"\"` = standard error; not a folder",
+                 {.comment = "file \"\": standard error", .reloads = true}),
+      }};
 }
 
 }  // namespace

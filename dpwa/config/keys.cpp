@@ -136,13 +136,8 @@ std::vector<const KeySection*> sections_in(const KeySection& section) {
 
 std::vector<std::string> accepted_names(const KeySection& section) {
   std::vector<std::string> names;
-  for (const Key& key : section.keys) {
-    if (!key.listed_last) names.push_back(key.name);
-  }
+  for (const Key& key : section.keys) names.push_back(key.name);
   for (const KeySection* inner : sections_in(section)) names.push_back(leaf_of(*inner));
-  for (const Key& key : section.keys) {
-    if (key.listed_last) names.push_back(key.name);
-  }
   for (const Key& key : section.keys) {
     if (!key.alias.empty()) names.push_back(key.alias);
   }

@@ -15,19 +15,17 @@ class Section;
 
 // Properties that only some keys need, beside name, place, format and comment.
 struct KeyDetails {
-  std::string reference{};   // in Markdown, instead of the comment; for the key reference
-  std::string accepted{};    // in Markdown, instead of the words of the format
-  std::string sample{};      // in the annotated file, instead of the default
-  std::string alias{};       // a second name, from the original dpwa
-  std::string mode{};        // of security: the one mode that the key belongs to
-  bool reloads = false;      // a running node takes a new value over
-  bool listed_last = false;  // error lines list it after the sections
+  std::string comment{};   // in the file that `dpwa init` writes; empty: the key is not in it
+  std::string accepted{};  // in Markdown, instead of the words of the format
+  std::string alias{};     // a second name, from the original dpwa
+  std::string mode{};      // of security: the one mode that the key belongs to
+  bool reloads = false;    // a running node takes a new value over
 };
 
 // A key of the cluster file: all that reading, printing, reloading and documenting it need.
 struct Key : KeyDetails {
   std::string name;
-  std::string comment;        // one line, for the annotated file and for the key reference
+  std::string meaning;        // in Markdown, for the key reference
   std::string default_value;  // as a person writes it; empty: there is none
   bool quoted = false;
 
@@ -43,12 +41,9 @@ enum class Layout { block, flow };  // one key on each line, or {key: value, ...
 struct KeySection {
   std::string path;  // "" is the file itself, "gossip", "gossip.firewall"
   Layout layout = Layout::block;
-  std::vector<std::string> above{};  // comments of the annotated file: lines before the section,
-  std::string beside{};              // and at the end of its line
-  std::string accepted = "a map";    // for an error line
+  std::string accepted = "a map";  // for an error line
   std::vector<Key> keys{};
-  // The key without which the section means nothing: the section is refused, and is neither printed
-  // nor shown but as a comment. Empty: none.
+  // The key without which the section means nothing: it is refused, and not printed. Empty: none.
   std::string required{};
   // Checks more than one value of the section. Throws ConfigError.
   std::function<void(const Section& section, const Config& config)> check{};

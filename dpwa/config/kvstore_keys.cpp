@@ -16,12 +16,10 @@ namespace {
 Key servers_key() {
   Key key;
   key.name = "servers";
-  key.comment = "the servers: {name, host, port} each, as in nodes";
   key.accepted = "a list, at least one entry";
-  key.reference =
+  key.meaning =
       "the servers, with the keys of [nodes](#nodes); required for the types `dist_*`. The order "
       "must be the same in all files of a cluster";
-  key.sample = "[{name: s1, host: 127.0.0.1, port: 24100}]";
   key.read = [](const Field& field, Config& config) {
     read_nodes(field, config.kvstore.servers);
     config.lines[field.key()] = field.line();
@@ -131,48 +129,43 @@ KeySection kvstore_keys() {
   const auto steps = whole(0, std::int64_t{1} << 40, "a number of steps");
   return {
       .path = "kvstore",
-      .above = {"Only for backend kvstore: gradients go to servers (dpwa kvserver), weights come "
-                "back."},
       .keys =
           {
               in.key("type", &KvstoreConfig::type, store_type(),
-                     "dist_sync | dist_async | dist_ssp, or a type for one process",
-                     {.reference =
-                          "[what a step is](KVSTORE.md#what-a-worker-does); `local_*` are for the "
-                          "devices of one process. MXNet's names are accepted: `local` for "
-                          "`local_update_cpu`, `device` for `local_allreduce_device`, "
-                          "`dist_sync_device` and `dist_device_sync` for `dist_sync`"}),
+                     "[what a step is](KVSTORE.md#what-a-worker-does); `local_*` are for the "
+                     "devices of one process. MXNet's names are accepted: `local` for "
+                     "`local_update_cpu`, `device` for `local_allreduce_device`, "
+                     "`dist_sync_device` and `dist_device_sync` for `dist_sync`",
+                     {.comment = "dist_sync | dist_async | dist_ssp, or a type for one process"}),
               in.key("staleness", &KvstoreConfig::staleness, steps,
-                     "dist_ssp: steps that a worker may be ahead of the slowest one",
-                     {.reference = "for `dist_ssp`: the steps that a worker may be ahead of the "
-                                   "slowest one; 0 is `dist_sync`"}),
+                     "for `dist_ssp`: the steps that a worker may be ahead of the slowest one; 0 "
+                     "is `dist_sync`",
+                     {.comment = "dist_ssp: steps that a worker may be ahead of the slowest one"}),
               in.key("update", &KvstoreConfig::update, place_of_updates(),
-                     "server: the optimizer runs on the servers | worker: on each worker",
-                     {.reference = "`server`: the servers run the optimizer and weights come back; "
-                                   "`worker`: summed gradients come back and each worker steps "
-                                   "(only `dist_sync`, and `dist_ssp` with staleness 0)"}),
+                     "`server`: the servers run the optimizer and weights come back; `worker`: "
+                     "summed gradients come back and each worker steps (only `dist_sync`, and "
+                     "`dist_ssp` with staleness 0)",
+                     {.comment = "server: the optimizer runs on the servers | worker: on each "
+                                 "worker"}),
               in.key("replicas", &KvstoreConfig::replicas, whole(0, 1, "a count"),
-                     "1: each value has a replica on another server; none is lost with a server",
-                     {.reference = "`1`: each value has a replica on another server, and no "
-                                   "acknowledged update is lost with a server"}),
-              in.key(
-                  "memory_bytes", &KvstoreConfig::memory_bytes,
-                  size(0, std::int64_t{1} << 50, "a size such as 512MiB"),
-                  "limit of a server: values, optimizer state, sums, replicas; 0 = 3/4 of "
-                  "the machine's",
-                  {.reference =
-                       "what one server may take for values, optimizer, sums and replicas; a key "
-                       "beyond it is refused. 0 = three quarters of the memory of its machine"}),
+                     "`1`: each value has a replica on another server, and no acknowledged update "
+                     "is lost with a server",
+                     {.comment = "1: each value has a replica on another server; none is lost "
+                                 "with a server"}),
+              in.key("memory_bytes", &KvstoreConfig::memory_bytes,
+                     size(0, std::int64_t{1} << 50, "a size such as 512MiB"),
+                     "what one server may take for values, optimizer, sums and replicas; a key "
+                     "beyond it is refused. 0 = three quarters of the memory of its machine"),
               in.key("min_workers", &KvstoreConfig::min_workers, whole(0, 4096, "a count"),
                      "workers that the first step waits for; 0 = all nodes of the file"),
               in.key("start_wait_ms", &KvstoreConfig::start_wait, duration_above_0(),
                      "longest wait at the start: workers for the first step, a server for its "
-                     "port"),
+                     "port",
+                     {.comment = "longest wait at the start for the workers and the servers"}),
               in.key("lost_after_ms", &KvstoreConfig::lost_after, silence(),
-                     "a worker or server that is silent for this long is left out",
-                     {.reference = "a worker or server that is silent for this long is left out. "
-                                   "One that computes for very long is left out after a limit that "
-                                   "is learned from the run"}),
+                     "a worker or server that is silent for this long is left out. One that "
+                     "computes for very long is left out after a limit that is learned from the "
+                     "run"),
               servers_key(),
           },
       .check = check_kvstore};
@@ -180,23 +173,20 @@ KeySection kvstore_keys() {
 
 KeySection kvstore_snapshots_keys() {
   const In in(&Config::kvstore, &KvstoreConfig::snapshots);
-  return {
-      .path = "kvstore.snapshots",
-      .accepted = "{folder: PATH, every_ms: 300000, keep: 2}",
-      .keys =
-          {
-              in.key("folder", &KvstoreSnapshots::folder, secret_path(),
-                     "folder of the servers' snapshots; without the section there are none",
-                     {.reference = "the folder in which each server writes its part of a "
-                                   "[snapshot](KVSTORE.md#snapshots), relative to the cluster "
-                                   "file; `{name}` stands for the server. Required in this section",
-                      .sample = "snapshots"}),
-              in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
-                     "time from the beginning of one snapshot to that of the next"),
-              in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
-                     "number of snapshots that stay on the disk"),
-          },
-      .required = "folder"};
+  return {.path = "kvstore.snapshots",
+          .accepted = "{folder: PATH, every_ms: 300000, keep: 2}",
+          .keys =
+              {
+                  in.key("folder", &KvstoreSnapshots::folder, secret_path(),
+                         "the folder in which each server writes its part of a "
+                         "[snapshot](KVSTORE.md#snapshots), relative to the cluster file; `{name}` "
+                         "stands for the server. Required in this section"),
+                  in.key("every_ms", &KvstoreSnapshots::every, duration_above_0(),
+                         "time from the beginning of one snapshot to that of the next"),
+                  in.key("keep", &KvstoreSnapshots::keep, whole(1, 32, "a count"),
+                         "number of snapshots that stay on the disk"),
+              },
+          .required = "folder"};
 }
 
 KeySection kvstore_compression_keys() {
@@ -208,14 +198,12 @@ KeySection kvstore_compression_keys() {
       .keys =
           {
               in.key("type", &kvstore::CompressionOptions::type, choice(kvstore_compression_words),
-                     "none | fp16 | 2bit: format of pushed gradients",
-                     {.reference =
-                          "the format of gradients on the way to a server. What the format loses "
-                          "of a gradient is added to the next one"}),
+                     "the format of gradients on the way to a server. What the format loses of a "
+                     "gradient is added to the next one",
+                     {.comment = "none | fp16 | 2bit: format of pushed gradients"}),
               in.key("threshold", &kvstore::CompressionOptions::threshold, threshold(),
-                     "2bit: the threshold; auto = 2 x the root mean square of each gradient",
-                     {.reference = "for `2bit`: every element is sent as −t, 0 or +t. `auto`: t is "
-                                   "twice the root mean square of each gradient"}),
+                     "for `2bit`: every element is sent as −t, 0 or +t. `auto`: t is twice the "
+                     "root mean square of each gradient"),
           },
       .check = check_compression};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "dpwa/base/threads.h"
@@ -48,19 +49,31 @@ TEST_CASE("init writes a file that loads with every default and cores in turn") 
   check_same(config, expected);
 }
 
-TEST_CASE("init writes every key but those of security, with what it means") {
-  const std::string text = run_cli({"init", "-o", "-"}).out;
-  for (const config::KeySection& section : config::key_table()) {
-    if (section.path == "security") continue;  // there the mode is chosen by --security
-    for (const config::Key& key : section.keys) {
-      CAPTURE(config::path_of(section, key));
-      const std::string value = key.sample.empty() ? key.default_value : key.sample;
-      CHECK(text.find(key.name + ":" + (value.empty() ? "" : " " + value)) != std::string::npos);
-      if (section.layout == config::Layout::flow || section.path == "interpolation")
-        continue;  // on one line: the comments are those of the section
-      CHECK(text.find(key.comment) != std::string::npos);
+TEST_CASE("init writes at most 20 keys, those of its back end, with what they mean") {
+  std::set<std::string> written;
+  std::set<std::string> with_comment;
+  for (const std::string backend : {"gossip", "collective", "kvstore"}) {
+    CAPTURE(backend);
+    const std::string text = run_cli({"init", "--backend", backend, "-o", "-"}).out;
+    std::size_t keys = 2;  // nodes, and the mode of security
+    for (const config::KeySection& section : config::key_table()) {
+      for (const config::Key& key : section.keys) {
+        if (key.comment.empty()) continue;
+        const std::string path = config::path_of(section, key);
+        with_comment.insert(path);
+        if (text.find(key.comment) == std::string::npos) continue;
+        CAPTURE(path);
+        const std::string value = path == "backend" ? backend : key.default_value;
+        CHECK(text.find(key.name + ": " + value) != std::string::npos);
+        written.insert(path);
+        ++keys;
+      }
     }
+    CHECK(keys >= 10);
+    CHECK(keys <= 20);
+    CHECK((text.find("\ngossip:") != std::string::npos) == (backend == "gossip"));
   }
+  CHECK(written == with_comment);
 }
 
 TEST_CASE("init leaves no temporary file behind") {

@@ -170,12 +170,10 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
   });
 }
 
-TEST_CASE("an error line lists keys, sections, keys that are listed last, and second names") {
+TEST_CASE("an error line lists keys, sections and second names") {
   const std::string keys = keys_of("gossip");
   CHECK(keys.starts_with("pull_probability, "));
-  CHECK(keys.find("min_nodes, ") < keys.find("firewall, membership, "));
-  CHECK(keys.find("firewall, membership, ") < keys.find("daemon, "));
-  CHECK(keys.ends_with(", fetch_probability"));
+  CHECK(keys.ends_with("min_nodes, firewall, membership, fetch_probability"));
 }
 
 TEST_CASE("a key at the top level that belongs to a section names the section") {

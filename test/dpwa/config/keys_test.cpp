@@ -226,7 +226,7 @@ TEST_CASE("a reload takes over the keys that say so, and names every one that di
 
 TEST_CASE("every key says what it means, and its default is one of the values that it accepts") {
   each_key([](const KeySection& section, const Key& key, const std::string& path) {
-    CHECK_FALSE((key.comment.empty() && key.reference.empty()));
+    CHECK_FALSE(key.meaning.empty());
     CHECK_FALSE(key.accepted.empty());
     if (key.default_value.empty()) return;
     const Config config = loaded(file_with(section.path, key.name + ": " + key.default_value,
