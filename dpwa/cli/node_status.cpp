@@ -14,11 +14,6 @@
 namespace dpwa::cli {
 namespace {
 
-const Json* list_in(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  return found != document.end() && found->is_array() ? &*found : nullptr;
-}
-
 bool has_failed(const Json& peer) {
   constexpr std::array<std::string_view, 4> failures{"timed_out", "unreachable", "protocol",
                                                      "rejected"};
@@ -57,42 +52,21 @@ std::string problem_of(const NodeStatus& node, std::span<const NodeStatus> all) 
   return by.empty() ? "" : "in quarantine at " + by;
 }
 
-std::string megabytes(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  if (found == document.end() || !found->is_number()) return "-";
-  const double amount = found->get<double>() / 1e6;
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", amount < 1000 ? 1 : 0, amount);
-  return text;
-}
-
 // How many of its peers a node reads from memory, such as "2/3".
-std::string peers_on_same_host(const Json& document) {
-  const auto peers = document.find("peers");
-  if (peers == document.end() || !peers->is_array()) return "-";
+std::string peers_on_same_host(const NodeStatus& node) {
+  const Json* peers = list_in(node.document, "peers");
+  if (peers == nullptr) return "-";
   const auto count = std::count_if(peers->begin(), peers->end(), [](const Json& peer) {
     return peer.is_object() && raw_text(peer, "transport") == "same_host";
   });
   return std::to_string(count) + "/" + std::to_string(peers->size());
 }
 
-std::uint64_t count_in(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
-// Null: there is none.
-const Json* object_in(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  return found != document.end() && found->is_object() ? &*found : nullptr;
-}
-
 // What is unusual about a node, in words; empty for a healthy node of the file.
 std::string notes(const NodeStatus& node) {
   const Json& document = node.document;
-  const auto found = document.find("firewall");
-  const Json firewall =
-      found != document.end() && found->is_object() ? *found : Json(Json::object());
+  const Json& firewall = object_in(document, "firewall");
+  const Json& store = object_in(document, "kvstore");
   std::string text = node.joined ? "joined at " + node.address : "";
   if (node.member != "-" && node.member != "alive")
     text += (text.empty() ? "member " : ", member ") + node.member;
@@ -104,30 +78,17 @@ std::string notes(const NodeStatus& node) {
   note(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
   note(count_in(firewall, "quarantined_peers"), "quarantined");
   note(count_in(document, "ledger_passed_over"), "passed over");
-  if (const Json* store = object_in(document, "kvstore")) {
-    const auto finishing = store->find("finishing");
-    if (finishing != store->end() && *finishing == true &&
-        raw_text(document, "state") == "training")
-      text += (text.empty() ? "" : ", ") + std::string("done, waits for others");
-    note(count_in(*store, "late"), "late");
-    note(count_in(*store, "not_finite"), "not finite");
-  }
+  if (flag_in(store, "finishing") && raw_text(document, "state") == "training")
+    text += (text.empty() ? "" : ", ") + std::string("done, waits for others");
+  note(count_in(store, "late"), "late");
+  note(count_in(store, "not_finite"), "not finite");
   if (const std::string whom = field_text(document, "waits_for"); whom != "-")
     text += (text.empty() ? "waits for " : ", waits for ") + whom;
-  const auto collective = document.find("collective");
-  const bool waits =
-      collective != document.end() && collective->is_object() && collective->contains("waits") &&
-      (*collective)["waits"] == true &&
-      raw_text(*collective, "exchange").size() > 1;  // and has looked for the late nodes
+  const Json& collective = object_in(document, "collective");
+  const bool waits = flag_in(collective, "waits") &&
+                     raw_text(collective, "exchange").size() > 1;  // and looked for the late nodes
   if (!waits) return text;
-  std::string whom;
-  if (const auto late = collective->find("late"); late != collective->end() && late->is_array()) {
-    for (const Json& name : *late) {
-      if (!name.is_string()) continue;
-      whom += whom.empty() ? "" : ", ";
-      whom += to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
-    }
-  }
+  const std::string whom = names_in(collective, "late");
   text += (text.empty() ? "waits for " : ", waits for ") + (whom.empty() ? "others" : whom);
   return text;
 }
@@ -142,80 +103,49 @@ void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
       << "not answered at their address\n";
 }
 
-// The group in which a node averages gradients, as its status states it; null: none.
-const Json* group_of(const NodeStatus& node) {
-  return object_in(node.document, "collective");
-}
-
 // "1 of 4"; "apart" while it trains without a group, "-" before there is one.
 std::string rank_text(const Json& group) {
-  const auto apart = group.find("apart");
-  if (apart != group.end() && *apart == true) return "apart";
+  if (flag_in(group, "apart")) return "apart";
   const std::string rank = field_text(group, "rank");
   return rank == "-" ? rank : rank + " of " + field_text(group, "size");
 }
 
-// The table of nodes that step together.
-void print_group_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
-  TextTable table(
-      {"node", "state", "clock", "loss", "rank", "group", "engine", "MB averaged", "notes"},
-      status_width);
-  for (const NodeStatus& node : nodes) {
-    if (!absence_of(node).empty()) {
-      table.add(absent_row(node));
-      continue;
-    }
-    const Json& status = node.document;
-    const Json* const found = group_of(node);
-    const Json group = found != nullptr ? *found : Json(Json::object());
-    table.add({node.name, field_text(status, "state"), field_text(status, "clock", 1),
-               field_text(status, "loss", 4), rank_text(group), field_text(group, "epoch"),
-               field_text(group, "engine"), megabytes(status, "gradient_bytes"), notes(node)});
-  }
-  table.print(out);
+Column rank_in(const char* object) {
+  return {"rank",
+          [=](const NodeStatus& node) { return rank_text(object_in(node.document, object)); }};
 }
 
-// The table of workers of the parameter server.
-void print_worker_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
-  TextTable table({"node", "state", "clock", "loss", "rank", "last step", "wait ms", "MB in",
-                   "MB out", "notes"},
-                  status_width);
-  for (const NodeStatus& node : nodes) {
-    if (!absence_of(node).empty()) {
-      table.add(absent_row(node));
-      continue;
-    }
-    const Json& status = node.document;
-    const Json* const found = object_in(status, "kvstore");
-    const Json store = found != nullptr ? *found : Json(Json::object());
-    table.add({node.name, field_text(status, "state"), field_text(status, "clock", 0),
-               field_text(status, "loss", 4), rank_text(store), field_text(store, "outcome"),
-               field_text(store, "waited_ms", 1), megabytes(store, "bytes_received"),
-               megabytes(store, "bytes_sent"), notes(node)});
-  }
-  table.print(out);
+// Of nodes that step together.
+std::vector<Column> group_columns() {
+  const char* const group = "collective";
+  return {text_column("loss", "loss", 4), rank_in(group), text_column("group", "epoch", -1, group),
+          text_column("engine", "engine", -1, group),
+          megabytes_column("MB averaged", "gradient_bytes")};
+}
+
+// Of workers of the parameter server.
+std::vector<Column> worker_columns() {
+  const char* const store = "kvstore";
+  return {text_column("loss", "loss", 4),
+          rank_in(store),
+          text_column("last step", "outcome", -1, store),
+          text_column("wait ms", "waited_ms", 1, store),
+          megabytes_column("MB in", "bytes_received", store),
+          megabytes_column("MB out", "bytes_sent", store)};
+}
+
+// Of nodes that pull.
+std::vector<Column> pull_columns() {
+  return {text_column("loss", "loss", 4),
+          text_column("pulls ok", "pulls_ok"),
+          text_column("failed", "pulls_failed"),
+          megabytes_column("MB in", "bytes_received"),
+          megabytes_column("MB out", "bytes_served"),
+          {"memory", peers_on_same_host}};
 }
 
 bool is_of_store(const NodeStatus& node) {
   return raw_text(node.document, "backend") == "kvstore";
-}
-
-void print_pull_table(const std::vector<NodeStatus>& nodes, std::ostream& out) {
-  TextTable table({"node", "state", "clock", "loss", "pulls ok", "failed", "MB in", "MB out",
-                   "memory", "notes"},
-                  status_width);
-  for (const NodeStatus& node : nodes) {
-    if (!absence_of(node).empty()) {
-      table.add(absent_row(node));
-      continue;
-    }
-    const Json& status = node.document;
-    table.add({node.name, field_text(status, "state"), field_text(status, "clock", 1),
-               field_text(status, "loss", 4), field_text(status, "pulls_ok"),
-               field_text(status, "pulls_failed"), megabytes(status, "bytes_received"),
-               megabytes(status, "bytes_served"), peers_on_same_host(status), notes(node)});
-  }
-  table.print(out);
 }
 
 }  // namespace
@@ -238,6 +168,48 @@ std::string field_text(const Json& document, const char* key, int decimals) {
   return text;
 }
 
+std::uint64_t count_in(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+const Json& object_in(const Json& document, const char* key) {
+  static const Json none = Json::object();
+  const auto found = document.find(key);
+  return found != document.end() && found->is_object() ? *found : none;
+}
+
+bool flag_in(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && *found == true;
+}
+
+const Json* list_in(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  return found != document.end() && found->is_array() ? &*found : nullptr;
+}
+
+std::string names_in(const Json& document, const char* key) {
+  std::string names;
+  const Json* list = list_in(document, key);
+  if (list == nullptr) return names;
+  for (const Json& name : *list) {
+    if (!name.is_string()) continue;
+    names += names.empty() ? "" : ", ";
+    names += to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
+  }
+  return names;
+}
+
+std::string megabytes(const Json& document, const char* key) {
+  const auto found = document.find(key);
+  if (found == document.end() || !found->is_number()) return "-";
+  const double amount = found->get<double>() / 1e6;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", amount < 1000 ? 1 : 0, amount);
+  return text;
+}
+
 std::string other_name(const NodeStatus& node) {
   const auto named = node.document.find("node");
   if (!node.error.empty() || named == node.document.end() || !named->is_string() ||
@@ -253,10 +225,44 @@ std::string absence_of(const NodeStatus& node) {
   return other.empty() ? "" : "answers as '" + other + "'";
 }
 
-std::vector<std::string> absent_row(const NodeStatus& process) {
-  const bool known = process.member != "-" && !process.member.empty();
-  return {process.name, absence_of(process) + "; address " + process.address +
-                            (known ? ", member " + process.member : "")};
+namespace {
+
+// An empty object: the document itself.
+const Json& part_of(const NodeStatus& process, const char* object) {
+  return *object == '\0' ? process.document : object_in(process.document, object);
+}
+
+}  // namespace
+
+Column text_column(const char* head, const char* key, int decimals, const char* object) {
+  return {head, [=](const NodeStatus& process) {
+            return field_text(part_of(process, object), key, decimals);
+          }};
+}
+
+Column megabytes_column(const char* head, const char* key, const char* object) {
+  return {head,
+          [=](const NodeStatus& process) { return megabytes(part_of(process, object), key); }};
+}
+
+void print_table(const char* kind, const std::vector<Column>& columns,
+                 const std::vector<NodeStatus>& processes, std::ostream& out) {
+  std::vector<std::string> head{kind};
+  for (const Column& column : columns) head.push_back(column.head);
+  TextTable table(head, status_width);
+  for (const NodeStatus& process : processes) {
+    std::vector<std::string> row{process.name};
+    const std::string absence = absence_of(process);
+    const bool known = process.member != "-" && !process.member.empty();
+    if (!absence.empty()) {
+      row.push_back(absence + "; address " + process.address +
+                    (known ? ", member " + process.member : ""));
+    } else {
+      for (const Column& column : columns) row.push_back(column.cell(process));
+    }
+    table.add(std::move(row));
+  }
+  table.print(out);
 }
 
 Json parse_status(const StatusAnswer& answer) {
@@ -278,8 +284,8 @@ std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers)
   std::map<std::string, Json> members;
   for (const StatusAnswer& answer : answers) {
     const Json document = parse_status(answer);
-    const auto list = document.find("members");
-    if (list == document.end() || !list->is_array()) continue;
+    const Json* list = list_in(document, "members");
+    if (list == nullptr) continue;
     for (const Json& member : *list) {
       if (!member.is_object()) continue;
       const std::string name = raw_text(member, "name");
@@ -304,15 +310,18 @@ std::vector<std::string> status_problems(std::span<const NodeStatus> nodes) {
 void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out, Backend of_file) {
   const bool silent =
       std::ranges::all_of(nodes, [](const NodeStatus& node) { return !absence_of(node).empty(); });
-  const bool steps_together =
-      std::ranges::any_of(nodes, [](const NodeStatus& node) { return group_of(node) != nullptr; });
-  if (steps_together || (silent && of_file == Backend::collective)) {
-    print_group_table(nodes, out);
-  } else if (std::ranges::any_of(nodes, is_of_store) || (silent && of_file == Backend::kvstore)) {
-    print_worker_table(nodes, out);
-  } else {
-    print_pull_table(nodes, out);
-  }
+  const bool steps_together = std::ranges::any_of(nodes, [](const NodeStatus& node) {
+    return !object_in(node.document, "collective").empty();
+  });
+  const bool store = std::ranges::any_of(nodes, is_of_store);
+  const bool of_group = steps_together || (silent && of_file == Backend::collective);
+  const bool of_store = !of_group && (store || (silent && of_file == Backend::kvstore));
+  std::vector<Column> columns{text_column("state", "state"),
+                              text_column("clock", "clock", of_store ? 0 : 1)};
+  for (Column& column : of_group ? group_columns() : of_store ? worker_columns() : pull_columns())
+    columns.push_back(std::move(column));
+  columns.push_back({"notes", notes});
+  print_table("node", columns, nodes, out);
   print_unverified(nodes, out);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -32,6 +34,16 @@ std::string raw_text(const Json& document, const char* key);
 // Numbers get `decimals` decimals; -1: as they arrived.
 std::string field_text(const Json& document, const char* key, int decimals = -1);
 
+// The same of other types: 0, an empty object, false, null where there is none of that type.
+std::uint64_t count_in(const Json& document, const char* key);
+const Json& object_in(const Json& document, const char* key);
+bool flag_in(const Json& document, const char* key);
+const Json* list_in(const Json& document, const char* key);
+// The texts of a list for display: "a, b".
+std::string names_in(const Json& document, const char* key);
+// Of a number of bytes, with a decimal where it is small.
+std::string megabytes(const Json& document, const char* key);
+
 // An empty object when the answer is not a document, or is nested so deeply that copying it would
 // exhaust the stack.
 Json parse_status(const StatusAnswer& answer);
@@ -50,8 +62,18 @@ std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers)
 // The width of the tables, while names have at most eight characters.
 inline constexpr std::size_t status_width = 80;
 
-// The row of a process that has no document: its name, why, and where it was asked.
-std::vector<std::string> absent_row(const NodeStatus& process);
+struct Column {
+  std::string head;
+  std::function<std::string(const NodeStatus&)> cell;
+};
+// Of a value of the document, or of an object in it.
+Column text_column(const char* head, const char* key, int decimals = -1, const char* object = "");
+Column megabytes_column(const char* head, const char* key, const char* object = "");
+
+// A row for each process, which begins with its name. That of a process without a document says
+// why, and where it was asked. `kind`: the head of the names.
+void print_table(const char* kind, const std::vector<Column>& columns,
+                 const std::vector<NodeStatus>& processes, std::ostream& out);
 
 // One row for each node. Unusual things come last. The columns are those of the back end that the
 // nodes state, or `of_file` when none answers.
