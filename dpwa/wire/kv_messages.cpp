@@ -137,6 +137,10 @@ MessageType type_of(const Message& message) {
       message);
 }
 
+std::uint64_t payload_bytes(const Message& message) {
+  return bytes_of(parts_of(message));
+}
+
 std::uint64_t max_kv_body_bytes(MessageType type) {
   return max_kv_head_bytes + max_payload_bytes(type);
 }

@@ -37,6 +37,7 @@ constexpr bool is_kv_type(MessageType type) {
   return type >= first_kv_type && type <= last_kv_type;
 }
 MessageType type_of(const kvstore::Message& message);
+std::uint64_t payload_bytes(const kvstore::Message& message);
 // The bound on the body of a message of this type: for TypeBound.
 std::uint64_t max_kv_body_bytes(MessageType type);
 
