@@ -1,29 +1,20 @@
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/kvclient/waiting_messages.h"
 #include "dpwa/kvstore/messages.h"
-#include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/same_host/memory_exchange.h"
-#include "dpwa/net/socket_progress.h"
-#include "dpwa/net/start_grace.h"
-#include "dpwa/net/stream.h"
+#include "dpwa/net/store_link.h"
 #include "dpwa/snapshot/aligned_buffer.h"
-#include "dpwa/wire/kv_messages.h"
 
 namespace dpwa::kvclient {
 
@@ -53,28 +44,21 @@ struct ValueTraffic {
   std::uint64_t received = 0;
 };
 
-// The connection of a worker to one server of the store, with many requests outstanding. Dials
-// until the server answers, and again after each failure, with back-off. Messages leave in the
-// order of send(), but short ones without a slice first. For a server that does not answer only
-// requests are kept, each once; the engine sends again what matters. I/O thread only; outlives the
-// run of its io_context after stop().
-//
-// It shares with kvserver::Link the way to a WELCOME (net::open_connection) and the words of the
-// start (net::StartGrace), and no more: that one keeps nothing while it is not connected, dials at
-// once after a break to learn whether the other process has ended, and lends no memory.
-class ServerLink {
+// The connection of a worker to one server of the store, with many requests outstanding. Messages
+// leave in the order of send(), but short ones without a slice first. For a server that does not
+// answer only requests are kept, each once; the engine sends again what matters. I/O thread only;
+// outlives the run of its io_context after stop().
+class ServerLink final : public net::StoreLink {
  public:
   ServerLink(boost::asio::io_context& io, LocalProcess& local, PeerAddress server,
              std::string congestion_control, bool same_host, LinkEvents& events);
 
-  void start();
-  void stop();
   // Memory of this process that a server of the same host reads in place. Numbered from 0.
   void share(const AlignedBuffer& memory);
   void send(std::uint64_t tag, kvstore::Message message);
   // Pushes of this slice up to this step are no longer sent.
   void drop(const kvstore::SliceId& slice, std::uint64_t step);
-  void drop_requests() { waiting_.drop_requests(); }
+  void drop_requests();
   // Whether the system is reading the memory of such a push.
   bool writes(const kvstore::SliceId& slice, std::uint64_t step) const;
   // Ends the connection, and dials again as this process.
@@ -93,9 +77,8 @@ class ServerLink {
   bool uses_memory() const { return exchange_ != nullptr; }
   // A message is half way, in either direction.
   bool in_transfer() const {
-    return reading_values_ || !under_way_.empty() || progress_.outgoing > usual_outgoing;
+    return reading_values_ || !outgoing_.staged().empty() || progress_.outgoing > usual_outgoing;
   }
-  const std::string& name() const { return server_.name; }
   const ValueTraffic& traffic() const { return traffic_; }
   // The problem of the last attempt; empty when connected.
   const std::string& problem() const { return problem_; }
@@ -106,57 +89,46 @@ class ServerLink {
  private:
   // Of beats and the like, whose way is short.
   static constexpr std::size_t usual_outgoing = std::size_t{16} << 10;
-  boost::asio::awaitable<void> run();
-  boost::asio::awaitable<void> read(net::Stream& stream, kvstore::MemberId server);
-  boost::asio::awaitable<void> write(std::shared_ptr<net::Stream> stream);
-  boost::asio::awaitable<bool> write_some(net::Stream& stream);
-  void fill(wire::KvFrames& frames);
+  void connected(const wire::Welcome& welcome) override;
+  std::optional<net::Failure> received(net::Frame frame) override;
+  void failed(const net::Failure& failure, LogLevel level, bool was_connected) override;
+  void disconnected() override;
+  std::span<std::byte> target_of(wire::MessageType type, std::span<const std::byte> head,
+                                 std::uint64_t bytes) override;
+  void before_staging() override;
+  // A push without its values, if the server can read them in place.
+  std::optional<kvstore::Message> form_of(const kvstore::Message& message) override;
+  void staged() override;
+  void after_write(bool whole) override;
+  void write_is_late(std::size_t bytes, Duration time) override;
+  void end(std::string why);  // this connection, because of the server
+  void tell(const std::string& problem, LogLevel level);
   void open_door(const std::string& offer);
-  void close_door();
   // The fault in the length of the values of this answer; empty: none. `landed`: they have been
   // read to their place already.
   std::string wrong_length(const kvstore::Answer& answer, bool landed) const;
   // Why the values of this answer cannot be read; empty: they have been.
   std::string take_values(kvstore::Answer& answer);
-  // The same push without its values, if the server can read them in place; none otherwise.
-  std::optional<kvstore::Message> mapped(const kvstore::Message& message) const;
-  void failed(const net::Failure& failure);
 
-  net::IoThread thread_;
-  boost::asio::io_context& io_;
-  LocalProcess* local_;
-  const PeerAddress server_;
-  const std::string congestion_control_;
   const bool same_host_;
   LinkEvents& events_;
-  WaitingMessages waiting_;
-  std::deque<WaitingMessages::Item> under_way_;  // what is being written
-  wire::KvFrames frames_;                        // of under_way_
-  TimePoint began_{};                            // to write it
-  std::shared_ptr<net::Stream> stream_;
+  kvstore::MemberId process_;                            // the server on this connection
+  TimePoint began_{};                                    // to write what is staged
+  std::uint64_t staged_values_ = 0;                      // bytes of them
   std::vector<AlignedBuffer> memories_;                  // the shared ones
   std::shared_ptr<same_host::MemoryExchange> exchange_;  // null: no server of this host
   std::span<std::byte> landing_;                         // the target of the values being read
   std::uint64_t read_ = 0;  // the last KV_ANSWER_MAPPED of the connection whose values were read
   std::uint64_t told_ = 0;  // the last one that the server knows was read
-  boost::asio::steady_timer more_;   // there is more to write
-  boost::asio::steady_timer again_;  // the time to dial again
-  boost::asio::steady_timer over_;   // the writing coroutine has ended
-  bool connected_ = false;
-  Duration silence_{};  // since the last frame came, or a part of a long one moved
+  Duration silence_{};      // since the last frame came, or a part of a long one moved
   net::SocketProgress progress_;
   bool moves_ = false;  // bytes have come or were taken between the last two looks
-  bool writing_ = false;
   bool reading_values_ = false;
-  bool stopped_ = false;
   ValueTraffic traffic_;
-  Duration back_off_;
-  std::minstd_rand random_;
   std::string problem_ = "not reached yet";
   LogLevel told_level_ = LogLevel::trace;  // of problem_, in the log
   bool rejected_ = false;
   std::string turned_away_;  // why the server ends this connection; empty: it does not
-  net::StartGrace grace_;
 };
 
 }  // namespace dpwa::kvclient

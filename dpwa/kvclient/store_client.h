@@ -217,7 +217,7 @@ class StoreClient : private LinkEvents {
   net::IoThread io_thread_;
   kvstore::WorkerEngine engine_;
   Operations operations_;
-  std::vector<std::unique_ptr<ServerLink>> links_;
+  std::vector<std::shared_ptr<ServerLink>> links_;
   std::vector<AlignedBuffer> shared_;
   boost::asio::steady_timer ticks_;
   bool out_ = false;  // left out, without a join() since

@@ -10,8 +10,6 @@ namespace dpwa::kvserver {
 // closed.
 inline constexpr std::size_t most_queued_for_worker = std::size_t{256} << 20;
 inline constexpr std::size_t most_queued_for_server = std::size_t{1} << 30;
-// What a message that waits takes beside its values.
-inline constexpr std::size_t message_bytes = 512;
 // Values that a worker of this host reads where they are, and has not said to have read. Beyond
 // that they are sent.
 inline constexpr std::size_t most_lent_to_worker = most_queued_for_worker;

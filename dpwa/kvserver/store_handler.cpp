@@ -7,13 +7,13 @@
 #include "dpwa/kvserver/limits.h"
 #include "dpwa/kvstore/link_limits.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/kv_frame.h"
 #include "dpwa/wire/kv_messages.h"
 #include "dpwa/wire/kv_routes.h"
 
 namespace dpwa::kvserver {
 
 namespace asio = boost::asio;
+using session::Outgoing;
 using wire::MessageType;
 
 namespace {
@@ -122,24 +122,27 @@ void StoreHandler::close_older(const Requester& requester) {
 }
 
 asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection) {
-  Outbox::Batch batch;
+  Outgoing& outgoing = connection->outgoing;
   while (!connection->ended) {
-    if (!connection->outbox.next(batch)) {
+    outgoing.stage();
+    if (!outgoing.is_staged()) {
       connection->wake.expires_at(TimePoint::max());
       co_await connection->wake.async_wait(net::as_result);
       continue;
     }
     Responder& responder = *connection->responder;
-    const auto buffers = net::buffers_of(batch.frames);
+    std::vector<asio::const_buffer> buffers;
+    for (const auto& part : outgoing.output()) buffers.emplace_back(part.data(), part.size());
     const std::span<const asio::const_buffer> parts(buffers);
-    const Duration time =
-        kvstore::time_to_write(kvstore::write_time_of_server, batch.frames.bytes());
+    const std::size_t bytes = outgoing.staged_bytes();
+    const Duration time = kvstore::time_to_write(kvstore::write_time_of_server, bytes);
     const net::Deadline deadline(responder.executor(), std::chrono::steady_clock::now() + time,
                                  [&] { responder.close(); });
     co_await responder.begin_reply();
     const bool written = co_await responder.write(parts);
     responder.end_reply();
     if (!written) co_return;
+    outgoing.wrote(bytes);
   }
 }
 
@@ -176,7 +179,7 @@ void StoreHandler::connection_closed(const Responder& responder) {
   if (door_ != nullptr && !again) door_->take_back(worker);
   connection->lent.clear();
   connection->ended = true;
-  connection->outbox.clear();
+  connection->outgoing.clear();
   connection->wake.cancel();
 }
 
@@ -219,8 +222,8 @@ void StoreHandler::send(const std::string& worker, std::uint64_t tag, kvstore::M
   if (found == newest_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
   lend(*connection, message);
-  connection->outbox.add(std::move(message), tag);
-  if (connection->outbox.bytes() > most_queued_for_worker) return connection->responder->close();
+  connection->outgoing.add(std::move(message), tag);
+  if (connection->outgoing.bytes() > most_queued_for_worker) return connection->responder->close();
   connection->wake.cancel();
 }
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "dpwa/kvserver/memory_door.h"
-#include "dpwa/kvserver/outbox.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/request_handler.h"
+#include "dpwa/session/outgoing.h"
 
 namespace dpwa::kvserver {
 
@@ -58,7 +58,7 @@ class StoreHandler : public RequestHandler {
     explicit Connection(Responder& to) : responder(&to), wake(to.executor()) {}
     Responder* responder;
     boost::asio::steady_timer wake;  // there is something to write, or the connection has ended
-    Outbox outbox;
+    session::Outgoing outgoing;
     bool ended = false;
     // Values that the worker reads in place, by number of the answer, until it has read them.
     std::map<std::uint64_t, kvstore::SharedBytes> lent;

@@ -112,11 +112,9 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
   }
   for (const NodeEntry& server : config.kvstore.servers) {
     if (server.name == config.self) continue;
-    links_[server.name] =
-        std::make_shared<Link>(io, local, peer_address(server), config.transport.congestion_control,
-                               Link::Events{[this](const kvstore::MemberId& member) {
-                                 engine_.lost(member, SteadyClock::now());
-                               }});
+    links_[server.name] = std::make_shared<Link>(
+        io, local, peer_address(server), config.transport.congestion_control,
+        [this](const kvstore::MemberId& member) { engine_.lost(member, SteadyClock::now()); });
   }
 }
 
@@ -221,7 +219,7 @@ void StoreRun::note_waiting(TimePoint now) {
   told_waiting_ = now;
   std::vector<std::string> missing;
   for (const auto& [name, link] : links_) {
-    if (!link->is_open()) missing.push_back("'" + name + "'");
+    if (!link->is_connected()) missing.push_back("'" + name + "'");
   }
   const std::size_t workers = first_workers(config_);
   std::string what = "the other servers and workers; the first step waits for " +

@@ -5,9 +5,8 @@
 
 #include "dpwa/base/time.h"
 
-// Limits of the connections between the processes of a store: from a worker to a server
-// (kvclient::ServerLink), and from a server to another one (kvserver::Link) or to a worker
-// (kvserver::StoreHandler).
+// Limits of the connections between the processes of a store: to a server, from a worker or from
+// another server (net::StoreLink), and back from a server to a worker (kvserver::StoreHandler).
 
 namespace dpwa::kvstore {
 

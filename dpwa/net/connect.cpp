@@ -10,7 +10,6 @@
 
 #include "dpwa/net/admission.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/net/host_names.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/security/security.h"
@@ -32,22 +31,22 @@ std::optional<Failure> wrong_certificate(const Stream& stream, const std::string
 }
 
 // Sends this node's HELLO, and its manifest where that is asked for. The answer: WELCOME or REJECT.
-asio::awaitable<IoResult<Frame>> introduce(Stream& stream, LocalProcess& local,
+asio::awaitable<IoResult<Frame>> introduce(Connection& connection, LocalProcess& local,
                                            std::uint32_t request_id) {
   const wire::Hello hello{wire::Role::node,  local.capabilities(),
                           local.cluster,     local.name,
                           local.incarnation, local.manifest.stated_fingerprint()};
-  const auto encoded = wire::encode(hello, request_id);
-  auto broken = co_await stream.write_all(encoded);
+  auto encoded = wire::encode(hello, request_id);
+  auto broken = co_await connection.send(std::move(encoded));
   if (broken) co_return std::move(*broken);
-  constexpr auto replies =
-      types(MessageType::welcome, MessageType::reject, MessageType::manifest_request);
-  auto frame = co_await read_frame(stream, replies);
+  const Expected replies(
+      types(MessageType::welcome, MessageType::reject, MessageType::manifest_request));
+  auto frame = co_await connection.receive(replies);
   if (frame && frame->header.type == MessageType::manifest_request) {
-    const auto manifest = wire::encode(local.manifest, frame->header.request_id);
-    broken = co_await stream.write_all(manifest);
+    auto manifest = wire::encode(local.manifest, frame->header.request_id);
+    broken = co_await connection.send(std::move(manifest));
     if (broken) co_return std::move(*broken);
-    frame = co_await read_frame(stream, replies);
+    frame = co_await connection.receive(replies);
   }
   co_return frame;
 }
@@ -65,19 +64,19 @@ IoResult<wire::Welcome> read_welcome(const Frame& answer) {
 }
 
 // Secures a connection and exchanges HELLO and WELCOME over it.
-asio::awaitable<IoResult<wire::Welcome>> shake_hands(Stream& stream, LocalProcess& local,
+asio::awaitable<IoResult<wire::Welcome>> shake_hands(Connection& connection, LocalProcess& local,
                                                      const PeerAddress& peer,
                                                      std::uint32_t request_id) {
-  auto failure = co_await secure(stream, peer, local.security.get());
+  auto failure = co_await secure(connection.stream(), peer, local.security.get());
   if (failure) co_return std::move(*failure);
-  const auto answer = co_await introduce(stream, local, request_id);
+  const auto answer = co_await introduce(connection, local, request_id);
   if (!answer) co_return answer.error();
   auto welcome = read_welcome(*answer);
   if (welcome && !peer.name.empty() && welcome->node != peer.name) {
     welcome = Failure(Failure::Kind::rejected,
                       "the node at this address calls itself '" + welcome->node + "'");
   } else if (welcome) {
-    failure = wrong_certificate(stream, welcome->node);
+    failure = wrong_certificate(connection.stream(), welcome->node);
     if (failure) welcome = std::move(*failure);
   }
   co_return welcome;
@@ -142,14 +141,17 @@ asio::awaitable<std::optional<Failure>> secure(Stream& stream, const PeerAddress
   co_return failure;
 }
 
-asio::awaitable<IoResult<wire::Welcome>> open_connection(Stream& stream, LocalProcess& local,
+asio::awaitable<IoResult<wire::Welcome>> open_connection(Connection& connection,
+                                                         LocalProcess& local,
                                                          const PeerAddress& peer,
                                                          const std::string& congestion_control,
                                                          std::uint32_t request_id) {
-  auto failure = co_await connect(stream.socket(), peer);
+  connection.incoming().clear();
+  Stream::Socket& socket = connection.stream().socket();
+  auto failure = co_await connect(socket, peer);
   if (failure) co_return std::move(*failure);
-  tune(stream.socket(), congestion_control);
-  auto welcome = co_await shake_hands(stream, local, peer, request_id);
+  tune(socket, congestion_control);
+  auto welcome = co_await shake_hands(connection, local, peer, request_id);
   // Another machine may have the address by now.
   if (!welcome) resolve_again(peer);
   co_return welcome;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "dpwa/net/connection.h"
 #include "dpwa/net/failure.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/peer_address.h"
@@ -31,11 +32,11 @@ boost::asio::awaitable<std::optional<Failure>> connect(boost::asio::ip::tcp::soc
 boost::asio::awaitable<std::optional<Failure>> secure(Stream& stream, const PeerAddress& peer,
                                                       const Security* security);
 
-// Makes `stream` a connection to `peer`, ready for requests: connects, secures and introduces this
-// node by a HELLO of `request_id`. A peer without a name stands for any node at its address. The
-// result: the WELCOME of the peer.
+// Connects to `peer`, secures the connection and introduces this node by a HELLO of `request_id`. A
+// peer without a name stands for any node at its address. The result: the WELCOME of the peer,
+// which is ready for requests.
 boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
-    Stream& stream, LocalProcess& local, const PeerAddress& peer,
+    Connection& connection, LocalProcess& local, const PeerAddress& peer,
     const std::string& congestion_control, std::uint32_t request_id);
 
 // Makes an inbound connection ready for frames: the TLS handshake, or nothing when `security` is

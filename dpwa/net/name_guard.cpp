@@ -10,7 +10,6 @@
 #include "dpwa/base/on_exit.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/net/local_process.h"
 
 namespace dpwa {
@@ -24,7 +23,8 @@ namespace {
 // The incarnation of the node that answers there under this name; 0: none does.
 asio::awaitable<std::uint64_t> ask(const std::string& cluster, const PeerAddress& address,
                                    Duration patience, Security* security) {
-  net::Stream stream(co_await asio::this_coro::executor);
+  net::Connection connection(co_await asio::this_coro::executor);
+  net::Stream& stream = connection.stream();
   const TimePoint until = SteadyClock::now() + patience;
   const net::Deadline deadline(stream.get_executor(), until, [&stream] { stream.close(); });
   auto failure = co_await net::connect(stream.socket(), address);
@@ -34,11 +34,11 @@ asio::awaitable<std::uint64_t> ask(const std::string& cluster, const PeerAddress
   hello.role = wire::Role::observer;
   hello.capabilities = wire::capability(Codec::raw);
   hello.cluster = cluster;
-  const auto request = wire::encode(hello, 1);
-  const auto written = co_await stream.write_all(request);
+  auto request = wire::encode(hello, 1);
+  const auto written = co_await connection.send(std::move(request));
   if (written) co_return 0;
-  constexpr auto expected = net::types(MessageType::welcome);
-  const auto frame = co_await net::read_frame(stream, expected);
+  const net::Expected expected(net::types(MessageType::welcome));
+  const auto frame = co_await connection.receive(expected);
   if (!frame) co_return 0;
   const auto welcome = wire::decode_welcome(frame->body);
   co_return welcome && welcome->node == address.name ? welcome->incarnation : 0;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "dpwa/net/connect.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/network.h"
 
@@ -26,8 +25,8 @@ PeerChannel::PeerChannel(asio::io_context& io, LocalProcess& local, PeerAddress 
     : local_(local),
       address_(std::move(address)),
       congestion_control_(std::move(congestion_control)),
-      stream_(io),
-      reader_(stream_, local.manifest, staging),
+      connection_(io),
+      reader_(connection_, local.manifest, staging),
       same_host_(io, local, address_.name, same_host, reader_.payload()) {}
 
 void PeerChannel::begin() {
@@ -39,18 +38,18 @@ void PeerChannel::begin() {
 void PeerChannel::close() {
   closed_ = true;
   same_host_.close();
-  stream_.close();
+  connection_.close();
 }
 
 void PeerChannel::hang_up() {
   same_host_.hang_up();
-  stream_.close();
+  connection_.close();
 }
 
 asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
   const std::uint32_t request_id = next_request_id_++;
   auto welcome =
-      co_await net::open_connection(stream_, local_, address_, congestion_control_, request_id);
+      co_await net::open_connection(connection_, local_, address_, congestion_control_, request_id);
   if (welcome) {
     if (address_.name.empty()) address_.name = welcome->node;
     incarnation_ = welcome->incarnation;
@@ -95,8 +94,8 @@ std::vector<std::byte> PeerChannel::news(std::uint32_t request_id) const {
 asio::awaitable<std::optional<net::Failure>> PeerChannel::hear_of_members(
     std::uint32_t request_id) {
   std::optional<net::Failure> failure;
-  constexpr auto replies = net::types(MessageType::members, MessageType::reject);
-  const auto frame = co_await net::read_frame(stream_, replies);
+  const net::Expected replies(net::types(MessageType::members, MessageType::reject));
+  const auto frame = co_await connection_.receive(replies);
   if (!frame) {
     failure = frame.error();
   } else if (frame->header.type == MessageType::reject) {
@@ -108,7 +107,7 @@ asio::awaitable<std::optional<net::Failure>> PeerChannel::hear_of_members(
     failure.emplace(net::Failure::Kind::protocol, "answered another request");
   } else {
     boost::system::error_code error;
-    const auto remote = stream_.socket().remote_endpoint(error);
+    const auto remote = connection_.stream().socket().remote_endpoint(error);
     const std::string from = error ? "" : net::text_of(remote.address());
     more_wanted_ = local_.members->merge_answer(address_.name, incarnation_, *exchange, from);
   }
@@ -123,8 +122,8 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
   more_wanted_ = exchanges();
   for (int part = 0; part < (all ? most : 1) && more_wanted_ && !failure; ++part) {
     const std::uint32_t request_id = next_request_id_++;
-    const auto frame = news(request_id);
-    failure = co_await stream_.write_all(frame);
+    auto frame = news(request_id);
+    failure = co_await connection_.send(std::move(frame));
     if (!failure) failure = co_await hear_of_members(request_id);
     if (failure) hang_up();
   }
@@ -135,7 +134,7 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
 
 asio::awaitable<void> PeerChannel::hear_out_news() {
   const auto request_id = std::exchange(unanswered_news_, std::nullopt);
-  if (!request_id || !stream_.is_open()) co_return;
+  if (!request_id || !connection_.is_open()) co_return;
   const auto unheard = co_await hear_of_members(*request_id);
   if (unheard) hang_up();
 }
@@ -145,8 +144,8 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
   begin();
   unanswered_news_.reset();
   // A kept connection may have died unnoticed: the first failure on it costs one fresh try.
-  for (kept_ = stream_.is_open();; kept_ = false) {
-    if (!stream_.is_open()) {
+  for (kept_ = connection_.is_open();; kept_ = false) {
+    if (!connection_.is_open()) {
       const auto welcome = co_await shake_hands();
       if (!welcome) {
         hang_up();
@@ -158,7 +157,7 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     std::vector<std::byte> encoded = tells ? news(news_id) : std::vector<std::byte>();
     const bool told = tells && same_host_.in_use();
     if (told) {
-      const auto broken = co_await stream_.write_all(encoded);
+      const auto broken = co_await connection_.send(std::move(encoded));
       encoded.clear();
       if (broken) {
         result = failed(*broken);
@@ -192,7 +191,7 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     message.taken = asked.taken;
     const auto pull = wire::encode(message, request_id);
     encoded.insert(encoded.end(), pull.begin(), pull.end());  // news and request leave together
-    auto failure = co_await stream_.write_all(encoded);
+    auto failure = co_await connection_.send(std::move(encoded));
     if (!failure && tells) failure = co_await hear_of_members(news_id);
     if (failure) {
       result = failed(*failure);

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/net/connection.h"
 #include "dpwa/net/failure.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/reply_reader.h"
 #include "dpwa/net/same_host/path.h"
-#include "dpwa/net/stream.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
@@ -54,7 +54,7 @@ class PeerChannel {
   boost::asio::awaitable<Greeting> exchange_members(bool all);
   void close();  // ends what is under way
 
-  bool is_open() const { return stream_.is_open(); }
+  bool is_open() const { return connection_.is_open(); }
   const PeerAddress& address() const { return address_; }
   const std::string& name() const { return address_.name; }
   bool same_host() const { return same_host_.in_use(); }  // how the next pull goes
@@ -75,9 +75,9 @@ class PeerChannel {
   LocalProcess& local_;
   PeerAddress address_;
   const std::string congestion_control_;
-  net::Stream stream_;
+  net::Connection connection_;
   ReplyReader reader_;
-  same_host::Path same_host_;       // open only while stream_ is
+  same_host::Path same_host_;       // open only while connection_ is
   std::uint64_t incarnation_ = 0;   // of the peer, on this connection
   std::uint32_t capabilities_ = 0;  // likewise
   bool kept_ = false;               // the reply comes over a connection that was there before

@@ -15,13 +15,9 @@ using wire::MessageType;
 
 namespace {
 
-// The staging buffer is laid out so that a chunk's payload starts on a cache line:
-//   [0, pad) unused | reply lead (header, head, first chunk header) | payload at payload_offset
-constexpr std::size_t payload_offset = (ReplyReader::reply_lead_bytes + 63) / 64 * 64;
-constexpr std::size_t lead_offset = payload_offset - ReplyReader::reply_lead_bytes;
-
-// Fewer bytes are not worth a turn of the reactor.
-constexpr std::size_t least_read_bytes = std::size_t{64} << 10;
+// In the staging buffer, so that the payload of a chunk starts on a cache line. The header of the
+// chunk comes right before it.
+constexpr std::size_t payload_offset = 64;
 
 constexpr std::size_t line_bytes = 64;  // no element crosses such a boundary
 
@@ -92,44 +88,24 @@ std::uint32_t ReplyReader::chunk_bytes() const {
 
 asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uint32_t request_id) {
   const ByteRange asked = request.range;
-  const auto window = staging_.bytes().subspan(lead_offset);  // lead and first payload
-  // The first of several encoded chunks leaves room in the window, not to be filled by the second.
-  const auto lead_and_chunk =
-      asked.length <= chunk_bytes()
-          ? window
-          : window.first(reply_lead_bytes +
-                         payload_bytes(manifest_, request.codec, {asked.offset, chunk_bytes()}));
-  const auto first = co_await stream_.read_some(lead_and_chunk, wire::header_bytes);
-  if (!first) co_return failed(first.error());
-  std::size_t buffered = *first;
-
-  const std::uint64_t max_body = wire::snapshot_body_bytes(asked.length, wire::min_chunk_bytes);
-  const auto header = wire::decode_header(window.first<wire::header_bytes>(), max_body);
-  if (!header) co_return failed(header.error());
-  if (header->request_id != request_id) {
+  net::Expected replies(net::types(MessageType::snapshot, MessageType::not_modified,
+                                   MessageType::not_fresh, MessageType::not_ready,
+                                   MessageType::busy, MessageType::reject, MessageType::error));
+  replies.most_snapshot_bytes = wire::snapshot_body_bytes(asked.length, wire::min_chunk_bytes);
+  const auto frame = co_await connection_.receive(replies);
+  if (!frame) co_return failed(frame.error());
+  const wire::FrameHeader& header = frame->header;
+  if (header.request_id != request_id) {
     co_return failed(PeerFailure::protocol, "answered another request");
   }
-  const bool is_snapshot = header->type == MessageType::snapshot;
-  const std::size_t wanted =
-      wire::header_bytes +
-      (is_snapshot ? wire::snapshot_head_bytes : static_cast<std::size_t>(header->body_bytes));
-  if (wanted > window.size()) {
-    co_return failed(PeerFailure::protocol, "sent a reply that does not belong to a pull");
+  if (header.type != MessageType::snapshot) {
+    if (connection_.incoming().holds_bytes())
+      co_return failed(PeerFailure::protocol, "sent bytes that were not asked for");
+    co_return declined(header.type, frame->body);
   }
-  if (buffered < wanted) {
-    const auto target = (is_snapshot ? lead_and_chunk : window).subspan(buffered);
-    const auto more = co_await stream_.read_some(target, wanted - buffered);
-    if (!more) co_return failed(more.error());
-    buffered += *more;
-  }
-  const auto body = window.subspan(wire::header_bytes, wanted - wire::header_bytes);
-  if (!is_snapshot && buffered > wanted) {
-    co_return failed(PeerFailure::protocol, "sent bytes that were not asked for");
-  }
-  if (!is_snapshot) co_return declined(header->type, body);
 
-  const auto head =
-      wire::decode_snapshot_head(body.first<wire::snapshot_head_bytes>(), header->body_bytes);
+  const auto body = std::span(frame->body).first<wire::snapshot_head_bytes>();
+  const auto head = wire::decode_snapshot_head(body, header.body_bytes);
   if (!head) co_return failed(head.error());
   if (ByteRange{head->offset, head->length} != asked || head->chunk_bytes != chunk_bytes() ||
       head->codec != request.codec) {
@@ -140,8 +116,8 @@ asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uin
   }
   const std::uint64_t body_bytes = wire::snapshot_body_bytes(
       asked.length, chunk_bytes(), payload_bytes(manifest_, request.codec, asked, chunk_bytes()));
-  if (header->body_bytes != body_bytes) {
-    co_return failed(PeerFailure::protocol, "sent a body of " + std::to_string(header->body_bytes) +
+  if (header.body_bytes != body_bytes) {
+    co_return failed(PeerFailure::protocol, "sent a body of " + std::to_string(header.body_bytes) +
                                                 " bytes where " + std::to_string(body_bytes) +
                                                 " were expected");
   }
@@ -149,15 +125,14 @@ asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uin
     co_return failed(PeerFailure::protocol, "left out the checksums that were asked for");
   }
   head_ = *head;
-  buffered_ = buffered - wire::header_bytes - wire::snapshot_head_bytes;
   PullResult result;
   result.progress = head_.progress;
   co_return result;
 }
 
 asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
-  const auto staging = staging_.bytes();
   const wire::SnapshotReplyHead head = head_;
+  net::Incoming& incoming = connection_.incoming();
   PullResult result;
   result.progress = head.progress;
   const auto broken = [&result](const net::Failure& failure) {
@@ -165,28 +140,21 @@ asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
     end.bytes = result.bytes;
     return end;
   };
-  // `have` counts the bytes read of the current chunk, including its header.
-  std::size_t have = buffered_;
   for (std::uint64_t at = 0; at < head.length;) {
     const ByteRange part{head.offset + at,
                          std::min<std::uint64_t>(head.chunk_bytes, head.length - at)};
     const auto expected = static_cast<std::uint32_t>(payload_bytes(manifest_, head.codec, part));
-    const auto chunk = staging.subspan(payload_offset - wire::chunk_header_bytes,
-                                       wire::chunk_header_bytes + expected);
+    const auto chunk = staging_.bytes().subspan(payload_offset - wire::chunk_header_bytes,
+                                                wire::chunk_header_bytes + expected);
     ChunkIntake intake(landing, head.codec, part, chunk.subspan(wire::chunk_header_bytes),
                        !head.unchecked_chunks);
-    if (have > chunk.size()) {
-      result.failure = PeerFailure::protocol;
-      result.detail = "sent more bytes than it announced";
-      co_return result;
-    }
+    incoming.land(chunk);
     while (true) {
+      const std::size_t have = incoming.landed();
       if (have >= wire::chunk_header_bytes) intake.arrived(have - wire::chunk_header_bytes);
-      if (have == chunk.size()) break;
-      const std::size_t least = std::min(chunk.size() - have, least_read_bytes);
-      const auto more = co_await stream_.read_some(chunk.subspan(have), least);
-      if (!more) co_return broken(more.error());
-      have += *more;
+      if (incoming.ready()) break;
+      const auto failure = co_await net::read_into(connection_.stream(), incoming);
+      if (failure) co_return broken(*failure);
     }
     const auto header =
         wire::decode_chunk_header(chunk.first<wire::chunk_header_bytes>(), expected);
@@ -197,7 +165,6 @@ asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {
       co_return result;
     }
     at += part.length;
-    have = 0;
     result.bytes += expected;
   }
   co_return result;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/net/frame_io.h"
+#include "dpwa/net/connection.h"
 #include "dpwa/rules/readers.h"
 #include "dpwa/wire/messages.h"
 

@@ -15,7 +15,6 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/node_handlers.h"
-#include "dpwa/net/read_ahead.h"
 #include "dpwa/net/socket_progress.h"
 
 namespace dpwa {
@@ -35,14 +34,14 @@ Failure with_words(const Failure& failure, const std::string& words) {
 }  // namespace
 
 ServerSession::ServerSession(tcp::socket socket, ServerSessionHost& host)
-    : stream_(std::move(socket)),
+    : connection_(std::move(socket)),
       host_(host),
       local_(host.local),
-      requests_(host.options.max_requests_per_second, stream_.get_executor()),
-      writing_(stream_.get_executor()),
-      room_(stream_.get_executor()) {
+      requests_(host.options.max_requests_per_second, stream().get_executor()),
+      writing_(stream().get_executor()),
+      room_(stream().get_executor()) {
   boost::system::error_code error;
-  const auto remote = stream_.socket().remote_endpoint(error);
+  const auto remote = stream().socket().remote_endpoint(error);
   requester_.address = error ? "peer" : net::text_of(remote.address());
   requester_.network = facts_.address = net::network_of(requester_.address);
   enter(ConnectionFacts::Phase::handshake);
@@ -57,7 +56,7 @@ void ServerSession::enter(ConnectionFacts::Phase phase) {
 void ServerSession::start() {
   host_.thread.check();
   auto self = shared_from_this();
-  asio::co_spawn(stream_.get_executor(), run(), [self](std::exception_ptr failure) {
+  asio::co_spawn(stream().get_executor(), run(), [self](std::exception_ptr failure) {
     self->close();
     self->host_.forget(*self);
     self->failed_here(std::move(failure));
@@ -65,7 +64,7 @@ void ServerSession::start() {
 }
 
 std::uint64_t ServerSession::received_bytes() {
-  return net::progress_of(stream_.socket().native_handle()).received;
+  return net::progress_of(stream().socket().native_handle()).received;
 }
 
 // Refused memory is for run_io().
@@ -77,7 +76,7 @@ void ServerSession::failed_here(std::exception_ptr failure) {
 void ServerSession::close() {
   host_.thread.check();
   const bool closed = facts_.phase == ConnectionFacts::Phase::closing;
-  stream_.close();
+  stream().close();
   requests_.cancel();
   room_.cancel();
   facts_.phase = ConnectionFacts::Phase::closing;
@@ -100,8 +99,8 @@ void ServerSession::turned_away(const Failure& failure) {
 asio::awaitable<void> ServerSession::run() {
   {
     const TimePoint until = std::chrono::steady_clock::now() + host_.options.handshake_timeout;
-    const net::Deadline deadline(stream_.get_executor(), until, [this] { close(); });
-    auto failure = co_await net::secure_inbound(stream_, local_.security.get());
+    const net::Deadline deadline(stream().get_executor(), until, [this] { close(); });
+    auto failure = co_await net::secure_inbound(stream(), local_.security.get());
     if (failure && failure->detail.empty()) {
       ++local_.traffic.connections_refused;
       co_return;
@@ -114,7 +113,7 @@ asio::awaitable<void> ServerSession::run() {
             "was closed before its TLS handshake ended, to make room for another connection";
       }
       turned_away(*failure);
-      co_await stream_.finish();
+      co_await stream().finish();
       co_return;
     }
     const bool admitted = co_await handshake();
@@ -138,10 +137,10 @@ asio::awaitable<void> ServerSession::serve_requests() {
   }
   const bool in_numbers =
       std::ranges::any_of(handlers_, [](const auto* each) { return each && each->may_wait(); });
-  net::ReadAhead ahead(stream_);
-  net::ByteSource& source = in_numbers ? static_cast<net::ByteSource&>(ahead) : stream_;
-  while (!host_.stopping && stream_.is_open()) {
-    auto request = co_await net::read_frame(source, expected);
+  if (in_numbers) connection_.incoming().read_ahead(net::Connection::store_ahead_bytes);
+  const net::Expected requests{std::span<const wire::TypeBound>(expected)};
+  while (!host_.stopping && stream().is_open()) {
+    auto request = co_await connection_.receive(requests);
     if (!request) {
       if (request.error().is_protocol()) protocol_error(request.error().detail);
       co_return;
@@ -154,14 +153,14 @@ asio::awaitable<void> ServerSession::serve_requests() {
       if (taken && !*taken) co_return;
       if (taken) continue;
       auto self = shared_from_this();
-      asio::co_spawn(stream_.get_executor(), answer_apart(handler, std::move(frame)),
+      asio::co_spawn(stream().get_executor(), answer_apart(handler, std::move(frame)),
                      [self](std::exception_ptr failure) {
                        if (failure) self->close();
                        self->failed_here(std::move(failure));
                      });
       // It begins before the next request is taken.
-      co_await asio::post(stream_.get_executor(), asio::use_awaitable);
-      while (waiting_ >= max_waiting && stream_.is_open()) {
+      co_await asio::post(stream().get_executor(), asio::use_awaitable);
+      while (waiting_ >= max_waiting && stream().is_open()) {
         room_.expires_at(TimePoint::max());
         co_await room_.async_wait(net::as_result);
       }
@@ -174,7 +173,7 @@ asio::awaitable<void> ServerSession::serve_requests() {
 
 asio::awaitable<void> ServerSession::answer_apart(RequestHandler& handler, net::Frame request) {
   // Handlers have been told by now, and may keep nothing of this connection.
-  if (!stream_.is_open()) co_return;
+  if (!stream().is_open()) co_return;
   ++waiting_;
   const OnExit over([this] {
     --waiting_;
@@ -185,8 +184,8 @@ asio::awaitable<void> ServerSession::answer_apart(RequestHandler& handler, net::
 }
 
 asio::awaitable<bool> ServerSession::handshake() {
-  constexpr auto expected = net::types(MessageType::hello);
-  const auto frame = co_await net::read_frame(stream_, expected);
+  const net::Expected expected(net::types(MessageType::hello));
+  const auto frame = co_await connection_.receive(expected);
   if (!frame) {
     if (!frame.error().is_protocol()) co_return false;
     protocol_error(frame.error().detail);
@@ -205,7 +204,7 @@ asio::awaitable<bool> ServerSession::handshake() {
   const bool is_node = hello->role == wire::Role::node;
   if (is_node && !host_.options.admits_nodes) co_return false;
   auto reject = examine_hello(*hello, local_);
-  const auto names = stream_.certified_names();
+  const auto names = stream().certified_names();
   if (!reject && is_node && !net::is_for(names, hello->node)) {
     reject = wire::Reject{wire::RejectCode::security, "the certificate of node '" + hello->node +
                                                           "' is for " + net::words_for(*names)};
@@ -242,7 +241,7 @@ asio::awaitable<bool> ServerSession::welcome(bool is_node, std::uint32_t request
   const Progress progress = local_.progress();
   welcome.clock = progress.clock;
   welcome.lineage = progress.lineage;
-  if (is_node) welcome.same_host = host_.offer_to(stream_.socket());
+  if (is_node) welcome.same_host = host_.offer_to(stream().socket());
   auto encoded = wire::encode(welcome, request_id);
   co_return co_await send(std::move(encoded));
 }
@@ -253,7 +252,7 @@ Caller ServerSession::identify(const wire::Hello& hello) const {
   const std::string& network = facts_.address;
   const bool is_node = hello.role == wire::Role::node;
   const std::string named = is_node ? hello.node : observers;
-  if (is_node && stream_.certified_names()) return Caller::known(named, network);
+  if (is_node && stream().certified_names()) return Caller::known(named, network);
   const std::string account = named + " at " + network;
   const bool known = is_node && local_.members->is_seed_at(named, network);
   return known ? Caller::known(account, network) : Caller::stranger(account, network);
@@ -266,14 +265,14 @@ asio::awaitable<bool> ServerSession::has_own_model(Fingerprint stated, std::uint
   if (warn_of_settings(stated)) co_return true;
   co_await host_.reading_manifest.take();
   const OnExit over([this] { host_.reading_manifest.give_back(); });
-  if (!stream_.is_open()) co_return false;
+  if (!stream().is_open()) co_return false;
   if (warn_of_settings(stated)) co_return true;  // learnt from another caller meanwhile
   const std::uint64_t own = wire::encode(local_.manifest, request_id).size();
   auto request = wire::encode_empty(MessageType::manifest_request, request_id);
   const bool asked = co_await send(std::move(request));
   if (!asked) co_return false;
-  constexpr auto expected = net::types(MessageType::manifest);
-  const auto frame = co_await net::read_frame(stream_, expected, std::max(least, 4 * own));
+  const net::Expected expected(net::types(MessageType::manifest), std::max(least, 4 * own));
+  const auto frame = co_await connection_.receive(expected);
   if (!frame) {
     if (frame.error().is_protocol()) protocol_error(frame.error().detail);
     co_return false;
@@ -309,8 +308,8 @@ asio::awaitable<bool> ServerSession::send(std::vector<std::byte> frame) {
   co_await writing_.take();
   const OnExit over([this] { writing_.give_back(); });
   const TimePoint until = std::chrono::steady_clock::now() + host_.options.max_reply_time;
-  const net::Deadline deadline(stream_.get_executor(), until, [this] { close(); });
-  const auto broken = co_await stream_.write_all(frame);
+  const net::Deadline deadline(stream().get_executor(), until, [this] { close(); });
+  const auto broken = co_await stream().write_all(frame);
   co_return !broken;
 }
 
@@ -320,7 +319,7 @@ asio::awaitable<void> ServerSession::begin_reply() {
 }
 
 asio::awaitable<bool> ServerSession::write(std::span<const asio::const_buffer> buffers) {
-  const auto broken = co_await stream_.write_all(buffers);
+  const auto broken = co_await stream().write_all(buffers);
   co_return !broken;
 }
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/net/connection.h"
 #include "dpwa/net/connection_limits.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/failure.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/name_guard.h"
@@ -84,7 +84,7 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
 
  private:
   const Requester& requester() const override { return requester_; }
-  boost::asio::any_io_executor executor() override { return stream_.get_executor(); }
+  boost::asio::any_io_executor executor() override { return stream().get_executor(); }
   boost::asio::awaitable<bool> send(std::vector<std::byte> frame) override;
   boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id) override;
   boost::asio::awaitable<void> begin_reply() override;
@@ -105,7 +105,10 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   void turned_away(const net::Failure& failure);
   void failed_here(std::exception_ptr failure);
 
-  net::Stream stream_;
+  net::Stream& stream() { return connection_.stream(); }
+  const net::Stream& stream() const { return connection_.stream(); }
+
+  net::Connection connection_;
   ServerSessionHost& host_;
   LocalProcess& local_;
   Requester requester_;

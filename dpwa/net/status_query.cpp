@@ -7,8 +7,8 @@
 #include <exception>
 
 #include "dpwa/net/connect.h"
+#include "dpwa/net/connection.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -18,17 +18,17 @@ namespace asio = boost::asio;
 using wire::MessageType;
 
 // Sends `request` and reads the reply of type `wanted`; a REJECT or any failure becomes `error`.
-asio::awaitable<std::vector<std::byte>> exchange(net::Stream& stream,
+asio::awaitable<std::vector<std::byte>> exchange(net::Connection& connection,
                                                  std::vector<std::byte> request, MessageType wanted,
                                                  std::string& error) {
-  const auto written = co_await stream.write_all(request);
+  const auto written = co_await connection.send(std::move(request));
   std::vector<std::byte> body;
   if (written) {
     error = written->detail;
     co_return body;
   }
-  const net::TypeSet replies = net::types(wanted, MessageType::reject);
-  auto frame = co_await net::read_frame(stream, replies);
+  const net::Expected replies(net::types(wanted, MessageType::reject));
+  auto frame = co_await connection.receive(replies);
   if (!frame) {
     error = frame.error().detail;
   } else if (frame->header.type == MessageType::reject) {
@@ -42,7 +42,8 @@ asio::awaitable<std::vector<std::byte>> exchange(net::Stream& stream,
 
 asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, Duration timeout,
                           const Security* security, StatusAnswer& answer) {
-  net::Stream stream(co_await asio::this_coro::executor);
+  net::Connection connection(co_await asio::this_coro::executor);
+  net::Stream& stream = connection.stream();
   const TimePoint when = std::chrono::steady_clock::now() + timeout;
   const net::Deadline deadline(stream.get_executor(), when, [&stream] { stream.close(); });
   auto failure = co_await net::connect(stream.socket(), node);
@@ -57,12 +58,12 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
     hello.capabilities = wire::capability(wire::Codec::raw);
     hello.cluster = cluster;
     auto greeting = wire::encode(hello, 1);
-    co_await exchange(stream, std::move(greeting), MessageType::welcome, answer.error);
+    co_await exchange(connection, std::move(greeting), MessageType::welcome, answer.error);
   }
   if (answer.error.empty()) {
     auto request = wire::encode_empty(MessageType::status_request, 2);
     const auto body =
-        co_await exchange(stream, std::move(request), MessageType::status, answer.error);
+        co_await exchange(connection, std::move(request), MessageType::status, answer.error);
     if (answer.error.empty()) {
       const auto status = wire::decode_status(body);
       if (status) answer.json = status->json;

@@ -16,10 +16,9 @@
 
 #include "dpwa/base/threads.h"
 #include "dpwa/kvstore/server_engine.h"
+#include "dpwa/net/connection.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/net/io_thread.h"
-#include "dpwa/net/stream.h"
 #include "dpwa/wire/kv_messages.h"
 #include "dpwa/wire/messages.h"
 
@@ -83,14 +82,15 @@ class StoreDouble::Impl {
 
  private:
   struct Link {
-    explicit Link(tcp::socket socket) : stream(std::move(socket)), more(stream.get_executor()) {}
-    net::Stream stream;
+    explicit Link(tcp::socket socket)
+        : connection(std::move(socket)), more(connection.stream().get_executor()) {}
+    net::Connection connection;
+    session::Outgoing outgoing;
     asio::steady_timer more;
-    std::vector<kvstore::Outgoing> queue;
   };
 
   static void end(Link& link) {
-    link.stream.close();
+    link.connection.close();
     link.more.cancel();
   }
 
@@ -104,8 +104,8 @@ class StoreDouble::Impl {
   }
 
   asio::awaitable<void> serve(std::shared_ptr<Link> link) {
-    constexpr auto first = net::types(wire::MessageType::hello);
-    const auto frame = co_await net::read_frame(link->stream, first);
+    const net::Expected first(net::types(wire::MessageType::hello));
+    const auto frame = co_await link->connection.receive(first);
     if (!frame) co_return;
     const auto hello = wire::decode_hello(frame->body);
     if (!hello) co_return;
@@ -113,14 +113,14 @@ class StoreDouble::Impl {
     wire::Welcome welcome;
     welcome.node = "s1";
     welcome.incarnation = 1;
-    const auto bytes = wire::encode(welcome, frame->header.request_id);
-    co_await link->stream.write_all(bytes);
+    auto bytes = wire::encode(welcome, frame->header.request_id);
+    co_await link->connection.send(std::move(bytes));
     links_[worker.name] = link;
     asio::co_spawn(io_, write(link), net::rethrow);
     const auto bounds = all_types();
-    const std::span<const wire::TypeBound> accepted(bounds);
+    const net::Expected accepted{std::span<const wire::TypeBound>(bounds)};
     while (!stopped_) {
-      const auto next = co_await net::read_frame(link->stream, accepted);
+      auto next = co_await link->connection.receive(accepted);
       if (!next) break;
       auto message = wire::decode_kv(next->header.type, next->body, std::move(next->payload));
       if (!message) break;
@@ -133,23 +133,8 @@ class StoreDouble::Impl {
   }
 
   asio::awaitable<void> write(std::shared_ptr<Link> link) {
-    while (link->stream.is_open()) {
-      if (link->queue.empty()) {
-        link->more.expires_at(TimePoint::max());
-        co_await link->more.async_wait(net::as_result);
-        continue;
-      }
-      const auto batch = std::exchange(link->queue, {});
-      for (const kvstore::Outgoing& each : batch) {
-        const auto frame = wire::encode(each.message, static_cast<std::uint32_t>(each.tag));
-        std::vector<asio::const_buffer> buffers = {asio::buffer(frame.head)};
-        for (const auto& part : frame.payload)
-          buffers.push_back(asio::buffer(part.data(), part.size()));
-        const std::span<const asio::const_buffer> all(buffers);
-        const auto broken = co_await link->stream.write_all(all);
-        if (broken) co_return;
-      }
-    }
+    const net::WriteRules rules{std::chrono::seconds(10)};
+    co_await net::write_waiting(link->connection.stream(), link->outgoing, link->more, rules);
   }
 
   void note(const kvstore::Message& message) {
@@ -164,7 +149,7 @@ class StoreDouble::Impl {
     for (kvstore::Outgoing& each : engine_.take()) {
       const auto link = links_.find(each.to);
       if (link == links_.end()) continue;
-      link->second->queue.push_back(std::move(each));
+      link->second->outgoing.add(std::move(each.message), each.tag);
       link->second->more.cancel();
     }
   }

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "dpwa/kvclient/store_client.h"
-#include "dpwa/kvserver/outbox.h"
 #include "dpwa/kvserver/store_server.h"
 #include "dpwa/security/key_file.h"
 #include "test/dpwa/kvserver/raw_store.h"
@@ -109,17 +108,6 @@ TEST_CASE("a worker that floods its server with requests does not stop the round
   over = true;
   ::shutdown(flood.descriptor(), SHUT_RDWR);
   sender.join();
-}
-
-TEST_CASE("messages that wait count against the bound of a connection, also without values") {
-  kvserver::Outbox outbox;
-  constexpr std::size_t count = 1000;
-  for (std::uint64_t i = 0; i < count; ++i) outbox.add(kvstore::Answer{}, i);
-  CHECK(outbox.bytes() >= count * sizeof(kvstore::Answer));
-  kvserver::Outbox::Batch batch;
-  while (outbox.next(batch)) {
-  }
-  CHECK(outbox.bytes() == 0);
 }
 
 TEST_CASE("callers of another cluster, with another model or without a place are refused") {

@@ -63,6 +63,43 @@ Config store_config(std::size_t servers, KvstoreType type) {
   return config;
 }
 
+// To one server. What is sent before it is connected is dropped.
+class StoreWorker::Link final : public net::StoreLink {
+ public:
+  Link(StoreWorker& worker, PeerAddress server)
+      : StoreLink(worker.io_, worker.local_,
+                  {std::move(server), "auto", wire::kv_types(wire::KvRoute::server_to_worker),
+                   std::chrono::seconds(30), true}),
+        worker_(worker) {}
+
+  void send(kvstore::Message message, std::uint64_t tag) {
+    if (!is_connected()) return;
+    outgoing_.add(std::move(message), tag);
+    wake();
+  }
+
+ private:
+  void connected(const wire::Welcome& welcome) override {
+    process_ = {name(), welcome.incarnation};
+  }
+  std::optional<net::Failure> received(net::Frame frame) override {
+    auto message = wire::decode_kv(frame.header.type, frame.body, std::move(frame.payload));
+    if (!message) return message.error();
+    worker_.engine_.receive(process_, frame.header.request_id, std::move(*message),
+                            SteadyClock::now());
+    worker_.deliver();
+    return std::nullopt;
+  }
+  void failed(const net::Failure& failure, LogLevel level, bool was_connected) override {
+    if (was_connected && !failure.is_protocol()) return;
+    log(level, "kvserver", "cannot reach server '" + name() + "': " + failure.detail);
+  }
+  void disconnected() override { outgoing_.clear(); }
+
+  StoreWorker& worker_;
+  kvstore::MemberId process_;
+};
+
 StoreWorker::StoreWorker(const Config& config, const std::string& name)
     : servers_(config.kvstore.servers),
       local_(config.cluster, name, wall_clock_us(), names_in(servers_)),
@@ -72,16 +109,7 @@ StoreWorker::StoreWorker(const Config& config, const std::string& name)
   own.self = name;
   local_.security = make_security(own);
   for (const NodeEntry& server : servers_) {
-    kvserver::Link::Events events;
-    events.lost = [](const kvstore::MemberId&) {};
-    events.received = [this](const kvstore::MemberId& from, std::uint64_t tag,
-                             kvstore::Message message) {
-      engine_.receive(from, tag, std::move(message), SteadyClock::now());
-      deliver();
-    };
-    events.accepted = wire::kv_types(wire::KvRoute::server_to_worker);
-    links_[server.name] = std::make_shared<kvserver::Link>(io_, local_, peer_address(server),
-                                                           "auto", std::move(events));
+    links_[server.name] = std::make_shared<Link>(*this, peer_address(server));
   }
   engine_.join();
   for (const auto& [server, link] : links_) link->start();

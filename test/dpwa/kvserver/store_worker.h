@@ -11,9 +11,9 @@
 
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
-#include "dpwa/kvserver/link.h"
 #include "dpwa/kvstore/worker_engine.h"
 #include "dpwa/net/local_process.h"
+#include "dpwa/net/store_link.h"
 
 namespace dpwa::test {
 
@@ -55,7 +55,8 @@ class StoreWorker {
   boost::asio::io_context io_{1};
   LocalProcess local_;
   kvstore::WorkerEngine engine_;
-  std::map<std::string, std::shared_ptr<kvserver::Link>> links_;
+  class Link;
+  std::map<std::string, std::shared_ptr<Link>> links_;
   boost::asio::steady_timer timer_;
   bool stopped_ = false;
   Mutex mutex_;

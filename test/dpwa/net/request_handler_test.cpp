@@ -20,7 +20,6 @@
 #include "dpwa/base/on_exit.h"
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/frame_io.h"
 #include "dpwa/net/stream.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/secure_nodes.h"
@@ -130,7 +129,7 @@ class Worker {
     local_.security = std::move(security);
     asio::co_spawn(io_, connect(port), net::rethrow);
     run();
-    REQUIRE(stream_->is_open());
+    REQUIRE(connection_->is_open());
   }
   ~Worker() {  // its coroutines end before what they use
     close();
@@ -160,18 +159,18 @@ class Worker {
       return count == expected;
     }));
   }
-  void close() { stream_->close(); }
+  void close() { connection_->close(); }
 
  private:
   asio::awaitable<void> connect(std::uint16_t port) {
     const PeerAddress address{"w1", {"127.0.0.1"}, port};
-    const auto welcome = co_await net::open_connection(*stream_, local_, address, "auto", 1);
-    if (!welcome) stream_->close();
+    const auto welcome = co_await net::open_connection(*connection_, local_, address, "auto", 1);
+    if (!welcome) connection_->close();
   }
   asio::awaitable<void> write(Bytes frame) {
     co_await writing_.take();
     const OnExit over([this] { writing_.give_back(); });
-    co_await stream_->write_all(frame);
+    co_await connection_->send(std::move(frame));
   }
   // They may come in any order. A failure is the answer to all that wait.
   asio::awaitable<void> read_answers() {
@@ -179,8 +178,9 @@ class Worker {
         {value, longest_value + 4},
         {barrier, 4},
         {MessageType::error, wire::max_body_bytes(MessageType::error)}};
+    const net::Expected answers{std::span<const wire::TypeBound>(types)};
     while (!waiting_.empty()) {
-      auto frame = co_await net::read_frame(*stream_, types);
+      auto frame = co_await connection_->receive(answers);
       if (!frame) {
         for (const auto& [id, answer] : waiting_) *answer = frame.error();
         waiting_.clear();
@@ -195,7 +195,7 @@ class Worker {
 
   LocalNode local_;
   asio::io_context io_{1};
-  std::shared_ptr<net::Stream> stream_ = std::make_shared<net::Stream>(io_);
+  std::shared_ptr<net::Connection> connection_ = std::make_shared<net::Connection>(io_);
   net::Turns writing_{io_.get_executor()};
   std::uint32_t last_id_ = 1;  // that of the HELLO
   std::map<std::uint32_t, Answer*> waiting_;

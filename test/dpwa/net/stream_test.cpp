@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "dpwa/net/coroutine.h"
-#include "dpwa/net/read_ahead.h"
 
 using namespace dpwa;
 namespace asio = boost::asio;
@@ -109,60 +108,6 @@ TEST_CASE("what has already come is read at once, and no more") {
     CHECK(ends.far.read_at_once(got) == 0);
     const auto refused = co_await ends.near.write_all(sent);
     CHECK(refused.has_value());
-  };
-  asio::co_spawn(io, converse, net::rethrow);
-  io.run();
-}
-
-TEST_CASE("what is read ahead comes in its order, also when the connection has ended since") {
-  asio::io_context io;
-  Ends ends(io);
-  net::ReadAhead ahead(ends.far);
-  const auto sent = pattern(200'000);
-  std::vector<std::byte> got(sent.size());
-  const auto write = [&]() -> asio::awaitable<void> {
-    const auto failure = co_await ends.near.write_all(sent);
-    CHECK_FALSE(failure.has_value());
-    ends.near.close();
-  };
-  // Many short pieces, a long one that is longer than what is read ahead, and short ones again.
-  const auto read = [&]() -> asio::awaitable<void> {
-    std::size_t at = 0;
-    while (at < got.size()) {
-      const bool is_long = at >= 40'000 && at < 50'000;
-      const std::size_t size = std::min<std::size_t>(is_long ? 100'000 : 700, got.size() - at);
-      const auto piece = std::span(got).subspan(at, size);
-      const std::size_t have = ahead.read_at_once(piece);
-      if (have < size) {
-        const auto count = co_await ahead.read_some(piece.subspan(have), size - have);
-        CHECK((count && *count == size - have));
-      }
-      at += size;
-    }
-    const auto end = co_await ahead.read_some(std::span(got).first(1), 1);
-    CHECK_FALSE(end.has_value());
-  };
-  asio::co_spawn(io, write, net::rethrow);
-  asio::co_spawn(io, read, net::rethrow);
-  io.run();
-  CHECK(got == sent);
-}
-
-TEST_CASE("what was read ahead is lost when this end closes the stream") {
-  asio::io_context io;
-  Ends ends(io);
-  net::ReadAhead ahead(ends.far);
-  const auto sent = pattern(100);
-  std::array<std::byte, 10> got{};
-  const auto converse = [&]() -> asio::awaitable<void> {
-    const auto failure = co_await ends.near.write_all(sent);
-    CHECK_FALSE(failure.has_value());
-    const auto first = co_await ahead.read_some(got, got.size());
-    CHECK((first && *first == got.size()));
-    ends.far.close();
-    CHECK(ahead.read_at_once(got) == 0);
-    const auto next = co_await ahead.read_some(got, got.size());
-    CHECK_FALSE(next.has_value());
   };
   asio::co_spawn(io, converse, net::rethrow);
   io.run();
