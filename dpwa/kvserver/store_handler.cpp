@@ -1,19 +1,15 @@
 #include "dpwa/kvserver/store_handler.h"
 
-#include <chrono>
-#include <span>
 #include <utility>
 
 #include "dpwa/kvserver/limits.h"
-#include "dpwa/kvstore/link_limits.h"
-#include "dpwa/net/coroutine.h"
+#include "dpwa/session/outgoing.h"
 #include "dpwa/wire/kv_messages.h"
 #include "dpwa/wire/kv_routes.h"
 
 namespace dpwa::kvserver {
 
 namespace asio = boost::asio;
-using session::Outgoing;
 using wire::MessageType;
 
 namespace {
@@ -86,8 +82,7 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   if (door_ != nullptr) door_->begins(from);
   newest_[from.name] = begun;
   receive_(from, tag, *std::move(message));
-  co_await write(begun);
-  co_return false;
+  co_return true;
 }
 
 // A former process that was frozen would take the way back to the one that replaced it. That one
@@ -119,31 +114,6 @@ void StoreHandler::close_older(const Requester& requester) {
       older.push_back(connection->responder);
   }
   for (Responder* each : older) each->close();
-}
-
-asio::awaitable<void> StoreHandler::write(std::shared_ptr<Connection> connection) {
-  Outgoing& outgoing = connection->outgoing;
-  while (!connection->ended) {
-    outgoing.stage();
-    if (!outgoing.is_staged()) {
-      connection->wake.expires_at(TimePoint::max());
-      co_await connection->wake.async_wait(net::as_result);
-      continue;
-    }
-    Responder& responder = *connection->responder;
-    std::vector<asio::const_buffer> buffers;
-    for (const auto& part : outgoing.output()) buffers.emplace_back(part.data(), part.size());
-    const std::span<const asio::const_buffer> parts(buffers);
-    const std::size_t bytes = outgoing.staged_bytes();
-    const Duration time = kvstore::time_to_write(kvstore::write_time_of_server, bytes);
-    const net::Deadline deadline(responder.executor(), std::chrono::steady_clock::now() + time,
-                                 [&] { responder.close(); });
-    co_await responder.begin_reply();
-    const bool written = co_await responder.write(parts);
-    responder.end_reply();
-    if (!written) co_return;
-    outgoing.wrote(bytes);
-  }
 }
 
 std::vector<std::pair<kvstore::MemberId, std::uint64_t>> StoreHandler::arrivals() {
@@ -178,9 +148,6 @@ void StoreHandler::connection_closed(const Responder& responder) {
   const bool again = newest != newest_.end() && member_of(*newest->second->responder) == worker;
   if (door_ != nullptr && !again) door_->take_back(worker);
   connection->lent.clear();
-  connection->ended = true;
-  connection->outgoing.clear();
-  connection->wake.cancel();
 }
 
 bool StoreHandler::find_memory(Responder& responder, kvstore::Message& message) const {
@@ -222,9 +189,10 @@ void StoreHandler::send(const std::string& worker, std::uint64_t tag, kvstore::M
   if (found == newest_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
   lend(*connection, message);
-  connection->outgoing.add(std::move(message), tag);
-  if (connection->outgoing.bytes() > most_queued_for_worker) return connection->responder->close();
-  connection->wake.cancel();
+  Responder& responder = *connection->responder;
+  responder.outgoing().add(std::move(message), tag);
+  if (responder.outgoing().bytes() > most_queued_for_worker) return responder.close();
+  responder.begin_write();
 }
 
 }  // namespace dpwa::kvserver

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,14 +15,12 @@
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/request_handler.h"
-#include "dpwa/session/outgoing.h"
 
 namespace dpwa::kvserver {
 
 // The messages of workers and of other servers on inbound connections, and the way back to workers.
 // Messages have no replies of their own: the engine's messages for a worker are written to the
-// newest connection of that name. The coroutine of the first message of a connection is the writer,
-// so that message stays without a reply while the connection lasts. Rx thread only.
+// newest connection of that name. Rx thread only.
 class StoreHandler : public RequestHandler {
  public:
   using Receive = std::function<void(const kvstore::MemberId& from, std::uint64_t tag,
@@ -55,11 +52,8 @@ class StoreHandler : public RequestHandler {
 
  private:
   struct Connection {
-    explicit Connection(Responder& to) : responder(&to), wake(to.executor()) {}
+    explicit Connection(Responder& to) : responder(&to) {}
     Responder* responder;
-    boost::asio::steady_timer wake;  // there is something to write, or the connection has ended
-    session::Outgoing outgoing;
-    bool ended = false;
     // Values that the worker reads in place, by number of the answer, until it has read them.
     std::map<std::uint64_t, kvstore::SharedBytes> lent;
     std::size_t lent_bytes = 0;
@@ -78,7 +72,6 @@ class StoreHandler : public RequestHandler {
   void close_older(const Requester& requester);
   // The worker has read the values of all answers up to this number.
   static void take_back(Connection& connection, std::uint64_t number);
-  static boost::asio::awaitable<void> write(std::shared_ptr<Connection> connection);
 
   net::IoThread thread_;
   const std::set<std::string> servers_;

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <vector>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/kvstore/link_limits.h"
-#include "dpwa/net/coroutine.h"
 
 namespace dpwa::net {
 
@@ -60,6 +60,10 @@ asio::awaitable<void> write_waiting(Stream& stream, session::Outgoing& outgoing,
       co_await wake.async_wait(as_result);
       continue;
     }
+    if (rules.turns != nullptr) co_await rules.turns->take();
+    const OnExit over([&rules] {
+      if (rules.turns != nullptr) rules.turns->give_back();
+    });
     if (rules.before) rules.before();
     outgoing.stage(rules.form);
     if (!outgoing.is_staged()) continue;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dpwa/base/time.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/failure.h"
 #include "dpwa/net/stream.h"
 #include "dpwa/session/incoming.h"
@@ -63,7 +64,8 @@ class Connection {
 
 // How the messages of a session are written.
 struct WriteRules {
-  Duration least_time{};                   // for what leaves together, beside the time of its bytes
+  Duration least_time{};   // for what leaves together, beside the time of its bytes
+  Turns* turns = nullptr;  // of all that write to the stream; null: nothing else does
   std::function<void()> before = nullptr;  // something is to be staged
   session::Outgoing::Form form = nullptr;
   std::function<void()> staged = nullptr;

@@ -12,6 +12,7 @@
 
 #include "dpwa/net/connection.h"
 #include "dpwa/rules/readers.h"
+#include "dpwa/session/outgoing.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -44,6 +45,11 @@ class Responder {
   virtual boost::asio::awaitable<bool> write(
       std::span<const boost::asio::const_buffer> buffers) = 0;
   virtual void end_reply() = 0;
+
+  // Messages of the store for the caller. The session writes them by itself, between other frames:
+  // begin_write() when one was added. They are lost when the connection ends.
+  virtual session::Outgoing& outgoing() = 0;
+  virtual void begin_write() = 0;
 
   virtual std::uint64_t received_bytes() = 0;  // by the kernel, since the connection began
   virtual void protocol_error(const std::string& what) = 0;  // is counted and logged

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dpwa/base/on_exit.h"
+#include "dpwa/kvstore/link_limits.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/admission.h"
 #include "dpwa/net/connect.h"
@@ -39,6 +40,7 @@ ServerSession::ServerSession(tcp::socket socket, ServerSessionHost& host)
       local_(host.local),
       requests_(host.options.max_requests_per_second, stream().get_executor()),
       writing_(stream().get_executor()),
+      wake_(stream().get_executor()),
       room_(stream().get_executor()) {
   boost::system::error_code error;
   const auto remote = stream().socket().remote_endpoint(error);
@@ -79,8 +81,10 @@ void ServerSession::close() {
   stream().close();
   requests_.cancel();
   room_.cancel();
+  wake_.cancel();
   facts_.phase = ConnectionFacts::Phase::closing;
   if (closed) return;
+  outgoing_.clear();
   for (const auto& handler : host_.handlers) handler->connection_closed(*this);
 }
 
@@ -321,6 +325,25 @@ asio::awaitable<void> ServerSession::begin_reply() {
 asio::awaitable<bool> ServerSession::write(std::span<const asio::const_buffer> buffers) {
   const auto broken = co_await stream().write_all(buffers);
   co_return !broken;
+}
+
+void ServerSession::begin_write() {
+  wake_.cancel();
+  if (std::exchange(writes_messages_, true)) return;
+  auto self = shared_from_this();
+  asio::co_spawn(stream().get_executor(), write_messages(), [self](std::exception_ptr failure) {
+    self->close();
+    self->failed_here(std::move(failure));
+  });
+}
+
+asio::awaitable<void> ServerSession::write_messages() {
+  net::WriteRules rules;
+  rules.least_time = kvstore::write_time_of_server;
+  rules.turns = &writing_;
+  rules.staged = [this] { enter(ConnectionFacts::Phase::replying); };
+  rules.after = [this](bool) { enter(ConnectionFacts::Phase::idle); };
+  co_await net::write_waiting(stream(), outgoing_, wake_, rules);
 }
 
 void ServerSession::end_reply() {

@@ -25,6 +25,7 @@
 #include "dpwa/net/other_settings.h"
 #include "dpwa/net/request_handler.h"
 #include "dpwa/net/server_options.h"
+#include "dpwa/session/outgoing.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -90,6 +91,8 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   boost::asio::awaitable<void> begin_reply() override;
   boost::asio::awaitable<bool> write(std::span<const boost::asio::const_buffer> buffers) override;
   void end_reply() override;
+  session::Outgoing& outgoing() override { return outgoing_; }
+  void begin_write() override;
   std::uint64_t received_bytes() override;
   void protocol_error(const std::string& what) override;
 
@@ -99,6 +102,7 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   bool warn_of_settings(const Fingerprint& stated);
   boost::asio::awaitable<bool> welcome(bool is_node, std::uint32_t request_id);
   boost::asio::awaitable<void> serve_requests();
+  boost::asio::awaitable<void> write_messages();
   boost::asio::awaitable<void> answer_apart(RequestHandler& handler, net::Frame request);
   Caller identify(const wire::Hello& hello) const;
   void enter(ConnectionFacts::Phase phase);
@@ -116,6 +120,9 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   std::vector<RequestHandler*> handlers_;  // by message type; null: not asked for here
   net::RequestRate requests_;
   net::Turns writing_;
+  session::Outgoing outgoing_;
+  boost::asio::steady_timer wake_;  // there is more in outgoing_
+  bool writes_messages_ = false;    // its coroutine has begun
   std::size_t waiting_ = 0;         // answers of handlers that may wait
   boost::asio::steady_timer room_;  // to read on: fewer of them
 };

@@ -78,12 +78,17 @@ class MemoryHost::Caller final : public Responder {
   asio::awaitable<bool> send(std::vector<std::byte>) override { co_return !ended; }
   asio::awaitable<bool> refuse(wire::Reject, std::uint32_t) override { co_return false; }
   asio::awaitable<void> begin_reply() override { co_return; }
-  asio::awaitable<bool> write(std::span<const asio::const_buffer> buffers) override {
-    const auto& head = buffers.front();
-    host_.written({static_cast<const std::byte*>(head.data()), head.size()});
-    co_return !ended;
-  }
+  asio::awaitable<bool> write(std::span<const asio::const_buffer>) override { co_return !ended; }
   void end_reply() override {}
+  session::Outgoing& outgoing() override { return outgoing_; }
+  void begin_write() override {
+    while (outgoing_.waits()) {
+      outgoing_.stage();
+      if (!outgoing_.is_staged()) continue;
+      host_.written(outgoing_.output().front());
+      outgoing_.wrote(outgoing_.staged_bytes());
+    }
+  }
   std::uint64_t received_bytes() override { return 0; }
   void protocol_error(const std::string&) override {}
   void close() override { ended = true; }
@@ -94,6 +99,7 @@ class MemoryHost::Caller final : public Responder {
  private:
   MemoryHost& host_;
   Requester requester_;
+  session::Outgoing outgoing_;
 };
 
 MemoryHost::MemoryHost(bool at_each_push)

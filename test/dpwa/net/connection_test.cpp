@@ -139,9 +139,12 @@ TEST_CASE("what is added while nothing waits is written at once, until the conne
   TwoEnds ends(io);
   session::Outgoing outgoing;
   asio::steady_timer wake(io);
+  net::Turns turns(io.get_executor());
   net::WriteRules rules{std::chrono::minutes(10)};
+  rules.turns = &turns;
   const auto write = [&]() -> asio::awaitable<void> {
     co_await net::write_waiting(ends.near.stream(), outgoing, wake, rules);
+    CHECK_FALSE(turns.taken());
   };
   const auto converse = [&]() -> asio::awaitable<void> {
     const net::Expected expected = of_workers();
